@@ -1,0 +1,92 @@
+"""Asynchronous parameter server: each push is applied at once, in order of arrival, divided by its staleness.
+
+Zhang, Gupta, Lian, Liu 2016, Staleness-aware async-SGD for distributed deep learning, IJCAI (`whole-update`).
+Hardy, Le Merrer, Sericola 2017, Distributed deep learning on edge-devices: feasibility via adaptive compression, IEEE
+NCA, equations 3 to 5 (`per-parameter`, AdaComp). Without division (`none`) it is Downpour SGD of Dean et al. 2012.
+
+Theta (n,) the model; i its version, the number of updates applied; j the version a worker pulled; g its gradient.
+
+    none           Theta_k <- Theta_k - alpha g_k
+    whole-update   Theta_k <- Theta_k - alpha / max(1, i - j) g_k
+    per-parameter  Theta_k <- Theta_k - alpha / max(1, sigma_k) g_k
+
+sigma_k counts the updates of [j, i - 1] that touched parameter k. The paper searches the history of updates for it; here
+a counter for each parameter, remembered at every pull, gives the same number at a cost that is linear in the push.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.update import Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Each push is applied at once, divided by its staleness."""
+
+    name: Literal["asynchronous"] = "asynchronous"
+    learning_rate: float = 0.1
+    """alpha, the learning rate of an update that is not stale."""
+    staleness: Literal["none", "whole-update", "per-parameter"] = "whole-update"
+    """What divides the learning rate: nothing, the updates since the pull, or those of them that touched the entry."""
+    indicator: Literal["nonzero", "selected"] = "nonzero"
+    """per-parameter: an entry counts as touched if its sent value is not zero (the paper), or if it was sent at all."""
+
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0.0:
+            raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
+
+
+class Aggregation:
+    """The model and the rule by which pushes change it. Owns and writes `theta`; hand out copies."""
+
+    def __init__(self, config: Config, theta: NDArray[np.float32]) -> None:
+        self.config = config
+        self.theta = theta
+        self.version = 0
+        self.counts = np.zeros(len(theta) if config.staleness == "per-parameter" else 0, np.int32)  # (n,)
+        self.counts_at_pull: dict[str, NDArray[np.int32]] = {}
+
+    def pulled(self, worker: str) -> None:
+        """`worker` is being sent the model as it is now: staleness counts from here."""
+        if self.config.staleness == "per-parameter":
+            remembered = self.counts_at_pull.setdefault(worker, np.empty_like(self.counts))
+            np.copyto(remembered, self.counts)
+
+    def push(self, worker: str, update: Update, base: int) -> tuple[str, ...]:
+        """Apply `update`, computed at version `base`; return the workers that are answered with the new model."""
+        self.version += 1
+        if self.config.staleness == "per-parameter":
+            self._apply_per_parameter(worker, update)
+        else:
+            staleness = self.version - 1 - base if self.config.staleness == "whole-update" else 0
+            rate = np.float32(self.config.learning_rate / max(1, staleness))
+            if update.indices is None:
+                self.theta -= rate * update.values
+            else:
+                self.theta[update.indices] -= rate * update.values
+        return (worker,)
+
+    def _apply_per_parameter(self, worker: str, update: Update) -> None:
+        at_pull = self.counts_at_pull[worker]
+        if update.indices is None:
+            sigma = self.counts - at_pull  # (n,)
+            self.theta -= self._rates(sigma) * update.values
+            self.counts += (update.values != 0) if self.config.indicator == "nonzero" else 1
+            return
+        k = update.indices
+        sigma = self.counts.take(k) - at_pull.take(k)  # (k,)
+        self.theta[k] = self.theta.take(k) - self._rates(sigma) * update.values
+        touched = k if self.config.indicator == "selected" else k[update.values != 0]
+        self.counts[touched] += 1
+
+    def _rates(self, sigma: NDArray[np.int32]) -> NDArray[np.float32]:
+        # divided in double precision and rounded once, as the scalar of `whole-update` is: equal to the last bit
+        return (self.config.learning_rate / np.maximum(sigma, 1)).astype(np.float32)
+
+    def forget(self, worker: str) -> None:
+        """`worker` is gone: release what was remembered for it."""
+        self.counts_at_pull.pop(worker, None)

@@ -1,0 +1,31 @@
+"""One mini-batch gradient at the pulled model; the worker never steps its own copy (Hardy et al. 2017, Algorithm 1)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Gradient = Callable[[NDArray[np.float32], NDArray[np.int64]], tuple[NDArray[np.float32], float]]
+"""(n,) parameters and (b,) positions in the node's data -> (n,) gradient of the mean loss, the mean loss."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """One gradient of one mini-batch."""
+
+    name: Literal["gradient-step"] = "gradient-step"
+
+
+class LocalWork:
+    """What a worker does between a pull and a push."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def run(
+        self, gradient: Gradient, theta: NDArray[np.float32], batch: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], float]:
+        """The vector to compress and push, and the loss."""
+        return gradient(theta, batch)

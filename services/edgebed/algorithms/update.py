@@ -1,0 +1,40 @@
+"""What a worker sends: the chosen entries of a flat vector, or all of them.
+
+Shapes: n parameters, k chosen entries.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FLOAT16_MAX = 65504.0
+
+
+class Update(NamedTuple):
+    """A sparse update (`indices` given) or a dense one (`indices` None, one value per parameter)."""
+
+    size: int
+    """n, the length of the flat vector."""
+    indices: NDArray[np.int64] | None
+    """(k,) strictly increasing positions."""
+    values: NDArray[np.float32] | NDArray[np.float16]
+    """(k,) or (n,); float16 only where the method asks for it, since it changes the method."""
+
+    @property
+    def entries(self) -> int:
+        """Number of values sent."""
+        return len(self.values)
+
+    @property
+    def bits(self) -> int:
+        """What the algorithm needs: a value, and 32 bits for the index of each chosen entry."""
+        index_bits = 0 if self.indices is None else 32
+        return self.entries * (self.values.itemsize * 8 + index_bits)
+
+
+def as_dtype(values: NDArray[np.float32], dtype: str) -> NDArray[np.float32] | NDArray[np.float16]:
+    """The values as they travel; float16 saturates at its largest number instead of overflowing to infinity."""
+    if dtype == "float16":
+        return np.clip(values, -FLOAT16_MAX, FLOAT16_MAX).astype(np.float16)
+    return values
