@@ -1,3 +1,27 @@
-"""edgebed: train a neural network across a fleet of emulated edge devices, under conditions that are checked."""
+"""edgebed: train a neural network across a fleet of emulated edge devices, under conditions that are checked.
+
+`edgebed.run(scenario, ...)` runs a scenario file, `edgebed.load(run)` opens the results of an earlier run; both return
+an `edgebed.results.Run`. They are imported when first used, so that a node of the fleet does not pay for them.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgebed.results import load as load
+    from edgebed.running import run as run
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "load", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `run` and `load` at their first use."""
+    if name == "run":
+        from edgebed.running import run
+
+        return run
+    if name == "load":
+        from edgebed.results import load
+
+        return load
+    raise AttributeError(f"module 'edgebed' has no attribute {name!r}")

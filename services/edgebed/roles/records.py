@@ -1,6 +1,7 @@
 """What the journal can say. Each record is one line of `events.jsonl`: `{"t": …, "node": …, "kind": …, …}`.
 
-`t` is seconds since the trial began (virtual in the simulation), `node` is who says it. The journal is the source of
+`t` is seconds since the trial was launched (virtual in the simulation), `node` is who says it; training starts with the
+`trial` record. The journal is the source of
 every figure: metrics, summaries, charts and reports are computed from these records alone.
 """
 
@@ -12,7 +13,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=st
 
 
 class Trial(Record):
-    """A trial begins."""
+    """All nodes are set up and training starts."""
 
     scenario: str
     trial: str

@@ -86,7 +86,3 @@ class Aggregation:
     def _rates(self, sigma: NDArray[np.int32]) -> NDArray[np.float32]:
         # divided in double precision and rounded once, as the scalar of `whole-update` is: equal to the last bit
         return (self.config.learning_rate / np.maximum(sigma, 1)).astype(np.float32)
-
-    def forget(self, worker: str) -> None:
-        """`worker` is gone: release what was remembered for it."""
-        self.counts_at_pull.pop(worker, None)

@@ -1,0 +1,283 @@
+"""The command line. Each command imports what it needs when it runs, so that `edgebed --help` is quick.
+
+Exit codes: 0 all expectations met, 1 one is not, 2 the user's mistake, 3 the infrastructure's, 130 interrupted. With
+`--json` standard output carries JSON alone; progress and errors go to standard error.
+"""
+
+import contextlib
+import enum
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgebed.errors import EdgebedError, ScenarioError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from edgebed.results import Run
+
+
+class Runtime(enum.StrEnum):
+    """What hosts the nodes."""
+
+    process = "process"
+    simulation = "simulation"
+
+
+app = typer.Typer(
+    name="edgebed",
+    help="Train a neural network across a fleet of emulated edge devices.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+ScenarioFile = Annotated[Path, typer.Argument(help="A scenario's YAML file.", show_default=False)]
+RunName = Annotated[str, typer.Argument(help="A folder, a scenario (its latest run), scenario/number, or 'latest'.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. fleet.edge.count=8. Repeatable."),
+]
+RuntimeOption = Annotated[Runtime, typer.Option(help="What hosts the nodes.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
+RunsDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of all runs [default: $EDGEBED_RUNS_DIR, else ./runs].", show_default=False),
+]
+
+
+def main() -> None:
+    """The entry point `edgebed`: errors of users and machines as one line each, bugs with their traceback."""
+    try:
+        app()
+    except EdgebedError as error:
+        for problem in error.problems if isinstance(error, ScenarioError) else (str(error),):
+            _say(f"error: {problem}")
+        sys.exit(error.exit_code)
+    except Exception:  # noqa: BLE001 - a bug: the traceback is what helps, and exit code 1 means something else.
+        traceback.print_exc()
+        sys.exit(3)
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and leave.")] = False,
+) -> None:
+    """Train a neural network across a fleet of emulated edge devices."""
+    if version:
+        from edgebed import __version__
+
+        _print(f"edgebed {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    *,
+    runtime: RuntimeOption = Runtime.process,
+    sets: Sets = None,
+    json: Json = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Journal every message sent and received.")] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that compute gradients in the simulation [default: one a core]."),
+    ] = None,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Run a scenario: all its trials, then a table, a chart and a report."""
+    from edgebed.observe.progress import Progress
+    from edgebed.running import run as run_scenario
+
+    with Progress() as progress:
+        result = run_scenario(
+            scenario,
+            runtime=runtime.value,
+            set=sets or (),
+            trace=trace,
+            processes=processes,
+            runs_dir=runs_dir,
+            progress=progress,
+        )
+    _show(result, json=json)
+    raise typer.Exit(result.exit_code)
+
+
+@app.command()
+def validate(
+    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", show_default=False)],
+    *,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Check scenarios without running them; every problem with its line and what is allowed."""
+    from edgebed.scenario.load import load_scenario
+
+    found: dict[Path, list[str]] = {}
+    for path in scenarios:
+        try:
+            load_scenario(path, sets or ())
+            found[path] = []
+        except ScenarioError as error:
+            found[path] = list(error.problems)
+    if json:
+        _print_json(
+            [{"scenario": str(path), "valid": not problems, "problems": problems} for path, problems in found.items()]
+        )
+    else:
+        for path, problems in found.items():
+            for problem in problems:
+                _say(f"error: {problem}")
+            if not problems:
+                _print(f"{path}: valid")
+    raise typer.Exit(2 if any(found.values()) else 0)
+
+
+@app.command("ls")
+def list_all(*, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """List the runs there are."""
+    from edgebed.observe.run_folder import list_runs, runs_root
+
+    root = runs_root(runs_dir)
+    rows = [_row(folder) for folder in list_runs(root)]
+    if json:
+        _print_json(rows)
+    elif not rows:
+        _say(f"no runs in {root.absolute()}")
+    else:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in rows[0]:
+            table.add_column(name)
+        for row in rows:
+            table.add_row(*(str(value) for value in row.values()))
+        with _pipe():
+            _console().print(table)
+
+
+@app.command()
+def show(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Show the results of a run: table, chart, verdict."""
+    from edgebed.results import load
+
+    _show(load(name, runs_dir=runs_dir), json=json)
+
+
+@app.command()
+def report(
+    name: RunName,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here instead of into the run's folder.")
+    ] = None,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Make a run's report anew from its journals, also of a run that crashed."""
+    from edgebed.observe.report import render, write_report
+    from edgebed.observe.run_folder import write_atomically
+    from edgebed.results import load
+
+    result = load(name, runs_dir=runs_dir)
+    if output is None:
+        write_report(result)
+    else:
+        write_atomically(output, render(result).encode())
+    _print(str(output or result.folder.report))
+
+
+@app.command()
+def logs(
+    name: RunName,
+    node: Annotated[str | None, typer.Argument(help="One node; all without it.", show_default=False)] = None,
+    *,
+    trial: Annotated[str | None, typer.Option(help="One trial; all without it.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Print the logs of a run's nodes, each line with the name of its node."""
+    from edgebed.observe.logs import log_lines
+    from edgebed.results import load
+
+    with _pipe():
+        for line in log_lines(load(name, runs_dir=runs_dir).folder, node=node, trial=trial, follow=follow):
+            typer.echo(line)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenarios, for editors."""
+    from edgebed.scenario.reference import json_schema
+
+    _print_json(json_schema())
+
+
+def _row(folder: Any) -> dict[str, Any]:
+    """One run in the list; from its summary alone, so that a long list is quick."""
+    import msgspec
+
+    from edgebed.observe.summary import RunSummary
+
+    manifest = folder.read_manifest()
+    try:
+        summary = msgspec.json.decode(folder.summary.read_bytes(), type=RunSummary)
+    except (OSError, msgspec.DecodeError):
+        summary = None
+    return {
+        "run": f"{folder.scenario_name}/{folder.path.name}",
+        "started": manifest.get("started", ""),
+        "runtime": manifest.get("runtime", ""),
+        "trials": ", ".join(manifest.get("trials", ())),
+        "verdict": summary.verdict if summary else "unfinished",
+    }
+
+
+def _show(result: "Run", *, json: bool) -> None:
+    """The results as a table and a chart, or as JSON."""
+    if json:
+        with _pipe():
+            sys.stdout.write(result.summary_json().decode())
+        return
+    from edgebed.observe.terminal import print_results
+
+    with _pipe():
+        print_results(result, _console())
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _print(text: str) -> None:
+    with _pipe():
+        sys.stdout.write(f"{text}\n")
+
+
+def _print_json(value: Any) -> None:
+    import msgspec
+
+    _print(msgspec.json.format(msgspec.json.encode(value)).decode())
+
+
+def _say(text: str) -> None:
+    """Tell the user on standard error."""
+    sys.stderr.write(f"{text}\n")
+
+
+@contextlib.contextmanager
+def _pipe() -> Iterator[None]:
+    """Write to standard output; a reader that has left (`| head`) ends the output in silence, not the command."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,163 @@
+"""The models that can be trained: three built-in ones, and the user's own by import path.
+
+`cnn`    the 211,690-parameter network of Hardy, Le Merrer, Sericola 2017, Distributed deep learning on edge-devices:
+         feasibility via adaptive compression, IEEE NCA, for images of 28x28; the pools round up, as TensorFlow's do.
+`mlp`    784-128-64-10, the family of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS; 109,386.
+`small`  64-64-10, for the 8x8 digits; 4,810 parameters.
+
+All take other input shapes and numbers of classes. A model is known to the rest of edgebed by its flat vector of
+parameters and the `TensorLayout` that cuts it; what a model remembers beside its parameters would not be exchanged
+among nodes, so such models are refused.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
+
+from edgebed import chance
+from edgebed.errors import ScenarioError
+from edgebed.learning import imports
+from edgebed.scenario.plan import Task, TensorLayout
+
+
+def build(name: str, input_shape: tuple[int, ...], classes: int, python_path: Sequence[str] = ()) -> nn.Module:
+    """The model called `name`, with parameters as its author initialises them, drawn from torch's generator.
+
+    A user's function is called with `input_shape` and `classes` where it has parameters of these names. ScenarioError
+    if there is no such model, or if it cannot be trained here.
+    """
+    if name in MODELS:
+        return MODELS[name](input_shape, classes)
+    if not imports.is_import_path(name):
+        raise ScenarioError(f"model: '{name}' is unknown; allowed: {', '.join(MODELS)} or package.module:function.")
+    function = imports.resolve(name, python_path)
+    model = imports.call(name, function, input_shape=tuple(input_shape), classes=classes)
+    _check(name, model)
+    assert isinstance(model, nn.Module)
+    return model
+
+
+def layout(
+    name: str, input_shape: tuple[int, ...], classes: int, python_path: Sequence[str] = ()
+) -> tuple[TensorLayout, ...]:
+    """Name and shape of each parameter tensor of the model, in the order of the flat vector.
+
+    Tries the model on an input too, so that a model that does not fit the data is found before anything starts:
+    ScenarioError then.
+    """
+    with torch.random.fork_rng(devices=[]):
+        model = build(name, input_shape, classes, python_path).eval()
+    try:
+        with torch.inference_mode():
+            output = model(torch.zeros(2, *input_shape))
+    except Exception as error:
+        raise ScenarioError(
+            f"{name}: the model does not take inputs of shape {tuple(input_shape)}: {imports.reason(error)}"
+        ) from error
+    expected = (2, classes)
+    if not isinstance(output, Tensor) or tuple(output.shape) != expected:
+        got = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else f"a {type(output).__name__}"
+        raise ScenarioError(
+            f"{name}: for two inputs of shape {tuple(input_shape)} the model gives {got}, not one score "
+            f"for each of the {classes} classes, shape {expected}."
+        )
+    return tuple(TensorLayout(key, tuple(parameter.shape)) for key, parameter in model.named_parameters())
+
+
+def initial_parameters(task: Task, seed: int) -> NDArray[np.float32]:
+    """(n,) parameters every node begins with, determined by the model and `seed`; torch's own generator is left as is.
+
+    The built-in `cnn` is initialised as its authors did, the others as torch does.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(chance.key(seed, "init") >> 65)
+        model = build(task.model, task.input_shape, task.classes, task.python_path)
+    return nn.utils.parameters_to_vector(model.parameters()).detach().numpy()
+
+
+class ChannelsLast(nn.Module):
+    """Lays images (B, C, H, W) out with the channels innermost: the same numbers, and convolutions take 2/3 the time.
+
+    A copy with its own strides, because `contiguous` takes an image of one channel to be in that layout already and
+    the convolution that follows does not.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) -> the same values."""
+        return images.clone(memory_format=torch.channels_last)
+
+
+def _cnn(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    if len(input_shape) != 3:
+        raise ScenarioError(f"model: 'cnn' needs images of shape (channels, height, width), not {tuple(input_shape)}.")
+    channels, height, width = input_shape
+    flat = 32 * math.ceil(height / 4) * math.ceil(width / 4)
+    model = nn.Sequential(
+        ChannelsLast(),
+        nn.Conv2d(channels, 32, 3, padding="same"),
+        # ReLU after the pool gives the same function and gradient as before it, on a quarter of the values
+        nn.MaxPool2d(2, ceil_mode=True),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, padding="same"),
+        nn.MaxPool2d(2, ceil_mode=True),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(flat, 128),
+        nn.ReLU(),
+        nn.Linear(128, classes),
+    )
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            nn.init.trunc_normal_(parameter, std=0.1, a=-0.2, b=0.2)  # TensorFlow cuts at two standard deviations
+        else:
+            nn.init.constant_(parameter, 0.1)
+    return model
+
+
+def _mlp(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(math.prod(input_shape), 128),
+        nn.ReLU(),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Linear(64, classes),
+    )
+
+
+def _small(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(math.prod(input_shape), 64),
+        nn.ReLU(),
+        nn.Linear(64, classes),
+    )
+
+
+def _check(name: str, model: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise ScenarioError(f"{name}: it returned a {type(model).__name__}, not a torch.nn.Module.")
+    parameters = dict(model.named_parameters())
+    if not parameters:
+        raise ScenarioError(f"{name}: the model has no parameters, so there is nothing to train.")
+    if lazy := [key for key, parameter in parameters.items() if isinstance(parameter, UninitializedParameter)]:
+        raise ScenarioError(
+            f"{name}: parameter '{lazy[0]}' has no shape yet; use layers with given sizes, not lazy ones."
+        )
+    if other := [key for key, parameter in parameters.items() if parameter.dtype != torch.float32]:
+        raise ScenarioError(
+            f"{name}: parameter '{other[0]}' is {parameters[other[0]].dtype}; only float32 is exchanged."
+        )
+    if state := [key for key, buffer in model.named_buffers() if buffer.is_floating_point()]:
+        raise ScenarioError(
+            f"{name}: the model keeps values beside its parameters ('{state[0]}'), as BatchNorm does with its running "
+            "statistics; these would not be exchanged between nodes. Use GroupNorm or LayerNorm instead."
+        )
+
+
+MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {"small": _small, "mlp": _mlp, "cnn": _cnn}

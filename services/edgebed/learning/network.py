@@ -1,0 +1,101 @@
+"""A model bound to a node's own data: gradients for workers, accuracy for the evaluator.
+
+The model's parameters are views into one flat vector that this object owns. A caller's parameters are copied into it,
+so the result does not depend on where they lie in memory: the same parameters, batch and key give the same bits in
+every process (on one kind of CPU and one set of versions). Torch works with one thread, for the same reason and because
+the processes of a run already fill the cores.
+
+Shapes: n parameters, N examples, b examples in a batch.
+"""
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edgebed.learning import models
+from edgebed.learning.allocator import keep_freed_memory
+from edgebed.scenario.plan import Task
+
+EVALUATION_CHUNK = (
+    100  # the activations of more images no longer fit the cache: 500 take a tenth longer, and 5 x memory
+)
+TORCH_SEED_MASK = 2**63 - 1
+
+
+class Network:
+    """The task's model and the examples of one node."""
+
+    def __init__(self, task: Task, x: NDArray[np.uint8] | NDArray[np.float32], y: NDArray[np.integer]) -> None:
+        """(N, *input_shape) inputs, kept in their own type, and (N,) labels.
+
+        ScenarioError if the model cannot be built.
+        """
+        torch.set_num_threads(1)
+        keep_freed_memory()
+        self._standardized = task.inputs == "standardized"
+        self._x = x
+        self._y = y.astype(np.int64)
+        with torch.random.fork_rng(devices=[]):
+            self._model = models.build(task.model, task.input_shape, task.classes, task.python_path)
+        self._parameters = list(self._model.parameters())
+        self._theta = torch.empty(sum(parameter.numel() for parameter in self._parameters))
+        start = 0
+        for parameter in self._parameters:
+            end = start + parameter.numel()
+            parameter.data = self._theta[start:end].view(parameter.shape)
+            start = end
+        self._theta_numpy = self._theta.numpy()
+
+    def gradient(
+        self, theta: NDArray[np.float32], batch: NDArray[np.int64], key: int = 0
+    ) -> tuple[NDArray[np.float32], float]:
+        """(n,) parameters, (b,) positions in the data -> fresh (n,) gradient of the batch's mean cross-entropy, and it.
+
+        `key` seeds what the model itself draws at random, such as dropout. A frozen parameter has gradient 0.
+        """
+        self._set(theta)
+        if not self._model.training:
+            self._model.train()
+        torch.default_generator.manual_seed(key & TORCH_SEED_MASK)
+        loss = F.cross_entropy(self._model(self._inputs(batch)), torch.from_numpy(self._y[batch]))
+        trained = [parameter for parameter in self._parameters if parameter.requires_grad]
+        gradients = iter(torch.autograd.grad(loss, trained, materialize_grads=True))
+        pieces = [next(gradients) if p.requires_grad else torch.zeros_like(p) for p in self._parameters]
+        return torch.cat([piece.reshape(-1) for piece in pieces]).numpy(), loss.item()
+
+    def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
+        """(n,) parameters -> (share of all N examples classified correctly, mean cross-entropy over them)."""
+        self._set(theta)
+        self._model.eval()
+        correct, loss = 0, 0.0
+        with torch.inference_mode():
+            for start in range(0, len(self._y), EVALUATION_CHUNK):
+                chunk = slice(start, start + EVALUATION_CHUNK)
+                labels = torch.from_numpy(self._y[chunk])
+                scores = self._model(self._inputs(chunk))
+                correct += int((scores.argmax(dim=1) == labels).sum())
+                loss += float(F.cross_entropy(scores, labels, reduction="sum"))
+        return correct / len(self._y), loss / len(self._y)
+
+    def _set(self, theta: NDArray[np.float32]) -> None:
+        assert theta.shape == self._theta_numpy.shape, f"{theta.shape} parameters, not {self._theta_numpy.shape}"
+        np.copyto(self._theta_numpy, theta)
+
+    def _inputs(self, which: NDArray[np.int64] | slice) -> Tensor:
+        """(b, *input_shape) float32: 8-bit pixels in [0, 1], floats as they are, then standardised if asked for."""
+        # a copy even for a slice: the stored array may be read-only, which torch cannot express
+        x = torch.from_numpy(self._x[which].copy() if isinstance(which, slice) else self._x[which])
+        inputs = x / 255 if x.dtype == torch.uint8 else x
+        return standardize(inputs) if self._standardized else inputs
+
+
+def standardize(x: Tensor) -> Tensor:
+    """Each of (b, ...) inputs to mean 0 and variance 1, with the rule of TensorFlow's `per_image_standardization`.
+
+    The standard deviation is taken to be at least 1 / sqrt(number of values), so that a constant image gives zeros.
+    """
+    axes = tuple(range(1, x.ndim))
+    deviation, mean = torch.std_mean(x, dim=axes, correction=0, keepdim=True)
+    return (x - mean) / deviation.clamp_min(x[0].numel() ** -0.5)

@@ -1,0 +1,209 @@
+"""Charts of trials as SVG: deterministic, colour-blind safe, readable on light and on dark.
+
+A line has a colour of Okabe and Ito's palette (the blue made lighter, for dark backgrounds), a dash and a marker of
+its own, so that it can be told in grey too. Axes and text take the colour of the surrounding text (`currentColor`); a
+chart looked at as a file of its own follows the viewer's preference. Text stays text. Figures are objects; the state of
+pyplot is never touched.
+"""
+
+import io
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+
+from edgebed.observe.quantities import bytes_text
+from edgebed.observe.series import Series
+
+PALETTE = ("#2680c2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+DASHES = ("solid", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P")
+INK = "#010203"
+"""Stands for the colour of the surrounding text until the SVG is written."""
+MARKED_POINTS_MAX = 40
+RATE_BINS = 40
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "text.parse_math": False,  # A `$` in a name is a dollar.
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": INK,
+    "grid.alpha": 0.12,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+}
+ALONE = "<style>:root{color:#222}@media screen and (prefers-color-scheme:dark){:root{color:#ddd}}</style>"
+
+Trials = Mapping[str, Series]
+"""Series by the trial's name, in the order of the legend."""
+
+
+def accuracy_over_ingress(trials: Trials) -> str:
+    """Test accuracy against the payload of all pushes so far, the ingress on a logarithmic axis."""
+    return _draw("accuracy-ingress", trials, _accuracy_over_ingress)
+
+
+def accuracy_over_updates(trials: Trials) -> str:
+    """Test accuracy against the number of updates."""
+    return _draw("accuracy-updates", trials, _accuracy_over_updates)
+
+
+def accuracy_over_time(trials: Trials) -> str:
+    """Test accuracy against the time since the trial began."""
+    return _draw("accuracy-time", trials, _accuracy_over_time)
+
+
+def staleness(trials: Trials) -> str:
+    """How large a part of the updates had each staleness."""
+    return _draw("staleness", trials, _staleness)
+
+
+def update_rate(trials: Trials) -> str:
+    """Updates a second over time."""
+    return _draw("update-rate", trials, _update_rate)
+
+
+CHARTS: dict[str, tuple[str, Callable[[Trials], str]]] = {
+    "accuracy-ingress": ("Accuracy against ingress", accuracy_over_ingress),
+    "accuracy-updates": ("Accuracy against updates", accuracy_over_updates),
+    "accuracy-time": ("Accuracy against time", accuracy_over_time),
+    "staleness": ("Staleness", staleness),
+    "update-rate": ("Updates a second", update_rate),
+}
+"""File name without suffix -> (title, function of the trials that gives the SVG)."""
+
+
+def stand_alone(svg: str) -> str:
+    """An SVG that finds its own text colour, for a file of its own."""
+    head, mark, rest = svg.partition(">")
+    return f"{head}{mark}{ALONE}{rest}"
+
+
+def _draw(name: str, trials: Trials, plot: Callable[[Axes, Trials], None]) -> str:
+    style: Any = {**STYLE, "svg.hashsalt": f"edgebed-{name}"}
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+        axes = figure.add_subplot()
+        plot(axes, trials)
+        if axes.has_data():
+            if len(trials) > 1:
+                axes.legend(loc="best")
+        else:
+            axes.set_axis_off()
+            axes.text(0.5, 0.5, "nothing measured", ha="center", va="center", transform=axes.transAxes)
+        output = io.StringIO()
+        figure.savefig(output, format="svg", metadata={"Date": None, "Creator": None})
+    return _tidy(output.getvalue())
+
+
+def _tidy(svg: str) -> str:
+    """Leave the bare <svg> element, without the ids nobody refers to, in the ink of its surroundings."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' id="[A-Za-z.]+[0-9]*_[0-9]+"', "", svg)
+    return svg.replace(INK, "currentColor")
+
+
+def _line(index: int, points: int) -> dict[str, Any]:
+    """How the line of the index-th trial looks; markers only where they would not run into each other."""
+    return {
+        "color": PALETTE[index % len(PALETTE)],
+        "linestyle": DASHES[index % len(DASHES)],
+        "linewidth": 1.8,
+        "marker": MARKERS[index % len(MARKERS)],
+        "markersize": 4,
+        "markevery": max(1, points // MARKED_POINTS_MAX),
+    }
+
+
+def _accuracy_axis(axes: Axes) -> None:
+    axes.set_ylabel("test accuracy (%)")
+    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1.0, symbol="", decimals=None))
+
+
+def _accuracy_over_ingress(axes: Axes, trials: Trials) -> None:
+    low, high = np.inf, 0.0
+    for index, (name, series) in enumerate(trials.items()):
+        x, y = series.evaluations.ingress_bytes, series.evaluations.accuracy
+        seen = x > 0  # The evaluation of the initial model has no place on a logarithmic axis.
+        if seen.any():
+            axes.plot(x[seen], y[seen], label=name, **_line(index, int(seen.sum())))
+            low, high = min(low, float(x[seen].min())), max(high, float(x.max()))
+    if high:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+        if high / low > 30:
+            axes.xaxis.set_minor_locator(NullLocator())
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("server ingress: payload of the pushes (logarithmic)")
+    _accuracy_axis(axes)
+
+
+def _accuracy_over_updates(axes: Axes, trials: Trials) -> None:
+    for index, (name, series) in enumerate(trials.items()):
+        evaluations = series.evaluations
+        if len(evaluations):
+            axes.plot(evaluations.version, evaluations.accuracy, label=name, **_line(index, len(evaluations)))
+    axes.set_xlabel("updates")
+    _accuracy_axis(axes)
+
+
+def _accuracy_over_time(axes: Axes, trials: Trials) -> None:
+    for index, (name, series) in enumerate(trials.items()):
+        evaluations = series.evaluations
+        if len(evaluations):
+            axes.plot(evaluations.t, evaluations.accuracy, label=name, **_line(index, len(evaluations)))
+    axes.set_xlabel("time since the trial began (s)")
+    _accuracy_axis(axes)
+
+
+def _staleness(axes: Axes, trials: Trials) -> None:
+    for index, (name, series) in enumerate(trials.items()):
+        values = series.updates.staleness
+        if not len(values):
+            continue
+        counts = np.bincount(np.clip(values, 0, None))
+        width = max(1, -(-len(counts) // 60))
+        padded = np.pad(counts, (0, -len(counts) % width)).reshape(-1, width).sum(axis=1)
+        edges = np.arange(len(padded) + 1) * width - 0.5
+        style: dict[str, Any] = {
+            "color": PALETTE[index % len(PALETTE)],
+            "linestyle": DASHES[index % len(DASHES)],
+            "linewidth": 1.8,
+        }
+        axes.stairs(padded / len(values), edges, label=name, **style)
+        axes.stairs(padded / len(values), edges, fill=True, alpha=0.15, color=style["color"])
+    axes.set_xlabel("staleness (updates between a worker's pull and its push)")
+    axes.set_ylabel("share of the updates (%)")
+    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1.0, symbol="", decimals=None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _update_rate(axes: Axes, trials: Trials) -> None:
+    for index, (name, series) in enumerate(trials.items()):
+        t = series.updates.t
+        if len(t) < 2 or t[-1] <= t[0]:
+            continue
+        counts, edges = np.histogram(t, bins=min(RATE_BINS, max(1, len(t) // 5)))
+        line = _line(index, len(counts))
+        axes.plot((edges[1:] + edges[:-1]) / 2, counts / np.diff(edges), label=name, **{**line, "marker": None})
+    axes.set_xlabel("time since the trial began (s)")
+    axes.set_ylabel("updates a second (1/s)")
+    if axes.has_data():
+        axes.set_ylim(bottom=0)

@@ -1,0 +1,253 @@
+"""A node's Prometheus metrics, fed with the records that go to the journal.
+
+`metrics_table.py` declares them; this file makes those of one role in a registry of their own and keeps them current:
+
+    records (Update, Phases, …) --> observe()      -->
+    payload, queue of the shell --> count_bytes()  --> registry <-- scraped over HTTP (targets.py)
+    /proc, cgroup               --> at each scrape -->
+
+The journal stays the source of every figure in a report; metrics are the live view of it.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as MetricFamily
+from prometheus_client.registry import Collector
+
+from edgebed.observe import metrics_table as table
+from edgebed.observe.resources import cgroup_usage, process_usage
+from edgebed.roles.records import Dropped, Ended, Evaluated, Node, Phases, Record, Refused, Traffic, Update
+from edgebed.scenario.plan import Plan
+
+disable_created_metrics()  # type: ignore[no-untyped-call] # a second time series for each series, which nobody reads
+
+_TYPES: dict[str, type[Counter] | type[Gauge] | type[Histogram]] = {
+    "counter": Counter,
+    "gauge": Gauge,
+    "histogram": Histogram,
+}
+
+
+class NodeMetrics:
+    """The metrics of one node: `server`, `worker`, `evaluator` or `controller`.
+
+    `registry` is a fresh one unless given. Only the shell's thread calls the methods; scrapes may come at any time.
+    """
+
+    def __init__(self, role: str, registry: CollectorRegistry | None = None) -> None:
+        assert role in table.ROLES
+        self.registry = registry or CollectorRegistry()
+        self._metrics: dict[str, Any] = {}
+        for metric in table.METRICS:
+            if role in metric.roles and metric not in table.RESOURCE_METRICS:
+                self._metrics[metric.name] = _make(metric, self.registry)
+        self.registry.register(ResourceCollector())
+        self._children: dict[tuple[str, ...], Any] = {}
+        owner = "ps" if role == table.SERVER else "client"
+        self._bytes_names = {way: f"edgebed_{owner}_{way}_bytes_total" for way in ("ingress", "egress")}
+        self._observers: dict[type[Record], Callable[[Any], None]] = {}
+        getattr(self, f"_prepare_{role}")()
+
+    def observe(self, record: Record) -> None:
+        """Take a record of the journal into account; those that say nothing about this role change nothing."""
+        observer = self._observers.get(type(record))
+        if observer is not None:
+            observer(record)
+
+    def count_bytes(self, direction: str, kind: str, payload_bytes: int) -> None:
+        """A message of `kind` came in (`ingress`) or went out (`egress`) on the data network."""
+        self._child(self._bytes_names[direction], kind).inc(payload_bytes)
+
+    def queue_length(self, length: int) -> None:
+        """Server: this many messages have been received and not yet handled."""
+        self._metrics["edgebed_ps_queue_length"].set(length)
+
+    def start_trial(self, plan: Plan, runtime: str, start_timestamp_s: float) -> None:
+        """Controller: a trial begins; all its nodes are expected. What an earlier trial said is forgotten."""
+        self._plan = plan
+        self._states: dict[str, str] = {}
+        self._version = 0
+        self._done = False
+        for name in ("edgebed_nodes", "edgebed_run_info"):
+            self._metrics[name].clear()
+        self._children.clear()
+        for name in ("edgebed_model_accuracy_ratio", "edgebed_model_loss"):
+            self._child(name, "test").set(float("nan"))
+        self._metrics["edgebed_model_version"].set(0)
+        self._device_classes = {node.node: node.device_class for node in plan.nodes}
+        for device_class in self._device_classes.values():
+            self._child("edgebed_crashes_total", device_class)
+            for state in _closed_values("edgebed_nodes", "state"):
+                self._child("edgebed_nodes", device_class, state)
+        for node in plan.nodes:
+            self._observe_node(Node(name=node.node, state="expected"))
+        algorithm = plan.nodes[0].method.name
+        info = self._child("edgebed_run_info", plan.scenario, plan.trial, algorithm, str(plan.seed), runtime)
+        info.set(1)
+        self._metrics["edgebed_run_start_timestamp_seconds"].set(start_timestamp_s)
+        self._start_timestamp_s = start_timestamp_s
+        self._metrics["edgebed_run_progress_ratio"].set_function(self._progress)
+
+    # --- what each role listens to ------------------------------------------------------------------------------
+
+    def _prepare_server(self) -> None:
+        applied = self._child("edgebed_ps_updates_total", "applied")
+        staleness: Histogram = self._metrics["edgebed_ps_update_staleness_versions"]
+        algorithm_bytes: Counter = self._metrics["edgebed_ps_algorithm_bytes_total"]
+        interface_bytes = {"ingress": 0, "egress": 0}
+
+        def observe_update(record: Update) -> None:
+            applied.inc()
+            staleness.observe(record.staleness)
+            algorithm_bytes.inc(record.bits / 8)
+
+        def observe_traffic(record: Traffic) -> None:
+            now = {"ingress": record.ingress_interface, "egress": record.egress_interface}
+            for direction, total in now.items():
+                if total is not None:
+                    grown = total - interface_bytes[direction]
+                    self._child("edgebed_link_bytes_total", direction, record.interface).inc(max(0, grown))
+                    interface_bytes[direction] = total
+
+        def observe_refused(record: Refused) -> None:
+            self._child("edgebed_ps_updates_total", record.code).inc()
+
+        self._observers = {
+            Update: observe_update,
+            Traffic: observe_traffic,
+            Refused: observe_refused,
+            Dropped: self._observe_dropped,
+        }
+
+    def _prepare_worker(self) -> None:
+        iterations: Counter = self._metrics["edgebed_worker_iterations_total"]
+        durations: Histogram = self._metrics["edgebed_worker_step_duration_seconds"]
+        before = Phases(steps=0, compute_s=0.0, encode_s=0.0, wait_s=0.0, pause_s=0.0)
+
+        def observe_phases(record: Phases) -> None:
+            nonlocal before
+            steps, total_s = record.steps - before.steps, 0.0
+            for phase in _closed_values("edgebed_worker_phase_seconds_total", "phase"):
+                grown_s = max(0.0, getattr(record, f"{phase}_s") - getattr(before, f"{phase}_s"))
+                self._child("edgebed_worker_phase_seconds_total", phase).inc(grown_s)
+                total_s += grown_s
+            for _ in range(steps):
+                durations.observe(total_s / steps)
+            iterations.inc(steps)
+            before = record
+
+        self._observers = {Phases: observe_phases, Dropped: self._observe_dropped}
+
+    def _prepare_evaluator(self) -> None:
+        evaluations: Counter = self._metrics["edgebed_evaluations_total"]
+        self._observers = {Evaluated: lambda _: evaluations.inc(), Dropped: self._observe_dropped}
+
+    def _prepare_controller(self) -> None:
+        version: Gauge = self._metrics["edgebed_model_version"]
+
+        def observe_update(record: Update) -> None:
+            self._version = record.version
+            version.set(record.version)
+
+        self._observers = {
+            Update: observe_update,
+            Evaluated: self._observe_evaluated,
+            Node: self._observe_node,
+            Ended: self._observe_ended,
+        }
+
+    def _observe_dropped(self, record: Dropped) -> None:
+        self._child("edgebed_messages_dropped_total", record.socket).inc()
+
+    def _observe_evaluated(self, record: Evaluated) -> None:
+        self._child("edgebed_model_accuracy_ratio", "test").set(record.accuracy)
+        self._child("edgebed_model_loss", "test").set(record.loss)
+
+    def _observe_node(self, record: Node) -> None:
+        device_class = self._device_classes[record.name]
+        before = self._states.get(record.name)
+        if before == record.state:
+            return
+        if before is not None:
+            self._child("edgebed_nodes", device_class, before).dec()
+        self._child("edgebed_nodes", device_class, record.state).inc()
+        self._states[record.name] = record.state
+        if record.state == "died":
+            self._child("edgebed_crashes_total", device_class).inc()
+
+    def _observe_ended(self, record: Ended) -> None:
+        self._done = record.outcome == "completed"
+
+    def _progress(self) -> float:
+        """The nearest of the trial's limits; a limit of accuracy says nothing about how far it is."""
+        if self._done:
+            return 1.0
+        shares = [0.0]
+        if self._plan.stop_updates:
+            shares.append(self._version / self._plan.stop_updates)
+        if self._plan.stop_time_s:
+            shares.append((time.time() - self._start_timestamp_s) / self._plan.stop_time_s)
+        return min(1.0, max(shares))
+
+    def _child(self, name: str, *values: str) -> Any:
+        """A metric's series with these label values; looked up once, since `labels()` costs six times an increment."""
+        key = (name, *values)
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = self._metrics[name].labels(*values)
+        return child
+
+
+class ResourceCollector(Collector):
+    """Reads the process and its cgroup when a scrape asks, and never otherwise; what cannot be read is absent."""
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """The resource metrics that this machine can tell."""
+        process, cgroup = process_usage(), cgroup_usage()
+        values: dict[str, float | None] = {
+            "edgebed_cgroup_cpu_seconds_total": cgroup.cpu_s,
+            "edgebed_cgroup_cpu_limit_cores": cgroup.cpu_limit_cores,
+            "edgebed_cgroup_cpu_periods_total": cgroup.periods,
+            "edgebed_cgroup_cpu_throttled_periods_total": cgroup.throttled_periods,
+            "edgebed_cgroup_cpu_throttled_seconds_total": cgroup.throttled_s,
+            "edgebed_cgroup_memory_working_set_bytes": cgroup.working_set_bytes,
+            "edgebed_cgroup_memory_peak_bytes": cgroup.peak_bytes,
+            "edgebed_cgroup_memory_limit_bytes": cgroup.memory_limit_bytes,
+            "edgebed_cgroup_oom_kills_total": cgroup.oom_kills,
+        }
+        if process is not None:
+            values |= {
+                "edgebed_process_cpu_seconds_total": process.cpu_s,
+                "edgebed_process_resident_memory_bytes": process.resident_bytes,
+                "edgebed_process_private_memory_bytes": process.private_bytes,
+                "edgebed_process_threads": process.threads,
+            }
+        for metric in table.RESOURCE_METRICS:
+            value = values.get(metric.name)
+            if value is not None:
+                family = CounterMetricFamily if metric.type == "counter" else GaugeMetricFamily
+                yield family(metric.name, metric.help, value=value)
+
+
+def _make(metric: table.Metric, registry: CollectorRegistry) -> Any:
+    """The Prometheus object, with the series of a closed label started at 0."""
+    options: dict[str, Any] = {"labelnames": [label.name for label in metric.labels], "registry": registry}
+    if metric.buckets:
+        options["buckets"] = metric.buckets
+    made = _TYPES[metric.type](metric.name, metric.help, **options)
+    if len(metric.labels) == 1 and metric.labels[0].closed and metric.type == "counter":
+        for value in metric.labels[0].examples:
+            made.labels(value)
+    return made
+
+
+def _closed_values(name: str, label_name: str) -> tuple[str, ...]:
+    """All values of a closed label."""
+    return next(
+        label.examples for metric in table.METRICS if metric.name == name for label in metric.labels
+        if label.name == label_name
+    )  # fmt: skip

@@ -1,0 +1,240 @@
+"""Every metric that edgebed exports, declared once; `metrics.py` and docs/metrics.md are made from this table.
+
+Names follow Prometheus' conventions: the prefix `edgebed_`, what is measured, its base unit, `_total` on counters.
+Labels that tell targets apart (node, role, device_class, run, trial) come from service discovery (`targets.py`), not
+from here. The sum over a metric's labels always means something, and no label grows with the length of a run.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+SERVER = "server"
+WORKER = "worker"
+EVALUATOR = "evaluator"
+CONTROLLER = "controller"
+NODES = (SERVER, WORKER, EVALUATOR)
+ROLES = (*NODES, CONTROLLER)
+
+STALENESS_BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)  # staleness is an integer, so le="0" counts exactly the fresh
+STEP_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """A label, with the values it starts at 0 for, so that a rate exists before the first event."""
+
+    name: str
+    examples: tuple[str, ...]
+    """Values as they occur; all of them where `closed`."""
+    closed: bool = False
+    """No other values than the examples occur, and each starts at 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One metric."""
+
+    name: str
+    type: Literal["counter", "gauge", "histogram"]
+    unit: str
+    """`bytes`, `seconds`, `ratio`, `versions`, `cores`, or what is counted; in the name where it is a measure."""
+    roles: tuple[str, ...]
+    help: str
+    labels: tuple[Label, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+def _kinds(*kinds: str) -> tuple[Label, ...]:
+    return (Label(name="kind", examples=kinds, closed=True),)
+
+
+_SPLIT = Label(name="split", examples=("test",), closed=True)
+_DEVICE_CLASS = Label(name="device_class", examples=("edge",))
+
+SERVER_METRICS = (
+    Metric(
+        name="edgebed_ps_ingress_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
+        help="Payload that reached the server on the data network (headers and tensors), by kind of message.",
+        labels=_kinds("push", "join", "pull"),
+    ),
+    Metric(
+        name="edgebed_ps_egress_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
+        help="Payload that the server sent on the data network (headers and tensors), by kind of message.",
+        labels=_kinds("model", "refuse"),
+    ),
+    Metric(
+        name="edgebed_ps_algorithm_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
+        help="What the applied updates need by the algorithm's own count: values and indices, no encoding, no framing.",
+    ),
+    Metric(
+        name="edgebed_ps_updates_total", type="counter", unit="updates", roles=(SERVER,),
+        help="Updates applied (result `applied`), and joins and pushes that were refused, by the refusal's code.",
+        labels=(Label(name="result", examples=("applied", "stale-incarnation", "not-joined", "malformed")),),
+    ),
+    Metric(
+        name="edgebed_ps_update_staleness_versions", type="histogram", unit="versions", roles=(SERVER,),
+        help="Updates applied between a worker's pull and its push.",
+        buckets=STALENESS_BUCKETS,
+    ),
+    Metric(
+        name="edgebed_ps_queue_length", type="gauge", unit="messages", roles=(SERVER,),
+        help="Messages that the server has received and not yet handled.",
+    ),
+    Metric(
+        name="edgebed_link_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
+        help="Bytes through the data network's interface, protocol overhead included; the whole machine shares `lo`.",
+        labels=(
+            Label(name="direction", examples=("ingress", "egress"), closed=True),
+            Label(name="interface", examples=("lo", "eth0")),
+        ),
+    ),
+)  # fmt: skip
+
+WORKER_METRICS = (
+    Metric(
+        name="edgebed_worker_iterations_total", type="counter", unit="iterations", roles=(WORKER,),
+        help="Gradients computed.",
+    ),
+    Metric(
+        name="edgebed_worker_phase_seconds_total", type="counter", unit="seconds", roles=(WORKER,),
+        help="Where the worker's time went: compute, encode, wait for the server's answer, pause (emulated).",
+        labels=(Label(name="phase", examples=("compute", "encode", "wait", "pause"), closed=True),),
+    ),
+    Metric(
+        name="edgebed_worker_step_duration_seconds", type="histogram", unit="seconds", roles=(WORKER,),
+        help="Length of an iteration, all phases together; each counts with the mean of its second.",
+        buckets=STEP_BUCKETS_S,
+    ),
+    Metric(
+        name="edgebed_client_ingress_bytes_total", type="counter", unit="bytes", roles=(WORKER, EVALUATOR),
+        help="Payload that reached this node on the data network, by kind of message.",
+        labels=_kinds("model", "refuse"),
+    ),
+    Metric(
+        name="edgebed_client_egress_bytes_total", type="counter", unit="bytes", roles=(WORKER, EVALUATOR),
+        help="Payload that this node sent on the data network, by kind of message.",
+        labels=_kinds("push", "join", "pull"),
+    ),
+    Metric(
+        name="edgebed_evaluations_total", type="counter", unit="evaluations", roles=(EVALUATOR,),
+        help="Versions of the model measured on the test set.",
+    ),
+)  # fmt: skip
+
+CONTROLLER_METRICS = (
+    Metric(
+        name="edgebed_nodes", type="gauge", unit="nodes", roles=(CONTROLLER,),
+        help="Nodes by class (a server's or evaluator's is its role) and state.",
+        labels=(
+            _DEVICE_CLASS,
+            Label(
+                name="state",
+                examples=("expected", "joined", "ready", "running", "stopped", "died", "missing"),
+                closed=True,
+            ),
+        ),
+    ),
+    Metric(
+        name="edgebed_crashes_total", type="counter", unit="crashes", roles=(CONTROLLER,),
+        help="Nodes that ended although nobody had told them to.",
+        labels=(_DEVICE_CLASS,),
+    ),
+    Metric(
+        name="edgebed_model_accuracy_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
+        help="Accuracy of the version evaluated last, 0 to 1.",
+        labels=(_SPLIT,),
+    ),
+    Metric(
+        name="edgebed_model_loss", type="gauge", unit="nats", roles=(CONTROLLER,),
+        help="Mean cross-entropy of the version evaluated last.",
+        labels=(_SPLIT,),
+    ),
+    Metric(
+        name="edgebed_model_version", type="gauge", unit="updates", roles=(CONTROLLER,),
+        help="Updates applied so far, as far as the server has reported.",
+    ),
+    Metric(
+        name="edgebed_run_info", type="gauge", unit="", roles=(CONTROLLER,),
+        help="Always 1; the labels say what is running.",
+        labels=(
+            Label(name="scenario", examples=("quickstart",)),
+            Label(name="trial", examples=("adacomp",)),
+            Label(name="algorithm", examples=("adacomp",)),
+            Label(name="seed", examples=("7",)),
+            Label(name="runtime", examples=("process",)),
+        ),
+    ),
+    Metric(
+        name="edgebed_run_progress_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
+        help="How much of the trial is done, 0 to 1, by its limit of updates or time; 1 once it has completed.",
+    ),
+    Metric(
+        name="edgebed_run_start_timestamp_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
+        help="When the trial began, in Unix time.",
+    ),
+)  # fmt: skip
+
+COMMON_METRICS = (
+    Metric(
+        name="edgebed_messages_dropped_total", type="counter", unit="messages", roles=NODES,
+        help="Messages that could not be read or delivered and had no effect.",
+        labels=(Label(name="socket", examples=("data", "management"), closed=True),),
+    ),
+)  # fmt: skip
+
+RESOURCE_METRICS = (
+    Metric(
+        name="edgebed_process_cpu_seconds_total", type="counter", unit="seconds", roles=ROLES,
+        help="CPU time of the process, user and system.",
+    ),
+    Metric(
+        name="edgebed_process_resident_memory_bytes", type="gauge", unit="bytes", roles=ROLES,
+        help="Memory of the process that is in RAM, shared pages included.",
+    ),
+    Metric(
+        name="edgebed_process_private_memory_bytes", type="gauge", unit="bytes", roles=ROLES,
+        help="Memory that only this process uses: what a further node of its kind costs.",
+    ),
+    Metric(
+        name="edgebed_process_threads", type="gauge", unit="threads", roles=ROLES,
+        help="Threads of the process.",
+    ),
+    Metric(
+        name="edgebed_cgroup_cpu_seconds_total", type="counter", unit="seconds", roles=ROLES,
+        help="CPU time of the process's cgroup. Without a cgroup of its own a node shows that of whoever started it.",
+    ),
+    Metric(
+        name="edgebed_cgroup_cpu_limit_cores", type="gauge", unit="cores", roles=ROLES,
+        help="CPU cap of the cgroup; absent without one.",
+    ),
+    Metric(
+        name="edgebed_cgroup_cpu_periods_total", type="counter", unit="periods", roles=ROLES,
+        help="Scheduling periods of the capped cgroup in which it had something to run.",
+    ),
+    Metric(
+        name="edgebed_cgroup_cpu_throttled_periods_total", type="counter", unit="periods", roles=ROLES,
+        help="Of these, the periods in which it was held back by its cap.",
+    ),
+    Metric(
+        name="edgebed_cgroup_cpu_throttled_seconds_total", type="counter", unit="seconds", roles=ROLES,
+        help="For how long it was held back.",
+    ),
+    Metric(
+        name="edgebed_cgroup_memory_working_set_bytes", type="gauge", unit="bytes", roles=ROLES,
+        help="Memory of the cgroup without the file cache that can be given up at once.",
+    ),
+    Metric(
+        name="edgebed_cgroup_memory_peak_bytes", type="gauge", unit="bytes", roles=ROLES,
+        help="The most memory that the cgroup has used, file cache included.",
+    ),
+    Metric(
+        name="edgebed_cgroup_memory_limit_bytes", type="gauge", unit="bytes", roles=ROLES,
+        help="Memory cap of the cgroup; absent without one.",
+    ),
+    Metric(
+        name="edgebed_cgroup_oom_kills_total", type="counter", unit="kills", roles=ROLES,
+        help="Processes of the cgroup that were killed for want of memory.",
+    ),
+)  # fmt: skip
+
+METRICS = (*SERVER_METRICS, *WORKER_METRICS, *CONTROLLER_METRICS, *COMMON_METRICS, *RESOURCE_METRICS)

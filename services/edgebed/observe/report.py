@@ -1,0 +1,225 @@
+"""The report of a run: one HTML file that needs nothing else, for a screen (light or dark) and for paper.
+
+A view of the journals alone, so it can be made again at any time, also for a run that crashed, was interrupted or is
+still going. The order is that of a reader's questions: what was asked, what came of it, how it looks, where the time
+went, whether the books balance, what was set, how to repeat it. Every text from outside is escaped.
+"""
+
+import shlex
+from collections.abc import Callable, Sequence
+
+from edgebed.observe import charts
+from edgebed.observe.html import Raw, bars, definitions, details, escape, page, section, table
+from edgebed.observe.quantities import UNMEASURED, bytes_text, number_text, percent_text, seconds_text
+from edgebed.observe.run_folder import write_atomically
+from edgebed.observe.summary import TrialSummary
+from edgebed.results import Run, Trial
+
+TROUBLE_STATES = frozenset({"died", "missing"})
+LISTED_MAX = 50
+"""Rows of a table of incidents; the journal has the rest."""
+VERDICT_CLASSES = {0: "good", 1: "bad"}
+TRIAL_ROWS: tuple[tuple[str, Callable[[TrialSummary], str]], ...] = (
+    ("outcome", lambda trial: f"{trial.outcome}: {trial.reason}" if trial.reason else trial.outcome),
+    ("method", lambda trial: trial.method),
+    ("final accuracy", lambda trial: percent_text(trial.final_accuracy)),
+    ("best accuracy", lambda trial: percent_text(trial.best_accuracy)),
+    ("final loss", lambda trial: number_text(trial.final_loss)),
+    ("updates", lambda trial: number_text(trial.updates)),
+    ("time to the last update", lambda trial: seconds_text(trial.time_s)),
+    ("updates a second", lambda trial: number_text(trial.updates_per_s)),
+    ("server ingress: payload of pushes", lambda trial: bytes_text(trial.ingress_bytes)),
+    ("a push, mean", lambda trial: bytes_text(trial.push_bytes_mean)),
+    ("entries in a push, mean", lambda trial: number_text(trial.entries_mean)),
+    ("staleness: mean, median", lambda t: f"{number_text(t.staleness_mean)}, {number_text(t.staleness_median)}"),
+    ("staleness: 90 %, maximum", lambda t: f"{number_text(t.staleness_p90)}, {number_text(t.staleness_max)}"),
+    ("updates of a worker: least, most", lambda t: f"{t.worker_updates_min:,}, {t.worker_updates_max:,}"),
+    ("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
+    ("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
+)
+"""The lines of the table of trials: name, text of a summary."""
+
+
+def write_report(run: Run) -> None:
+    """Write `report.html` and each trial's charts into the run's folder; InfrastructureError if that is impossible."""
+    for trial in run.trials.values():
+        for name, (_, draw) in charts.CHARTS.items():
+            svg = charts.stand_alone(draw({trial.name: trial.series}))
+            write_atomically(trial.folder.path / f"{name}.svg", svg.encode())
+    write_atomically(run.folder.report, render(run).encode())
+
+
+def render(run: Run) -> str:
+    """The report as one HTML document."""
+    summary, trials = run.summary, list(run.trials.values())
+    title = f"{summary.scenario} {run.path.name}"
+    status = VERDICT_CLASSES.get(summary.exit_code, "unknown")
+    facts = (f"{summary.runtime} runtime", f"seed {summary.seed}", str(run.manifest.get("started", "")))
+    header = (
+        f"<header><p class=name>{escape(title)}</p>"
+        f"<h1>{escape(summary.question or summary.scenario)}</h1>"
+        f"<p class='verdict {status}'>{escape(summary.verdict)}</p>"
+        f"<p class=quiet>{escape(' · '.join(filter(None, facts)))}</p></header>"
+    )
+    parts = [
+        _expectations(summary.trials),
+        _trials(summary.trials),
+        _charts(trials),
+        _phases(trials),
+        _accounting(trials),
+        _incidents(trials),
+        _fleet(trials),
+        _settings(run),
+        _repeat(run),
+    ]
+    return page(title, header + "".join(parts))
+
+
+def _expectations(trials: Sequence[TrialSummary]) -> str:
+    rows = [
+        (
+            trial.trial,
+            expectation.measure,
+            f"{expectation.comparison} {expectation.bound:g}",
+            UNMEASURED if expectation.measured is None else f"{expectation.measured:.6g}",
+            Raw("<span class=good>met</span>" if expectation.met else "<span class=bad>not met</span>"),
+        )
+        for trial in trials
+        for expectation in trial.expectations
+    ]
+    return section("Expectations", table(("trial", "measure", "expected", "measured", "verdict"), rows)) if rows else ""
+
+
+def _trials(trials: Sequence[TrialSummary]) -> str:
+    if not trials:
+        return section("Trials", "<p>No trial has begun.</p>")
+    rows = [(label, *(value(trial) for trial in trials)) for label, value in TRIAL_ROWS]
+    return section("Trials", table(("", *(trial.trial for trial in trials)), rows))
+
+
+def _charts(trials: Sequence[Trial]) -> str:
+    series = {trial.name: trial.series for trial in trials}
+    figures = [
+        f"<figure><figcaption>{escape(title)}</figcaption>{draw(series)}</figure>"
+        for title, draw in charts.CHARTS.values()
+    ]
+    return section("Charts", f"<div class=charts>{''.join(figures)}</div>") if trials else ""
+
+
+def _phases(trials: Sequence[Trial]) -> str:
+    rows, parts = [], []
+    for trial in trials:
+        for worker, phases in sorted(trial.series.phases.items()):
+            if phases.steps:
+                spent = (phases.compute_s, phases.encode_s, phases.wait_s, phases.pause_s)
+                rows.append((trial.name, worker, f"{phases.steps:,}", *_milliseconds(spent, phases.steps)))
+        lives = trial.series.phases.values()
+        steps = sum(phases.steps for phases in lives)
+        if steps:
+            totals = {
+                "gradient": sum(phases.compute_s for phases in lives),
+                "encoding": sum(phases.encode_s for phases in lives),
+                "waiting for the server": sum(phases.wait_s for phases in lives),
+                "emulated pause": sum(phases.pause_s for phases in lives),
+            }
+            each = {f"{name} {1000 * spent / steps:.2f} ms": spent for name, spent in totals.items()}
+            parts.append(f"<h3>{escape(trial.name)}</h3>{bars(each)}")
+    if not parts:
+        return ""
+    head = ("trial", "worker", "steps", "gradient", "encoding", "waiting", "pause")
+    text = "<p class=quiet>Mean of all workers' steps, as the workers last reported.</p>"
+    return section("Where a step's time went", text + "".join(parts) + details("Each worker", table(head, rows)))
+
+
+def _milliseconds(spent: Sequence[float], steps: int) -> tuple[str, ...]:
+    return tuple(f"{1000 * value / steps:.2f} ms" for value in spent)
+
+
+def _accounting(trials: Sequence[Trial]) -> str:
+    if not trials:
+        return ""
+    rows: list[tuple[str, ...]] = []
+    columns = [(trial.summary, trial.series) for trial in trials]
+    rows.append(
+        ("pushes the workers numbered, up to the last applied", *(f"{summary.pushes:,}" for summary, _ in columns))
+    )
+    rows.append(("= applied", *(f"{summary.updates:,}" for summary, _ in columns)))
+    rows.append(("+ refused or lost", *(f"{summary.pushes - summary.updates:,}" for summary, _ in columns)))
+    for code in sorted({code for summary, _ in columns for code in summary.refused_by_code}):
+        counts = (f"{summary.refused_by_code.get(code, 0):,}" for summary, _ in columns)
+        rows.append((f"messages refused: {code}", *counts))
+    rows.append(("messages that could not be read", *(f"{summary.dropped:,}" for summary, _ in columns)))
+    rows.append(("bits the method needs, as bytes", *(bytes_text(summary.bits / 8) for summary, _ in columns)))
+    rows.append(("ingress: payload of the pushes", *(bytes_text(summary.ingress_bytes) for summary, _ in columns)))
+    rows.append(("ingress: payload of all messages", *(bytes_text(s.ingress_payload_bytes) for s, _ in columns)))
+    rows.append(("ingress: at the interface", *(_interface(s, s.ingress_interface_bytes) for s, _ in columns)))
+    rows.append(("egress: payload of all messages", *(bytes_text(s.egress_payload_bytes) for s, _ in columns)))
+    rows.append(("egress: at the interface", *(_interface(s, s.egress_interface_bytes) for s, _ in columns)))
+    return section("Do the books balance?", table(("", *(trial.name for trial in trials)), rows))
+
+
+def _interface(summary: TrialSummary, value: int | None) -> str:
+    shared = ", shared by the machine" if summary.interface == "lo" else ""
+    return UNMEASURED if value is None else f"{bytes_text(value)} ({summary.interface}{shared})"
+
+
+def _incidents(trials: Sequence[Trial]) -> str:
+    rows = []
+    for trial in trials:
+        for t, node in trial.series.nodes:
+            if node.state in TROUBLE_STATES:
+                rows.append((trial.name, seconds_text(t), node.name, f"{node.state}: {node.reason}".rstrip(": ")))
+        rows += [(trial.name, seconds_text(t), node, text) for t, node, text in trial.series.notes]
+        if trial.series.cut:
+            rows.append(
+                (
+                    trial.name,
+                    seconds_text(trial.series.last_t),
+                    "",
+                    "the journal's last line is cut: its writer was killed",
+                )
+            )
+    if not rows:
+        return ""
+    rest = f"<p>{len(rows) - LISTED_MAX} more in the journal.</p>" if len(rows) > LISTED_MAX else ""
+    return section("What happened on the way", table(("trial", "time", "node", "event"), rows[:LISTED_MAX]) + rest)
+
+
+def _fleet(trials: Sequence[Trial]) -> str:
+    if not trials:
+        return ""
+    contributions: dict[str, dict[str, int]] = {}
+    for trial in trials:
+        for index in trial.series.updates.worker.tolist():
+            worker = trial.series.workers[index]
+            counts = contributions.setdefault(worker, {})
+            counts[trial.name] = counts.get(trial.name, 0) + 1
+    rows = []
+    for node in {node.node: node for trial in trials for node in trial.plan.nodes}.values():
+        counts = contributions.get(node.node, {})
+        applied = [f"{counts.get(trial.name, 0):,}" if node.role == "worker" else UNMEASURED for trial in trials]
+        memory = UNMEASURED if node.memory_bytes is None else f"{node.memory_bytes / 2**20:,.0f} MiB"
+        cpus = UNMEASURED if node.cpus is None else f"{node.cpus:g}"
+        rows.append((node.node, cpus, memory, f"{node.compute_speed:g}", f"{node.num_examples:,}", *applied))
+    head = ("node", "CPU cap", "memory cap", "speed", "examples", *(f"updates: {trial.name}" for trial in trials))
+    return section("The fleet", details(f"{len(rows)} nodes", table(head, rows)))
+
+
+def _settings(run: Run) -> str:
+    try:
+        text = run.folder.scenario.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return section("Settings", details("The scenario as resolved", f"<pre>{escape(text)}</pre>"))
+
+
+def _repeat(run: Run) -> str:
+    manifest = run.manifest
+    command = shlex.join(str(word) for word in manifest.get("command", ()))
+    versions = {str(name): str(value) for name, value in manifest.get("versions", {}).items()}
+    host = dict(manifest.get("host", {}))
+    if "memory_bytes" in host:
+        host["memory"] = bytes_text(host.pop("memory_bytes"))
+    facts = {"commit": manifest.get("commit"), "folder": manifest.get("folder"), **versions, **host}
+    shown = {name: str(value) for name, value in facts.items() if value}
+    return section("How to repeat it", (f"<pre>{escape(command)}</pre>" if command else "") + definitions(shown))

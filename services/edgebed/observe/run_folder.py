@@ -1,0 +1,217 @@
+"""The folder of a run: `runs/<scenario>/<number>/`, where to find what in it, and how to find it by name.
+
+    scenario.yaml      the scenario as resolved
+    manifest.json      seed, runtime, versions, host facts, the command, the trials in order
+    summary.json       the numbers and verdicts of all trials (a view of the journals)
+    report.html        the same for people, self-contained
+    <trial>/plan.json  every node with its caps, its data and its parts
+    <trial>/events.jsonl, logs/<node>.log, checkpoints/<name>.npz, <chart>.svg
+
+`runs/<scenario>/latest` points to the newest. Files are replaced atomically, so a reader meets the old or the new one.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
+from edgebed.observe.host import facts
+from edgebed.scenario.plan import Plan
+
+ENVIRONMENT_VARIABLE = "EDGEBED_RUNS_DIR"
+LATEST = "latest"
+NUMBER_DIGITS = 4
+
+
+def runs_root(given: str | Path | None = None) -> Path:
+    """The folder of all runs: `given`, else $EDGEBED_RUNS_DIR, else ./runs."""
+    return Path(given or os.environ.get(ENVIRONMENT_VARIABLE) or "runs")
+
+
+class TrialFolder:
+    """The files of one trial."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+        self.plan = path / "plan.json"
+        self.journal = path / "events.jsonl"
+        self.logs = path / "logs"
+        self.checkpoints = path / "checkpoints"
+        self.final_checkpoint = self.checkpoints / "final.npz"
+
+    def make(self, plan: Plan) -> None:
+        """Make the folders and write the plan; InfrastructureError when that is impossible."""
+        with _naming(self.path):
+            self.logs.mkdir(parents=True, exist_ok=True)
+            self.checkpoints.mkdir(exist_ok=True)
+        write_atomically(self.plan, msgspec.json.format(msgspec.json.encode(plan)))
+
+    def read_plan(self) -> Plan:
+        """The trial's plan; EdgebedError where the file is missing or broken."""
+        try:
+            return msgspec.json.decode(self.plan.read_bytes(), type=Plan)
+        except (OSError, msgspec.DecodeError) as error:
+            raise EdgebedError(f"{self.plan}: not readable as a plan: {error}") from error
+
+    def log(self, node: str) -> Path:
+        """Where `node` writes its log."""
+        return self.logs / f"{node}.log"
+
+
+class RunFolder:
+    """One run on disk. Make a new one with `create`, open one with `find`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.scenario_name = path.parent.name
+        self.scenario = path / "scenario.yaml"
+        self.manifest = path / "manifest.json"
+        self.summary = path / "summary.json"
+        self.report = path / "report.html"
+
+    @classmethod
+    def create(cls, root: Path, scenario_name: str) -> "RunFolder":
+        """A new folder with the next free number, and `latest` pointing to it; safe beside concurrent runs.
+
+        Raises InfrastructureError when the folder cannot be made.
+        """
+        parent = root / scenario_name
+        with _naming(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            number = max((int(path.name) for path in _numbered(parent)), default=0) + 1
+            while True:
+                path = parent / f"{number:0{NUMBER_DIGITS}}"
+                try:
+                    path.mkdir()
+                    break
+                except FileExistsError:  # Another run took the number between our look and our mkdir.
+                    number += 1
+            _point_latest(parent, path.name)
+        return cls(path)
+
+    @classmethod
+    def find(cls, root: Path, text: str | Path) -> "RunFolder":
+        """The run meant by `text`: a path, `<scenario>` (its latest), `<scenario>/<number>`, or `latest` of all.
+
+        Raises ScenarioError listing the runs there are.
+        """
+        for path in _candidates(root, str(text)):
+            if _is_run(path):
+                return cls(path.resolve())
+        known = [f"{run.scenario_name}/{run.path.name}" for run in list_runs(root)]
+        allowed = f"there are {', '.join(known[-12:])}" if known else f"there are no runs in {root.absolute()}"
+        raise ScenarioError(f"no run '{text}'; {allowed}. Give a scenario, <scenario>/<number>, a folder, or 'latest'.")
+
+    def trial(self, name: str) -> TrialFolder:
+        """The folder of the trial called `name`, which need not exist yet."""
+        return TrialFolder(self.path / name)
+
+    def trials(self) -> list[TrialFolder]:
+        """The trials that began, in the manifest's order."""
+        order = {name: index for index, name in enumerate(self.read_manifest().get("trials", ()))}
+        found = [path.parent for path in self.path.glob("*/plan.json")]
+        return [TrialFolder(path) for path in sorted(found, key=lambda path: (order.get(path.name, 1 << 30), path))]
+
+    def write_scenario(self, text: str) -> None:
+        """Write the scenario as resolved."""
+        write_atomically(self.scenario, text.encode())
+
+    def write_manifest(self, *, seed: int, runtime: str, command: Sequence[str], trials: Sequence[str]) -> None:
+        """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine."""
+        manifest = {
+            "scenario": self.scenario_name,
+            "seed": seed,
+            "runtime": runtime,
+            "command": list(command),
+            "trials": list(trials),
+            **facts(),
+        }
+        write_atomically(self.manifest, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+
+    def read_manifest(self) -> dict[str, Any]:
+        """The manifest, or an empty dict where the run died before writing it."""
+        try:
+            return msgspec.json.decode(self.manifest.read_bytes(), type=dict[str, Any])
+        except (OSError, msgspec.DecodeError):
+            return {}
+
+
+def list_runs(root: Path) -> list[RunFolder]:
+    """All runs under `root`, by scenario and number."""
+    parents = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    return [
+        RunFolder(path) for parent in parents for path in sorted(_numbered(parent), key=lambda path: int(path.name))
+    ]
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content` in one step; InfrastructureError naming the path when that is impossible."""
+    with _naming(path):
+        file, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(file, "wb") as stream:
+                stream.write(content)
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Turn an OSError into an InfrastructureError that names `path` and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(
+            f"{path}: cannot be written: {error.strerror}. Make room, or choose another folder with --runs-dir."
+        ) from error
+
+
+def _numbered(parent: Path) -> list[Path]:
+    """The run folders of a scenario, which are those named by a number."""
+    return [path for path in parent.iterdir() if path.name.isdecimal() and path.is_dir()]
+
+
+def _is_run(path: Path) -> bool:
+    return path.is_dir() and path.resolve().name.isdecimal()
+
+
+def _candidates(root: Path, text: str) -> Iterator[Path]:
+    """Where the run called `text` may be, likeliest first. A plain path wins only where it is a run itself."""
+    if text == LATEST:
+        runs = list_runs(root)
+        if runs:
+            yield max(runs, key=_began).path
+        return
+    scenario, _, number = text.rstrip("/").rpartition("/")
+    if scenario and number.isdecimal():
+        yield root / scenario / f"{int(number):0{NUMBER_DIGITS}}"
+    yield root / text
+    yield root / text / LATEST
+    path = Path(text)
+    yield path
+    yield path / LATEST
+    yield path.parent  # report.html or summary.json inside the run
+
+
+def _began(run: RunFolder) -> tuple[float, str]:
+    """When a run began, by the manifest it writes first."""
+    marker = run.manifest if run.manifest.exists() else run.path
+    return marker.stat().st_mtime, str(run.path)
+
+
+def _point_latest(parent: Path, name: str) -> None:
+    """Let `latest` point to `name` in one step. Where a file system has no links, the run goes on without it."""
+    temporary = parent / f".{LATEST}.{os.getpid()}.{name}"
+    with contextlib.suppress(OSError):
+        temporary.symlink_to(name)
+        temporary.replace(parent / LATEST)

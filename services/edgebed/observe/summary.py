@@ -1,0 +1,209 @@
+"""The numbers of a trial and its verdict, computed from its plan and its series; pure.
+
+Every number of `TrialSummary` is a measure that an expectation may name. The headline ingress is the payload of the
+pushes the server applied; the payload of all messages and the bytes at the network interface stand beside it.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.observe.series import Series
+from edgebed.scenario.plan import Plan
+
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scenario expects of a measure, and what came of it."""
+
+    measure: str
+    comparison: str
+    bound: float
+    measured: float | None
+    """None where the trial has no such measurement, e.g. an accuracy without an evaluation."""
+    met: bool
+
+
+class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial in numbers. None: not measured."""
+
+    trial: str
+    method: str
+    outcome: str
+    """completed, interrupted, failed, or unfinished where the journal breaks off"""
+    reason: str
+    updates: int
+    """Pushes the server applied."""
+    time_s: float
+    """From the trial's beginning to its last update."""
+    updates_per_s: float | None
+    """Between the first update and the last, so that starting up does not count."""
+    evaluations: int
+    final_accuracy: float | None
+    best_accuracy: float | None
+    final_loss: float | None
+    ingress_bytes: int
+    """Payload of the pushes applied."""
+    push_bytes_mean: float | None
+    entries_mean: float | None
+    """Values in a push."""
+    bits: int
+    """What the algorithm needs for all pushes, without encoding or framing."""
+    ingress_payload_bytes: int | None
+    """Payload of all messages the server received."""
+    egress_payload_bytes: int | None
+    ingress_interface_bytes: int | None
+    """At the network interface, headers and acknowledgements included."""
+    egress_interface_bytes: int | None
+    interface: str
+    staleness_mean: float | None
+    staleness_median: float | None
+    staleness_p90: float | None
+    staleness_max: int | None
+    nodes_expected: int
+    nodes_joined: int
+    nodes_died: int
+    nodes_missing: int
+    worker_updates_min: int
+    """Updates of the worker that contributed least."""
+    worker_updates_max: int
+    pushes: int
+    """Pushes the workers numbered, up to the last one applied: those applied and those refused or lost in between."""
+    refused: int
+    refused_by_code: dict[str, int]
+    dropped: int
+    expectations: tuple[Expectation, ...] = ()
+
+    @property
+    def met(self) -> bool:
+        """Whether the trial completed and all its expectations are met."""
+        return self.outcome == "completed" and all(expectation.met for expectation in self.expectations)
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole run, as in `summary.json`."""
+
+    scenario: str
+    question: str
+    runtime: str
+    seed: int
+    exit_code: int
+    verdict: str
+    trials: tuple[TrialSummary, ...]
+
+
+def summarise(plan: Plan, series: Series) -> TrialSummary:
+    """The numbers of one trial; works for a journal that breaks off anywhere, also for an empty one."""
+    updates, evaluations = series.updates, series.evaluations
+    num_updates = len(updates)
+    span_s = float(updates.t[-1] - updates.t[0]) if num_updates else 0.0
+    workers = [node.node for node in plan.workers()]
+    contributions = dict.fromkeys(workers, 0)
+    for name, count in zip(series.workers, np.bincount(updates.worker, minlength=len(series.workers)), strict=True):
+        contributions[name] = int(count)
+    states: dict[str, set[str]] = {}
+    for _, node in series.nodes:
+        states.setdefault(node.name, set()).add(node.state)
+    traffic = series.traffic[-1][1] if series.traffic else None
+    summary = TrialSummary(
+        trial=plan.trial,
+        method=plan.nodes[0].method.name if plan.nodes else "",
+        outcome=series.outcome,
+        reason=series.ended.reason if series.ended else "the journal breaks off: the run goes on, or was killed",
+        updates=num_updates,
+        time_s=float(updates.t[-1]) if num_updates else series.last_t,
+        updates_per_s=(num_updates - 1) / span_s if span_s > 0 else None,
+        evaluations=len(evaluations),
+        final_accuracy=series.final_accuracy,
+        best_accuracy=series.best_accuracy,
+        final_loss=float(evaluations.loss[-1]) if len(evaluations) else None,
+        ingress_bytes=int(updates.ingress_bytes[-1]) if num_updates else 0,
+        push_bytes_mean=_mean(updates.bytes),
+        entries_mean=_mean(updates.entries),
+        bits=int(updates.bits.sum()),
+        ingress_payload_bytes=traffic.ingress_payload if traffic else None,
+        egress_payload_bytes=traffic.egress_payload if traffic else None,
+        ingress_interface_bytes=traffic.ingress_interface if traffic else None,
+        egress_interface_bytes=traffic.egress_interface if traffic else None,
+        interface=traffic.interface if traffic else "",
+        staleness_mean=_mean(updates.staleness),
+        staleness_median=float(np.median(updates.staleness)) if num_updates else None,
+        staleness_p90=float(np.quantile(updates.staleness, 0.9)) if num_updates else None,
+        staleness_max=int(updates.staleness.max()) if num_updates else None,
+        nodes_expected=len(plan.nodes),
+        nodes_joined=sum(bool(seen & JOINED_STATES) for seen in states.values()),
+        nodes_died=sum("died" in seen for seen in states.values()),
+        nodes_missing=sum("missing" in seen for seen in states.values()),
+        worker_updates_min=min(contributions.values(), default=0),
+        worker_updates_max=max(contributions.values(), default=0),
+        pushes=_numbered_pushes(series),
+        refused=sum(series.refused.values()),
+        refused_by_code=series.refused,
+        dropped=sum(series.dropped.values()),
+    )
+    return msgspec.structs.replace(summary, expectations=_judge(plan, summary))
+
+
+def exit_code(summaries: Sequence[TrialSummary]) -> int:
+    """0: all expectations met; 1: one is not; 3: a trial did not complete, or there is none; 130: interrupted."""
+    outcomes = {summary.outcome for summary in summaries}
+    if "interrupted" in outcomes:
+        return 130
+    if outcomes != {"completed"}:
+        return 3
+    return 0 if all(summary.met for summary in summaries) else 1
+
+
+def verdict(summaries: Sequence[TrialSummary]) -> str:
+    """The exit code in words, one sentence."""
+    broken = [f"{summary.trial} {summary.outcome}" for summary in summaries if summary.outcome != "completed"]
+    if broken:
+        return f"No verdict: {', '.join(broken)}."
+    expectations = [expectation for summary in summaries for expectation in summary.expectations]
+    if not summaries:
+        return "No verdict: no trial has begun."
+    if not expectations:
+        return "Completed; the scenario expects nothing in particular."
+    failed = sum(not expectation.met for expectation in expectations)
+    if failed:
+        return f"{failed} of {len(expectations)} expectations not met."
+    words = {1: "The expectation is met.", 2: "Both expectations are met."}
+    return words.get(len(expectations), f"All {len(expectations)} expectations are met.")
+
+
+def _judge(plan: Plan, summary: TrialSummary) -> tuple[Expectation, ...]:
+    judged = []
+    for measure, comparison, bound in plan.expectations:
+        value = getattr(summary, measure, None)
+        measured = float(value) if isinstance(value, int | float) else None
+        met = measured is not None and COMPARISONS[comparison](measured, bound)
+        judged.append(Expectation(measure=measure, comparison=comparison, bound=bound, measured=measured, met=met))
+    return tuple(judged)
+
+
+def _numbered_pushes(series: Series) -> int:
+    """Each worker counts its pushes from 0, anew in each incarnation, so its highest number tells how many it made."""
+    highest: dict[tuple[int, int], int] = {}
+    updates = series.updates
+    for worker, incarnation, step in zip(
+        updates.worker.tolist(), updates.incarnation.tolist(), updates.step.tolist(), strict=True
+    ):
+        life = (worker, incarnation)
+        highest[life] = max(step, highest.get(life, -1))
+    return sum(step + 1 for step in highest.values())
+
+
+def _mean(values: NDArray[np.int64]) -> float | None:
+    return float(values.mean()) if len(values) else None

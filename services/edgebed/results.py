@@ -1,0 +1,126 @@
+"""The results of a run for scripted experiments: `edgebed.load("quickstart").trials["adacomp"].series.evaluations`.
+
+Series and summaries are computed from the journals when first asked for, so a run that crashed, or is still going,
+can be loaded as well.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.errors import EdgebedError
+from edgebed.observe import summary as summaries
+from edgebed.observe.journal import Entry, read_journal
+from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root
+from edgebed.observe.series import Series
+from edgebed.observe.summary import RunSummary, TrialSummary
+from edgebed.scenario.plan import Plan
+
+
+class Trial:
+    """One trial of a run."""
+
+    def __init__(self, folder: TrialFolder) -> None:
+        self.folder = folder
+        self.name = folder.name
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Every node with its caps, its data and its parts."""
+        return self.folder.read_plan()
+
+    @cached_property
+    def series(self) -> Series:
+        """The journal as arrays; EdgebedError where it is broken before its last line."""
+        return Series.from_journal(self.folder.journal) if self.folder.journal.exists() else Series.empty()
+
+    @cached_property
+    def summary(self) -> TrialSummary:
+        """The numbers and the judged expectations."""
+        return summaries.summarise(self.plan, self.series)
+
+    def events(self) -> Iterator[Entry]:
+        """The journal's entries, (t in seconds, node, record), in order; none where there is no journal yet."""
+        return read_journal(self.folder.journal) if self.folder.journal.exists() else iter(())
+
+    def checkpoint(self) -> NDArray[np.float32]:
+        """The final parameters, flat, shape (n,); EdgebedError where the trial left none."""
+        path = self.folder.final_checkpoint
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                theta: NDArray[np.float32] = arrays["theta"]
+                return theta
+        except (OSError, KeyError, ValueError, EOFError) as error:
+            raise EdgebedError(f"{path}: no checkpoint can be read here: {error}") from error
+
+    def __repr__(self) -> str:
+        """Name and folder."""
+        return f"Trial({self.name!r}, {str(self.folder.path)!r})"
+
+
+class Run:
+    """One run: its trials by name, in order."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.path = folder.path
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Seed, runtime, versions, host facts, command; empty where the run died before writing them."""
+        return self.folder.read_manifest()
+
+    @cached_property
+    def trials(self) -> dict[str, Trial]:
+        """The trials that have begun."""
+        return {folder.name: Trial(folder) for folder in self.folder.trials()}
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        return self.folder.scenario_name
+
+    @property
+    def exit_code(self) -> int:
+        """0 all expectations met, 1 one is not, 3 a trial did not complete, 130 interrupted."""
+        return self.summary.exit_code
+
+    @cached_property
+    def summary(self) -> RunSummary:
+        """The run in numbers, computed from the journals."""
+        trials = tuple(trial.summary for trial in self.trials.values())
+        unstarted = [name for name in self.manifest.get("trials", ()) if name not in self.trials]
+        code, verdict = summaries.exit_code(trials), summaries.verdict(trials)
+        if unstarted and code != 130:
+            code, verdict = 3, f"No verdict: {', '.join(unstarted)} did not begin."
+        plans = [trial.plan for trial in self.trials.values()]
+        return RunSummary(
+            scenario=self.scenario,
+            question=plans[0].question if plans else "",
+            runtime=str(self.manifest.get("runtime", "unknown")),
+            seed=int(self.manifest.get("seed", plans[0].seed if plans else 0)),
+            exit_code=code,
+            verdict=verdict,
+            trials=trials,
+        )
+
+    def summary_json(self) -> bytes:
+        """The summary as in `summary.json`."""
+        return msgspec.json.format(msgspec.json.encode(self.summary)) + b"\n"
+
+    def __repr__(self) -> str:
+        """Scenario, number, trials."""
+        return f"Run({self.scenario}/{self.path.name}, trials={list(self.trials)})"
+
+
+def load(run: str | Path, *, runs_dir: str | Path | None = None) -> Run:
+    """The run meant by a path, `<scenario>` (its latest), `<scenario>/<number>`, or `latest`.
+
+    Raises ScenarioError listing the runs there are in `runs_dir` (else $EDGEBED_RUNS_DIR, else ./runs).
+    """
+    return Run(RunFolder.find(runs_root(runs_dir), run))

@@ -1,0 +1,285 @@
+"""The controller: brings the nodes up, starts them together, decides when the trial is over, brings them down.
+
+    launched --all ready, or the join deadline--> running --last update--> finishing --final evaluation--> ending --> over
+
+It sees the management network and the ends of processes. What it knows is for recording and for ending the trial; the
+server never learns of it.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+import msgspec
+
+from edgebed.roles.events import (
+    Effect, Event, Interrupted, Journal, NodeExited, Received, Send, Stop, Wake, Woken, unexpected,
+)  # fmt: skip
+from edgebed.roles.records import Ended, Evaluated, Finished, Node, Note, Trial, Update
+from edgebed.scenario.plan import NodePlan, Plan
+from edgebed.wire import messages
+from edgebed.wire.messages import Tensor
+from edgebed.wire.tensors import Buffer
+
+NAME = "controller"
+PRESENT = ("joined", "ready", "running")  # the states of a node that is there
+GRACE_S = 5.0  # for nodes to say goodbye; a node that was frozen or killed never does
+
+Payload = Callable[[NodePlan], tuple[tuple[Tensor, ...], Sequence[Buffer]]]
+"""What a node is given besides its plan: the initial model, or its part of the data."""
+
+
+class Phase(Enum):
+    """Where the trial is."""
+
+    LAUNCHED = "starting"
+    RUNNING = "training"
+    FINISHING = "final evaluation"
+    ENDING = "stopping"
+    OVER = "over"
+
+
+class Member(msgspec.Struct):
+    """What the controller knows of a node."""
+
+    plan: NodePlan
+    state: str = "expected"
+    peer: str = ""
+    incarnation: int = 0
+    ready: messages.Ready | None = None
+
+
+class Controller:
+    """The heart of the controller."""
+
+    def __init__(self, plan: Plan, payload: Payload, runtime: str, *, epoch_ns: int = 0, stalls: bool = True) -> None:
+        """`epoch_ns`: the monotonic clock at time 0. `stalls`: a trial without progress is ended; virtual time has its own way to see that nothing will happen."""
+        self.plan = plan
+        self.payload = payload
+        self.runtime = runtime
+        self.epoch_ns = epoch_ns
+        self.stalls = stalls
+        self.members = {node.node: Member(node) for node in plan.nodes}
+        self.phase = Phase.LAUNCHED
+        self.outcome = ""
+        self.reason = ""
+        self.updates = 0
+        self.started_at_s = 0.0
+        self.progress_at_s = 0.0
+
+    def launch(self, now: float) -> list[Effect]:
+        """The nodes are being started."""
+        self.progress_at_s = now
+        expected: list[Effect] = [Journal(Node(name=name, state="expected")) for name in self.members]
+        return [*expected, Wake(now + self.plan.join_deadline_s, "join")]
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """React to a node's message, its end, the clock or the user."""
+        if isinstance(event, Received):
+            return self._received(event, now)
+        if isinstance(event, NodeExited):
+            return self._exited(event.node, event.reason, now)
+        if isinstance(event, Woken):
+            return self._woken(event.token, now)
+        if isinstance(event, Interrupted):
+            return self._end("interrupted", "the user ended the run", now)
+        raise unexpected(self, event)
+
+    # --- nodes come ---------------------------------------------------------------------------------------------
+
+    def _received(self, event: Received, now: float) -> list[Effect]:
+        message = event.message
+        if isinstance(message, messages.Hello):
+            return self._hello(event, message)
+        member = self.members.get(message.sender)
+        if member is None or member.peer != event.peer:
+            return []  # an old incarnation, or nobody of this trial: its hello was refused
+        if isinstance(message, messages.Report):
+            return self._report(message, now)
+        if isinstance(message, messages.Ready):
+            member.ready = message
+            return [*self._state(member, "ready"), *self._start(now)]
+        if isinstance(message, messages.Bye):
+            return self._exited(message.sender, message.reason, now)
+        return []  # a checkpoint: the shell keeps it
+
+    def _hello(self, event: Received, hello: messages.Hello) -> list[Effect]:
+        member = self.members.get(hello.sender)
+        if member is None:
+            return self._refuse(event, "unknown-node", f"{hello.sender!r} is not in the plan")
+        if member.peer and member.peer != event.peer and member.state in PRESENT:
+            return self._refuse(event, "duplicate", f"{hello.sender} is here already")
+        if self.phase in (Phase.ENDING, Phase.OVER):
+            return self._refuse(event, "finished", "the trial is over")
+        member.peer = event.peer
+        member.incarnation += 1
+        member.ready = None
+        tensors, frames = self.payload(member.plan)
+        peers = tuple(worker.node for worker in self.plan.workers()) if member.plan.role == "server" else ()
+        configure = messages.Configure(
+            sender=NAME,
+            incarnation=member.incarnation,
+            epoch_ns=self.epoch_ns,
+            plan=member.plan,
+            peers=peers,
+            tensors=tensors,
+        )
+        return [*self._state(member, "joined"), Send(event.peer, configure, frames)]
+
+    def _refuse(self, event: Received, code: str, reason: str) -> list[Effect]:
+        refusal = messages.Refuse(sender=NAME, code=code, reason=reason)  # type: ignore[arg-type]
+        return [Journal(Note(text=f"refused {event.peer}: {reason}")), Send(event.peer, refusal)]
+
+    def _state(self, member: Member, state: str, reason: str = "") -> list[Effect]:
+        if member.state == state:
+            return []
+        member.state = state
+        return [Journal(Node(name=member.plan.node, state=state, incarnation=member.incarnation, reason=reason))]
+
+    # --- training starts ----------------------------------------------------------------------------------------
+
+    def _start(self, now: float, *, deadline: bool = False) -> list[Effect]:
+        """Start who is ready: all together, then late ones as they come."""
+        if self.phase is Phase.LAUNCHED:
+            waiting = [name for name, member in self.members.items() if member.state in ("expected", "joined")]
+            if waiting and not deadline:
+                return []
+            return self._start_training(waiting, now)
+        if self.phase is Phase.RUNNING:
+            return self._start_ready()
+        return []
+
+    def _start_training(self, waiting: list[str], now: float) -> list[Effect]:
+        deadline_s = self.plan.join_deadline_s
+        missing: list[Effect] = []
+        for name in waiting:
+            missing += self._state(self.members[name], "missing", f"not ready within {deadline_s:g} s")
+        vital = [name for name in waiting if self.members[name].plan.role != "worker"]
+        if vital:
+            return missing + self._end("failed", f"{', '.join(vital)} not ready within {deadline_s:g} s", now)
+        if not any(member.state == "ready" and member.plan.role == "worker" for member in self.members.values()):
+            return missing + self._end("failed", f"no worker was ready within {deadline_s:g} s", now)
+        self.phase = Phase.RUNNING
+        self.started_at_s = self.progress_at_s = now
+        task = self.plan.nodes[0].task
+        trial = Trial(
+            scenario=self.plan.scenario,
+            trial=self.plan.trial,
+            seed=self.plan.seed,
+            runtime=self.runtime,
+            nodes=len(self.members),
+            parameters=sum(_product(tensor.shape) for tensor in task.layout),
+        )
+        wakes: list[Effect] = []
+        if self.plan.stop_time_s is not None:
+            wakes.append(Wake(now + self.plan.stop_time_s, "time"))
+        if self.stalls:
+            wakes.append(Wake(now + self.plan.stall_deadline_s, "stall"))
+        return [*missing, Journal(trial), *wakes, *self._start_ready()]
+
+    def _start_ready(self) -> list[Effect]:
+        server = self.members["server"].ready
+        assert server is not None
+        effects: list[Effect] = []
+        for member in self.members.values():
+            if member.state == "ready":
+                address = server.management_address if member.plan.role == "evaluator" else server.data_address
+                effects += self._state(member, "running")
+                effects.append(Send(member.peer, messages.Start(sender=NAME, server_address=address)))
+        return effects
+
+    # --- the trial goes on and ends -----------------------------------------------------------------------------
+
+    def _report(self, report: messages.Report, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for _, record in report.records:
+            if isinstance(record, Update):
+                self.updates += 1
+                self.progress_at_s = now
+            elif isinstance(record, Evaluated):
+                effects += self._evaluated(record, now)
+            elif isinstance(record, Finished) and self.phase is Phase.RUNNING:
+                self.phase = Phase.FINISHING
+                self.reason = record.reason
+                self.progress_at_s = now
+                effects += self._send("evaluator", messages.Finish(sender=NAME, reason=record.reason))
+        return effects
+
+    def _evaluated(self, record: Evaluated, now: float) -> list[Effect]:
+        if record.final:
+            return self._end("completed", self.reason, now)
+        target = self.plan.stop_accuracy
+        if target is not None and record.accuracy >= target and self.phase is Phase.RUNNING:
+            reason = f"accuracy {record.accuracy:.4f} reached {target:g} at update {record.version}"
+            return self._send("server", messages.Finish(sender=NAME, reason=reason))
+        return []
+
+    def _woken(self, token: str, now: float) -> list[Effect]:
+        if token == "join" and self.phase is Phase.LAUNCHED:
+            return self._start(now, deadline=True)
+        if token == "time" and self.phase is Phase.RUNNING:
+            reason = f"{self.plan.stop_time_s:g} s have passed"
+            return self._send("server", messages.Finish(sender=NAME, reason=reason))
+        if token == "stall" and self.phase in (Phase.RUNNING, Phase.FINISHING):
+            due_s = self.progress_at_s + self.plan.stall_deadline_s
+            if due_s > now:
+                return [Wake(due_s, "stall")]
+            what = "no update was applied" if self.phase is Phase.RUNNING else "no final evaluation came"
+            return self._end("failed", f"{what} for {self.plan.stall_deadline_s:g} s", now)
+        if token == "idle":
+            return self._end("failed", "nothing is left to happen: every node waits for another", now)
+        if token == "grace" and self.phase is Phase.ENDING:
+            return self._over()
+        return []
+
+    def _exited(self, name: str, reason: str, now: float) -> list[Effect]:
+        member = self.members[name]
+        if member.state in ("died", "stopped"):
+            return []
+        if self.phase is Phase.ENDING:
+            effects = self._state(member, "stopped", reason)
+            return effects if self._present() else effects + self._over()
+        effects = self._state(member, "died", reason)
+        member.peer = ""
+        if member.plan.role != "worker":
+            return effects + self._end("failed", f"the {member.plan.role} died: {reason}", now)
+        if self.phase is Phase.LAUNCHED:
+            return effects + self._start(now)
+        workers = [other for other in self.members.values() if other.plan.role == "worker"]
+        if self.phase is Phase.RUNNING and all(other.state in ("died", "missing") for other in workers):
+            return effects + self._end("failed", f"no worker is left; {name} was the last: {reason}", now)
+        return effects
+
+    def _end(self, outcome: str, reason: str, now: float) -> list[Effect]:
+        if self.phase in (Phase.ENDING, Phase.OVER):
+            return []
+        finish = self._send("server", messages.Finish(sender=NAME, reason=reason))  # so that it hands its model over
+        self.phase = Phase.ENDING
+        self.outcome, self.reason = outcome, reason
+        stops = [
+            effect for name in self.members for effect in self._send(name, messages.Stop(sender=NAME, reason=reason))
+        ]
+        if not stops:
+            return self._over()
+        return [*finish, *stops, Wake(now + GRACE_S, "grace")]
+
+    def _over(self) -> list[Effect]:
+        late: list[Effect] = []
+        for member in self.members.values():
+            if member.state in PRESENT:
+                late += self._state(member, "died", f"did not answer 'stop' within {GRACE_S:g} s")
+        self.phase = Phase.OVER
+        return [*late, Journal(Ended(outcome=self.outcome, reason=self.reason)), Stop(self.reason)]
+
+    def _present(self) -> list[Member]:
+        return [member for member in self.members.values() if member.state in PRESENT]
+
+    def _send(self, name: str, message: messages.ManagementMessage) -> list[Effect]:
+        member = self.members[name]
+        return [Send(member.peer, message)] if member in self._present() else []
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size

@@ -1,0 +1,62 @@
+"""The evaluator: measures the model on the test set at fixed versions, or at fixed times.
+
+It asks the server for a version and gets the model the moment that version is reached (or at once, if training has gone
+past it), so that in every runtime accuracy belongs to an exact version. It uses the management network: watching is no
+traffic of the method's.
+"""
+
+from edgebed.roles.events import Compute, Computed, Effect, Event, Journal, Received, Send, Stop, Wake, Woken, unexpected
+from edgebed.roles.records import Evaluated
+from edgebed.roles.work import EvaluationJob, EvaluationResult
+from edgebed.scenario.plan import NodePlan
+from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
+from edgebed.wire.tensors import decode_dense
+
+
+class Evaluator:
+    """The heart of the evaluator."""
+
+    def __init__(self, plan: NodePlan) -> None:
+        self.plan = plan
+        self.asked_at_s = 0.0
+        self.idle = False
+        """Waiting for the time of the next evaluation."""
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """Pull, measure, report, and pull again until the model is final."""
+        if isinstance(event, Received):
+            message = event.message
+            if isinstance(message, Start):
+                return self._pull(0, now)
+            if isinstance(message, Model):
+                theta = decode_dense(message.tensors[0], event.frames)
+                return [Compute(EvaluationJob(theta, message.version, message.final))]
+            if isinstance(message, Finish):
+                return self._pull(0, now) if self.idle else []
+            if isinstance(message, Refuse):
+                return [Stop(f"refused by {message.sender} ({message.code}): {message.reason}")]
+        if isinstance(event, Computed) and isinstance(event.result, EvaluationResult):
+            return self._evaluated(event.result, now)
+        if isinstance(event, Woken):
+            return self._pull(0, now) if self.idle else []
+        raise unexpected(self, event)
+
+    def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
+        record = Evaluated(version=result.version, accuracy=result.accuracy, loss=result.loss, final=result.final)
+        effects: list[Effect] = [Journal(record)]
+        if result.final:
+            return effects
+        if self.plan.evaluate_every_updates is not None:
+            every = self.plan.evaluate_every_updates
+            return effects + self._pull((result.version // every + 1) * every, now)
+        assert self.plan.evaluate_every_s is not None
+        next_s = self.asked_at_s + self.plan.evaluate_every_s
+        if next_s <= now:
+            return effects + self._pull(0, now)
+        self.idle = True
+        return [*effects, Wake(next_s, "evaluate")]
+
+    def _pull(self, at_version: int, now: float) -> list[Effect]:
+        self.asked_at_s = now
+        self.idle = False
+        return [Send("server", Pull(sender=self.plan.node, at_version=at_version))]

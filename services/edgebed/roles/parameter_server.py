@@ -1,0 +1,150 @@
+"""The parameter server: keeps the model, applies every push, answers with the model.
+
+    Join, Push ---> [ refuse? ] ---> aggregation ---> Model to whom the method lets go on
+    Pull (evaluator) ---> held until the version asked for is reached
+
+It believes the data network alone: who joined, with which incarnation. After the last update it answers everybody with
+a model marked final, once.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms import registry
+from edgebed.algorithms.update import Update as SentUpdate
+from edgebed.roles.events import Effect, Event, Journal, Received, Send, Woken, unexpected
+from edgebed.roles.records import Dropped, Finished, Refused, Update
+from edgebed.scenario.plan import NodePlan
+from edgebed.wire.errors import RemoteWireError
+from edgebed.wire.messages import Checkpoint, Finish, Join, Model, Pull, Push, Refuse
+from edgebed.wire.tensors import decode_update, encode_dense
+
+
+class ParameterServer:
+    """The heart of the server. `theta` is written in place from here on; `copy` makes the snapshots that are sent."""
+
+    def __init__(
+        self,
+        plan: NodePlan,
+        theta: NDArray[np.float32],
+        peers: tuple[str, ...],
+        copy: Callable[[NDArray[np.float32]], NDArray[np.float32]] = np.copy,
+    ) -> None:
+        config = registry.configure("aggregation", plan.method.aggregation)
+        self.aggregation = registry.AGGREGATIONS[plan.method.aggregation.name].Aggregation(config, theta)
+        self.plan = plan
+        self.peers = frozenset(peers)
+        self.copy = copy
+        self.joined: dict[str, tuple[int, str]] = {}
+        """Worker: its incarnation and the connection it joined on."""
+        self.pulls: dict[str, int] = {}
+        """Connection of a waiting evaluator: the version it waits for."""
+        self.snapshot: Model | None = None
+        self.snapshot_frames: list[memoryview] = []
+        self.finished = plan.stop_updates == 0
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """React to a message; the server keeps no time."""
+        if not isinstance(event, Received) or isinstance(event, Woken):
+            raise unexpected(self, event)
+        message = event.message
+        if isinstance(message, Push):
+            return self._push(event, message)
+        if isinstance(message, Join):
+            return self._join(event, message)
+        if isinstance(message, Pull):
+            return self._pull(event, message)
+        if isinstance(message, Finish):
+            return self._finish(message.reason)
+        return [Journal(Refused(peer=event.peer, code="malformed", reason=f"a server gets no {type(message).__name__}"))]
+
+    def _join(self, event: Received, join: Join) -> list[Effect]:
+        known = self.joined.get(join.sender)
+        if join.sender not in self.peers:
+            return self._refuse(event, "unknown-node", f"{join.sender!r} is not in the plan")
+        if known is not None and join.incarnation < known[0]:
+            return self._refuse(event, "stale-incarnation", f"incarnation {known[0]} has joined")
+        if known is not None and join.incarnation == known[0] and event.peer != known[1]:
+            return self._refuse(event, "duplicate", f"incarnation {known[0]} has joined from another connection")
+        self.joined[join.sender] = (join.incarnation, event.peer)
+        return [self._answer(join.sender)]
+
+    def _push(self, event: Received, push: Push) -> list[Effect]:
+        worker = push.sender
+        known = self.joined.get(worker)
+        if known is None:
+            return self._refuse(event, "not-joined", f"{worker!r} has not joined")
+        if known[0] != push.incarnation:
+            return self._refuse(event, "stale-incarnation", f"incarnation {known[0]} has joined")
+        if self.finished:
+            return self._refuse(event, "finished", "no more updates are applied")
+        try:
+            update = self._decode(event, push)
+        except RemoteWireError as error:
+            return [Journal(Dropped(socket="data", reason=f"{worker}: {error}")), *self._refuse(event, "malformed", str(error))]
+        self.joined[worker] = (push.incarnation, event.peer)
+        staleness = self.aggregation.version - push.base
+        released = self.aggregation.push(worker, update, push.base)
+        version = self.aggregation.version
+        effects: list[Effect] = [
+            Journal(
+                Update(
+                    worker=worker, incarnation=push.incarnation, step=push.step, version=version, base=push.base,
+                    staleness=staleness, entries=update.entries, bits=update.bits, bytes=event.bytes, loss=push.loss,
+                )
+            )
+        ]  # fmt: skip
+        if version == self.plan.stop_updates:
+            effects += self._finish(f"{version} updates were applied")
+        effects += [self._answer(name) for name in released]
+        return effects + self._answer_pulls()
+
+    def _decode(self, event: Received, push: Push) -> SentUpdate:
+        size = len(self.aggregation.theta)
+        if len(push.tensors) != 1 or push.tensors[0].name != "update" or push.tensors[0].shape != (size,):
+            raise RemoteWireError(f"a push carries one tensor `update` of shape ({size},)")
+        if not 0 <= push.base <= self.aggregation.version:
+            raise RemoteWireError(f"base {push.base}; the model is at version {self.aggregation.version}")
+        return decode_update(push.tensors[0], event.frames)
+
+    def _pull(self, event: Received, pull: Pull) -> list[Effect]:
+        self.pulls[event.peer] = pull.at_version
+        return self._answer_pulls()
+
+    def _answer_pulls(self) -> list[Effect]:
+        if not self.pulls:
+            return []
+        due = [peer for peer, at in self.pulls.items() if self.finished or at <= self.aggregation.version]
+        for peer in due:
+            del self.pulls[peer]
+        return [self._model(peer) for peer in due]
+
+    def _answer(self, worker: str) -> Send:
+        self.aggregation.pulled(worker)
+        return self._model(self.joined[worker][1])
+
+    def _model(self, peer: str) -> Send:
+        """The model as it is now; those who get the same version share one snapshot."""
+        version = self.aggregation.version
+        if self.snapshot is None or self.snapshot.version != version or self.snapshot.final != self.finished:
+            tensor, self.snapshot_frames = encode_dense("theta", self.copy(self.aggregation.theta))
+            self.snapshot = Model(sender=self.plan.node, version=version, final=self.finished, tensors=(tensor,))
+        return Send(peer, self.snapshot, self.snapshot_frames)
+
+    def _finish(self, reason: str) -> list[Effect]:
+        if self.finished:
+            return []
+        self.finished = True
+        version = self.aggregation.version
+        tensor, frames = encode_dense("theta", self.copy(self.aggregation.theta))
+        return [
+            Journal(Finished(version=version, reason=reason)),
+            Send("controller", Checkpoint(sender=self.plan.node, version=version, tensors=(tensor,)), frames),
+            *self._answer_pulls(),
+        ]
+
+    def _refuse(self, event: Received, code: str, reason: str) -> list[Effect]:
+        refusal = Refuse(sender=self.plan.node, code=code, reason=reason)  # type: ignore[arg-type]
+        return [Journal(Refused(peer=event.peer, code=code, reason=reason)), Send(event.peer, refusal)]

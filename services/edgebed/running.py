@@ -1,0 +1,102 @@
+"""Run a scenario: load it, plan it, run one trial after another, write summary and report.
+
+    load ---> plan ---> for each trial: runtime ---> journal ---> summary.json, report.html
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from edgebed.errors import ScenarioError
+from edgebed.learning import models
+from edgebed.observe import report
+from edgebed.observe.journal import JournalWriter
+from edgebed.observe.progress import Status
+from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root, write_atomically
+from edgebed.observe.summary import TrialSummary
+from edgebed.results import Run, Trial
+from edgebed.runtimes import hosting
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.plan import Plan
+from edgebed.scenario.planning import PlannedTrial, plan_trials
+
+RUNTIMES = ("process", "simulation")
+
+
+class ProgressLike(Protocol):
+    """Who is told how the run goes (observe/progress.py)."""
+
+    def trial_started(self, plan: Plan) -> None:
+        """A trial begins."""
+        ...
+
+    def update(self, status: Status) -> None:
+        """This is how it stands."""
+        ...
+
+    def trial_ended(self, summary: TrialSummary) -> None:
+        """It is over."""
+        ...
+
+
+def run(
+    scenario: str | Path | Mapping[str, Any],
+    *,
+    runtime: Literal["process", "simulation"] = "process",
+    set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
+    trace: bool = False,
+    processes: int | None = None,
+    runs_dir: str | Path | None = None,
+    port: int = 0,
+    progress: ProgressLike | None = None,
+) -> Run:
+    """Run every trial of a scenario and return the results; `Run.exit_code` tells whether the expectations were met.
+
+    `set` overrides parts of the scenario, e.g. `["fleet.edge.count=8"]`. `processes` is how many the simulation
+    computes with (default: all cores); it changes no result. `port` is where the controller serves metrics, targets
+    and status on loopback (0: any free one). Raises ScenarioError for a scenario that cannot be run, found before
+    anything starts, and InfrastructureError when this machine gives up.
+    """
+    if runtime not in RUNTIMES:
+        raise ScenarioError(f"--runtime: {runtime!r} is none of {', '.join(RUNTIMES)}")
+    if processes is not None and processes < 1:
+        raise ScenarioError(f"--processes: {processes} is below 1")
+    loaded = load_scenario(scenario, set)
+    planned = plan_trials(loaded, trace=trace)
+    folder = RunFolder.create(runs_root(runs_dir), loaded.name)
+    folder.write_manifest(
+        seed=loaded.seed, runtime=runtime, command=sys.argv, trials=[trial.plan.trial for trial in planned]
+    )
+    folder.write_scenario(resolved_text(loaded))
+    host = hosting.Host(
+        run=f"{folder.scenario_name}/{folder.path.name}",
+        runtime=runtime,
+        processes=processes or len(os.sched_getaffinity(0)),
+        port=port,
+    )
+    with host:
+        for trial in planned:
+            if not _run_trial(trial, folder.trial(trial.plan.trial), host, progress):
+                break
+    result = Run(folder)
+    write_atomically(folder.summary, result.summary_json())
+    report.write_report(result)
+    return result
+
+
+def _run_trial(
+    planned: PlannedTrial, folder: TrialFolder, host: hosting.Host, progress: ProgressLike | None
+) -> bool:
+    """Run one trial; False if no other is to follow."""
+    folder.make(planned.plan)
+    theta = models.initial_parameters(planned.plan.nodes[0].task, planned.plan.seed)
+    if progress:
+        progress.trial_started(planned.plan)
+    with JournalWriter(folder.journal) as journal:
+        host.run_trial(planned, theta, folder, journal, progress.update if progress else lambda _: None)
+    summary = Trial(folder).summary
+    if progress:
+        progress.trial_ended(summary)
+    return summary.outcome == "completed"

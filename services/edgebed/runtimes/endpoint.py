@@ -1,0 +1,109 @@
+"""One ZeroMQ socket as a place where messages come from and go to.
+
+It decodes what arrives, counts and drops what cannot be read, and never blocks: a message that a peer does not take is
+kept (DEALER) or dropped with a word (ROUTER), as its kind demands.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import zmq
+import zmq.utils.monitor
+
+from edgebed.roles.events import Received
+from edgebed.wire import frames as codec
+from edgebed.wire.errors import RemoteWireError
+from edgebed.wire.messages import AnyMessage
+from edgebed.wire.tensors import Buffer
+
+Complain = Callable[[str], None]
+"""Told of each message that had to be dropped, and why."""
+
+
+class RouterEndpoint:
+    """The side that binds: many peers, each named by its connection's identity."""
+
+    def __init__(self, socket: zmq.Socket[bytes], network: str, complain: Complain) -> None:
+        self.socket = socket
+        self.network = network
+        self.complain = complain
+
+    def receive(self, limit: int = 64) -> Iterator[Received]:
+        """At most `limit` of the messages that are there."""
+        for _ in range(limit):
+            try:
+                peer, *parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            name = peer.bytes.decode("utf-8", "replace")
+            buffers = [part.buffer for part in parts]
+            try:
+                message, payload = codec.decode(buffers, self.network)
+            except RemoteWireError as error:
+                self.complain(f"from {name!r}: {error}")
+                continue
+            yield Received(name, message, payload, codec.size_bytes(buffers))
+
+    def send(self, to: str, message: AnyMessage, payload: list[Buffer]) -> int:
+        """Bytes sent; 0 and a complaint if the peer is gone or does not read."""
+        buffers = codec.encode(message, payload)
+        try:
+            self.socket.send_multipart([to.encode(), *buffers], zmq.NOBLOCK, copy=False)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                raise
+            state = "is gone" if error.errno == zmq.EHOSTUNREACH else "does not read"
+            self.complain(f"{type(message).__name__} to {to!r}: the peer {state}")
+            return 0
+        return codec.size_bytes(buffers)
+
+
+class DealerEndpoint:
+    """The side that connects: one peer."""
+
+    def __init__(self, socket: zmq.Socket[bytes], peer: str, network: str, complain: Complain) -> None:
+        self.socket = socket
+        self.peer = peer
+        self.network = network
+        self.complain = complain
+        self.outbox: deque[list[Buffer]] = deque()
+        self.monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self.lost_at_s: float | None = None
+
+    def receive(self, limit: int = 64) -> Iterator[Received]:
+        """At most `limit` of the messages that are there."""
+        for _ in range(limit):
+            try:
+                parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            buffers = [part.buffer for part in parts]
+            try:
+                message, payload = codec.decode(buffers, self.network)
+            except RemoteWireError as error:
+                self.complain(f"from {self.peer}: {error}")
+                continue
+            yield Received(self.peer, message, payload, codec.size_bytes(buffers))
+
+    def send(self, message: AnyMessage, payload: list[Buffer]) -> int:
+        """Bytes of the message; it leaves as soon as there is a connection."""
+        buffers = codec.encode(message, payload)
+        self.outbox.append(buffers)
+        self.flush()
+        return codec.size_bytes(buffers)
+
+    def lost_for_s(self, now: float) -> float:
+        """Seconds since the connection broke without coming back; 0 while it stands."""
+        while self.monitor.poll(0):
+            event = zmq.utils.monitor.recv_monitor_message(self.monitor)["event"]
+            self.lost_at_s = now if event == zmq.EVENT_DISCONNECTED else None
+        return 0.0 if self.lost_at_s is None else now - self.lost_at_s
+
+    def flush(self) -> None:
+        """Send what is waiting, as far as the socket takes it."""
+        while self.outbox:
+            try:
+                self.socket.send_multipart(self.outbox[0], zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            self.outbox.popleft()

@@ -1,0 +1,126 @@
+"""The fork server: one process that has torch loaded and forks nodes, so that each costs megabytes and milliseconds.
+
+It has one thread and no socket. Commands come as JSON lines on standard input, the ends of nodes go out as JSON lines
+on standard output:
+
+    {"fork": "edge-0", "controller": "tcp://127.0.0.1:5555", "log": "/…/edge-0.log", "pace_cpus": true}
+    {"forked": "edge-0", "pid": 4711}
+    {"exited": "edge-0", "pid": 4711, "reason": "killed by SIGKILL"}
+
+When standard input closes (the run is over, or its controller died) it kills the nodes that are left and ends. Nodes
+die with it, whatever kills it.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import select
+import signal
+import sys
+from typing import Any
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def main() -> int:
+    """Serve until standard input closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the controller decides what it means
+    _load()
+    wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    children: dict[int, str] = {}
+    pending = b""
+    while True:
+        ready, _, _ = select.select([0, wake_read], [], [])
+        if wake_read in ready:
+            os.read(wake_read, 4096)
+            _reap(children)
+        if 0 in ready:
+            data = os.read(0, 65536)
+            if not data:
+                break
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                command = json.loads(line)
+                pid = _fork(command)
+                children[pid] = command["fork"]
+                _say({"forked": command["fork"], "pid": pid})
+            _reap(children)
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+    for pid in children:
+        os.waitpid(pid, 0)
+    return 0
+
+
+def _load() -> None:
+    """Import what nodes need, once."""
+    from edgebed.learning.allocator import keep_freed_memory
+
+    keep_freed_memory()
+    import torch
+
+    from edgebed.learning import network  # noqa: F401
+    from edgebed.runtimes import node  # noqa: F401
+
+    torch.set_num_threads(1)
+    gc.collect()
+    gc.freeze()  # the collector would touch, and so copy, every page that nodes share with this process
+
+
+def _fork(command: dict[str, Any]) -> int:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # the parent died before the line above
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        log = os.open(command["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for target, source in ((0, null), (1, log), (2, log)):
+            os.dup2(source, target)
+        sys.stdin = open(os.devnull)  # noqa: SIM115
+        from edgebed.runtimes.node import Surroundings, run_node
+
+        here = Surroundings(
+            node=command["fork"], controller_address=command["controller"], pace_cpus=command["pace_cpus"]
+        )
+        code = run_node(here)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _reap(children: dict[int, str]) -> None:
+    while children:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        _say({"exited": children.pop(pid), "pid": pid, "reason": describe_status(status)})
+
+
+def describe_status(status: int) -> str:
+    """What a wait status means, in words."""
+    if os.WIFSIGNALED(status):
+        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"exited with code {os.WEXITSTATUS(status)}"
+
+
+def _say(line: dict[str, Any]) -> None:
+    os.write(1, json.dumps(line).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

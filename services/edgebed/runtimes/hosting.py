@@ -1,0 +1,161 @@
+"""Runs a planned trial in the runtime that was asked for, and shows it to Prometheus while it goes on."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.learning.network import Network
+from edgebed.observe.journal import JournalWriter
+from edgebed.observe.metrics import NodeMetrics
+from edgebed.observe.progress import Status
+from edgebed.observe.run_folder import TrialFolder
+from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
+from edgebed.roles import records
+from edgebed.roles.controller import Controller
+from edgebed.roles.work import EvaluationJob, Job, Result, Work
+from edgebed.runtimes.live_controller import LiveController
+from edgebed.runtimes.process import ProcessLauncher
+from edgebed.runtimes.simulation import Simulation
+from edgebed.runtimes.watch import Watch
+from edgebed.scenario.plan import NodePlan
+from edgebed.scenario.planning import PlannedTrial
+from edgebed.wire.messages import Tensor
+from edgebed.wire.tensors import Buffer, encode_dense
+
+LOOPBACK = "127.0.0.1"
+
+
+class Host:
+    """Where a run's trials run; a context manager, since the controller's pages are served meanwhile."""
+
+    def __init__(self, *, run: str, runtime: str, processes: int, port: int) -> None:
+        """`run` is the run's name, `<scenario>/<number>`."""
+        self.run = run
+        self.runtime = runtime
+        self.processes = processes
+        self.port = port
+        self.metrics = NodeMetrics("controller")
+        self.targets = TargetList()
+        self.status = Status(trial="", state="starting")
+        self.server: HttpServer | None = None
+
+    def __enter__(self) -> Self:
+        """Serve the controller's pages; the simulation has no nodes to be discovered, and forks."""
+        if self.runtime != "simulation":
+            self.server, self.port = serve_controller(
+                self.metrics.registry, self.targets, lambda: self.status, LOOPBACK, self.port
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Serve no longer."""
+        if self.server:
+            self.server.close()
+
+    def run_trial(
+        self,
+        planned: PlannedTrial,
+        theta: NDArray[np.float32],
+        folder: TrialFolder,
+        journal: JournalWriter,
+        show: Callable[[Status], None],
+    ) -> None:
+        """Run the trial to its end; `theta` (n,) is the initial model."""
+        plan = planned.plan
+
+        def keep_status(status: Status) -> None:
+            self.status = status
+            show(status)
+
+        def keep_checkpoint(version: int, final: NDArray[np.float32]) -> None:
+            np.savez(folder.final_checkpoint, theta=final, version=version)
+
+        self.targets.clear()
+        self.metrics.start_trial(plan, self.runtime, time.time())
+        if self.runtime == "simulation":
+            Simulation(
+                plan,
+                theta,
+                _jobs_of(planned),
+                self.processes,
+                journal,
+                keep_checkpoint,
+                lambda heart: Watch(heart, keep_status, self.metrics.observe),
+            ).run()
+            return
+        heart = Controller(plan, _payload_of(planned, theta), self.runtime)
+        watch = Watch(heart, keep_status, self._observe(heart))
+        LiveController(heart, ProcessLauncher(plan, folder.logs), journal, keep_checkpoint, watch).run()
+
+    def _observe(self, heart: Controller) -> Callable[[records.Record], None]:
+        """Follow the records, and list a node for Prometheus once it is ready."""
+
+        def observe(record: records.Record) -> None:
+            self.metrics.observe(record)
+            if isinstance(record, records.Node) and record.state == "ready":
+                member = heart.members[record.name]
+                assert member.ready is not None
+                target = Target(
+                    address=member.ready.metrics_address,
+                    node=record.name,
+                    role=member.plan.role,
+                    device_class=member.plan.device_class,
+                    run=self.run,
+                    trial=heart.plan.trial,
+                )
+                self.targets.add(target)
+
+        return observe
+
+
+def _payload_of(
+    planned: PlannedTrial, theta: NDArray[np.float32]
+) -> Callable[[NodePlan], tuple[tuple[Tensor, ...], Sequence[Buffer]]]:
+    """What each node is given: the server the initial model, the others their own part of the data and no more."""
+    data = planned.data
+
+    def payload(node: NodePlan) -> tuple[tuple[Tensor, ...], Sequence[Buffer]]:
+        if node.role == "server":
+            arrays = {"theta": theta}
+        elif node.role == "evaluator":
+            arrays = {"x": data.test_x, "y": data.test_y}
+        else:
+            part = planned.parts[node.node]
+            arrays = {"x": data.train_x[part], "y": data.train_y[part]}
+        encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
+        return tuple(tensor for tensor, _ in encoded), [frame for _, frames in encoded for frame in frames]
+
+    return payload
+
+
+def _jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
+    """Does any node's job: one network holds all the data, and a node's positions are looked up in its part."""
+    data, plan = planned.data, planned.plan
+    works: dict[str, Work] = {}
+    trained = Network(plan.nodes[0].task, data.train_x, data.train_y)
+    tested = Network(plan.nodes[0].task, data.test_x, data.test_y)
+
+    class Part:
+        """The network as one node sees it."""
+
+        def __init__(self, part: NDArray[np.int64]) -> None:
+            self.part = part
+
+        def gradient(
+            self, theta: NDArray[np.float32], batch: NDArray[np.int64], key: int
+        ) -> tuple[NDArray[np.float32], float]:
+            return trained.gradient(theta, self.part[batch], key)
+
+        def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
+            return tested.evaluate(theta)
+
+    def run_job(node: str, job: Job) -> Result:
+        if node not in works:
+            part = np.zeros(0, np.int64) if isinstance(job, EvaluationJob) else planned.parts[node]
+            works[node] = Work(plan.node(node), Part(part))
+        return works[node].run(job)
+
+    return run_job

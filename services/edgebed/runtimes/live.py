@@ -1,0 +1,241 @@
+"""The live shell: hosts one heart in real time, with real sockets and real computation.
+
+    data socket ----> |                 | ----> data socket
+    management  ----> | heart.handle()  | ----> management (reports of records, every fifth of a second)
+    clock, work ----> |                 | ----> clock, work
+
+It decides nothing. It serves every runtime whose nodes are processes: `process` today, containers as well.
+"""
+
+import heapq
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+import zmq
+
+from edgebed.observe.metrics import NodeMetrics
+from edgebed.observe.resources import InterfaceBytes
+from edgebed.roles import records
+from edgebed.roles.events import Compute, Computed, Effect, Event, Heart, Journal, Received, Send, Stop, Wake, Woken
+from edgebed.roles.work import GradientResult, Work
+from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.scenario.plan import NodePlan
+from edgebed.wire import messages
+
+REPORT_S = 0.2
+OBSERVE_S = 1.0
+CONTROLLER_LOST_S = 15.0  # without a connection to the controller a node ends by itself
+
+
+@dataclass
+class Times:
+    """Where a worker's time went, in seconds since it started."""
+
+    steps: int = 0
+    compute_s: float = 0.0
+    encode_s: float = 0.0
+    wait_s: float = 0.0
+    pause_s: float = 0.0
+    computed_at_s: float = 0.0
+    sent_at_s: float = 0.0
+
+    def record(self) -> records.Phases:
+        """As the journal has it."""
+        return records.Phases(
+            steps=self.steps,
+            compute_s=round(self.compute_s, 6),
+            encode_s=round(self.encode_s, 6),
+            wait_s=round(self.wait_s, 6),
+            pause_s=round(self.pause_s, 6),
+        )
+
+
+@dataclass
+class LiveNode:
+    """A node's shell. `run` returns when the heart or the controller says stop."""
+
+    plan: NodePlan
+    heart: Heart
+    work: Work | None
+    management: DealerEndpoint
+    data: RouterEndpoint | DealerEndpoint
+    metrics: NodeMetrics
+    epoch_ns: int
+    pace: float = 1.0
+    """Share of the machine's speed that this node may use; its work is stretched by the inverse."""
+    interface: InterfaceBytes | None = None
+    """Server: the counters of the interface that carries the data network."""
+    events: deque[Event] = field(default_factory=deque)
+    timers: list[tuple[float, int, Event]] = field(default_factory=list)
+    num_timers: int = 0
+    unreported: list[tuple[float, records.AnyRecord]] = field(default_factory=list)
+    urgent: bool = False
+    times: Times = field(default_factory=Times)
+    traffic: dict[str, int] = field(default_factory=lambda: {"ingress": 0, "egress": 0})
+    stopped: str | None = None
+
+    def now(self) -> float:
+        """Seconds of the trial."""
+        return (time.monotonic_ns() - self.epoch_ns) * 1e-9
+
+    def run(self) -> str:
+        """Host the heart until it is told to stop; return the reason."""
+        poller = zmq.Poller()
+        poller.register(self.management.socket, zmq.POLLIN)
+        poller.register(self.data.socket, zmq.POLLIN)
+        next_report_s = next_observe_s = 0.0
+        while self.stopped is None:
+            now = self.now()
+            if now >= next_observe_s:
+                if self.management.lost_for_s(now) > CONTROLLER_LOST_S:
+                    return "the controller is gone"
+                self._observe()
+                next_observe_s = now + OBSERVE_S
+            if self.unreported and (self.urgent or now >= next_report_s):
+                self._report()
+                next_report_s = now + REPORT_S
+            due_s = self.timers[0][0] if self.timers else next_observe_s
+            if self.unreported:
+                due_s = min(due_s, next_report_s)
+            self._wait(poller, max(0.0, min(due_s, next_observe_s) - now))
+            self._drain()
+        self._observe()
+        self._report()
+        return self.stopped
+
+    def _wait(self, poller: zmq.Poller, timeout_s: float) -> None:
+        for endpoint in (self.management, self.data):
+            if isinstance(endpoint, DealerEndpoint):
+                endpoint.flush()
+                poller.register(endpoint.socket, zmq.POLLIN | (zmq.POLLOUT if endpoint.outbox else 0))
+        poller.poll(timeout_s * 1000 if timeout_s < 1e-3 else int(timeout_s * 1000) + 1)
+
+    def _drain(self) -> None:
+        """Handle what has come: management first, so that a busy server still hears its controller."""
+        for event in self.management.receive():
+            self._handle_management(event)
+        for event in self.data.receive():
+            self._received(event)
+            self._handle(event)
+        now = self.now()
+        while self.timers and self.timers[0][0] <= now:
+            self._handle(heapq.heappop(self.timers)[2])
+
+    def _handle_management(self, event: Received) -> None:
+        message = event.message
+        if isinstance(message, messages.Stop):
+            self.stopped = message.reason
+        elif isinstance(message, messages.Refuse):
+            self.stopped = f"refused by the controller ({message.code}): {message.reason}"
+        else:
+            if isinstance(message, messages.Start) and isinstance(self.data, DealerEndpoint):
+                self.data.socket.connect(message.server_address)
+            self._handle(event)
+
+    def _handle(self, event: Event) -> None:
+        self.events.append(event)
+        while self.events and self.stopped is None:
+            for effect in self.heart.handle(self.events.popleft(), self.now()):
+                self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            self._send(effect)
+        elif isinstance(effect, Journal):
+            self._journal(effect.record)
+        elif isinstance(effect, Compute):
+            self._compute(effect)
+        elif isinstance(effect, Wake):
+            self._at(effect.at_s, Woken(effect.token))
+        elif isinstance(effect, Stop):
+            self.stopped = effect.reason
+
+    def _at(self, at_s: float, event: Event) -> None:
+        self.num_timers += 1
+        heapq.heappush(self.timers, (at_s, self.num_timers, event))
+
+    # --- messages -----------------------------------------------------------------------------------------------
+
+    def _send(self, effect: Send) -> None:
+        if effect.to == "controller":
+            self._report()
+            self.management.send(effect.message, list(effect.frames))
+            return
+        if isinstance(self.data, RouterEndpoint):
+            sent_bytes = self.data.send(effect.to, effect.message, list(effect.frames))
+        else:
+            sent_bytes = self.data.send(effect.message, list(effect.frames))
+            now = self.now()
+            if isinstance(effect.message, messages.Push):
+                self.times.pause_s += now - self.times.computed_at_s
+            self.times.sent_at_s = now
+        kind = type(effect.message).__name__.lower()
+        self.traffic["egress"] += sent_bytes
+        self.metrics.count_bytes("egress", kind, sent_bytes)
+        if self.plan.trace:
+            version = getattr(effect.message, "version", getattr(effect.message, "base", -1))
+            self._journal(records.Sent(to=effect.to, message=kind, version=version, bytes=sent_bytes))
+
+    def _received(self, event: Received) -> None:
+        kind = type(event.message).__name__.lower()
+        self.traffic["ingress"] += event.bytes
+        self.metrics.count_bytes("ingress", kind, event.bytes)
+        if isinstance(event.message, messages.Model):
+            self.times.wait_s += self.now() - self.times.sent_at_s
+        if self.plan.trace:
+            version = getattr(event.message, "version", getattr(event.message, "base", -1))
+            record = records.Received(sender=event.message.sender, message=kind, version=version, bytes=event.bytes)
+            self._journal(record)
+
+    def complain(self, reason: str) -> None:
+        """A message was dropped."""
+        self._journal(records.Dropped(socket="data", reason=reason))
+
+    # --- work ---------------------------------------------------------------------------------------------------
+
+    def _compute(self, effect: Compute) -> None:
+        assert self.work is not None
+        started = time.perf_counter()
+        result = self.work.run(effect.job)
+        took_s = time.perf_counter() - started
+        now = self.now()
+        if isinstance(result, GradientResult):
+            self.times.steps += 1
+            self.times.compute_s += result.compute_s
+            self.times.encode_s += result.encode_s
+            self.times.computed_at_s = now
+        delay_s = took_s * (1.0 / self.pace - 1.0) + effect.pause_s
+        if delay_s > 0.0:
+            self._at(now + delay_s, Computed(result))
+        else:
+            self.events.append(Computed(result))
+
+    # --- records ------------------------------------------------------------------------------------------------
+
+    def _journal(self, record: records.Record) -> None:
+        self.metrics.observe(record)
+        self.unreported.append((round(self.now(), 6), record))  # type: ignore[arg-type]
+        self.urgent = self.urgent or not isinstance(record, records.Update)
+
+    def _report(self) -> None:
+        self.urgent = False
+        if self.unreported:
+            self.management.send(messages.Report(sender=self.plan.node, records=tuple(self.unreported)), [])
+            self.unreported = []
+
+    def _observe(self) -> None:
+        """What is known only by looking: time spent, bytes that crossed the interface."""
+        if self.plan.role == "worker" and self.times.steps:
+            self._journal(self.times.record())
+        if self.plan.role == "server":
+            received, sent = self.interface.read() if self.interface else (None, None)
+            self._journal(
+                records.Traffic(
+                    ingress_payload=self.traffic["ingress"],
+                    egress_payload=self.traffic["egress"],
+                    ingress_interface=received,
+                    egress_interface=sent,
+                    interface=self.interface.name if self.interface else "",
+                )
+            )

@@ -1,0 +1,153 @@
+"""From nothing to a running node: say hello, be told what to be, build it, host it, say goodbye.
+
+    node                      controller
+      | --- hello ------------->  |
+      | <-- configure ----------  |   the node's plan; its data part, or the initial model
+      | --- ready ------------->  |   where it can be reached
+      | <-- start --------------  |   where the server is
+      | --- report, report, … ->  |
+      | <-- stop ---------------  |
+      | --- bye --------------->  |
+
+The data socket is opened only after `configure`.
+"""
+
+import os
+import secrets
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import zmq
+
+from edgebed.observe.metrics import NodeMetrics
+from edgebed.observe.resources import InterfaceBytes, interface_of
+from edgebed.observe.targets import serve_metrics
+from edgebed.roles.evaluator import Evaluator
+from edgebed.roles.events import Heart
+from edgebed.roles.parameter_server import ParameterServer
+from edgebed.roles.work import Work
+from edgebed.roles.worker import Worker
+from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.live import LiveNode
+from edgebed.runtimes.sockets import data_socket, management_socket
+from edgebed.wire import messages
+from edgebed.wire.tensors import Buffer, decode_dense, split_frames
+
+HELLO_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What the runtime tells a node before it says hello."""
+
+    node: str
+    controller_address: str
+    data_host: str = "127.0.0.1"
+    management_host: str = "127.0.0.1"
+    pace_cpus: bool = False
+    """No cgroup holds the CPU cap here: the node holds itself back."""
+
+
+def run_node(here: Surroundings) -> int:
+    """Be the node; return the process's exit code."""
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    try:
+        return _run(here, context)
+    finally:
+        context.destroy()
+
+
+def _run(here: Surroundings, context: zmq.Context[zmq.Socket[bytes]]) -> int:
+    identity = f"{here.node}~{secrets.token_hex(4)}"
+    socket = management_socket(context, zmq.DEALER, identity)
+    socket.connect(here.controller_address)
+    management = DealerEndpoint(socket, "controller", "management", _complain)
+    management.send(messages.Hello(sender=here.node, pid=os.getpid()), [])
+    configured = _await_configure(management)
+    if configured is None:
+        return 1
+    node = _build(here, context, management, *configured)
+    reason = node.run()
+    print(f"{here.node}: {reason}", file=sys.stderr)
+    management.send(messages.Bye(sender=here.node, reason=reason), [])
+    node.data.socket.close(linger=0)
+    socket.close(linger=2_000)
+    context.term()
+    return 0
+
+
+def _await_configure(management: DealerEndpoint) -> tuple[messages.Configure, list[Buffer]] | None:
+    deadline_s = time.monotonic() + HELLO_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        management.flush()
+        management.socket.poll(100 if management.outbox else 1_000)
+        for event in management.receive(limit=1):
+            if isinstance(event.message, messages.Configure):
+                return event.message, list(event.frames)
+            if isinstance(event.message, (messages.Refuse, messages.Stop)):
+                print(f"refused: {event.message.reason}", file=sys.stderr)
+                return None
+    print(f"no answer from the controller within {HELLO_TIMEOUT_S:g} s", file=sys.stderr)
+    return None
+
+
+def _complain(reason: str) -> None:
+    print(f"dropped a message: {reason}", file=sys.stderr)
+
+
+def _build(
+    here: Surroundings,
+    context: zmq.Context[zmq.Socket[bytes]],
+    management: DealerEndpoint,
+    configure: messages.Configure,
+    frames: list[Buffer],
+) -> LiveNode:
+    plan = configure.plan
+    arrays = {
+        name: decode_dense(tensor, parts) for name, (tensor, parts) in split_frames(configure.tensors, frames).items()
+    }
+    heart: Heart
+    work = None
+    if plan.role == "server":
+        heart = ParameterServer(plan, np.array(arrays["theta"]), configure.peers)
+    else:
+        from edgebed.learning.network import Network  # torch: a server without it is smaller
+
+        work = Work(plan, Network(plan.task, arrays["x"], arrays["y"]), time.perf_counter)
+        heart = Worker(plan, configure.incarnation) if plan.role == "worker" else Evaluator(plan)
+    metrics = NodeMetrics(plan.role)
+    _, port = serve_metrics(metrics.registry, here.management_host)
+    ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
+    data: RouterEndpoint | DealerEndpoint
+    interface = None
+    if plan.role == "server":
+        socket = data_socket(context, zmq.ROUTER)
+        data_port = socket.bind_to_random_port(f"tcp://{here.data_host}")
+        management_port = socket.bind_to_random_port(f"tcp://{here.management_host}")
+        ready = messages.Ready(
+            sender=plan.node,
+            metrics_address=ready.metrics_address,
+            data_address=f"tcp://{here.data_host}:{data_port}",
+            management_address=f"tcp://{here.management_host}:{management_port}",
+        )
+        data = RouterEndpoint(socket, "data", _complain)
+        interface = InterfaceBytes(interface_of(here.data_host))
+    else:
+        socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}")
+        data = DealerEndpoint(socket, "server", "data", _complain)
+    node = LiveNode(
+        plan=plan,
+        heart=heart,
+        work=work,
+        management=management,
+        data=data,
+        metrics=metrics,
+        epoch_ns=configure.epoch_ns,
+        pace=(min(1.0, plan.cpus or 1.0) if here.pace_cpus else 1.0) * min(1.0, plan.compute_speed),
+        interface=interface,
+    )
+    data.complain = node.complain
+    management.send(ready, [])
+    return node

@@ -1,0 +1,181 @@
+"""Processes that do nodes' work ahead of virtual time, on all cores.
+
+    submit(job) ---> [ by due time ] ---> child 0, child 1, … ---> result(ticket)
+
+Models never travel: a job names the arena's slot that holds its model, and a dense update comes back in another. A job
+is a pure function, so where and when it is done changes nothing. With one process the work is done in place, at the
+moment its result is needed.
+"""
+
+import heapq
+import multiprocessing
+import multiprocessing.connection
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.errors import InfrastructureError
+from edgebed.roles.work import GradientJob, GradientResult, Job, Result
+from edgebed.runtimes.arena import Arena
+from edgebed.wire.tensors import cut
+
+IN_FLIGHT = 3  # jobs a child has at hand, so that it never waits for the parent
+
+Run = Callable[[str, Job], Result]
+"""Does a node's job: (node, job) -> result."""
+
+
+class Pool(Protocol):
+    """Where the simulation has its work done."""
+
+    def submit(self, node: str, job: Job, due_s: float) -> int:
+        """A ticket for the job's result, which is needed at virtual time `due_s`."""
+        ...
+
+    def result(self, ticket: int) -> Result:
+        """The result; waits for it if it is not there yet."""
+        ...
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        ...
+
+
+class InPlace:
+    """One process: each job is done when its result is asked for."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.jobs: dict[int, tuple[str, Job]] = {}
+        self.count = 0
+
+    def submit(self, node: str, job: Job, due_s: float) -> int:
+        """Keep the job."""
+        self.count += 1
+        self.jobs[self.count] = (node, job)
+        return self.count
+
+    def result(self, ticket: int) -> Result:
+        """Do the job."""
+        return self.run(*self.jobs.pop(ticket))
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+class Processes:
+    """Several processes, forked here; `run` must be ready to be called in each."""
+
+    def __init__(self, run: Run, count: int, arena: Arena) -> None:
+        self.arena = arena
+        self.waiting: list[tuple[float, int]] = []
+        """(due time, ticket) of jobs that no child has yet, as a heap."""
+        self.jobs: dict[int, tuple[str, Job]] = {}
+        """Jobs without a result: they hold their model's slot."""
+        self.outputs: dict[int, NDArray[np.float32]] = {}
+        self.results: dict[int, Result] = {}
+        self.count = 0
+        self.children: list[BaseProcess] = []
+        self.load: dict[Connection, int] = {}
+        context = multiprocessing.get_context("fork")
+        for _ in range(count):
+            here, there = context.Pipe()
+            child = context.Process(target=_serve, args=(there, run, arena, [*self.load, here]), daemon=True)
+            child.start()
+            there.close()
+            self.children.append(child)
+            self.load[here] = 0
+
+    def submit(self, node: str, job: Job, due_s: float) -> int:
+        """Queue the job by the time its result is needed."""
+        self.count += 1
+        self.jobs[self.count] = (node, job)
+        heapq.heappush(self.waiting, (due_s, self.count))
+        self._feed()
+        return self.count
+
+    def result(self, ticket: int) -> Result:
+        """The result; while it is not there the children are kept fed."""
+        while ticket not in self.results:
+            for connection in multiprocessing.connection.wait(list(self.load)):
+                assert isinstance(connection, Connection)
+                self._collect(connection)
+            self._feed()
+        return self.results.pop(ticket)
+
+    def _feed(self) -> None:
+        while self.waiting:
+            connection = min(self.load, key=self.load.__getitem__)
+            if self.load[connection] >= IN_FLIGHT:
+                return
+            _, ticket = heapq.heappop(self.waiting)
+            node, job = self.jobs[ticket]
+            slot = self.arena.slot_of(job.theta)
+            assert slot is not None, "a job's model lies in the arena"
+            output = None
+            if isinstance(job, GradientJob):
+                array = self.outputs[ticket] = self.arena.empty()
+                output = self.arena.slot_of(array)
+            connection.send((ticket, node, msgspec.structs.replace(job, theta=None), slot, output))
+            self.load[connection] += 1
+
+    def _collect(self, connection: Connection) -> None:
+        try:
+            ticket, result, payload = connection.recv()
+        except (EOFError, ConnectionError) as error:
+            raise InfrastructureError("a process of the simulation's pool died; is there memory enough?") from error
+        self.load[connection] -= 1
+        if isinstance(result, Exception):
+            raise result
+        del self.jobs[ticket]
+        output = self.outputs.pop(ticket, None)
+        if isinstance(result, GradientResult):
+            whole = memoryview(output).cast("B") if payload is None else memoryview(payload)  # type: ignore[arg-type]
+            result = msgspec.structs.replace(result, frames=cut(whole))
+        self.results[ticket] = result
+
+    def close(self) -> None:
+        """End the children."""
+        for connection in self.load:
+            connection.close()
+        for child in self.children:
+            child.join(timeout=2)
+            if child.is_alive():
+                child.kill()
+                child.join()
+
+
+def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connection]) -> None:
+    """A child: do jobs until the parent closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for other in others:
+        other.close()  # the parent's ends: held open here, they would hide that the parent is gone
+    while True:
+        try:
+            ticket, node, job, slot, output = connection.recv()
+        except (EOFError, ConnectionError):
+            return
+        try:
+            result: Any = run(node, msgspec.structs.replace(job, theta=arena.view(slot)))
+        except Exception as error:  # noqa: BLE001 - it is raised again in the parent
+            connection.send((ticket, error, None))
+            continue
+        payload = None
+        if isinstance(result, GradientResult):
+            payload = b"".join(result.frames)
+            result = msgspec.structs.replace(result, frames=())
+            if len(payload) == arena.size * 4:
+                np.copyto(arena.view(output), np.frombuffer(payload, np.float32))
+                payload = None
+        connection.send((ticket, result, payload))
+
+
+def make_pool(run: Run, processes: int, arena: Arena) -> Pool:
+    """The pool for that many processes."""
+    return InPlace(run) if processes == 1 else Processes(run, processes, arena)

@@ -1,0 +1,107 @@
+"""The process runtime: each node is a local process, forked from one parent that has torch loaded.
+
+CPU caps are held by pacing (a node stretches its own work); memory caps are not held here. Both are noted in the run.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from edgebed.errors import InfrastructureError
+from edgebed.scenario.plan import Plan
+
+
+class ProcessLauncher:
+    """Starts nodes as processes and tells of their ends."""
+
+    name = "process"
+    notes = ("CPU caps below one core are held by pacing: a node stretches its own work.", "Memory caps are not held.")
+
+    def __init__(self, plan: Plan, log_folder: Path) -> None:
+        self.plan = plan
+        self.log_folder = log_folder
+        self.pids: dict[str, int] = {}
+        self.pending = b""
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        self.fork_server_log = log_folder / "fork-server.log"
+        try:
+            with self.fork_server_log.open("ab") as log:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-m", "edgebed.runtimes.fork_server"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=environment,
+                    bufsize=0,
+                )
+        except OSError as error:
+            raise InfrastructureError(f"the fork server cannot be started: {error}") from error
+
+    def fileno(self) -> int:
+        """A file descriptor that is readable when `exits` has something to say."""
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    def launch(self, node: str, controller_address: str) -> None:
+        """Start a node; it says hello to the controller by itself."""
+        command = {
+            "fork": node,
+            "controller": controller_address,
+            "log": str(self.log_folder / f"{node}.log"),
+            "pace_cpus": True,
+        }
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(command).encode() + b"\n")
+        except OSError as error:
+            raise InfrastructureError(f"the fork server is gone: {self._last_words()}") from error
+
+    def exits(self) -> Iterator[tuple[str, str]]:
+        """(node, how it ended) for those that ended since the last call; call when `fileno` is readable."""
+        data = os.read(self.fileno(), 65536)
+        if not data:
+            raise InfrastructureError(f"the fork server ended: {self._last_words()}")
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        for line in lines:
+            said = json.loads(line)
+            if "forked" in said:
+                self.pids[said["forked"]] = said["pid"]
+            elif self.pids.get(said["exited"]) == said["pid"]:
+                del self.pids[said["exited"]]
+                yield said["exited"], said["reason"] + self._last_line(said["exited"])
+
+    def close(self) -> None:
+        """Kill what is left and wait for it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        for pid in self.pids.values():
+            try:
+                os.kill(pid, signal.SIGKILL)  # a frozen fork server could not
+            except ProcessLookupError:
+                continue
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+    def _last_line(self, node: str) -> str:
+        lines = _tail(self.log_folder / f"{node}.log")
+        return f"; last line: {lines[-1]!r}" if lines else ""
+
+    def _last_words(self) -> str:
+        lines = _tail(self.fork_server_log)
+        return lines[-1] if lines else f"see {self.fork_server_log}"
+
+
+def _tail(path: Path) -> list[str]:
+    try:
+        return [line for line in path.read_text(errors="replace").splitlines() if line.strip()][-1:]
+    except OSError:
+        return []

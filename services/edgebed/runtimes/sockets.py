@@ -1,0 +1,55 @@
+"""ZeroMQ sockets with the options that each network needs.
+
+The *data* sockets have no ZeroMQ heartbeats: on a slow link a large frame outlasts their time-out and the message is
+lost in silence (libzmq issue 2709); TCP's keep-alive finds dead peers there. Their high-water marks are low, so that no
+hidden queue falsifies staleness. The *management* sockets have heartbeats. A frame above the limit ends its connection.
+"""
+
+import zmq
+
+from edgebed.wire.frames import MAX_HEADER_BYTES
+
+DATA_FRAME_BYTES_MAX = 1024 * 1024  # four times the largest frame that is ever sent
+HIGH_WATER_MARK = 4  # messages; a worker has one on its way
+HEARTBEAT_MS = 1_000
+HEARTBEAT_TIMEOUT_MS = 10_000  # a node may be busy or swapped for seconds without being gone
+RECONNECT_MS = 200
+RECONNECT_MAX_MS = 5_000
+
+
+def data_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str = "") -> zmq.Socket[bytes]:
+    """A socket for the data network: `zmq.ROUTER` at the server, `zmq.DEALER` elsewhere."""
+    socket = _socket(context, kind, identity)
+    socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MARK)
+    socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
+    socket.setsockopt(zmq.MAXMSGSIZE, DATA_FRAME_BYTES_MAX)
+    socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 30)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, 10)
+    socket.setsockopt(zmq.LINGER, 0)
+    return socket
+
+
+def management_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str = "") -> zmq.Socket[bytes]:
+    """A socket for the management network: `zmq.ROUTER` at the controller, `zmq.DEALER` elsewhere."""
+    socket = _socket(context, kind, identity)
+    socket.setsockopt(zmq.SNDHWM, 0)  # what is reported is never dropped
+    socket.setsockopt(zmq.RCVHWM, 0)
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_HEADER_BYTES)
+    socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+    socket.setsockopt(zmq.LINGER, 2_000)
+    return socket
+
+
+def _socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str) -> zmq.Socket[bytes]:
+    socket = context.socket(kind)
+    if identity:
+        socket.setsockopt(zmq.IDENTITY, identity.encode())
+    if kind == zmq.ROUTER:
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+    else:
+        socket.setsockopt(zmq.IMMEDIATE, 1)
+        socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
+    return socket

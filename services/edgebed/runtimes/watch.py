@@ -1,0 +1,67 @@
+"""What the user sees of a running trial, taken from its records; the same for every runtime."""
+
+import time
+from collections.abc import Callable
+
+from edgebed.observe.progress import Status
+from edgebed.roles import records
+from edgebed.roles.controller import PRESENT, Controller
+
+SHOW_S = 0.25
+RATE_WINDOW_S = 3.0
+
+
+class Watch:
+    """Follows the records of a trial and shows its status a few times a second of real time."""
+
+    def __init__(self, heart: Controller, show: Callable[[Status], None], observe: Callable[[records.Record], None]) -> None:
+        """`show` gets the status, `observe` every record."""
+        self.heart = heart
+        self.show = show
+        self.observe = observe
+        self.updates = 0
+        self.ingress_bytes = 0
+        self.accuracy: float | None = None
+        self.loss: float | None = None
+        self.interrupted = False
+        self.counts: list[tuple[float, int]] = []
+        self.next_s = 0.0
+
+    def follow(self, record: records.Record) -> None:
+        """Take from a record what the user watches."""
+        self.observe(record)
+        if isinstance(record, records.Update):
+            self.updates = record.version
+            self.ingress_bytes += record.bytes
+        elif isinstance(record, records.Evaluated):
+            self.accuracy, self.loss = record.accuracy, record.loss
+
+    def tick(self, now: float) -> None:
+        """Show the status if it is time to; `now` is the trial's."""
+        wall_s = time.monotonic()
+        if wall_s < self.next_s:
+            return
+        self.next_s = wall_s + SHOW_S
+        members = self.heart.members.values()
+        status = Status(
+            trial=self.heart.plan.trial,
+            state=self.heart.phase.value,
+            updates=self.updates,
+            updates_per_s=self._rate(wall_s),
+            accuracy=self.accuracy,
+            loss=self.loss,
+            ingress_bytes=self.ingress_bytes,
+            nodes_up=sum(member.state in PRESENT for member in members),
+            nodes_expected=len(members),
+            elapsed_s=max(0.0, now - self.heart.started_at_s),
+            stop_updates=self.heart.plan.stop_updates,
+            interrupted=self.interrupted,
+        )
+        self.show(status)
+
+    def _rate(self, wall_s: float) -> float:
+        """Updates per second of real time over the last few seconds."""
+        count = self.updates
+        self.counts = [(t, c) for t, c in self.counts if t >= wall_s - RATE_WINDOW_S] + [(wall_s, count)]
+        first_s, first = self.counts[0]
+        return (count - first) / (wall_s - first_s) if wall_s > first_s else 0.0

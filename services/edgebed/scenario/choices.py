@@ -1,0 +1,146 @@
+"""Values with more than one form: a waiting time, a split, an interval, a bound.
+
+For each a frozen value, a reader from what YAML gives (ValueError says what is allowed), and a writer back to it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from edgebed.scenario import units
+from edgebed.scenario.plan import Waiting
+from edgebed.scenario.problems import choose, show
+
+WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
+SPLIT_FORM = "iid, {dirichlet: 0.5} or {by-label: 2}"
+EVERY_FORM = "a number of updates, e.g. 200 updates, or a duration, e.g. 5s"
+COMPARISONS = (">=", "<=", "==", "!=", ">", "<")
+
+
+@dataclass(frozen=True)
+class Split:
+    """How the training examples are divided among the workers."""
+
+    kind: Literal["iid", "dirichlet", "by-label"] = "iid"
+    parameter: float | None = None
+    """dirichlet: alpha; by-label: labels per worker."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Either so many updates or so much time."""
+
+    updates: int | None = None
+    time_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a measure is compared with."""
+
+    comparison: str
+    value: float
+    text: str
+    """As the user wrote it, with its unit."""
+
+
+def read_waiting(given: object) -> Waiting:
+    """A pause between gradient and push."""
+    if not isinstance(given, Mapping):
+        return Waiting(low_s=units.parse_duration(given))
+    name, value = _only_item(given, "a waiting time", WAITING_FORM, ("uniform", "exponential"))
+    if name == "exponential":
+        return Waiting(distribution="exponential", mean_s=units.parse_duration(value))
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise ValueError(f"uniform takes its lower and upper end, e.g. {{uniform: [0s, 200ms]}}, not {show(value)}")
+    low_s, high_s = (units.parse_duration(end) for end in value)
+    if low_s > high_s:
+        raise ValueError(f"uniform: the lower end {value[0]} is above the upper end {value[1]}")
+    return Waiting(distribution="uniform", low_s=low_s, high_s=high_s)
+
+
+def write_waiting(waiting: Waiting) -> Any:
+    """The form `read_waiting` reads."""
+    if waiting.distribution == "constant":
+        return units.format_duration(waiting.low_s)
+    if waiting.distribution == "uniform":
+        return {"uniform": [units.format_duration(waiting.low_s), units.format_duration(waiting.high_s)]}
+    return {"exponential": units.format_duration(waiting.mean_s)}
+
+
+def read_split(given: object) -> Split:
+    """A division of the training examples."""
+    if given == "iid":
+        return Split()
+    name, value = _only_item(given, "a split", SPLIT_FORM, ("dirichlet", "by-label"))
+    if name == "by-label":
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"by-label takes the number of labels per worker, at least 1, not {show(value)}")
+        return Split("by-label", value)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value <= 1e6:
+        raise ValueError(f"dirichlet takes its alpha, above 0 and at most 1e6, not {show(value)}")
+    return Split("dirichlet", float(value))
+
+
+def write_split(split: Split) -> Any:
+    """The form `read_split` reads."""
+    return "iid" if split.kind == "iid" else {split.kind: split.parameter}
+
+
+def read_interval(given: object) -> Interval:
+    """An interval in updates or in time; both above zero."""
+    match = re.fullmatch(r"([0-9]+) updates?", given) if isinstance(given, str) else None
+    if match:
+        interval = Interval(updates=int(match[1]))
+    elif isinstance(given, str) and re.fullmatch(units.DURATION_PATTERN, given):
+        interval = Interval(time_s=units.parse_duration(given))
+    else:
+        bare = isinstance(given, int) and not isinstance(given, bool)
+        hint = f"; did you mean '{given} updates' or {given}s?" if bare else ""
+        raise ValueError(f"not an interval: {show(given)} ({EVERY_FORM}{hint})")
+    if not (interval.updates or interval.time_s):
+        raise ValueError(f"an interval has to be above 0, not '{given}'")
+    return interval
+
+
+def write_interval(interval: Interval) -> str:
+    """The form `read_interval` reads."""
+    if interval.time_s is not None:
+        return units.format_duration(interval.time_s)
+    return f"{interval.updates} updates"
+
+
+def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bound:
+    """A comparison and a value with the unit that `parse` wants."""
+    match = re.fullmatch(rf"({'|'.join(COMPARISONS)})\s*(\S+)", given.strip()) if isinstance(given, str) else None
+    if match is None:
+        raise ValueError(
+            f"not a bound: {show(given)} (one of {', '.join(COMPARISONS)} and a value in quotes, e.g. \"{example}\")"
+        )
+    return Bound(match[1], parse(match[2]), f"{match[1]} {match[2]}")
+
+
+def parse_number(text: str) -> float:
+    """A finite number without unit."""
+    if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?", text):
+        raise ValueError(f"not a number: '{text}'")
+    return float(text)
+
+
+def parse_fraction(text: str) -> float:
+    """A number from 0 to 1."""
+    number = parse_number(text) if not text.endswith("%") else -1.0
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97)")
+    return number
+
+
+def _only_item(given: object, what: str, form: str, names: tuple[str, ...]) -> tuple[str, Any]:
+    """The one key and its value."""
+    if not isinstance(given, Mapping) or len(given) != 1:
+        raise ValueError(f"not {what}: {show(given)} ({form})")
+    ((name, value),) = given.items()
+    if name not in names:
+        raise ValueError(f"unknown: {show(name)}; {choose(name, names)}")
+    return str(name), value

@@ -1,0 +1,152 @@
+"""What a scenario says about its method -> the three parts with all their settings.
+
+The rule: `preset` gives the three parts. What is written under `aggregation`, `compression` or `local_work` overrides the
+preset's settings one by one; where a part is given another `name`, the preset's settings of that part are dropped.
+Without a preset all parts need a name, `local_work` being `gradient-step` unless said otherwise.
+
+The parts and their settings come from `algorithms/registry.py` alone: a new part is known here as soon as it is in the
+table, with its settings checked by type and by its own `Config`.
+"""
+
+import ast
+import dataclasses
+import functools
+import inspect
+import textwrap
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from edgebed.algorithms.registry import KINDS, PRESETS
+from edgebed.scenario.plan import Method, Part
+from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
+
+CUSTOM = "custom"
+DEFAULT_NAMES = {"local_work": "gradient-step"}
+
+
+def resolve_method(given: object) -> Method:
+    """The method that a preset's name or a mapping means; `Problems` with every mistake in it."""
+    if isinstance(given, str):
+        given = {"preset": given}
+    if not isinstance(given, Mapping):
+        raise Problems([((), f"not a method: {show(given)}; {choose('', PRESETS)}, or a mapping of its parts")])
+    problems = unknown_keys(given, ("preset", *KINDS))
+    preset = given.get("preset")
+    if preset is not None and preset not in PRESETS:
+        raise Problems([*problems, (("preset",), f"unknown preset: {show(preset)}; {choose(preset, PRESETS)}")])
+    parts: dict[str, Part] = {}
+    for kind in KINDS:
+        try:
+            parts[kind] = _resolve_part(kind, given.get(kind), preset)
+        except Problems as error:
+            problems += [((kind, *path) if kind in given else (), message) for path, message in error.problems]
+    if problems:
+        raise Problems(problems)
+    return Method(name=preset or CUSTOM, **parts)
+
+
+def part_name(kind: str, method: Mapping[str, Any]) -> str | None:
+    """The name of a part as `method` (a mapping with preset and parts) gives it, if it does."""
+    part = method.get(kind)
+    if isinstance(part, Mapping) and part.get("name") is not None:
+        return str(part["name"])
+    preset = PRESETS.get(str(method.get("preset")))
+    return str(preset[kind]["name"]) if preset else DEFAULT_NAMES.get(kind)
+
+
+def write_method(method: Method) -> dict[str, Any]:
+    """The method spelled out as a scenario would: `resolve_method` of it gives the same method."""
+    head = {} if method.name == CUSTOM else {"preset": method.name}
+    parts = {kind: getattr(method, kind) for kind in KINDS}
+    return head | {kind: {"name": part.name, **part.settings} for kind, part in parts.items()}
+
+
+def method_schema() -> dict[str, Any]:
+    """JSON schema of what `resolve_method` takes."""
+    parts = {
+        kind: {
+            "description": f"Overrides the preset's {kind.replace('_', ' ')}, or names another one.",
+            "anyOf": [settings_schema(kind, name) for name in names],
+        }
+        for kind, names in KINDS.items()
+    }
+    preset = {"type": "string", "enum": list(PRESETS)}
+    spelled = {"preset": preset | {"description": "A named method, which gives all three parts."}, **parts}
+    return {
+        "title": "Method",
+        "anyOf": [preset, {"type": "object", "properties": spelled, "additionalProperties": False}],
+    }
+
+
+def settings_schema(kind: str, name: str) -> dict[str, Any]:
+    """JSON schema of one part: its name and its settings."""
+    schema = settings_model(kind, name).model_json_schema()
+    schema["title"] = name
+    schema["description"] = inspect.getdoc(KINDS[kind][name].Config) or ""
+    for setting in schema["properties"].values():
+        setting.pop("title", None)
+    return schema
+
+
+@functools.cache
+def settings_model(kind: str, name: str) -> type[BaseModel]:
+    """The settings that the part's `Config` declares, as a model that checks their types."""
+    config = KINDS[kind][name].Config
+    types, docs = typing.get_type_hints(config), _attribute_docstrings(config)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(config):
+        default = ... if field.default is dataclasses.MISSING else field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        fields[field.name] = (types[field.name], Field(default=default, description=docs.get(field.name)))
+    return create_model(
+        f"{kind}-{name}", __config__=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=()), **fields
+    )
+
+
+def _resolve_part(kind: str, given: object, preset: str | None) -> Part:
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise Problems([((), f"not a mapping: {show(given)}; write {kind}: {{name: {show(given)}}}")])
+    inherited = PRESETS[preset][kind] if preset else {"name": DEFAULT_NAMES.get(kind)}
+    name = given.get("name", inherited["name"])
+    if name is None:
+        raise Problems([((), f"{kind} has no name, and there is no preset to give one; {choose('', KINDS[kind])}")])
+    if name not in KINDS[kind]:
+        raise Problems([(("name",), f"unknown {kind}: {show(name)}; {choose(name, KINDS[kind])}")])
+    settings = (inherited if name == inherited["name"] else {}) | dict(given) | {"name": name}
+    return Part(name=name, settings=_check_settings(kind, name, settings))
+
+
+def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of the part, defaults included; `Problems` where one is unknown, of a wrong type or refused."""
+    model, config = settings_model(kind, name), KINDS[kind][name].Config
+    problems: list[Problem] = unknown_keys(settings, model.model_fields, f"setting of {kind} '{name}'")
+    known = {key: value for key, value in settings.items() if key in model.model_fields}
+    try:
+        checked = model.model_validate(known).model_dump()
+    except ValidationError as error:
+        raise Problems([*problems, *problems_of(error)]) from None
+    try:
+        config(**checked)
+    except ValueError as error:
+        field, colon, message = str(error).partition(": ")
+        problems.append(((field,), message) if colon and field in checked else ((), str(error)))
+    if problems:
+        raise Problems(problems)
+    return {key: value for key, value in checked.items() if key != "name"}
+
+
+def _attribute_docstrings(config: type) -> dict[str, str]:
+    """The string literals that stand below the fields of a class."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
+    assert isinstance(definition, ast.ClassDef)
+    docs = {}
+    for field, text in zip(definition.body, definition.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+            docs[field.target.id] = inspect.cleandoc(str(ast.literal_eval(text.value)))
+    return docs

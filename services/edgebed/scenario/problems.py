@@ -1,0 +1,105 @@
+"""Every mistake at once, in words: what pydantic finds, turned into (path, message).
+
+A validator that finds several mistakes raises `Problems`; they arrive in the same list as those that pydantic finds
+itself, each with its full path.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+Path = tuple[str, ...]
+Problem = tuple[Path, str]
+"""Keys from where the check began, and what is wrong there."""
+
+
+class Problems(ValueError):
+    """Several mistakes in one value."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{'.'.join(path)}: {message}" for path, message in self.problems))
+
+
+def unknown_keys(value: Mapping[str, object], allowed: Iterable[str], what: str = "key") -> list[Problem]:
+    """One problem for each key that is not allowed, with the closest one that is."""
+    names = list(allowed)
+    return [((key,), f"unknown {what}; {choose(key, names)}") for key in value if key not in names]
+
+
+def choose(given: object, allowed: Iterable[str]) -> str:
+    """What could have been meant: `did you mean 'x'? Allowed: x, y`."""
+    names = list(allowed)
+    close = difflib.get_close_matches(str(given).lower(), names, n=1)
+    guess = f"did you mean '{close[0]}'? " if close else ""
+    return f"{guess}allowed: {', '.join(names) or 'none'}"
+
+
+def problems_of(error: ValidationError | Problems) -> Iterator[Problem]:
+    """All mistakes in `error`, also those that validators deeper down collected."""
+    if isinstance(error, Problems):
+        yield from error.problems
+        return
+    for details in error.errors(include_url=False):
+        path = tuple(str(part) for part in details["loc"] if part != "[key]")
+        cause = details.get("ctx", {}).get("error")
+        if isinstance(cause, ValidationError | Problems):
+            for deeper, message in problems_of(cause):
+                yield (*path, *deeper), message
+        elif details["type"] == "missing":
+            yield path[:-1], f"missing key '{path[-1]}'"
+        else:
+            yield path, _message(details)
+
+
+def show(value: object) -> str:
+    """A value as the user would write it, short enough for one line."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = str(value)
+    return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}...'"
+
+
+def _message(details: ErrorDetails) -> str:
+    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    if "error" in context:
+        return str(context["error"])
+    if kind in _MESSAGES:
+        return _MESSAGES[kind](value, context)
+    return f"{details['msg'][:1].lower()}{details['msg'][1:]}: {show(value)}"
+
+
+def _type(expected: str) -> Callable[[Any, Mapping[str, Any]], str]:
+    return lambda value, _: f"not {expected}: {show(value)}"
+
+
+def _literal(value: object, context: Mapping[str, Any]) -> str:
+    names = [name.strip("'") for name in str(context["expected"]).replace(" or ", ", ").split(", ")]
+    return f"unknown: {show(value)}; {choose(value, names)}"
+
+
+_MESSAGES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
+    "int_type": _type("a whole number"),
+    "int_parsing": _type("a whole number"),
+    "int_from_float": _type("a whole number"),
+    "float_type": _type("a number"),
+    "finite_number": _type("a finite number"),
+    "string_type": _type("text"),
+    "bool_type": _type("true or false"),
+    "dict_type": _type("a mapping"),
+    "greater_than": lambda value, context: f"{value} is not above {context['gt']:g}",
+    "greater_than_equal": lambda value, context: f"{value} is below {context['ge']:g}",
+    "less_than_equal": lambda value, context: f"{value} is above {context['le']:g}",
+    "string_too_short": lambda _, context: f"needs at least {context['min_length']} character",
+    "too_short": lambda _, context: f"needs at least {context['min_length']} entry",
+    "literal_error": _literal,
+}

@@ -1,0 +1,345 @@
+"""What a scenario may say: every key with its type, its default and its meaning.
+
+This declaration checks scenarios, and makes the JSON schema for editors and docs/scenario.md. A `Trial` is everything
+that is done at once: the scenario itself, or one of its variants merged into it. Here times are seconds and memory is
+bytes; in the file every quantity has its unit.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from edgebed.learning.imports import is_import_path
+from edgebed.scenario import choices, units
+from edgebed.scenario.choices import Bound, Interval, Split
+from edgebed.scenario.methods import method_schema, resolve_method, write_method
+from edgebed.scenario.plan import Method, Waiting
+from edgebed.scenario.problems import Problems, choose, problems_of, show, unknown_keys
+
+NAME_PATTERN = "^[a-z0-9][a-z0-9_-]{0,59}$"
+CLASS_PATTERN = "^[a-z][a-z0-9-]{0,59}$"
+IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
+RESERVED_NAMES = ("latest",)
+RESERVED_CLASSES = ("server", "evaluator", "controller")
+DATA_SETS = ("digits", "mnist", "synthetic")
+MODELS = ("small", "mlp", "cnn")
+MAX_COUNT = 100_000
+
+JsonSchema = dict[str, Any]
+
+
+def check_name(given: object) -> str:
+    """A name that is also the name of a folder, and a part of `--set` paths."""
+    return _checked_name(given, NAME_PATTERN, "lower-case letters, digits, - and _, at most 60", RESERVED_NAMES)
+
+
+def _check_class(given: object) -> str:
+    return _checked_name(given, CLASS_PATTERN, "lower-case letters, digits and -, a letter first", RESERVED_CLASSES)
+
+
+def _checked_name(given: object, pattern: str, form: str, reserved: tuple[str, ...]) -> str:
+    if not isinstance(given, str) or not re.fullmatch(pattern, given):
+        raise ValueError(f"not a name: {show(given)} ({form})")
+    if given in reserved:
+        raise ValueError(f"'{given}' is edgebed's own name; choose another")
+    return given
+
+
+def _built_in_or_import(names: tuple[str, ...]) -> Callable[[object], str]:
+    def check(given: object) -> str:
+        if isinstance(given, str) and (given in names or is_import_path(given)):
+            return given
+        raise ValueError(f"unknown: {show(given)}; {choose(given, (*names, 'package.module:function'))}")
+
+    return check
+
+
+def _above_zero(seconds: float) -> float:
+    if seconds <= 0.0:
+        raise ValueError("0s is not above 0s")
+    return seconds
+
+
+def _pattern(title: str, pattern: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "title": title, "pattern": pattern, "examples": list(examples)})
+
+
+def _named(names: tuple[str, ...]) -> WithJsonSchema:
+    known = {"type": "string", "enum": list(names)}
+    own: JsonSchema = {"type": "string", "title": "package.module:function", "pattern": IMPORT_PATTERN}
+    return WithJsonSchema({"anyOf": [known, own]})
+
+
+def _one_key(key: str, value: JsonSchema) -> JsonSchema:
+    return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}
+
+
+_DURATION: JsonSchema = {"type": "string", "title": "duration", "pattern": units.DURATION_PATTERN}
+_WAITING: JsonSchema = {
+    "anyOf": [
+        _DURATION,
+        _one_key("uniform", {"type": "array", "items": _DURATION, "minItems": 2, "maxItems": 2}),
+        _one_key("exponential", _DURATION),
+    ]
+}
+_SPLIT: JsonSchema = {
+    "anyOf": [
+        {"type": "string", "enum": ["iid"]},
+        _one_key("dirichlet", {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
+        _one_key("by-label", {"type": "integer", "minimum": 1}),
+    ]
+}
+
+Name = Annotated[str, PlainValidator(check_name), _pattern("name", NAME_PATTERN)]
+ClassName = Annotated[str, PlainValidator(_check_class), _pattern("class name", CLASS_PATTERN)]
+DataName = Annotated[str, PlainValidator(_built_in_or_import(DATA_SETS)), _named(DATA_SETS)]
+ModelName = Annotated[str, PlainValidator(_built_in_or_import(MODELS)), _named(MODELS)]
+Duration = Annotated[
+    float,
+    PlainValidator(units.parse_duration),
+    AfterValidator(_above_zero),
+    PlainSerializer(units.format_duration, return_type=str, when_used="json"),
+    _pattern("duration", units.DURATION_PATTERN, "500ms", "1m30s"),
+]
+Memory = Annotated[
+    int,
+    PlainValidator(units.parse_memory),
+    PlainSerializer(units.format_memory, return_type=str, when_used="json"),
+    _pattern("memory size", units.MEMORY_PATTERN, "512MiB", "1GiB"),
+]
+WaitingTime = Annotated[
+    Waiting,
+    PlainValidator(choices.read_waiting),
+    PlainSerializer(choices.write_waiting, when_used="json"),
+    WithJsonSchema(_WAITING),
+]
+SplitChoice = Annotated[
+    Split,
+    PlainValidator(choices.read_split),
+    PlainSerializer(choices.write_split, when_used="json"),
+    WithJsonSchema(_SPLIT),
+]
+Every = Annotated[
+    Interval,
+    PlainValidator(choices.read_interval),
+    PlainSerializer(choices.write_interval, return_type=str, when_used="json"),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "title": "updates", "pattern": "^[0-9]+ updates?$", "examples": ["200 updates"]},
+                _DURATION,
+            ]
+        }
+    ),
+]
+MethodChoice = Annotated[
+    Method,
+    PlainValidator(resolve_method),
+    PlainSerializer(write_method, when_used="json"),
+    WithJsonSchema(method_schema()),
+]
+
+
+def _bound(parse: Callable[[str], float], what: str, example: str) -> Any:
+    """The type of an expectation's bound, whose value `parse` reads."""
+    pattern = f"^({'|'.join(choices.COMPARISONS)}) *[^ ]+$"
+    return Annotated[
+        Bound,
+        PlainValidator(lambda given: choices.read_bound(given, parse, example)),
+        PlainSerializer(lambda bound: bound.text, return_type=str, when_used="json"),
+        _pattern(f"comparison with {what}", pattern, example),
+    ]
+
+
+FractionBound = _bound(choices.parse_fraction, "a fraction", ">= 0.97")
+NumberBound = _bound(choices.parse_number, "a number", "<= 0.2")
+DurationBound = _bound(units.parse_duration, "a duration", "<= 60s")
+MemoryBound = _bound(units.parse_memory, "a size", "<= 10MB")
+
+
+class Section(BaseModel):
+    """A mapping of known keys. All its mistakes are reported together, unknown keys with the closest known one."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _all_problems(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given, dict):
+            raise Problems([((), f"not a mapping: {show(given)}; keys: {', '.join(cls.model_fields)}")])
+        problems = unknown_keys(given, cls.model_fields)
+        try:
+            section = handler({key: value for key, value in given.items() if key in cls.model_fields})
+        except ValidationError as error:
+            raise Problems([*problems, *problems_of(error)]) from None
+        if problems:
+            raise Problems(problems)
+        return section
+
+
+class TaskSection(Section):
+    """What is trained, on which data."""
+
+    data: DataName
+    """A built-in data set, or your own: a function that returns one, found beside the scenario file."""
+    fraction: float = Field(default=1.0, gt=0.0, le=1.0)
+    """Share of the training examples that is used, drawn by the seed."""
+    split: SplitChoice = Split()
+    """How the examples are divided: `iid`; `{dirichlet: alpha}`, the smaller the more uneven; or
+    `{by-label: n}`, n labels per worker."""
+    model: ModelName
+    """A built-in model, or your own: a function that returns a `torch.nn.Module`, found beside the scenario file."""
+    batch_size: int = Field(default=10, ge=1)
+    """Examples in a mini-batch."""
+    inputs: Literal["unit", "standardized"] = "unit"
+    """`unit`: 8-bit pixels scaled to [0, 1]; `standardized`: each input to mean 0 and variance 1."""
+    gradient_time: Duration = 0.005
+    """Virtual time of one gradient on a device of compute speed 1; acts in the simulation only."""
+
+
+class Caps(Section):
+    """What a node may use of the machine."""
+
+    cpus: float | None = Field(default=None, gt=0.0)
+    """CPU cap in cores, e.g. 0.5; no cap if left out."""
+    memory: Memory | None = None
+    """Memory cap; none if left out."""
+
+
+class DeviceClass(Caps):
+    """Workers of one kind; they are called `<class>-0`, `<class>-1`, ..."""
+
+    count: int = Field(default=1, ge=1, le=MAX_COUNT)
+    """Number of workers of this class."""
+    compute_speed: float = Field(default=1.0, gt=0.0)
+    """Relative to the machine itself: at 0.5 a gradient takes twice as long."""
+    waiting: WaitingTime = Waiting()
+    """Pause between a gradient and its push: a duration, `{uniform: [0s, 200ms]}` or `{exponential: 100ms}` (mean)."""
+
+
+class Evaluation(Section):
+    """How often the model is measured on the test set."""
+
+    every: Every = Interval(updates=200)
+    """After so many updates or so much time; the last model is always measured."""
+
+
+class Stop(Section):
+    """What ends a trial; whichever comes first. At least one is needed."""
+
+    updates: int | None = Field(default=None, ge=1)
+    """Updates applied by the server."""
+    time: Duration | None = None
+    """Time since the start; virtual time in the simulation."""
+    accuracy: float | None = Field(default=None, gt=0.0, le=1.0)
+    """Accuracy on the test set, from 0 to 1."""
+
+    @model_validator(mode="after")
+    def _at_least_one(self) -> Self:
+        if self.updates is None and self.time is None and self.accuracy is None:
+            raise ValueError("nothing ends the trial; give updates, time or accuracy")
+        return self
+
+
+class Expectations(Section):
+    """What the trial's outcome is judged by: a comparison in quotes. A run fails if one is not met."""
+
+    final_accuracy: FractionBound | None = None
+    """Accuracy of the last model."""
+    best_accuracy: FractionBound | None = None
+    """The highest accuracy measured."""
+    final_loss: NumberBound | None = None
+    """Mean loss of the last model on the test set."""
+    updates: NumberBound | None = None
+    """Updates applied by the server."""
+    time_s: DurationBound | None = None
+    """Time until the last update."""
+    ingress_bytes: MemoryBound | None = None
+    """Payload of all pushes the server applied."""
+
+
+class Deadlines(Section):
+    """How long to be patient."""
+
+    join: Duration = 60.0
+    """With a node that does not come; the trial goes on without a worker, and ends without the server or evaluator."""
+    stall: Duration = 60.0
+    """With a trial that makes no progress."""
+
+
+class Trial(Section):
+    """Everything but the name, the question and the seed; what a variant may change."""
+
+    task: TaskSection
+    method: MethodChoice
+    """A preset's name; or `{preset: ..., compression: {fraction: 0.1}}`, settings that override the preset's one by
+    one (a part with another `name` drops the preset's settings of that part); or all parts by name."""
+    fleet: dict[ClassName, DeviceClass] = Field(min_length=1)
+    """Classes of devices by name. A worker is called `<class>-<index>`."""
+    server: Caps = Caps()
+    """Caps of the parameter server."""
+    evaluator: Caps = Caps()
+    """Caps of the evaluator, which measures the model on the test set."""
+    evaluation: Evaluation = Evaluation()
+    stop: Stop
+    expect: Expectations = Expectations()
+    deadlines: Deadlines = Deadlines()
+
+    @property
+    def num_workers(self) -> int:
+        """Workers of all classes together."""
+        return sum(device_class.count for device_class in self.fleet.values())
+
+
+class Header(Section):
+    """What holds for all variants."""
+
+    name: Name
+    """Names the folder of its runs."""
+    question: str = ""
+    """What the scenario is to find out, in a sentence."""
+    seed: int = Field(default=1, ge=0, le=2**63 - 1)
+    """Decides all that chance decides; the same seed gives the same draws."""
+
+
+class Scenario(Header):
+    """A checked scenario: its header, and its trials with every variant merged in and every default filled in."""
+
+    trials: dict[str, Trial]
+    """By the variant's name; by the method's where the scenario has no variants."""
+    source: str = ""
+    """The file it came from, as the user named it; empty if it came as a dict."""
+    places: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
+    """For each trial: path of a key -> where it was written, for messages."""
+
+    def place(self, trial: str, path: str) -> str:
+        """What a message about `path` begins with, e.g. `scenario.yaml:8:12: task.batch_size`."""
+        known = self.places.get(trial, {})
+        keys = path.split(".")
+        for depth in range(len(keys), 0, -1):
+            if found := known.get(".".join(keys[:depth])):
+                return found
+        return path
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the scenario file, where the user's own modules are looked for."""
+        return Path(self.source).absolute().parent if self.source else Path.cwd()

@@ -1,0 +1,170 @@
+"""A scenario file as a tree that remembers where everything stands.
+
+`read_file` turns YAML 1.2 into `Node`s; each knows its place, `scenario.yaml:8:12`, so that whatever is found wrong with
+a value later, by whatever rule, can be said with line and column. YAML 1.2 reads `no` as text and 010 as ten; two equal
+keys are an error.
+"""
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from edgebed.errors import ScenarioError
+
+MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
+
+
+class Place(NamedTuple):
+    """Where a value was written. Sorts as a reader meets them: the file from top to bottom, then the options."""
+
+    source: str
+    """The file as the user named it, or the option `--set a.b=c`; empty for a scenario given as a dict."""
+    line: int = 0
+    """From 1; 0 where the source has no lines."""
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+
+
+class Node(NamedTuple):
+    """A value with its place and its path in the file."""
+
+    value: Any
+    """dict of Nodes by key, list of Nodes, or a scalar."""
+    place: Place
+    """Of the value."""
+    path: tuple[str, ...]
+    """Keys from the top of the file, as the user wrote them."""
+    key_place: Place
+    """Of the key it stands under."""
+
+    def plain(self) -> Any:
+        """The value without its places."""
+        if isinstance(self.value, dict):
+            return {key: child.plain() for key, child in self.value.items()}
+        if isinstance(self.value, list):
+            return [child.plain() for child in self.value]
+        return self.value
+
+    def items(self) -> Iterator[tuple[str, "Node"]]:
+        """Children of a mapping; none for anything else."""
+        return iter(self.value.items() if isinstance(self.value, dict) else ())
+
+    def descend(self, keys: Sequence[str]) -> tuple["Node", tuple[str, ...]]:
+        """The deepest node on the way along `keys`, and the keys that lead on from there to nothing."""
+        node: Node = self
+        for depth, key in enumerate(keys):
+            children = node.value
+            if isinstance(children, list) and key.isdecimal() and int(key) < len(children):
+                node = children[int(key)]
+            elif isinstance(children, dict) and key in children:
+                node = children[key]
+            else:
+                return node, tuple(keys[depth:])
+        return node, ()
+
+
+def read_file(path: Path) -> Node:
+    """The file as a tree; ScenarioError if it cannot be read or is not a YAML mapping."""
+    source = str(path)
+    text = _text(path)
+    value = parse(text, source)
+    if value is None:
+        raise ScenarioError(f"{source}: the file is empty; a scenario begins with `name: my-scenario`.")
+    if not isinstance(value, CommentedMap):
+        raise ScenarioError(f"{source}:1:1: a scenario is a mapping of keys to values, e.g. `name: my-scenario`.")
+    start = Place(source, 1, 1)
+    return _node(value, start, start, ())
+
+
+def from_plain(value: object, place: Place, path: tuple[str, ...] = ()) -> Node:
+    """A tree of a value that has no lines of its own: every node is at `place`."""
+    return _node(value, place, place, path)
+
+
+def parse(text: str, source: str) -> Any:
+    """The value of a YAML text; ScenarioError with line and column where it is not YAML."""
+    try:
+        return YAML(typ="rt", pure=True).load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+        context = f", {error.context}" if error.context else ""
+        problem = str(error.problem).split("\n", 1)[0]
+        if problem.startswith("found duplicate key"):
+            problem = problem.split(" with value")[0] + "; a key may stand once in a mapping"
+            context = ""
+        raise ScenarioError(f"{where}: not YAML: {problem}{context}.") from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise ScenarioError(f"{source}: not YAML: {' '.join(str(error).split())}.") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise ScenarioError(f"{path}: there is no such file{_neighbours(path)}.") from None
+    except IsADirectoryError:
+        raise ScenarioError(f"{path}: this is a folder, not a scenario file{_neighbours(path / 'x')}.") from None
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror}.") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ScenarioError(f"{path}:{line}: not UTF-8 text (byte {content[error.start]:#04x}).") from None
+
+
+def _neighbours(path: Path) -> str:
+    """The scenario files beside `path`, for a message."""
+    try:
+        names = sorted(entry.name for entry in path.parent.iterdir() if entry.suffix in (".yaml", ".yml"))
+    except OSError:
+        return ""
+    return f"; {path.parent} has {', '.join(names[:8])}" if names else ""
+
+
+def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) -> Node:
+    if len(path) > MAX_DEPTH:
+        raise ScenarioError(f"{place}: {'.'.join(path[:3])}...: nested too deep; does an alias contain itself?")
+    if isinstance(value, Mapping):
+        children: Any = {}
+        for key, child in value.items():
+            at_key, at_value = _places(value, key, place)
+            children[str(key)] = _node(child, at_value, at_key, (*path, str(key)))
+    elif isinstance(value, list | tuple):
+        children = [
+            _node(child, *reversed(_places(value, i, place)), (*path, str(i))) for i, child in enumerate(value)
+        ]
+    else:
+        children = _scalar(value, place, path)
+    return Node(children, place, path, key_place)
+
+
+def _places(parent: object, key: Any, default: Place) -> tuple[Place, Place]:
+    """Of a key and its value; a key that came in by `<<` has the place of the mapping it came into."""
+    if isinstance(parent, CommentedMap | CommentedSeq):
+        position = (parent.lc.data or {}).get(key)
+        if position:
+            key_line, key_column, line, column = (*position, *position)[:4]
+            return (
+                Place(default.source, key_line + 1, key_column + 1),
+                Place(default.source, line + 1, column + 1),
+            )
+    return default, default
+
+
+def _scalar(value: object, place: Place, path: tuple[str, ...]) -> object:
+    """The value as the plain Python type; the parser's own number types remember how they were written."""
+    if isinstance(value, TaggedScalar):
+        raise ScenarioError(f"{place}: {'.'.join(path)}: YAML tags such as {value.tag.value} are not used here.")
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value.isoformat() if isinstance(value, datetime.date) else value

@@ -1,0 +1,155 @@
+"""Quantities as people write them: `1m30s`, `512MiB`, `10mbit`.
+
+One meaning per spelling, and no guesses: a bare number is refused, and so is every unit that two tools read in two ways.
+`512M` is mega or mebi, depending on whom one asks; `10mbps` is ten megabytes a second to tc and ten megabits to people.
+
+Parsing and formatting are inverse: `parse(format(x)) == x` for every x. Numbers are decimal and exact until the end, so
+0.1 s is the float nearest to a tenth. Used by the schema, by expectations and by tables; imports nothing of edgebed.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+DURATIONS_S = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("1e-3"), "us": Decimal("1e-6")}
+MEMORY_BYTES = {
+    "GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1,
+}  # fmt: skip
+RATES_BIT_S = {
+    "gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "gibit": 1 << 30, "mibit": 1 << 20, "kibit": 1 << 10, "bit": 1,
+}  # fmt: skip
+
+DURATION_PATTERN = "^(?=.)" + "".join(f"({NUMBER}{unit})?" for unit in DURATIONS_S) + "$"
+MEMORY_PATTERN = f"^{NUMBER}({'|'.join(MEMORY_BYTES)})$"
+RATE_PATTERN = f"^{NUMBER}({'|'.join(RATES_BIT_S)})$"
+
+DURATION_FORM = "a number with h, m, s, ms or us, e.g. 1m30s or 500ms"
+MEMORY_FORM = "a number with GiB, MiB, KiB, GB, MB, KB or B, e.g. 512MiB"
+RATE_FORM = "a number with gbit, mbit, kbit, gibit, mibit, kibit or bit (per second), e.g. 10mbit"
+
+
+def parse_duration(text: object) -> float:
+    """Seconds; `1m30s` is 90.0. Units from large to small, each at most once. ValueError with a hint otherwise."""
+    if isinstance(text, str) and re.fullmatch(DURATION_PATTERN, text):
+        parts = re.findall(rf"({NUMBER})(us|ms|[hms])", text)
+        duration_s = float(sum((Decimal(number) * DURATIONS_S[unit] for number, unit in parts), Decimal()))
+        if math.isfinite(duration_s):
+            return duration_s
+    raise _refusal("a duration", text, DURATION_FORM, _duration_hint(text))
+
+
+def parse_memory(text: object) -> int:
+    """Bytes; `1KiB` is 1024, `1KB` is 1000. ValueError with a hint otherwise."""
+    return _parse_whole("a memory size", text, MEMORY_BYTES, "bytes", MEMORY_FORM, _memory_hint)
+
+
+def parse_rate(text: object) -> int:
+    """Bits per second; `10mbit` is 10,000,000. ValueError with a hint otherwise."""
+    return _parse_whole("a rate", text, RATES_BIT_S, "bit/s", RATE_FORM, _rate_hint)
+
+
+def format_duration(duration_s: float) -> str:
+    """Seconds, at least 0, in the shortest common form: 0.005 -> `5ms`, 90.0 -> `1m30s`, 0.0 -> `0s`."""
+    seconds = Decimal(repr(float(duration_s)))
+    if seconds < 0 or not seconds.is_finite():
+        raise ValueError(f"{duration_s} is not a duration")
+    if 0 < seconds < 1:
+        unit = "ms" if seconds >= DURATIONS_S["ms"] else "us"
+        return _plain(seconds / DURATIONS_S[unit]) + unit
+    text = ""
+    # a fraction is easier to read as 90.5s than as 1m30.5s, and so is a number of seconds beyond any use
+    if seconds < 10**9 and seconds == seconds.to_integral_value():
+        for unit in ("h", "m"):
+            count, seconds = divmod(seconds, DURATIONS_S[unit])
+            text += f"{_plain(count)}{unit}" if count else ""
+    return text + f"{_plain(seconds)}s" if seconds or not text else text
+
+
+def format_memory(memory_bytes: int) -> str:
+    """Bytes in the largest unit that divides them: 536870912 -> `512MiB`, 1001 -> `1001B`."""
+    return _format_whole(memory_bytes, MEMORY_BYTES)
+
+
+def format_rate(rate_bit_s: int) -> str:
+    """Bits per second in the largest unit that divides them: 10000000 -> `10mbit`."""
+    return _format_whole(rate_bit_s, RATES_BIT_S)
+
+
+def _parse_whole(
+    what: str, text: object, units: Mapping[str, int], base: str, form: str, hint: Callable[[object], str]
+) -> int:
+    match = re.fullmatch(rf"({NUMBER})({'|'.join(units)})", text) if isinstance(text, str) else None
+    if match is None:
+        raise _refusal(what, text, form, hint(text))
+    amount = Decimal(match[1]) * units[match[2]]
+    if amount != amount.to_integral_value():
+        raise ValueError(f"not a whole number of {base}: '{text}'")
+    return int(amount)
+
+
+def _format_whole(amount: int, units: Mapping[str, int]) -> str:
+    if amount < 0:
+        raise ValueError(f"{amount} is below 0")
+    divisors = [unit for unit in units if amount and amount % units[unit] == 0]
+    unit = max(divisors, key=lambda unit: units[unit], default=list(units)[-1])
+    return f"{amount // units[unit]}{unit}"
+
+
+def _plain(number: Decimal) -> str:
+    """Digits without exponent or trailing zeros, as the patterns above want them."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _refusal(what: str, text: object, form: str, hint: str) -> ValueError:
+    return ValueError(f"not {what}: '{text}' ({form}{'; ' + hint if hint else ''})")
+
+
+def _number(text: object) -> str:
+    """The number if `text` is one without a unit, else nothing."""
+    return str(text) if re.fullmatch(NUMBER, str(text)) and not isinstance(text, bool) else ""
+
+
+_WORDS_S = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+    "hr": "h", "hour": "h", "hours": "h", "msec": "ms", "millis": "ms", "µs": "us", "usec": "us",
+}  # fmt: skip
+
+
+def _duration_hint(text: object) -> str:
+    if number := _number(text):
+        return f"the unit is missing: write {number}s for seconds or {number}ms for milliseconds"
+    match = re.fullmatch(rf"({NUMBER})\s*([a-zµ]+)", str(text).strip().lower())
+    if match is None:
+        return ""
+    unit = _WORDS_S.get(match[2], match[2])
+    if unit == "d":
+        return f"write days as hours: {_plain(Decimal(match[1]) * 24)}h"
+    return f"did you mean {match[1]}{unit}?" if unit in DURATIONS_S else ""
+
+
+def _memory_hint(text: object) -> str:
+    if number := _number(text):
+        return f"the unit is missing: write {number}MiB or {number}B"
+    match = re.fullmatch(rf"({NUMBER})\s*([kmg])(i?)(b?)", str(text).strip().lower())
+    if match is None:
+        return ""
+    prefix = match[2].upper()
+    if match[4]:
+        return f"did you mean {match[1]}{prefix}{match[3]}B?"
+    return f"did you mean {match[1]}{prefix}iB? A bare {prefix} is 1024-based to some tools and 1000-based to others"
+
+
+def _rate_hint(text: object) -> str:
+    if number := _number(text):
+        return f"the unit is missing: write {number}mbit or {number}kbit"
+    match = re.fullmatch(rf"({NUMBER})\s*([kmg]?)(i?)(b|bit|bits|bps|bit/s|b/s)", str(text).strip().lower())
+    if match is None:
+        return ""
+    meant = f"{match[1]}{match[2]}{match[3]}bit"
+    if match[4] in ("bps", "b/s"):
+        return f"did you mean {meant}? tc reads bps as bytes per second, so it is not used here"
+    return f"did you mean {meant}?"
+

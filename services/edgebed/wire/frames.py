@@ -1,0 +1,52 @@
+"""Messages to frames and back. ZeroMQ keeps frames apart and in order, so a message is a list of them.
+
+Objects in, frames out, and the reverse; no socket is seen here. Whatever the bytes are, decoding gives a message or
+raises RemoteWireError.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from edgebed.wire.errors import LocalWireError, RemoteWireError
+from edgebed.wire.messages import PROTOCOL, AnyMessage, DataMessage, ManagementMessage
+from edgebed.wire.tensors import Buffer, check_frames
+
+MAX_HEADER_BYTES = 16 * 1024 * 1024  # a report of many records is the largest header
+MAX_FRAMES = 65_536
+
+_encoder = msgspec.msgpack.Encoder()
+_decoders = {
+    "data": msgspec.msgpack.Decoder(DataMessage),
+    "management": msgspec.msgpack.Decoder(ManagementMessage),
+}
+
+
+def encode(message: AnyMessage, frames: Sequence[Buffer] = ()) -> list[Buffer]:
+    """The header frame and the tensors' frames; LocalWireError if they do not fit each other."""
+    try:
+        check_frames(getattr(message, "tensors", ()), frames)
+    except RemoteWireError as error:
+        raise LocalWireError(f"{type(message).__name__}: {error}") from error
+    return [_encoder.encode(message), *frames]
+
+
+def decode(frames: Sequence[Buffer], network: str) -> tuple[AnyMessage, Sequence[Buffer]]:
+    """The message and its tensors' frames, all sizes checked. `network` is `data` or `management`."""
+    if not 1 <= len(frames) <= MAX_FRAMES:
+        raise RemoteWireError(f"{len(frames)} frames")
+    if len(frames[0]) > MAX_HEADER_BYTES:
+        raise RemoteWireError(f"a header of {len(frames[0])} bytes")
+    try:
+        message = _decoders[network].decode(frames[0])
+    except (ValueError, RecursionError) as error:  # msgspec's errors and UnicodeDecodeError are ValueErrors
+        raise RemoteWireError(f"unreadable header: {error}") from error
+    if message.protocol != PROTOCOL:
+        raise RemoteWireError(f"protocol {message.protocol} from {message.sender!r}; this is {PROTOCOL}")
+    check_frames(getattr(message, "tensors", ()), frames[1:])
+    return message, frames[1:]
+
+
+def size_bytes(frames: Sequence[Buffer]) -> int:
+    """Payload bytes of a message: header and tensor frames, without ZeroMQ's and TCP's own."""
+    return sum(map(len, frames))

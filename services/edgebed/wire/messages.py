@@ -1,0 +1,164 @@
+"""Every message that nodes exchange, declared once: the codec, its validation and docs/protocol.md come from here.
+
+A message is one header frame, a MessagePack array `[kind, protocol, sender, …fields in order]`, followed by the raw
+frames of the tensors that the header names. Numbers in tensors are little-endian. Nothing is ever pickled.
+
+The *data* messages travel between nodes over the shaped, counted data network. The *management* messages travel between
+the controller and each node over a network of their own, so that watching a run costs the run nothing.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from edgebed.roles.records import AnyRecord
+from edgebed.scenario.plan import NodePlan
+
+PROTOCOL = 1
+
+
+class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """How one tensor travels; its bytes follow in frames of at most 256 KiB."""
+
+    name: str
+    dtype: str
+    """`float32`, `float16`, `uint8`, `int64` or `int32`, little-endian."""
+    shape: tuple[int, ...]
+    encoding: Literal["dense", "sparse"]
+    """`dense`: all entries in C order. `sparse`: the chosen positions, then the chosen values."""
+    entries: int
+    """Values that travel."""
+    index_bytes: int = 0
+    """`sparse`: length of the encoded positions."""
+
+
+class Message(
+    msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw_only=True, tag=str.lower, gc=False
+):
+    """The base of all messages; `kind` on the wire is the class's name in lower case."""
+
+    protocol: int = PROTOCOL
+    sender: str
+    """The node's name."""
+
+
+class Join(Message):
+    """Worker to server: I take part from now on, and need the model."""
+
+    incarnation: int
+    """Given by the controller, one more at every restart; what an older incarnation sends is refused."""
+
+
+class Push(Message):
+    """Worker to server: an update of the model. The answer is a `model` when the method lets the worker go on."""
+
+    incarnation: int
+    step: int
+    """The worker's own count of its pushes, from 0."""
+    base: int
+    """The version of the model that the update was computed at."""
+    loss: float
+    """Mean mini-batch loss at that version."""
+    tensors: tuple[Tensor, ...]
+    """One, called `update`, of the model's flat shape."""
+
+
+class Pull(Message):
+    """Evaluator to server: send the model as soon as it has reached a version."""
+
+    at_version: int
+
+
+class Model(Message):
+    """Server to worker or evaluator: the model."""
+
+    version: int
+    """The number of updates applied to it."""
+    final: bool
+    """No update will follow."""
+    tensors: tuple[Tensor, ...]
+    """One, called `theta`, of the model's flat shape."""
+
+
+class Refuse(Message):
+    """Server to anybody: your message was understood and had no effect."""
+
+    code: Literal["unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate"]
+    reason: str
+
+
+class Hello(Message):
+    """Node to controller: I am up."""
+
+    pid: int
+
+
+class Configure(Message):
+    """Controller to node: this is what you are."""
+
+    incarnation: int
+    epoch_ns: int
+    """The machine's monotonic clock at the trial's time 0."""
+    plan: NodePlan
+    peers: tuple[str, ...]
+    """Server: the names that may join."""
+    tensors: tuple[Tensor, ...]
+    """`theta`, the initial model (server), or `x` and `y`, the node's own part of the data."""
+
+
+class Ready(Message):
+    """Node to controller: I am set up and can be reached here."""
+
+    data_address: str = ""
+    """Server: where workers connect."""
+    management_address: str = ""
+    """Server: where the evaluator connects."""
+    metrics_address: str = ""
+    """`host:port` of the node's Prometheus metrics."""
+
+
+class Start(Message):
+    """Controller to node: begin."""
+
+    server_address: str
+
+
+class Report(Message):
+    """Node to controller: what there is to journal, as (time, record)."""
+
+    records: tuple[tuple[float, AnyRecord], ...]
+
+
+class Checkpoint(Message):
+    """Server to controller: the model to keep."""
+
+    version: int
+    tensors: tuple[Tensor, ...]
+
+
+class Finish(Message):
+    """Controller to server: apply no more updates."""
+
+    reason: str
+
+
+class Stop(Message):
+    """Controller to node: end now."""
+
+    reason: str
+
+
+class Bye(Message):
+    """Node to controller: I have said all and end."""
+
+    reason: str
+
+
+DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Refuse)
+MANAGEMENT: tuple[type[Message], ...] = (
+    Hello, Configure, Ready, Start, Report, Checkpoint, Finish, Stop, Bye, Refuse,
+)  # fmt: skip
+
+DataMessage = Join | Push | Pull | Model | Refuse
+ManagementMessage = Hello | Configure | Ready | Start | Report | Checkpoint | Finish | Stop | Bye | Refuse
+AnyMessage = DataMessage | ManagementMessage

@@ -1,0 +1,172 @@
+"""Tensors to frames and back: dense ones as they are, sparse updates as compact positions and values.
+
+A sparse tensor travels as its positions, then its values. The positions are sorted, so only the gaps between them
+matter: each gap is written as little-endian bytes, the lowest bytes of all gaps first, then the next, as many as the
+largest gap needs, and the whole is compressed with zstd. Gradients of real networks cluster (a unit that is off has no
+gradient), which the compressor finds: about half a byte an entry where an int32 index takes four.
+
+Whatever the bytes are, decoding gives a tensor or raises RemoteWireError. Sizes are checked before any buffer is read.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from edgebed.algorithms.update import Update
+from edgebed.wire.errors import LocalWireError, RemoteWireError
+from edgebed.wire.messages import Tensor
+
+Buffer = bytes | bytearray | memoryview
+DTYPES = {
+    "float32": np.dtype("<f4"),
+    "float16": np.dtype("<f2"),
+    "uint8": np.dtype("u1"),
+    "int32": np.dtype("<i4"),
+    "int64": np.dtype("<i8"),
+}
+FRAME_BYTES = 256 * 1024  # an unbroken frame must pass a slow link before anything else can be told about it
+MAX_BYTES = 2**31  # of one tensor
+MAX_DIMENSIONS = 8
+
+_compressor = zstandard.ZstdCompressor(level=1, write_checksum=False, write_content_size=True)
+_decompressor = zstandard.ZstdDecompressor()
+
+
+def encode_dense(name: str, array: NDArray[Any]) -> tuple[Tensor, list[memoryview]]:
+    """All of `array`, in C order. The frames share its memory: do not write to it afterwards."""
+    if array.dtype.name not in DTYPES or not array.flags.c_contiguous:
+        raise LocalWireError(f"{name}: cannot send {array.dtype.name} {array.shape}, or it is not contiguous")
+    return Tensor(name, array.dtype.name, array.shape, "dense", array.size), cut(memoryview(array).cast("B"))
+
+
+def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
+    """A worker's update, dense or sparse."""
+    if update.indices is None:
+        return encode_dense(name, update.values)
+    positions = encode_positions(update.indices)
+    payload = memoryview(b"".join((positions, memoryview(update.values).cast("B"))))
+    dtype = update.values.dtype.name
+    return Tensor(name, dtype, (update.size,), "sparse", update.entries, len(positions)), cut(payload)
+
+
+def cut(payload: memoryview) -> list[memoryview]:
+    """The payload in frames of at most `FRAME_BYTES`, without a copy; an empty payload has no frame."""
+    return [payload[start : start + FRAME_BYTES] for start in range(0, len(payload), FRAME_BYTES)]
+
+
+def encode_positions(indices: NDArray[np.int64]) -> bytes:
+    """(k,) strictly increasing positions, as described above; no bytes for k = 0."""
+    if len(indices) == 0:
+        return b""
+    gaps = np.diff(indices, prepend=-1) - 1
+    width = max(1, (int(gaps.max()).bit_length() + 7) // 8)
+    planes = gaps.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width].T
+    return _compressor.compress(np.ascontiguousarray(planes).data)
+
+
+def decode_positions(data: Buffer, entries: int, size: int) -> NDArray[np.int64]:
+    """The (`entries`,) positions below `size`, strictly increasing."""
+    if entries == 0:
+        if len(data):
+            raise RemoteWireError("positions for no entries")
+        return np.zeros(0, np.int64)
+    try:
+        announced = zstandard.frame_content_size(data)
+        if announced <= 0 or announced % entries or announced > 8 * entries:
+            raise RemoteWireError(f"{announced} bytes of gaps for {entries} entries")
+        planes = np.frombuffer(_decompressor.decompress(data, max_output_size=announced), np.uint8)
+    except zstandard.ZstdError as error:
+        raise RemoteWireError(f"positions cannot be decompressed: {error}") from error
+    if len(planes) != announced:
+        raise RemoteWireError(f"{len(planes)} bytes of gaps where {announced} were announced")
+    planes = planes.reshape(-1, entries)
+    gaps = planes[0].astype(np.int64)
+    for byte, plane in enumerate(planes[1:], start=1):
+        gaps += plane.astype(np.int64) << (8 * byte)
+    if gaps.max() >= size or gaps.min() < 0:
+        raise RemoteWireError(f"a gap of {gaps.max()} in a tensor of {size}")
+    gaps += 1
+    positions = np.cumsum(gaps)
+    positions -= 1
+    if positions[-1] >= size:
+        raise RemoteWireError(f"position {positions[-1]} in a tensor of {size}")
+    return positions
+
+
+def payload_bytes(tensor: Tensor) -> int:
+    """Bytes that must follow the header for this tensor; RemoteWireError if its description is impossible."""
+    dtype = DTYPES.get(tensor.dtype)
+    if dtype is None:
+        raise RemoteWireError(f"dtype {tensor.dtype!r}; known are {', '.join(DTYPES)}")
+    if len(tensor.shape) > MAX_DIMENSIONS or any(length < 0 for length in tensor.shape):
+        raise RemoteWireError(f"shape {tensor.shape[: MAX_DIMENSIONS + 1]}")
+    size = math.prod(tensor.shape)
+    if not 0 <= size * dtype.itemsize <= MAX_BYTES:
+        raise RemoteWireError(f"a tensor of {size} entries is too large")
+    if tensor.encoding == "dense":
+        if tensor.entries != size or tensor.index_bytes:
+            raise RemoteWireError(f"{tensor.entries} entries in a dense tensor of {size}")
+    elif not 0 <= tensor.entries <= size or len(tensor.shape) != 1 or not 0 <= tensor.index_bytes <= MAX_BYTES:
+        raise RemoteWireError(f"{tensor.entries} entries, {tensor.index_bytes} index bytes in {tensor.shape}")
+    return tensor.index_bytes + tensor.entries * dtype.itemsize
+
+
+def check_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> None:
+    """RemoteWireError unless the frames are exactly those that `tensors` call for."""
+    place = 0
+    for tensor in tensors:
+        left = payload_bytes(tensor)
+        while left > 0:
+            length = min(left, FRAME_BYTES)
+            if place == len(frames) or len(frames[place]) != length:
+                found = "no frame" if place == len(frames) else f"{len(frames[place])} bytes"
+                raise RemoteWireError(f"{tensor.name}: {found} where a frame of {length} bytes belongs")
+            left -= length
+            place += 1
+    if place != len(frames):
+        raise RemoteWireError(f"{len(frames) - place} frames too many")
+
+
+def split_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> dict[str, tuple[Tensor, Sequence[Buffer]]]:
+    """Each tensor by name with its own frames; the frames were checked before."""
+    found = {}
+    place = 0
+    for tensor in tensors:
+        count = -(-payload_bytes(tensor) // FRAME_BYTES)
+        found[tensor.name] = (tensor, frames[place : place + count])
+        place += count
+    return found
+
+
+def decode_dense(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[Any]:
+    """The tensor's array; read-only or shared memory is possible, so do not write to it."""
+    if tensor.encoding != "dense":
+        raise RemoteWireError(f"{tensor.name} is {tensor.encoding}; dense is expected")
+    return np.frombuffer(join(frames), DTYPES[tensor.dtype]).reshape(tensor.shape)
+
+
+def decode_update(tensor: Tensor, frames: Sequence[Buffer]) -> Update:
+    """A worker's update, dense or sparse, with values as they travelled."""
+    if len(tensor.shape) != 1 or tensor.dtype not in ("float32", "float16"):
+        raise RemoteWireError(f"{tensor.name}: an update is a flat float32 or float16 tensor")
+    if tensor.encoding == "dense":
+        return Update(tensor.shape[0], None, decode_dense(tensor, frames))
+    payload = memoryview(join(frames))
+    indices = decode_positions(payload[: tensor.index_bytes], tensor.entries, tensor.shape[0])
+    values = np.frombuffer(payload[tensor.index_bytes :], DTYPES[tensor.dtype])
+    return Update(tensor.shape[0], indices, values)
+
+
+def join(frames: Sequence[Buffer]) -> Buffer:
+    """The payload in one piece; frames that were cut from one buffer in this process are joined without a copy."""
+    if len(frames) == 1:
+        return frames[0]
+    if frames and all(isinstance(frame, memoryview) and frame.obj is frames[0].obj for frame in frames):  # type: ignore[union-attr]
+        whole = memoryview(frames[0].obj).cast("B")  # type: ignore[union-attr]
+        if len(whole) == sum(map(len, frames)):
+            return whole
+    return b"".join(frames)

@@ -1,0 +1,82 @@
+"""What all tests share: one thread for arithmetic, a marker for each folder, and an account of what was left out.
+
+A test that cannot run here skips with the reason and what to do about it ("no MNIST: set EDGEBED_DATA_DIR ..."). At the
+end these reasons are listed, one line for each. With EDGEBED_TEST_STRICT=1 a skip is a failure, so that a machine that
+should run everything cannot leave a part out in silence.
+"""
+
+import collections
+import os
+from pathlib import Path
+
+import pytest
+
+# Before anything imports numpy or torch: the suite shares few cores, and one thread rounds the same way every time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+STRICT = os.environ.get("EDGEBED_TEST_STRICT") == "1"
+"""Whether leaving a test out is a failure."""
+
+MARKED_FOLDERS = ("process", "simulation", "docker")
+"""Folders of `tests/` whose tests carry the marker of the same name."""
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets, with `mnist/` in it."""
+    folder = os.environ.get("EDGEBED_DATA_DIR")
+    if not folder or not (Path(folder) / "mnist").is_dir():
+        pytest.skip("no MNIST: set EDGEBED_DATA_DIR to a folder whose mnist/ holds the four IDX files")
+    return Path(folder)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test in `tests/process/` is marked `process`, and so on."""
+    for item in items:
+        parts = item.path.relative_to(config.rootpath / "tests").parts
+        if parts[0] in MARKED_FOLDERS:
+            item.add_marker(parts[0])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    """In strict mode a skipped test has failed; an expected failure stays one."""
+    report = yield
+    return refuse_skip(report) if STRICT and not hasattr(report, "wasxfail") else report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    """In strict mode a skipped module has failed."""
+    report = yield
+    return refuse_skip(report) if STRICT else report
+
+
+def refuse_skip(report):
+    """The same report, failed if it was skipped."""
+    if report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"left out although EDGEBED_TEST_STRICT=1: {skip_reason(report)}"
+    return report
+
+
+def skip_reason(report) -> str:
+    """Why a test or module was skipped, in the words of whoever skipped it."""
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return reason.removeprefix("Skipped: ")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List what was left out and why; `scripts/test` gathers the lists of its groups in a file."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", ()) if not hasattr(report, "wasxfail")]
+    reasons = collections.Counter(skip_reason(report) for report in skipped)
+    lines = [f"left out: {reason} ({count} tests)" for reason, count in sorted(reasons.items())]
+    gathered = os.environ.get("EDGEBED_TEST_REPORT")
+    if gathered:
+        with Path(gathered).open("a", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    elif lines:
+        terminalreporter.section("left out")
+        for line in lines:
+            terminalreporter.line(line)

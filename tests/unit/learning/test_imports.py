@@ -1,0 +1,116 @@
+"""Finding a user's function by its import path, and saying what is wrong with it."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edgebed.errors import ScenarioError
+from edgebed.learning import imports
+
+MODULE = '''"""A user's module."""
+CONSTANT = 3
+
+def plain():
+    return "plain"
+
+def asks(seed):
+    return seed
+
+def asks_by_keyword(*, classes, other=1):
+    return classes, other
+
+def takes_all(**kwargs):
+    return sorted(kwargs)
+
+def fails():
+    raise KeyError("no such thing")
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder on nobody's path, with `mine_<test>.py`; what was imported from it is forgotten afterwards."""
+    path, modules = list(sys.path), set(sys.modules)
+    (tmp_path / "mine.py").write_text(MODULE)
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_a_function_is_found_in_a_folder_of_the_python_path(folder: Path) -> None:
+    """The folder need not be on the path beforehand."""
+    assert imports.resolve("mine:plain", [str(folder)])() == "plain"
+
+
+def test_a_module_may_import_its_neighbours_when_it_is_called(folder: Path) -> None:
+    """The folder stays on the path after the import."""
+    (folder / "neighbour.py").write_text("VALUE = 7\n")
+    (folder / "late.py").write_text("def value():\n    import neighbour\n    return neighbour.VALUE\n")
+    assert imports.resolve("late:value", [str(folder)])() == 7
+
+
+def test_a_package_is_found_by_its_dotted_name(folder: Path) -> None:
+    """`package.module:function`, as in an import statement."""
+    (folder / "package").mkdir()
+    (folder / "package/nets.py").write_text("def tiny():\n    return 1\n")
+    assert imports.resolve("package.nets:tiny", [str(folder)])() == 1
+
+
+@pytest.mark.parametrize("name", ["nets", "nets:", ":tiny", "a.b:c.d", "a..b:c", "a/b:c", "a:b:c", "a:1"])
+def test_a_malformed_path_is_refused_with_an_example(name: str) -> None:
+    """Nothing is imported for a name that is not an import path."""
+    assert not imports.is_import_path(name)
+    with pytest.raises(ScenarioError, match=r"mypackage\.nets:tiny"):
+        imports.resolve(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nowhere_at_all:f", "no module 'nowhere_at_all'"),
+        ("nowhere_at_all.nets:f", "no module 'nowhere_at_all'"),
+        ("mine:plian", "Did you mean 'plain'"),
+        ("mine:zzz", "It has: asks, asks_by_keyword, fails, plain, takes_all"),
+        ("mine:CONSTANT", "'CONSTANT' is a int, not a function"),
+    ],
+)
+def test_what_is_missing_is_named(folder: Path, name: str, says: str) -> None:
+    """A module that is not there, a function that is not in it, a name that is no function."""
+    with pytest.raises(ScenarioError, match=says):
+        imports.resolve(name, [str(folder)])
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import a_package_nobody_has\n", "needs 'a_package_nobody_has', which is not installed"),
+        ("1 / 0\n", r"ZeroDivisionError: division by zero \(.*broken\.py:1\)"),
+        ("def f(:\n", "SyntaxError"),
+        ("raise SystemExit(3)\n", "SystemExit: 3"),
+    ],
+)
+def test_a_module_that_fails_on_import_is_reported_with_the_reason(folder: Path, code: str, says: str) -> None:
+    """The user's own mistake is told in one line, with the place in the file."""
+    (folder / "broken.py").write_text(code)
+    with pytest.raises(ScenarioError, match=says):
+        imports.resolve("broken:f", [str(folder)])
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("plain", "plain"), ("asks", 5), ("asks_by_keyword", (10, 1)), ("takes_all", ["classes", "seed"])],
+)
+def test_a_function_is_given_what_its_parameters_name(folder: Path, function: str, expected: object) -> None:
+    """Offers that it has no parameter for are left out."""
+    name = f"mine:{function}"
+    assert expected == imports.call(name, imports.resolve(name, [str(folder)]), seed=5, classes=10)
+
+
+def test_a_function_that_raises_is_reported_with_the_place(folder: Path) -> None:
+    """Type, message, file and line."""
+    with pytest.raises(ScenarioError, match=r"mine:fails: .*KeyError: 'no such thing' \(.*mine\.py:17\)"):
+        imports.call("mine:fails", imports.resolve("mine:fails", [str(folder)]))

@@ -1,0 +1,124 @@
+"""Run folders: numbers, links, names, and what a broken disk does."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.observe.run_folder import RunFolder, list_runs, runs_root, write_atomically
+
+
+def test_numbers_count_up_and_latest_follows(tmp_path):
+    """Each run gets the next number, and `latest` is the newest."""
+    names = [RunFolder.create(tmp_path, "quickstart").path.name for _ in range(3)]
+
+    assert names == ["0001", "0002", "0003"]
+    assert (tmp_path / "quickstart" / "latest").readlink() == Path("0003")
+
+
+def test_concurrent_runs_never_share_a_folder(tmp_path):
+    """The folder is made exclusively, so whoever comes second takes the next number."""
+    barrier = threading.Barrier(8)
+    made = []
+
+    def create():
+        barrier.wait(timeout=30)
+        made.append(RunFolder.create(tmp_path, "quickstart").path.name)
+
+    threads = [threading.Thread(target=create) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+
+    assert sorted(made) == [f"{number:04}" for number in range(1, 9)]
+
+
+def test_a_run_is_found_by_every_name_it_has(tmp_path, monkeypatch):
+    """Scenario, scenario and number, latest, the folder, and a file in it."""
+    first, second = (RunFolder.create(tmp_path, "quickstart") for _ in range(2))
+    second.write_manifest(seed=1, runtime="process", command=["edgebed"], trials=["asgd"])
+    monkeypatch.chdir(first.path)
+    names = {
+        "quickstart": second,
+        "latest": second,
+        "quickstart/latest": second,
+        "quickstart/1": first,
+        "quickstart/0002": second,
+        str(first.path): first,
+        str(second.path / "report.html"): second,
+        ".": first,
+    }
+
+    assert {name: run.path for name, run in names.items()} == {
+        name: RunFolder.find(tmp_path, name).path for name in names
+    }
+
+
+def test_an_unknown_run_lists_those_there_are(tmp_path):
+    """The error names what exists and what may be said."""
+    RunFolder.create(tmp_path, "quickstart")
+
+    with pytest.raises(ScenarioError, match=r"no run 'quickstart/9'; there are quickstart/0001"):
+        RunFolder.find(tmp_path, "quickstart/9")
+    with pytest.raises(ScenarioError, match="there are no runs in"):
+        RunFolder.find(tmp_path / "elsewhere", "latest")
+
+
+def test_the_root_is_given_or_in_the_environment_or_runs(monkeypatch):
+    """An option wins over the environment, which wins over ./runs."""
+    monkeypatch.delenv("EDGEBED_RUNS_DIR", raising=False)
+    assert runs_root() == Path("runs")
+    monkeypatch.setenv("EDGEBED_RUNS_DIR", "/elsewhere")
+    assert runs_root() == Path("/elsewhere")
+    assert runs_root("here") == Path("here")
+
+
+def test_the_manifest_holds_what_a_run_depends_on(tmp_path):
+    """Seed, runtime, command, trials, versions and host facts are there, with a time in UTC."""
+    run = RunFolder.create(tmp_path, "quickstart")
+    run.write_manifest(seed=7, runtime="simulation", command=["edgebed", "run", "a b.yaml"], trials=["asgd", "adacomp"])
+    manifest = json.loads(run.manifest.read_text())
+
+    assert (7, "simulation", ["edgebed", "run", "a b.yaml"]) == tuple(
+        manifest[name] for name in ("seed", "runtime", "command")
+    )
+    assert {"edgebed", "python", "torch", "numpy", "pyzmq"} <= manifest["versions"].keys()
+    assert {"kernel", "cpu", "cores", "memory_bytes"} <= manifest["host"].keys()
+    assert manifest["started"].endswith("+00:00")
+    assert run.read_manifest() == manifest
+
+
+def test_runs_are_listed_by_scenario_and_number(tmp_path):
+    """Ten comes after nine, and what is no run is passed over."""
+    for number in ("0009", "0010", "notes"):
+        (tmp_path / "b" / number).mkdir(parents=True)
+    RunFolder.create(tmp_path, "a")
+    (tmp_path / "readme.txt").write_text("")
+
+    assert ["a/0001", "b/0009", "b/0010"] == [f"{run.scenario_name}/{run.path.name}" for run in list_runs(tmp_path)]
+
+
+def test_trials_come_in_the_order_of_the_manifest(sample_run):
+    """Not in that of the alphabet."""
+    assert ["asgd", "adacomp"] == [trial.name for trial in sample_run.folder.trials()]
+
+
+def test_a_write_replaces_the_file_and_leaves_nothing_beside_it(tmp_path):
+    """The new content is there and no temporary file."""
+    for content in (b"old", b"new"):
+        write_atomically(tmp_path / "summary.json", content)
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"summary.json": b"new"}
+
+
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
+    """A file in the way is named, with what to do about it."""
+    (tmp_path / "runs").write_text("")
+
+    with pytest.raises(InfrastructureError, match=r"runs/quickstart: cannot be written: .*--runs-dir"):
+        RunFolder.create(tmp_path / "runs", "quickstart")
+    with pytest.raises(InfrastructureError, match=r"gone/summary\.json: cannot be written"):
+        write_atomically(tmp_path / "gone" / "summary.json", b"")

@@ -1,0 +1,147 @@
+"""Series and summaries: the journal's arithmetic, and verdicts."""
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.observe.journal import JournalWriter
+from edgebed.observe.series import Series
+from edgebed.observe.summary import TrialSummary, exit_code, summarise, verdict
+from edgebed.roles import records
+
+
+def series_of(folder, entries):
+    """The series of a journal with these entries."""
+    path = folder / "events.jsonl"
+    with JournalWriter(path) as journal:
+        journal.write_many(entries)
+    return Series.from_journal(path)
+
+
+def update(version, worker="edge-0", step=None, size=100, staleness=0, incarnation=0):
+    """An update with what matters here."""
+    return records.Update(
+        worker=worker, incarnation=incarnation, step=version - 1 if step is None else step, version=version,
+        base=version - 1 - staleness, staleness=staleness, entries=size // 5, bits=size * 6, bytes=size, loss=1.0,
+    )  # fmt: skip
+
+
+@given(sizes=st.lists(st.integers(1, 10**7), max_size=30), data=st.data())
+def test_ingress_is_the_running_sum_of_the_pushes(tmp_path_factory, sizes, data):
+    """After the last update it is the sum, and an evaluation has that of its own version, whenever it arrives."""
+    folder = tmp_path_factory.mktemp("series")
+    versions = data.draw(st.lists(st.integers(0, len(sizes)), max_size=5))
+    entries = [(index * 0.1, "server", update(index + 1, size=size)) for index, size in enumerate(sizes)]
+    entries += [(99.0, "evaluator", records.Evaluated(version=v, accuracy=0.5, loss=1.0)) for v in versions]
+    series = series_of(folder, entries)
+
+    assert series.updates.ingress_bytes.tolist() == np.cumsum(sizes, dtype=int).tolist()
+    assert series.evaluations.ingress_bytes.tolist() == [sum(sizes[:version]) for version in versions]
+
+
+def test_the_series_hold_what_the_journal_says(sample_run):
+    """Lengths, names, outcome and the accuracies of a whole trial."""
+    series = sample_run.trials["asgd"].series
+
+    assert len(series.updates) == 600
+    assert set(series.workers) == {"edge-0", "edge-1", "phone-0", "phone-1"}
+    assert series.updates.version.tolist() == list(range(1, 601))
+    assert (series.final_accuracy, series.outcome, series.cut) == (0.975, "completed", False)
+    assert series.refused == {"finished": 1}
+    assert series.phases["edge-0"].steps == int((series.updates.worker == series.workers.index("edge-0")).sum())
+
+
+def test_phases_of_a_restarted_worker_add_up(tmp_path):
+    """The first life's last report and the second's are both counted."""
+    lives = [(5, 1.0), (9, 2.0), (2, 0.5), (4, 1.5)]
+    entries = [
+        (float(index), "edge-0", records.Phases(steps=steps, compute_s=spent, encode_s=0, wait_s=0, pause_s=0))
+        for index, (steps, spent) in enumerate(lives)
+    ]
+    phases = series_of(tmp_path, entries).phases["edge-0"]
+
+    assert (phases.steps, phases.compute_s) == (13, 3.5)
+
+
+def test_a_summary_has_the_trials_numbers(sample_run):
+    """Counts, rates, means and traffic follow from the journal."""
+    summary = sample_run.trials["adacomp"].summary
+    series = sample_run.trials["adacomp"].series
+
+    assert (summary.updates, summary.ingress_bytes, summary.push_bytes_mean) == (600, 600 * 520, 520.0)
+    assert summary.updates_per_s == pytest.approx(599 / (series.updates.t[-1] - series.updates.t[0]))
+    assert summary.ingress_payload_bytes == 600 * 600
+    assert (summary.nodes_expected, summary.nodes_joined, summary.nodes_died) == (6, 6, 0)
+    assert summary.staleness_max == series.updates.staleness.max()
+    assert summary.worker_updates_min == np.bincount(series.updates.worker).min()
+    assert (summary.pushes, summary.refused, summary.refused_by_code) == (600, 1, {"finished": 1})
+
+
+def test_a_worker_that_never_pushed_is_the_least(tmp_path, make_sample_plan):
+    """Workers of the plan without an update count as zero."""
+    series = series_of(tmp_path, [(1.0, "server", update(1)), (2.0, "server", update(2))])
+    summary = summarise(make_sample_plan(), series)
+
+    assert (summary.worker_updates_min, summary.worker_updates_max) == (0, 2)
+
+
+def test_pushes_that_left_a_gap_are_in_the_books(tmp_path, make_sample_plan):
+    """A worker's own count shows what was refused or lost; each incarnation counts anew."""
+    steps = [(0, 0), (0, 3), (1, 0), (1, 1)]
+    entries = [
+        (float(index), "server", update(index + 1, step=step, incarnation=incarnation))
+        for index, (incarnation, step) in enumerate(steps)
+    ]
+    summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
+
+    assert (summary.pushes, summary.updates) == (4 + 2, 4)
+
+
+def test_an_empty_trial_has_a_summary(make_sample_plan):
+    """Nothing measured is None, not zero and not an error, and an expectation of it is not met."""
+    summary = summarise(make_sample_plan(), Series.empty())
+
+    assert (summary.outcome, summary.updates, summary.final_accuracy, summary.updates_per_s) == ("unfinished", 0, None, None)
+    assert [False] == [each.met for each in summary.expectations]
+    assert exit_code([summary]) == 3
+
+
+@pytest.mark.parametrize(
+    ("comparison", "bound", "met"),
+    [(">=", 0.97, True), (">", 0.97, False), ("<=", 0.97, True), ("<", 0.97, False), ("==", 0.97, True), ("!=", 0.97, False)],
+)
+def test_expectations_compare_as_written(tmp_path, make_sample_plan, comparison, bound, met):
+    """At the bound itself the six comparisons differ."""
+    series = series_of(tmp_path, [(1.0, "evaluator", records.Evaluated(version=0, accuracy=0.97, loss=1.0))])
+    (judged,) = summarise(make_sample_plan(expectations=(("final_accuracy", comparison, bound),)), series).expectations
+
+    assert (judged.measured, judged.met) == (0.97, met)
+
+
+def test_an_accuracy_that_is_no_number_meets_nothing(tmp_path, make_sample_plan):
+    """A diverged model fails its expectation, and its summary is still valid JSON."""
+    series = series_of(tmp_path, [(1.0, "evaluator", records.Evaluated(version=0, accuracy=math.nan, loss=math.nan))])
+    summary = summarise(make_sample_plan(), series)
+
+    assert [False] == [each.met for each in summary.expectations]
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=TrialSummary).final_loss is None
+
+
+def test_the_exit_code_is_the_gravest_of_the_trials(sample_run):
+    """Interrupted before failed before an expectation not met."""
+    good = sample_run.trials["asgd"].summary
+    missed = msgspec.structs.replace(
+        good, expectations=(msgspec.structs.replace(good.expectations[0], met=False),)
+    )
+    failed, interrupted = (msgspec.structs.replace(good, outcome=outcome) for outcome in ("failed", "interrupted"))
+
+    assert [0, 1, 3, 130, 3] == [
+        exit_code(trials)
+        for trials in ([good, good], [good, missed], [missed, failed], [failed, interrupted, good], [])
+    ]
+    assert verdict([good, missed]) == "1 of 2 expectations not met."
+    assert verdict([failed]) == "No verdict: asgd failed."

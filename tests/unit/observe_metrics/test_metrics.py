@@ -1,0 +1,255 @@
+"""Records go in, Prometheus samples come out: `observe/metrics.py`."""
+
+import timeit
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
+
+from edgebed.observe import metrics_table as table
+from edgebed.observe.metrics import NodeMetrics
+from edgebed.roles import records
+from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
+
+METHOD = Method(name="adacomp", aggregation=Part(name="a"), compression=Part(name="b"), local_work=Part(name="c"))
+TASK = Task(
+    model="small",
+    input_shape=(1, 8, 8),
+    classes=10,
+    layout=(TensorLayout("w", (10,)),),
+    batch_size=10,
+    gradient_time_s=0.001,
+)
+
+
+def update(**changes) -> records.Update:
+    """An update record with the given fields."""
+    fields = {
+        "worker": "edge-0", "incarnation": 0, "step": 0, "version": 1, "base": 0, "staleness": 0, "entries": 21,
+        "bits": 1344, "bytes": 160, "loss": 2.3,
+    }  # fmt: skip
+    return records.Update(**(fields | changes))
+
+
+def plan(num_workers: int = 2, **changes) -> Plan:
+    """A small plan: a server, an evaluator and some workers of one class."""
+
+    def node(name, role, device_class):
+        return NodePlan(node=name, role=role, device_class=device_class, seed=7, task=TASK, method=METHOD)
+
+    workers = [node(f"edge-{index}", "worker", "edge") for index in range(num_workers)]
+    nodes = (node("server", "server", "server"), node("evaluator", "evaluator", "evaluator"), *workers)
+    return Plan(scenario="quickstart", trial="adacomp", question="?", seed=7, nodes=nodes, **changes)
+
+
+def sample(metrics: NodeMetrics, name: str, **labels: str) -> float | None:
+    """The value of one series as a scrape would see it."""
+    return metrics.registry.get_sample_value(name, labels)
+
+
+@pytest.mark.parametrize("role", table.ROLES)
+def test_a_role_exports_what_the_table_says_and_nothing_else(role):
+    """The families in a scrape are the declared ones of the role; what this machine cannot tell may be absent."""
+    metrics = NodeMetrics(role)
+    exported = {family.name for family in metrics.registry.collect()}
+    declared = {metric.name.removesuffix("_total") for metric in table.METRICS if role in metric.roles}
+    resources = {metric.name.removesuffix("_total") for metric in table.RESOURCE_METRICS}
+
+    assert exported <= declared
+    assert declared - resources <= exported
+
+
+@pytest.mark.parametrize("role", table.ROLES)
+def test_any_record_may_be_observed_by_any_role(role):
+    """A record that says nothing about a role changes nothing in it, and a scrape after it is whole."""
+    metrics = NodeMetrics(role)
+    if role == "controller":
+        metrics.start_trial(plan(), "process", 0.0)
+    for kind in records.RECORDS:
+        fields = {field.name: _value(field) for field in msgspec.structs.fields(kind) if field.required}
+        metrics.observe(kind(**(fields | ({"name": "edge-0", "state": "ready"} if kind is records.Node else {}))))
+
+    assert b"edgebed_process_cpu_seconds_total" in generate_latest(metrics.registry)
+
+
+def _value(field):
+    return {int: 1, float: 1.0, str: "x"}.get(field.type, 1)
+
+
+def test_an_update_counts_as_applied_with_its_staleness_and_its_own_bytes():
+    """One applied update, one observation of staleness, bits / 8 of algorithm bytes."""
+    metrics = NodeMetrics("server")
+    metrics.observe(update(staleness=3, bits=1344))
+
+    assert sample(metrics, "edgebed_ps_updates_total", result="applied") == 1
+    assert sample(metrics, "edgebed_ps_update_staleness_versions_sum") == 3
+    assert sample(metrics, "edgebed_ps_update_staleness_versions_bucket", le="2.0") == 0
+    assert sample(metrics, "edgebed_ps_update_staleness_versions_bucket", le="4.0") == 1
+    assert sample(metrics, "edgebed_ps_algorithm_bytes_total") == 168
+
+
+@given(st.lists(st.integers(min_value=0, max_value=1000)))
+def test_the_staleness_buckets_count_exactly(staleness):
+    """Each bucket holds the number of updates at most that stale; staleness 0 is told apart from 1."""
+    metrics = NodeMetrics("server")
+    for value in staleness:
+        metrics.observe(update(staleness=value))
+
+    for bound in table.STALENESS_BUCKETS:
+        counted = sample(metrics, "edgebed_ps_update_staleness_versions_bucket", le=f"{float(bound)}")
+        assert counted == sum(value <= bound for value in staleness)
+
+
+def test_payload_is_counted_by_direction_and_kind():
+    """What the shell counts shows up under its kind, and kinds not seen yet show 0."""
+    metrics = NodeMetrics("server")
+    metrics.count_bytes("ingress", "push", 12_700)
+    metrics.count_bytes("ingress", "push", 300)
+    metrics.count_bytes("egress", "model", 847_000)
+
+    assert sample(metrics, "edgebed_ps_ingress_bytes_total", kind="push") == 13_000
+    assert sample(metrics, "edgebed_ps_ingress_bytes_total", kind="join") == 0
+    assert sample(metrics, "edgebed_ps_egress_bytes_total", kind="model") == 847_000
+
+
+def test_interface_bytes_follow_the_totals_of_traffic_records():
+    """The counter ends at the last record's total, whatever the steps on the way, and None changes nothing."""
+    metrics = NodeMetrics("server")
+    for total in (100, None, 250, 250):
+        record = records.Traffic(
+            ingress_payload=0, egress_payload=0, ingress_interface=total, egress_interface=total, interface="lo"
+        )
+        metrics.observe(record)
+
+    assert sample(metrics, "edgebed_link_bytes_total", direction="ingress", interface="lo") == 250
+
+
+def test_a_refusal_is_counted_by_its_code_and_a_dropped_message_by_its_socket():
+    """Neither counts as an applied update."""
+    metrics = NodeMetrics("server")
+    metrics.observe(records.Refused(peer="edge-0", code="stale-incarnation", reason="incarnation 1 has joined"))
+    metrics.observe(records.Dropped(socket="data", reason="no header"))
+
+    assert sample(metrics, "edgebed_ps_updates_total", result="stale-incarnation") == 1
+    assert sample(metrics, "edgebed_ps_updates_total", result="applied") == 0
+    assert sample(metrics, "edgebed_messages_dropped_total", socket="data") == 1
+
+
+def test_a_workers_phases_are_taken_from_its_running_totals():
+    """Counters follow the totals; the histogram gets one observation for each step, with the mean of its stretch."""
+    metrics = NodeMetrics("worker")
+    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.5, wait_s=0.25, pause_s=0.25))
+    metrics.observe(records.Phases(steps=3, compute_s=2.0, encode_s=1.0, wait_s=1.5, pause_s=0.5))
+
+    assert sample(metrics, "edgebed_worker_iterations_total") == 3
+    assert sample(metrics, "edgebed_worker_phase_seconds_total", phase="compute") == 2.0
+    assert sample(metrics, "edgebed_worker_phase_seconds_total", phase="wait") == 1.5
+    assert sample(metrics, "edgebed_worker_step_duration_seconds_count") == 3
+    assert sample(metrics, "edgebed_worker_step_duration_seconds_sum") == 5.0
+
+
+def test_a_second_without_a_finished_step_counts_its_waiting():
+    """Time may pass without a step; it belongs to its phase, and to no step's duration."""
+    metrics = NodeMetrics("worker")
+    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.0, wait_s=0.0, pause_s=0.0))
+    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.0, wait_s=4.0, pause_s=0.0))
+
+    assert sample(metrics, "edgebed_worker_phase_seconds_total", phase="wait") == 4.0
+    assert sample(metrics, "edgebed_worker_step_duration_seconds_count") == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["joined", "ready", "running", "stopped", "died"]))))
+def test_the_node_counts_always_add_up_to_the_plan(changes):
+    """Whatever the nodes do, each is in exactly one state."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(num_workers=3), "process", 0.0)
+    for index, state in changes:
+        metrics.observe(records.Node(name=f"edge-{index}", state=state))
+    counts = [
+        value.value
+        for family in metrics.registry.collect()
+        if family.name == "edgebed_nodes"
+        for value in family.samples
+    ]
+
+    assert sum(counts) == 5
+    assert min(counts) >= 0
+
+
+def test_a_node_that_dies_is_one_crash_of_its_class():
+    """A node that stops when told is none."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(), "process", 0.0)
+    for name, state in (("edge-0", "running"), ("edge-0", "died"), ("edge-1", "stopped")):
+        metrics.observe(records.Node(name=name, state=state))
+
+    assert sample(metrics, "edgebed_crashes_total", device_class="edge") == 1
+    assert sample(metrics, "edgebed_nodes", device_class="edge", state="died") == 1
+    assert sample(metrics, "edgebed_nodes", device_class="edge", state="running") == 0
+    assert sample(metrics, "edgebed_nodes", device_class="server", state="expected") == 1
+
+
+def test_the_controller_tells_what_runs_and_how_well():
+    """Run info, start, progress by updates, accuracy and loss of the last evaluation."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(stop_updates=400), "process", 1_700_000_000.0)
+    metrics.observe(update(version=100))
+    metrics.observe(records.Evaluated(version=100, accuracy=0.91, loss=0.3))
+    info = {"scenario": "quickstart", "trial": "adacomp", "algorithm": "adacomp", "seed": "7", "runtime": "process"}
+
+    assert sample(metrics, "edgebed_run_info", **info) == 1
+    assert sample(metrics, "edgebed_run_start_timestamp_seconds") == 1_700_000_000.0
+    assert sample(metrics, "edgebed_run_progress_ratio") == 0.25
+    assert sample(metrics, "edgebed_model_version") == 100
+    assert sample(metrics, "edgebed_model_accuracy_ratio", split="test") == 0.91
+    assert sample(metrics, "edgebed_model_loss", split="test") == 0.3
+
+
+def test_progress_is_1_once_a_trial_has_completed_and_never_above():
+    """A trial may complete early, by its accuracy, or a few updates late."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(stop_updates=400), "process", 0.0)
+    metrics.observe(update(version=404))
+
+    assert sample(metrics, "edgebed_run_progress_ratio") == 1.0
+
+    metrics.start_trial(plan(stop_accuracy=0.9), "process", 0.0)
+
+    assert sample(metrics, "edgebed_run_progress_ratio") == 0.0
+
+    metrics.observe(records.Ended(outcome="completed", reason="accuracy reached"))
+
+    assert sample(metrics, "edgebed_run_progress_ratio") == 1.0
+
+
+def test_a_second_trial_forgets_the_first():
+    """Run info and node counts are those of the trial that runs."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(num_workers=9), "process", 0.0)
+    metrics.observe(records.Evaluated(version=1, accuracy=0.9, loss=0.3))
+    metrics.start_trial(msgspec.structs.replace(plan(num_workers=1), trial="asgd"), "process", 0.0)
+    text = generate_latest(metrics.registry).decode()
+
+    assert text.count("edgebed_run_info{") == 1
+    assert 'trial="asgd"' in text
+    assert sample(metrics, "edgebed_nodes", device_class="edge", state="expected") == 1
+    assert 'edgebed_model_accuracy_ratio{split="test"} NaN' in text
+
+
+def test_no_created_series_are_exported():
+    """They would double the number of series and mean nothing here."""
+    metrics = NodeMetrics("server")
+    metrics.observe(update())
+
+    assert b"_created" not in generate_latest(metrics.registry)
+
+
+def test_observing_an_update_costs_far_less_than_applying_it():
+    """A few microseconds: the bound is ten times the measured cost, so that a busy machine does not break it."""
+    metrics = NodeMetrics("server")
+    record = update(staleness=200)
+    best_s = min(timeit.repeat(lambda: metrics.observe(record), number=2_000, repeat=5)) / 2_000
+
+    assert best_s < 20e-6
