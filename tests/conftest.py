@@ -71,7 +71,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """List what was left out and why; `scripts/test` gathers the lists of its groups in a file."""
     skipped = [report for report in terminalreporter.stats.get("skipped", ()) if not hasattr(report, "wasxfail")]
     reasons = collections.Counter(skip_reason(report) for report in skipped)
-    lines = [f"left out: {reason} ({count} tests)" for reason, count in sorted(reasons.items())]
+    lines = [f"left out: {reason} ({count} test{'s' * (count > 1)})" for reason, count in sorted(reasons.items())]
     gathered = os.environ.get("EDGEBED_TEST_REPORT")
     if gathered:
         with Path(gathered).open("a", encoding="utf-8") as file:

@@ -4,22 +4,18 @@ Exit codes: 0 all expectations met, 1 one is not, 2 the user's mistake, 3 the in
 `--json` standard output carries JSON alone; progress and errors go to standard error.
 """
 
-import contextlib
 import enum
-import os
 import sys
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.observe.output import put, put_json, put_rich, quiet_pipe, say
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from edgebed.results import Run
 
 
@@ -47,34 +43,39 @@ RuntimeOption = Annotated[Runtime, typer.Option(help="What hosts the nodes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
 RunsDir = Annotated[
     Path | None,
-    typer.Option(help="Folder of all runs [default: $EDGEBED_RUNS_DIR, else ./runs].", show_default=False),
+    typer.Option(help="Folder of all runs (default: $EDGEBED_RUNS_DIR, else ./runs).", show_default=False),
 ]
 
 
 def main() -> None:
     """The entry point `edgebed`: errors of users and machines as one line each, bugs with their traceback."""
     try:
-        app()
+        app(prog_name="edgebed")
     except EdgebedError as error:
         for problem in error.problems if isinstance(error, ScenarioError) else (str(error),):
-            _say(f"error: {problem}")
+            say(f"error: {problem}")
         sys.exit(error.exit_code)
     except Exception:  # noqa: BLE001 - a bug: the traceback is what helps, and exit code 1 means something else.
         traceback.print_exc()
         sys.exit(3)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from edgebed import __version__
+
+        put(f"edgebed {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     *,
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and leave.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
 ) -> None:
     """Train a neural network across a fleet of emulated edge devices."""
-    if version:
-        from edgebed import __version__
-
-        _print(f"edgebed {__version__}")
-        raise typer.Exit
 
 
 @app.command()
@@ -87,7 +88,7 @@ def run(
     trace: Annotated[bool, typer.Option("--trace", help="Journal every message sent and received.")] = False,
     processes: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes that compute gradients in the simulation [default: one a core]."),
+        typer.Option(min=1, help="Processes that compute gradients in the simulation (default: one a core)."),
     ] = None,
     runs_dir: RunsDir = None,
 ) -> None:
@@ -127,16 +128,33 @@ def validate(
         except ScenarioError as error:
             found[path] = list(error.problems)
     if json:
-        _print_json(
+        put_json(
             [{"scenario": str(path), "valid": not problems, "problems": problems} for path, problems in found.items()]
         )
     else:
         for path, problems in found.items():
             for problem in problems:
-                _say(f"error: {problem}")
+                say(f"error: {problem}")
             if not problems:
-                _print(f"{path}: valid")
+                put(f"{path}: valid")
     raise typer.Exit(2 if any(found.values()) else 0)
+
+
+@app.command()
+def plan(
+    scenario: ScenarioFile, *, runtime: RuntimeOption = Runtime.process, sets: Sets = None, json: Json = False
+) -> None:
+    """Show what a run would do: every node, its caps and its data, and the totals against this machine."""
+    from edgebed.scenario.describe import as_dict, as_text, describe_plan
+    from edgebed.scenario.load import load_scenario
+    from edgebed.scenario.planning import plan_trials
+
+    planned = plan_trials(load_scenario(scenario, sets or ()))
+    descriptions = [describe_plan(trial, runtime=runtime.value) for trial in planned]
+    if json:
+        put_json([as_dict(description) for description in descriptions])
+    else:
+        put("\n\n".join(as_text(description).rstrip() for description in descriptions))
 
 
 @app.command("ls")
@@ -147,9 +165,9 @@ def list_all(*, json: Json = False, runs_dir: RunsDir = None) -> None:
     root = runs_root(runs_dir)
     rows = [_row(folder) for folder in list_runs(root)]
     if json:
-        _print_json(rows)
+        put_json(rows)
     elif not rows:
-        _say(f"no runs in {root.absolute()}")
+        say(f"no runs in {root.absolute()}")
     else:
         from rich import box
         from rich.table import Table
@@ -159,8 +177,7 @@ def list_all(*, json: Json = False, runs_dir: RunsDir = None) -> None:
             table.add_column(name)
         for row in rows:
             table.add_row(*(str(value) for value in row.values()))
-        with _pipe():
-            _console().print(table)
+        put_rich(lambda console: console.print(table))
 
 
 @app.command()
@@ -190,7 +207,7 @@ def report(
         write_report(result)
     else:
         write_atomically(output, render(result).encode())
-    _print(str(output or result.folder.report))
+    put(str(output or result.folder.report))
 
 
 @app.command()
@@ -206,7 +223,7 @@ def logs(
     from edgebed.observe.logs import log_lines
     from edgebed.results import load
 
-    with _pipe():
+    with quiet_pipe():
         for line in log_lines(load(name, runs_dir=runs_dir).folder, node=node, trial=trial, follow=follow):
             typer.echo(line)
 
@@ -216,7 +233,7 @@ def schema() -> None:
     """Print the JSON Schema of scenarios, for editors."""
     from edgebed.scenario.reference import json_schema
 
-    _print_json(json_schema())
+    put(json_schema().rstrip())
 
 
 def _row(folder: Any) -> dict[str, Any]:
@@ -242,42 +259,8 @@ def _row(folder: Any) -> dict[str, Any]:
 def _show(result: "Run", *, json: bool) -> None:
     """The results as a table and a chart, or as JSON."""
     if json:
-        with _pipe():
-            sys.stdout.write(result.summary_json().decode())
+        put(result.summary_json().decode().rstrip())
         return
     from edgebed.observe.terminal import print_results
 
-    with _pipe():
-        print_results(result, _console())
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _print(text: str) -> None:
-    with _pipe():
-        sys.stdout.write(f"{text}\n")
-
-
-def _print_json(value: Any) -> None:
-    import msgspec
-
-    _print(msgspec.json.format(msgspec.json.encode(value)).decode())
-
-
-def _say(text: str) -> None:
-    """Tell the user on standard error."""
-    sys.stderr.write(f"{text}\n")
-
-
-@contextlib.contextmanager
-def _pipe() -> Iterator[None]:
-    """Write to standard output; a reader that has left (`| head`) ends the output in silence, not the command."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    put_rich(lambda console: print_results(result, console))

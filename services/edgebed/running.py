@@ -18,7 +18,7 @@ from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root, write_
 from edgebed.observe.summary import TrialSummary
 from edgebed.results import Run, Trial
 from edgebed.runtimes import hosting
-from edgebed.scenario.load import load_scenario
+from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.plan import Plan
 from edgebed.scenario.planning import PlannedTrial, plan_trials
 
@@ -69,7 +69,7 @@ def run(
     folder.write_manifest(
         seed=loaded.seed, runtime=runtime, command=sys.argv, trials=[trial.plan.trial for trial in planned]
     )
-    folder.write_scenario(resolved_text(loaded))
+    folder.write_scenario(resolved_yaml(loaded))
     host = hosting.Host(
         run=f"{folder.scenario_name}/{folder.path.name}",
         runtime=runtime,

@@ -15,7 +15,7 @@ PIXEL_MAX = 16.0
 
 def load() -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
     """(1438, 1, 8, 8) and (359, 1, 8, 8) images in [0, 1] with their labels, for training and for testing."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415  # a heavy import that only the controller needs
+    from sklearn.datasets import load_digits  # a heavy import that only the controller needs
 
     data, target = load_digits(return_X_y=True)
     x = (data / PIXEL_MAX).astype(np.float32).reshape(-1, 1, 8, 8)

@@ -34,7 +34,7 @@ def load(folder: Path, *others: Path) -> tuple[Images, NDArray[np.uint8], Images
     Looks in `folder`, then in `others`; what is in none of them is downloaded to `folder`. ScenarioError if a file is
     broken, or missing without a way to fetch it.
     """
-    missing = [name for name in FILES if _find(name, (folder, *others)) is None]
+    missing = [name for name in FILES if find(name, (folder, *others)) is None]
     for k, name in enumerate(missing):
         try:
             fetch([f"{mirror}{name}.gz" for mirror in MIRRORS], folder / f"{name}.gz", partial(unpack, name))
@@ -58,7 +58,8 @@ def unpack(name: str, raw: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=header_bytes).reshape(shape)
 
 
-def _find(name: str, folders: tuple[Path, ...]) -> Path | None:
+def find(name: str, folders: tuple[Path, ...]) -> Path | None:
+    """The file called `name` in the first of `folders` that has it, in any of its usual spellings; None if none has."""
     spellings = (name, name.replace("-idx", ".idx"))
     for folder in folders:
         for spelling in spellings:
@@ -69,7 +70,7 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path | None:
 
 
 def _read(name: str, folders: tuple[Path, ...]) -> NDArray[np.uint8]:
-    path = _find(name, folders)
+    path = find(name, folders)
     if path is None:
         raise ScenarioError(f"{name}: was removed from {folders[0]} while the data set was being loaded.")
     try:

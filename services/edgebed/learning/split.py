@@ -79,7 +79,7 @@ def _by_label(
     labels: Labels, num_parts: int, labels_per_part: float | None, generator: np.random.Generator
 ) -> list[Indices]:
     present = np.unique(labels)
-    if labels_per_part is None or labels_per_part != int(labels_per_part) or not 1 <= labels_per_part <= len(present):
+    if labels_per_part is None or labels_per_part not in range(1, len(present) + 1):
         raise ScenarioError(
             f"split: {labels_per_part} labels per worker; a split by label needs a whole number "
             f"from 1 to {len(present)}, the labels of the data."

@@ -106,30 +106,42 @@ class JournalWriter:
 class JournalReader(Iterator[Entry]):
     """Iterates over a journal's entries; `cut_line` then holds a last line that could not be read, else b""."""
 
+    _file: BinaryIO | None = None
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.cut_line = b""
         self._number = 0
         try:
-            self._file: BinaryIO = path.open("rb")
+            self._file = path.open("rb")
         except OSError as error:
             raise EdgebedError(f"{path}: the journal cannot be read: {error.strerror}") from error
 
+    def close(self) -> None:
+        """Close the file, which the end of the iteration does as well."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __del__(self) -> None:
+        """A reader may be left before its end, e.g. by `next(read_journal(path))`."""
+        self.close()
+
     def __next__(self) -> Entry:
         """The next entry; EdgebedError naming the line where one before the last is broken."""
-        if self._file.closed:
+        if self._file is None:
             raise StopIteration
         line = self._file.readline()
         self._number += 1
         if not line:
-            self._file.close()
+            self.close()
             raise StopIteration
         try:
             head = _HEAD.decode(line)
             return head.t, head.node, _decode_record(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             rest = self._file.read(1)
-            self._file.close()
+            self.close()
             if rest:
                 raise EdgebedError(f"{self.path}:{self._number}: not a line of a journal: {error}") from error
             self.cut_line = line

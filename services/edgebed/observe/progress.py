@@ -69,7 +69,9 @@ class Progress:
         self._print(f"{plan.trial}: {workers} worker{'s' if workers != 1 else ''}, seed {plan.seed}", style="bold")
         self._shown, self._state = float("-inf"), ""
         if self._console.is_terminal and not self._console.is_dumb_terminal:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live = Live(
+                console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+            )
             self._live.start()
 
     def update(self, status: Status) -> None:

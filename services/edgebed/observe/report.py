@@ -7,6 +7,7 @@ went, whether the books balance, what was set, how to repeat it. Every text from
 
 import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from edgebed.observe import charts
 from edgebed.observe.html import Raw, bars, definitions, details, escape, page, section, table
@@ -188,16 +189,11 @@ def _incidents(trials: Sequence[Trial]) -> str:
 def _fleet(trials: Sequence[Trial]) -> str:
     if not trials:
         return ""
-    contributions: dict[str, dict[str, int]] = {}
-    for trial in trials:
-        for index in trial.series.updates.worker.tolist():
-            worker = trial.series.workers[index]
-            counts = contributions.setdefault(worker, {})
-            counts[trial.name] = counts.get(trial.name, 0) + 1
+    contributions = {trial.name: trial.series.updates_by_worker for trial in trials}
     rows = []
     for node in {node.node: node for trial in trials for node in trial.plan.nodes}.values():
-        counts = contributions.get(node.node, {})
-        applied = [f"{counts.get(trial.name, 0):,}" if node.role == "worker" else UNMEASURED for trial in trials]
+        counts = [contributions[trial.name].get(node.node, 0) for trial in trials]
+        applied = [f"{count:,}" if node.role == "worker" else UNMEASURED for count in counts]
         memory = UNMEASURED if node.memory_bytes is None else f"{node.memory_bytes / 2**20:,.0f} MiB"
         cpus = UNMEASURED if node.cpus is None else f"{node.cpus:g}"
         rows.append((node.node, cpus, memory, f"{node.compute_speed:g}", f"{node.num_examples:,}", *applied))
@@ -215,7 +211,10 @@ def _settings(run: Run) -> str:
 
 def _repeat(run: Run) -> str:
     manifest = run.manifest
-    command = shlex.join(str(word) for word in manifest.get("command", ()))
+    words = [str(word) for word in manifest.get("command", ())]
+    if words and Path(words[0]).name == "edgebed":
+        words[0] = "edgebed"  # Not where it happens to be installed.
+    command = shlex.join(words)
     versions = {str(name): str(value) for name, value in manifest.get("versions", {}).items()}
     host = dict(manifest.get("host", {}))
     if "memory_bytes" in host:

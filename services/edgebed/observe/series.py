@@ -110,6 +110,12 @@ class Series:
         return float(self.evaluations.accuracy.max()) if len(self.evaluations) else None
 
     @property
+    def updates_by_worker(self) -> dict[str, int]:
+        """How many updates each worker contributed."""
+        counts = np.bincount(self.updates.worker, minlength=len(self.workers)).tolist()
+        return dict(zip(self.workers, counts, strict=True))
+
+    @property
     def outcome(self) -> str:
         """completed, interrupted or failed as the journal ends; `unfinished` where it breaks off."""
         return self.ended.outcome if self.ended else "unfinished"

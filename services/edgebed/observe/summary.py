@@ -110,9 +110,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     num_updates = len(updates)
     span_s = float(updates.t[-1] - updates.t[0]) if num_updates else 0.0
     workers = [node.node for node in plan.workers()]
-    contributions = dict.fromkeys(workers, 0)
-    for name, count in zip(series.workers, np.bincount(updates.worker, minlength=len(series.workers)), strict=True):
-        contributions[name] = int(count)
+    contributions = dict.fromkeys(workers, 0) | series.updates_by_worker
     states: dict[str, set[str]] = {}
     for _, node in series.nodes:
         states.setdefault(node.name, set()).add(node.state)

@@ -132,7 +132,7 @@ class HttpServer(ThreadingMixIn, WSGIServer):
             except OSError:
                 continue  # it ended by itself meanwhile
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 # the signature is the base's
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away or talks nonsense is no event."""
         _LOG.debug("a request from %s failed", client_address, exc_info=True)
 

@@ -8,9 +8,11 @@ It decides nothing. It serves every runtime whose nodes are processes: `process`
 """
 
 import heapq
+import math
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 import zmq
 
@@ -95,31 +97,36 @@ class LiveNode:
             if self.unreported and (self.urgent or now >= next_report_s):
                 self._report()
                 next_report_s = now + REPORT_S
-            due_s = self.timers[0][0] if self.timers else next_observe_s
-            if self.unreported:
-                due_s = min(due_s, next_report_s)
-            self._wait(poller, max(0.0, min(due_s, next_observe_s) - now))
-            self._drain()
+            due_s = min(next_observe_s, next_report_s) if self.unreported else next_observe_s
+            if self.timers:
+                due_s = min(due_s, self.timers[0][0])
+            self._drain(self._wait(poller, max(0.0, due_s - now)))
         self._observe()
         self._report()
         return self.stopped
 
-    def _wait(self, poller: zmq.Poller, timeout_s: float) -> None:
-        for endpoint in (self.management, self.data):
-            if isinstance(endpoint, DealerEndpoint):
-                endpoint.flush()
-                poller.register(endpoint.socket, zmq.POLLIN | (zmq.POLLOUT if endpoint.outbox else 0))
-        poller.poll(timeout_s * 1000 if timeout_s < 1e-3 else int(timeout_s * 1000) + 1)
+    def _wait(self, poller: zmq.Poller, timeout_s: float) -> list[tuple[Any, int]]:
+        """Wait for a message, for room for one that waits to leave, or for the time that something is due."""
+        waiting = [end for end in (self.management, self.data) if isinstance(end, DealerEndpoint) and end.outbox]
+        for endpoint in waiting:
+            poller.register(endpoint.socket, zmq.POLLIN | zmq.POLLOUT)
+        ready = poller.poll(math.ceil(timeout_s * 1000))
+        for endpoint in waiting:
+            endpoint.flush()
+            poller.register(endpoint.socket, zmq.POLLIN)
+        return ready
 
-    def _drain(self) -> None:
+    def _drain(self, ready: list[tuple[Any, int]]) -> None:
         """Handle what has come: management first, so that a busy server still hears its controller."""
-        for event in self.management.receive():
-            self._handle_management(event)
-        for event in self.data.receive():
-            self._received(event)
-            self._handle(event)
-        now = self.now()
-        while self.timers and self.timers[0][0] <= now:
+        sockets = [socket for socket, _ in ready]
+        if self.management.socket in sockets:
+            for event in self.management.receive():
+                self._handle_management(event)
+        if self.data.socket in sockets:
+            for event in self.data.receive():
+                self._received(event)
+                self._handle(event)
+        while self.timers and self.timers[0][0] <= self.now():
             self._handle(heapq.heappop(self.timers)[2])
 
     def _handle_management(self, event: Received) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import zmq
 
 from edgebed.observe.metrics import NodeMetrics
-from edgebed.observe.resources import InterfaceBytes, interface_of
+from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import serve_metrics
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Heart
@@ -133,7 +133,7 @@ def _build(
             management_address=f"tcp://{here.management_host}:{management_port}",
         )
         data = RouterEndpoint(socket, "data", _complain)
-        interface = InterfaceBytes(interface_of(here.data_host))
+        interface = InterfaceBytes(here.data_host)
     else:
         socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}")
         data = DealerEndpoint(socket, "server", "data", _complain)

@@ -116,7 +116,7 @@ def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bo
     match = re.fullmatch(rf"({'|'.join(COMPARISONS)})\s*(\S+)", given.strip()) if isinstance(given, str) else None
     if match is None:
         raise ValueError(
-            f"not a bound: {show(given)} (one of {', '.join(COMPARISONS)} and a value in quotes, e.g. \"{example}\")"
+            f'not a bound: {show(given)} (one of {", ".join(COMPARISONS)} and a value in quotes, e.g. "{example}")'
         )
     return Bound(match[1], parse(match[2]), f"{match[1]} {match[2]}")
 

@@ -1,7 +1,7 @@
 """What a scenario says about its method -> the three parts with all their settings.
 
-The rule: `preset` gives the three parts. What is written under `aggregation`, `compression` or `local_work` overrides the
-preset's settings one by one; where a part is given another `name`, the preset's settings of that part are dropped.
+The rule: `preset` gives the three parts. What is written under `aggregation`, `compression` or `local_work` overrides
+the preset's settings one by one; where a part is given another `name`, the preset's settings of that part are dropped.
 Without a preset all parts need a name, `local_work` being `gradient-step` unless said otherwise.
 
 The parts and their settings come from `algorithms/registry.py` alone: a new part is known here as soon as it is in the
@@ -32,17 +32,17 @@ def resolve_method(given: object) -> Method:
     if isinstance(given, str):
         given = {"preset": given}
     if not isinstance(given, Mapping):
-        raise Problems([((), f"not a method: {show(given)}; {choose('', PRESETS)}, or a mapping of its parts")])
+        raise Problems([Problem((), f"not a method: {show(given)}; {choose('', PRESETS)}, or a mapping of its parts")])
     problems = unknown_keys(given, ("preset", *KINDS))
     preset = given.get("preset")
     if preset is not None and preset not in PRESETS:
-        raise Problems([*problems, (("preset",), f"unknown preset: {show(preset)}; {choose(preset, PRESETS)}")])
+        raise Problems([*problems, Problem(("preset",), f"unknown preset: {show(preset)}; {choose(preset, PRESETS)}")])
     parts: dict[str, Part] = {}
     for kind in KINDS:
         try:
             parts[kind] = _resolve_part(kind, given.get(kind), preset)
         except Problems as error:
-            problems += [((kind, *path) if kind in given else (), message) for path, message in error.problems]
+            problems += [problem.under(kind) if kind in given else problem for problem in error.problems]
     if problems:
         raise Problems(problems)
     return Method(name=preset or CUSTOM, **parts)
@@ -102,22 +102,22 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         fields[field.name] = (types[field.name], Field(default=default, description=docs.get(field.name)))
-    return create_model(
-        f"{kind}-{name}", __config__=ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=()), **fields
-    )
+    checks = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
+    return create_model(f"{kind}-{name}", __config__=checks, **fields)
 
 
 def _resolve_part(kind: str, given: object, preset: str | None) -> Part:
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
-        raise Problems([((), f"not a mapping: {show(given)}; write {kind}: {{name: {show(given)}}}")])
+        raise Problems([Problem((), f"not a mapping: {show(given)}; write {kind}: {{name: {show(given)}}}")])
     inherited = PRESETS[preset][kind] if preset else {"name": DEFAULT_NAMES.get(kind)}
     name = given.get("name", inherited["name"])
     if name is None:
-        raise Problems([((), f"{kind} has no name, and there is no preset to give one; {choose('', KINDS[kind])}")])
+        missing = f"{kind} has no name, and there is no preset to give one; {choose('', KINDS[kind])}"
+        raise Problems([Problem((), missing)])
     if name not in KINDS[kind]:
-        raise Problems([(("name",), f"unknown {kind}: {show(name)}; {choose(name, KINDS[kind])}")])
+        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choose(name, KINDS[kind])}")])
     settings = (inherited if name == inherited["name"] else {}) | dict(given) | {"name": name}
     return Part(name=name, settings=_check_settings(kind, name, settings))
 
@@ -135,7 +135,7 @@ def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[s
         config(**checked)
     except ValueError as error:
         field, colon, message = str(error).partition(": ")
-        problems.append(((field,), message) if colon and field in checked else ((), str(error)))
+        problems.append(Problem((field,), message) if colon and field in checked else Problem((), str(error)))
     if problems:
         raise Problems(problems)
     return {key: value for key, value in checked.items() if key != "name"}

@@ -5,9 +5,7 @@ with several forms (`task.split`, `waiting`) are replaced as a whole, and a meth
 with another name, brings nothing of the old one along.
 """
 
-import io
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from edgebed.algorithms.registry import KINDS
 from edgebed.errors import ScenarioError
@@ -15,13 +13,11 @@ from edgebed.scenario import source
 from edgebed.scenario.methods import part_name
 from edgebed.scenario.source import Node, Place
 
-WHOLE = (("task", "split"), ("fleet", "*", "waiting"))
-NAMED = ("fleet", "variants")
-"""Mappings whose keys are names the user chose."""
+WHOLE = (("task", "split"), ("fleet", "*", "waiting"))  # paths of the mappings that are a choice of one key
 
 
 def merge(base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
-    """`over` laid over `base`; both stand at `path` of a trial. Nodes keep the place they came from."""
+    """`over` laid over `base`; both stand at `path` of a trial. Every node keeps the place it came from."""
     if path == ("method",):
         return _merge_method(_spelled(base), _spelled(over))
     if not isinstance(base.value, dict) or not isinstance(over.value, dict) or _is_whole(path):
@@ -38,7 +34,7 @@ def merge(base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
 
 
 def parse_set(option: str) -> tuple[tuple[str, ...], Node]:
-    """`a.b.c=value` -> its keys, and a tree that holds nothing but the value; ScenarioError if it is not of that form.
+    """`a.b.c=value` -> its keys, and the tree `{a: {b: {c: value}}}`; ScenarioError if it is not of that form.
 
     The value is read as YAML, so `{uniform: [0s, 1s]}` is a mapping and `null` takes the key away.
     """
@@ -47,27 +43,41 @@ def parse_set(option: str) -> tuple[tuple[str, ...], Node]:
     keys = tuple(key.strip() for key in text.split("."))
     if not equals or not all(keys):
         raise ScenarioError(f"{place}: not of the form a.b.c=value, e.g. --set fleet.edge.count=8.")
-    leaf = source.from_plain(_plain(source.parse(value, str(place))), place, keys)
-    tree = leaf
+    return keys, nest(source.from_plain(source.parse(value, str(place), lines=False), place, keys), keys)
+
+
+def nest(leaf: Node, keys: Sequence[str]) -> Node:
+    """The tree that holds nothing but `leaf`, at `keys`."""
     for depth in range(len(keys) - 1, -1, -1):
-        tree = Node({keys[depth]: tree}, place, keys[:depth], place)
-    return keys, tree
+        leaf = Node({keys[depth]: leaf}, leaf.place, tuple(keys[:depth]), leaf.place)
+    return leaf
 
 
-def apply_sets(base: Node, sets: Iterable[Node]) -> Node:
-    """All `--set` trees laid over `base`, in order."""
-    for tree in sets:
-        base = merge(base, tree)
-    return base
+def _merge_method(base: Node, over: Node) -> Node:
+    if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+        return over
+    before, after = base.plain(), over.plain()
+    if after.get("preset") is not None and after["preset"] != before.get("preset"):
+        return over
+    merged: dict[str, Node] = dict(base.value)
+    for key, child in over.items():
+        new_name = child.plain().get("name") if key in KINDS and isinstance(child.value, dict) else None
+        if key not in merged or (new_name is not None and new_name != part_name(key, before)):
+            merged[key] = child
+        elif child.value is None:
+            del merged[key]
+        else:
+            merged[key] = merge(merged[key], child, ("method", key))
+    return base._replace(value=merged)
 
 
-def refuse_new_names(base: Node, keys: Sequence[str]) -> str:
-    """What is wrong with setting `keys` in `base`, if they would make half of a new class or variant by mistake."""
-    for depth, key in enumerate(keys[:-1]):
-        if key in NAMED and len(keys) > depth + 2:
-            parent, missing = base.descend(keys[: depth + 1])
-            names = [name for name, _ in parent.items()]
-            if not missing and keys[depth + 1] not in names:
-                path = ".".join(keys[: depth + 2])
-                return f"there is no {path}; {key} has {', '.join(names) or 'nothing'}. A new one: --set {path}={{...}}"
-    return ""
+def _spelled(method: Node) -> Node:
+    """`method: asgd` as `method: {preset: asgd}`."""
+    return method._replace(value={"preset": method}) if isinstance(method.value, str) else method
+
+
+def _is_whole(path: tuple[str, ...]) -> bool:
+    return any(
+        len(path) == len(whole) and all(key in ("*", given) for key, given in zip(whole, path, strict=True))
+        for whole in WHOLE
+    )

@@ -6,28 +6,38 @@ itself, each with its full path.
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-Path = tuple[str, ...]
-Problem = tuple[Path, str]
-"""Keys from where the check began, and what is wrong there."""
+
+class Problem(NamedTuple):
+    """A mistake."""
+
+    path: tuple[str, ...]
+    """Keys from where the check began."""
+    message: str
+    at_key: bool = False
+    """It is the last key itself that is wrong, not its value."""
+
+    def under(self, *keys: str) -> "Problem":
+        """The same, seen from further up."""
+        return self._replace(path=(*keys, *self.path))
 
 
-class Problems(ValueError):
+class Problems(ValueError):  # noqa: N818 - what it holds, and what `except Problems` reads as
     """Several mistakes in one value."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(f"{'.'.join(path)}: {message}" for path, message in self.problems))
+        super().__init__("; ".join(f"{'.'.join(problem.path)}: {problem.message}" for problem in self.problems))
 
 
 def unknown_keys(value: Mapping[str, object], allowed: Iterable[str], what: str = "key") -> list[Problem]:
     """One problem for each key that is not allowed, with the closest one that is."""
     names = list(allowed)
-    return [((key,), f"unknown {what}; {choose(key, names)}") for key in value if key not in names]
+    return [Problem((key,), f"unknown {what}; {choose(key, names)}", at_key=True) for key in value if key not in names]
 
 
 def choose(given: object, allowed: Iterable[str]) -> str:
@@ -47,12 +57,11 @@ def problems_of(error: ValidationError | Problems) -> Iterator[Problem]:
         path = tuple(str(part) for part in details["loc"] if part != "[key]")
         cause = details.get("ctx", {}).get("error")
         if isinstance(cause, ValidationError | Problems):
-            for deeper, message in problems_of(cause):
-                yield (*path, *deeper), message
+            yield from (problem.under(*path) for problem in problems_of(cause))
         elif details["type"] == "missing":
-            yield path[:-1], f"missing key '{path[-1]}'"
+            yield Problem(path[:-1], f"missing key '{path[-1]}'", at_key=True)
         else:
-            yield path, _message(details)
+            yield Problem(path, _message(details), at_key="[key]" in details["loc"])
 
 
 def show(value: object) -> str:
@@ -61,6 +70,8 @@ def show(value: object) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, list | tuple):

@@ -28,7 +28,7 @@ from edgebed.scenario import choices, units
 from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.methods import method_schema, resolve_method, write_method
 from edgebed.scenario.plan import Method, Waiting
-from edgebed.scenario.problems import Problems, choose, problems_of, show, unknown_keys
+from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 
 NAME_PATTERN = "^[a-z0-9][a-z0-9_-]{0,59}$"
 CLASS_PATTERN = "^[a-z][a-z0-9-]{0,59}$"
@@ -154,21 +154,45 @@ MethodChoice = Annotated[
 ]
 
 
-def _bound(parse: Callable[[str], float], what: str, example: str) -> Any:
-    """The type of an expectation's bound, whose value `parse` reads."""
-    pattern = f"^({'|'.join(choices.COMPARISONS)}) *[^ ]+$"
-    return Annotated[
-        Bound,
-        PlainValidator(lambda given: choices.read_bound(given, parse, example)),
-        PlainSerializer(lambda bound: bound.text, return_type=str, when_used="json"),
-        _pattern(f"comparison with {what}", pattern, example),
-    ]
+def _reads_bound(parse: Callable[[str], float], example: str) -> PlainValidator:
+    return PlainValidator(lambda given: choices.read_bound(given, parse, example))
 
 
-FractionBound = _bound(choices.parse_fraction, "a fraction", ">= 0.97")
-NumberBound = _bound(choices.parse_number, "a number", "<= 0.2")
-DurationBound = _bound(units.parse_duration, "a duration", "<= 60s")
-MemoryBound = _bound(units.parse_memory, "a size", "<= 10MB")
+def _bound_pattern(what: str, example: str) -> WithJsonSchema:
+    return _pattern(f"comparison with {what}", f"^({'|'.join(choices.COMPARISONS)}) *[^ ]+$", example)
+
+
+_WRITES_BOUND = PlainSerializer(lambda bound: bound.text, return_type=str, when_used="json")
+FractionBound = Annotated[
+    Bound,
+    _reads_bound(choices.parse_fraction, ">= 0.97"),
+    _WRITES_BOUND,
+    _bound_pattern("a fraction", ">= 0.97"),
+]
+NumberBound = Annotated[
+    Bound,
+    _reads_bound(choices.parse_number, "<= 0.2"),
+    _WRITES_BOUND,
+    _bound_pattern("a number", "<= 0.2"),
+]
+CountBound = Annotated[
+    Bound,
+    _reads_bound(choices.parse_number, ">= 1000"),
+    _WRITES_BOUND,
+    _bound_pattern("a number", ">= 1000"),
+]
+DurationBound = Annotated[
+    Bound,
+    _reads_bound(units.parse_duration, "<= 60s"),
+    _WRITES_BOUND,
+    _bound_pattern("a duration", "<= 60s"),
+]
+MemoryBound = Annotated[
+    Bound,
+    _reads_bound(units.parse_memory, "<= 10MB"),
+    _WRITES_BOUND,
+    _bound_pattern("a size", "<= 10MB"),
+]
 
 
 class Section(BaseModel):
@@ -184,7 +208,7 @@ class Section(BaseModel):
         if isinstance(given, cls):
             return given
         if not isinstance(given, dict):
-            raise Problems([((), f"not a mapping: {show(given)}; keys: {', '.join(cls.model_fields)}")])
+            raise Problems([Problem((), f"not a mapping: {show(given)}; keys: {', '.join(cls.model_fields)}")])
         problems = unknown_keys(given, cls.model_fields)
         try:
             section = handler({key: value for key, value in given.items() if key in cls.model_fields})
@@ -212,7 +236,7 @@ class TaskSection(Section):
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1]; `standardized`: each input to mean 0 and variance 1."""
     gradient_time: Duration = 0.005
-    """Virtual time of one gradient on a device of compute speed 1; acts in the simulation only."""
+    """Virtual time of one gradient on a device of compute speed 1 with a core of its own; acts in the simulation only."""
 
 
 class Caps(Section):
@@ -260,7 +284,7 @@ class Stop(Section):
 
 
 class Expectations(Section):
-    """What the trial's outcome is judged by: a comparison in quotes. A run fails if one is not met."""
+    """What the trial's outcome is judged by: comparisons in quotes. A run fails if one is not met."""
 
     final_accuracy: FractionBound | None = None
     """Accuracy of the last model."""
@@ -268,7 +292,7 @@ class Expectations(Section):
     """The highest accuracy measured."""
     final_loss: NumberBound | None = None
     """Mean loss of the last model on the test set."""
-    updates: NumberBound | None = None
+    updates: CountBound | None = None
     """Updates applied by the server."""
     time_s: DurationBound | None = None
     """Time until the last update."""
@@ -289,6 +313,7 @@ class Trial(Section):
     """Everything but the name, the question and the seed; what a variant may change."""
 
     task: TaskSection
+    """What is trained, on which data."""
     method: MethodChoice
     """A preset's name; or `{preset: ..., compression: {fraction: 0.1}}`, settings that override the preset's one by
     one (a part with another `name` drops the preset's settings of that part); or all parts by name."""
@@ -299,9 +324,13 @@ class Trial(Section):
     evaluator: Caps = Caps()
     """Caps of the evaluator, which measures the model on the test set."""
     evaluation: Evaluation = Evaluation()
+    """How often the model is measured."""
     stop: Stop
+    """What ends a trial."""
     expect: Expectations = Expectations()
+    """What its outcome is judged by."""
     deadlines: Deadlines = Deadlines()
+    """How long to wait for what does not come."""
 
     @property
     def num_workers(self) -> int:

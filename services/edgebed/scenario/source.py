@@ -1,11 +1,11 @@
 """A scenario file as a tree that remembers where everything stands.
 
-`read_file` turns YAML 1.2 into `Node`s; each knows its place, `scenario.yaml:8:12`, so that whatever is found wrong with
-a value later, by whatever rule, can be said with line and column. YAML 1.2 reads `no` as text and 010 as ten; two equal
-keys are an error.
+`read_file` turns YAML 1.2 into `Node`s; each knows its place, `scenario.yaml:8:12`, so that whatever is found wrong
+with a value later, by whatever rule, can be said with line and column. YAML 1.2 reads `no` as text and 010 as ten; two
+equal keys are an error.
 """
 
-import datetime
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
 
 from edgebed.errors import ScenarioError
 
@@ -88,19 +89,23 @@ def from_plain(value: object, place: Place, path: tuple[str, ...] = ()) -> Node:
     return _node(value, place, place, path)
 
 
-def parse(text: str, source: str) -> Any:
-    """The value of a YAML text; ScenarioError with line and column where it is not YAML."""
+def parse(text: str, source: str, *, lines: bool = True) -> Any:
+    """The value of a YAML text; ScenarioError with line and column (if `lines` mean anything) where it is not YAML."""
     try:
         return YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+        where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark and lines else source
         context = f", {error.context}" if error.context else ""
         problem = str(error.problem).split("\n", 1)[0]
         if problem.startswith("found duplicate key"):
             problem = problem.split(" with value")[0] + "; a key may stand once in a mapping"
             context = ""
         raise ScenarioError(f"{where}: not YAML: {problem}{context}.") from None
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        where = f"{source}:{line}" if lines else source
+        raise ScenarioError(f"{where}: not YAML: it holds the control character {error.character:#04x}.") from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise ScenarioError(f"{source}: not YAML: {' '.join(str(error).split())}.") from None
 
@@ -139,9 +144,8 @@ def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) 
             at_key, at_value = _places(value, key, place)
             children[str(key)] = _node(child, at_value, at_key, (*path, str(key)))
     elif isinstance(value, list | tuple):
-        children = [
-            _node(child, *reversed(_places(value, i, place)), (*path, str(i))) for i, child in enumerate(value)
-        ]
+        places = [_places(value, i, place)[1] for i in range(len(value))]
+        children = [_node(child, places[i], places[i], (*path, str(i))) for i, child in enumerate(value)]
     else:
         children = _scalar(value, place, path)
     return Node(children, place, path, key_place)
@@ -167,4 +171,4 @@ def _scalar(value: object, place: Place, path: tuple[str, ...]) -> object:
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)
-    return value.isoformat() if isinstance(value, datetime.date) else value
+    return value.isoformat() if isinstance(value, dt.date) else value

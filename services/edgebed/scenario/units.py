@@ -1,6 +1,6 @@
 """Quantities as people write them: `1m30s`, `512MiB`, `10mbit`.
 
-One meaning per spelling, and no guesses: a bare number is refused, and so is every unit that two tools read in two ways.
+One meaning per spelling, and no guesses: a bare number is refused, and so is a unit that two tools read in two ways.
 `512M` is mega or mebi, depending on whom one asks; `10mbps` is ten megabytes a second to tc and ten megabits to people.
 
 Parsing and formatting are inverse: `parse(format(x)) == x` for every x. Numbers are decimal and exact until the end, so
@@ -104,7 +104,7 @@ def _plain(number: Decimal) -> str:
 
 
 def _refusal(what: str, text: object, form: str, hint: str) -> ValueError:
-    return ValueError(f"not {what}: '{text}' ({form}{'; ' + hint if hint else ''})")
+    return ValueError(f"not {what}: {text!r} ({form}{'; ' + hint if hint else ''})")
 
 
 def _number(text: object) -> str:
@@ -152,4 +152,3 @@ def _rate_hint(text: object) -> str:
     if match[4] in ("bps", "b/s"):
         return f"did you mean {meant}? tc reads bps as bytes per second, so it is not used here"
     return f"did you mean {meant}?"
-

@@ -28,6 +28,7 @@ DTYPES = {
     "int32": np.dtype("<i4"),
     "int64": np.dtype("<i8"),
 }
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 FRAME_BYTES = 256 * 1024  # an unbroken frame must pass a slow link before anything else can be told about it
 MAX_BYTES = 2**31  # of one tensor
 MAX_DIMENSIONS = 8
@@ -38,9 +39,11 @@ _decompressor = zstandard.ZstdDecompressor()
 
 def encode_dense(name: str, array: NDArray[Any]) -> tuple[Tensor, list[memoryview]]:
     """All of `array`, in C order. The frames share its memory: do not write to it afterwards."""
-    if array.dtype.name not in DTYPES or not array.flags.c_contiguous:
-        raise LocalWireError(f"{name}: cannot send {array.dtype.name} {array.shape}, or it is not contiguous")
-    return Tensor(name, array.dtype.name, array.shape, "dense", array.size), cut(memoryview(array).cast("B"))
+    dtype = NAMES.get(array.dtype)
+    if dtype is None or not array.flags.c_contiguous:
+        raise LocalWireError(f"{name}: cannot send {array.dtype} {array.shape}, or it is not contiguous")
+    payload = memoryview(array).cast("B") if array.size else memoryview(b"")
+    return Tensor(name, dtype, array.shape, "dense", array.size), cut(payload)
 
 
 def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
@@ -49,8 +52,7 @@ def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
         return encode_dense(name, update.values)
     positions = encode_positions(update.indices)
     payload = memoryview(b"".join((positions, memoryview(update.values).cast("B"))))
-    dtype = update.values.dtype.name
-    return Tensor(name, dtype, (update.size,), "sparse", update.entries, len(positions)), cut(payload)
+    return Tensor(name, NAMES[update.values.dtype], (update.size,), "sparse", update.entries, len(positions)), cut(payload)
 
 
 def cut(payload: memoryview) -> list[memoryview]:

@@ -160,7 +160,7 @@ def test_the_cnn_starts_from_the_authors_initial_values() -> None:
 
 @pytest.mark.parametrize("name", ["small", "mlp", "cnn"])
 def test_initial_parameters_depend_on_the_seed_alone(name: str) -> None:
-    """Equal for a seed whatever was drawn before, different for another, and torch's own generator goes on as it was."""
+    """Equal for a seed whatever was drawn before, different for another; torch's own generator goes on as it was."""
     of = task(name, (1, 8, 8))
     torch.manual_seed(1)
     expected_next = torch.rand(3)
@@ -196,9 +196,7 @@ def test_a_users_model_is_built_by_its_import_path(users_folder: str, function: 
     ],
 )
 @pytest.mark.filterwarnings("ignore:Lazy modules:UserWarning")
-def test_a_model_that_cannot_be_trained_is_refused_with_the_reason(
-    users_folder: str, function: str, says: str
-) -> None:
+def test_a_model_that_cannot_be_trained_is_refused_with_the_reason(users_folder: str, function: str, says: str) -> None:
     """Found when the plan is made, before anything starts."""
     with pytest.raises(ScenarioError, match=says):
         models.layout(f"usernets:{function}", (1, 8, 8), 10, (users_folder,))
@@ -206,7 +204,7 @@ def test_a_model_that_cannot_be_trained_is_refused_with_the_reason(
 
 def test_an_unknown_model_is_refused_with_what_is_allowed() -> None:
     """The built-in names, and the form of an import path."""
-    with pytest.raises(ScenarioError, match="'cnnn' is unknown; allowed: small, mlp, cnn or package.module:function"):
+    with pytest.raises(ScenarioError, match=r"'cnnn' is unknown; allowed: small, mlp, cnn or package\.module:function"):
         models.build("cnnn", (1, 28, 28), 10)
 
 

@@ -12,7 +12,9 @@ from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task, TensorLayo
 WORKERS = ("edge-0", "edge-1", "phone-0", "phone-1")
 
 
-def make_plan(trial="adacomp", expectations=(("final_accuracy", ">=", 0.9),), workers=WORKERS, question="Does it learn?"):
+def make_plan(
+    trial="adacomp", expectations=(("final_accuracy", ">=", 0.9),), workers=WORKERS, question="Does it learn?"
+):
     """A plan with a server, an evaluator and workers."""
     task = Task(
         model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (10, 64)),), batch_size=16,
@@ -34,8 +36,10 @@ def make_plan(trial="adacomp", expectations=(("final_accuracy", ">=", 0.9),), wo
 def sample_entries(updates=600, push_bytes=2600, workers=WORKERS, reach=0.97, outcome="completed", seed=0):
     """The lines of a journal: joins, updates with rising accuracy, traffic, phases, an end."""
     draw = np.random.default_rng(seed)
-    yield 0.0, "controller", records.Trial(
-        scenario="sample", trial="x", seed=7, runtime="process", nodes=len(workers) + 2, parameters=640
+    yield (
+        0.0,
+        "controller",
+        records.Trial(scenario="sample", trial="x", seed=7, runtime="process", nodes=len(workers) + 2, parameters=640),
     )
     for name in ("server", "evaluator", *workers):
         yield 0.1, "controller", records.Node(name=name, state="joined")

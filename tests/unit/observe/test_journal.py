@@ -89,7 +89,7 @@ def test_a_cut_last_line_is_left_out_and_reported(tmp_path):
         file.write(b'{"t":1.0,"node":"ser')
 
     reader = read_journal(path)
-    assert [(0.0, "server", UPDATE)] == list(reader)
+    assert list(reader) == [(0.0, "server", UPDATE)]
     assert reader.cut_line == b'{"t":1.0,"node":"ser'
 
 
@@ -115,7 +115,7 @@ def test_appending_to_a_cut_journal_cuts_the_half_line_off_first(tmp_path):
     with JournalWriter(path) as journal:
         journal.write(2.0, "server", UPDATE)
 
-    assert [0.0, 2.0] == [t for t, _, _ in read_journal(path)]
+    assert [t for t, _, _ in read_journal(path)] == [0.0, 2.0]
 
 
 def test_a_missing_journal_is_a_plain_error(tmp_path):

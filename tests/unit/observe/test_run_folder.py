@@ -82,8 +82,10 @@ def test_the_manifest_holds_what_a_run_depends_on(tmp_path):
     run.write_manifest(seed=7, runtime="simulation", command=["edgebed", "run", "a b.yaml"], trials=["asgd", "adacomp"])
     manifest = json.loads(run.manifest.read_text())
 
-    assert (7, "simulation", ["edgebed", "run", "a b.yaml"]) == tuple(
-        manifest[name] for name in ("seed", "runtime", "command")
+    assert tuple(manifest[name] for name in ("seed", "runtime", "command")) == (
+        7,
+        "simulation",
+        ["edgebed", "run", "a b.yaml"],
     )
     assert {"edgebed", "python", "torch", "numpy", "pyzmq"} <= manifest["versions"].keys()
     assert {"kernel", "cpu", "cores", "memory_bytes"} <= manifest["host"].keys()
@@ -98,12 +100,12 @@ def test_runs_are_listed_by_scenario_and_number(tmp_path):
     RunFolder.create(tmp_path, "a")
     (tmp_path / "readme.txt").write_text("")
 
-    assert ["a/0001", "b/0009", "b/0010"] == [f"{run.scenario_name}/{run.path.name}" for run in list_runs(tmp_path)]
+    assert [f"{run.scenario_name}/{run.path.name}" for run in list_runs(tmp_path)] == ["a/0001", "b/0009", "b/0010"]
 
 
 def test_trials_come_in_the_order_of_the_manifest(sample_run):
     """Not in that of the alphabet."""
-    assert ["asgd", "adacomp"] == [trial.name for trial in sample_run.folder.trials()]
+    assert [trial.name for trial in sample_run.folder.trials()] == ["asgd", "adacomp"]
 
 
 def test_a_write_replaces_the_file_and_leaves_nothing_beside_it(tmp_path):

@@ -105,14 +105,26 @@ def test_an_empty_trial_has_a_summary(make_sample_plan):
     """Nothing measured is None, not zero and not an error, and an expectation of it is not met."""
     summary = summarise(make_sample_plan(), Series.empty())
 
-    assert (summary.outcome, summary.updates, summary.final_accuracy, summary.updates_per_s) == ("unfinished", 0, None, None)
-    assert [False] == [each.met for each in summary.expectations]
+    assert (summary.outcome, summary.updates, summary.final_accuracy, summary.updates_per_s) == (
+        "unfinished",
+        0,
+        None,
+        None,
+    )
+    assert [each.met for each in summary.expectations] == [False]
     assert exit_code([summary]) == 3
 
 
 @pytest.mark.parametrize(
     ("comparison", "bound", "met"),
-    [(">=", 0.97, True), (">", 0.97, False), ("<=", 0.97, True), ("<", 0.97, False), ("==", 0.97, True), ("!=", 0.97, False)],
+    [
+        (">=", 0.97, True),
+        (">", 0.97, False),
+        ("<=", 0.97, True),
+        ("<", 0.97, False),
+        ("==", 0.97, True),
+        ("!=", 0.97, False),
+    ],
 )
 def test_expectations_compare_as_written(tmp_path, make_sample_plan, comparison, bound, met):
     """At the bound itself the six comparisons differ."""
@@ -127,21 +139,19 @@ def test_an_accuracy_that_is_no_number_meets_nothing(tmp_path, make_sample_plan)
     series = series_of(tmp_path, [(1.0, "evaluator", records.Evaluated(version=0, accuracy=math.nan, loss=math.nan))])
     summary = summarise(make_sample_plan(), series)
 
-    assert [False] == [each.met for each in summary.expectations]
+    assert [each.met for each in summary.expectations] == [False]
     assert msgspec.json.decode(msgspec.json.encode(summary), type=TrialSummary).final_loss is None
 
 
 def test_the_exit_code_is_the_gravest_of_the_trials(sample_run):
     """Interrupted before failed before an expectation not met."""
     good = sample_run.trials["asgd"].summary
-    missed = msgspec.structs.replace(
-        good, expectations=(msgspec.structs.replace(good.expectations[0], met=False),)
-    )
+    missed = msgspec.structs.replace(good, expectations=(msgspec.structs.replace(good.expectations[0], met=False),))
     failed, interrupted = (msgspec.structs.replace(good, outcome=outcome) for outcome in ("failed", "interrupted"))
 
-    assert [0, 1, 3, 130, 3] == [
+    assert [
         exit_code(trials)
         for trials in ([good, good], [good, missed], [missed, failed], [failed, interrupted, good], [])
-    ]
+    ] == [0, 1, 3, 130, 3]
     assert verdict([good, missed]) == "1 of 2 expectations not met."
     assert verdict([failed]) == "No verdict: asgd failed."

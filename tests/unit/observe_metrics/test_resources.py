@@ -97,7 +97,7 @@ def test_version_1_without_caps_has_no_limits(tmp_path):
 
 @pytest.mark.parametrize("missing", sorted(V2))
 def test_a_missing_file_of_version_2_leaves_the_rest(tmp_path, missing):
-    """Older kernels lack some files; what they hold is None, or counted as 0 for the cache, and nothing else changes."""
+    """Older kernels lack some; what those hold is None, or taken as 0 for the cache, and nothing else changes."""
     version_2(tmp_path, "/box", {name: text for name, text in V2.items() if name != missing})
     usage = cgroup_usage(root=tmp_path)
     changed = {name for name in vars(usage) if getattr(usage, name) != getattr(EXPECTED, name)}

@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 TIMEOUT_S = 10.0
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def registry() -> CollectorRegistry:
     """A registry with one counter at 0."""
     made = CollectorRegistry()
@@ -29,7 +29,7 @@ def registry() -> CollectorRegistry:
     return made
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def port(registry):
     """The port of a controller's pages whose status counts its calls."""
     calls = iter(range(1_000))
@@ -104,9 +104,9 @@ def test_a_new_trial_starts_with_an_empty_list():
 
 def test_the_status_is_asked_for_at_each_request(port):
     """It is the state of now, not of the start."""
-    bodies = [json.loads(fetch(port, "/status")[2]) for _ in range(2)]
+    before, after = (json.loads(fetch(port, "/status")[2])["calls"] for _ in range(2))
 
-    assert bodies == [{"calls": 0}, {"calls": 1}]
+    assert after == before + 1
 
 
 def test_a_status_that_fails_is_an_error_of_that_page_alone(registry, caplog):
@@ -149,11 +149,10 @@ def test_only_reading_is_answered(port, method):
 )
 def test_a_malformed_request_harms_nobody(port, capfd, request_bytes):
     """It gets an error or nothing, standard error stays empty, and the next scrape is answered."""
-    with socket.create_connection((HOST, port), timeout=TIMEOUT_S) as client:
-        with contextlib.suppress(ConnectionError):
-            client.sendall(request_bytes)
-            client.shutdown(socket.SHUT_WR)
-            client.recv(65536)
+    with socket.create_connection((HOST, port), timeout=TIMEOUT_S) as client, contextlib.suppress(ConnectionError):
+        client.sendall(request_bytes)
+        client.shutdown(socket.SHUT_WR)
+        client.recv(65536)
 
     assert fetch(port, "/metrics")[0] == 200
     assert capfd.readouterr().err == ""
@@ -207,13 +206,15 @@ def test_an_address_that_is_not_here_is_named(registry):
 
 def test_the_server_holds_no_process_back(registry):
     """All its threads are daemons, those of its connections as well."""
+    others = set(threading.enumerate())
     server, port = serve_metrics(registry, HOST)
     with contextlib.closing(server), socket.create_connection((HOST, port)) as silent:
         silent.sendall(b"GET")
         fetch(port, "/metrics")
-        mine = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+        started = set(threading.enumerate()) - others
 
-        assert all(thread.daemon for thread in mine)
+        assert len(started) >= 2
+        assert all(thread.daemon for thread in started)
 
 
 def test_a_closed_server_gives_its_port_back(registry):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.update import Update, as_dtype
 
 SAMPLE_STRIDE = 32  # a sample of 1 in 32 is large enough to place the threshold and costs 3 % of a full scan
-LARGE = 16_384  # below this length a full partition costs less than sampling
+LARGE = 4_096  # below this length a full partition costs less than sampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,10 @@ class Compression:
     def compress(self, gradient: NDArray[np.float32], memory: None, key: int) -> tuple[Update, None]:
         """(n,) gradient -> the (k,) entries of largest magnitude of each group. There is no memory."""
         magnitude = np.abs(gradient)
-        indices = np.concatenate([largest(magnitude[start:end], k) + start for start, end, k in self.groups])
+        chosen = [largest(magnitude[start:end], k) for start, end, k in self.groups]
+        for positions, (start, _, _) in zip(chosen, self.groups, strict=True):
+            positions += start
+        indices = np.concatenate(chosen)
         return Update(self.size, indices, as_dtype(gradient[indices], self.config.values)), memory
 
 
@@ -84,9 +87,12 @@ def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
 def _largest_of(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     if k >= len(magnitude):
         return np.arange(len(magnitude))
+    if k == 1:
+        return np.array([magnitude.argmax()])
     smallest_kept = np.partition(magnitude, len(magnitude) - k)[len(magnitude) - k]
-    above = np.flatnonzero(magnitude > smallest_kept)
-    ties = np.flatnonzero(magnitude == smallest_kept)[: k - len(above)]
-    if len(above) + len(ties) < k:  # only not-a-number entries are left over: they sort as the largest
-        return np.sort(np.argpartition(magnitude, len(magnitude) - k)[len(magnitude) - k :])
-    return np.union1d(above, ties) if len(ties) else above
+    kept = magnitude > smallest_kept
+    num_ties = k - int(np.count_nonzero(kept))
+    kept[np.flatnonzero(magnitude == smallest_kept)[:num_ties]] = True
+    if np.count_nonzero(kept) < k:  # only not-a-number entries are left over, which sort as the largest
+        kept[np.flatnonzero(np.isnan(magnitude))[:num_ties]] = True
+    return np.flatnonzero(kept)

@@ -1,0 +1,149 @@
+"""The parameter server against a raw ZeroMQ echo of the same frames, in one run.
+
+Clients push the same frames to both and wait for the answer, a whole model; both share the machine with them. What the
+ratio leaves is the server's own work: decoding, applying, counting staleness, taking a snapshot, journaling.
+"""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import numpy as np
+import zmq
+
+from benchmarks.subjects import PARAMETERS, node_plan, real_gradient, theta
+from edgebed.algorithms.compression import none, top_k
+from edgebed.learning.allocator import keep_freed_memory
+from edgebed.runtimes.node import Surroundings, run_node
+from edgebed.runtimes.sockets import data_socket, management_socket
+from edgebed.wire import frames as codec
+from edgebed.wire import messages
+from edgebed.wire.tensors import Buffer, encode_dense, encode_update
+
+CLIENTS = (1, 4, 8)
+_fork = multiprocessing.get_context("fork")
+
+
+def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
+    """Rows of (push, clients, echo/s, server/s, ratio): medians over rounds that alternate the two."""
+    rows = []
+    gradient = real_gradient()
+    sizes = [int(np.prod(tensor.shape)) for tensor in node_plan("worker").task.layout]
+    pushes = {
+        "1 % sparse": ("adacomp", top_k.Compression(top_k.Config(), sizes).compress(gradient, None, 0)[0]),
+        "dense": ("asgd", none.Compression(none.Config(), sizes).compress(gradient, None, 0)[0]),
+    }
+    for kind, (method, update) in pushes.items():
+        tensor, frames = encode_update("update", update)
+        payload = [bytes(frame) for frame in frames]
+        for clients in CLIENTS:
+            rates: dict[str, list[float]] = {"echo": [], "server": []}
+            for _ in range(rounds):
+                for name, start in (("echo", _start_echo), ("server", _start_server)):
+                    process, address, keep = start(method, clients)
+                    rates[name].append(_drive(address, clients, tensor, payload, seconds))
+                    process.kill()
+                    process.join()
+                    keep()
+            echo, server = (float(np.median(rates[name])) for name in ("echo", "server"))
+            ratios = [s / e for s, e in zip(rates["server"], rates["echo"], strict=True)]
+            rows.append(
+                {"push": kind, "clients": clients, "echo_per_s": echo, "server_per_s": server,
+                 "ratio": float(np.median(ratios))}
+            )  # fmt: skip
+    return rows
+
+
+def _start_echo(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[], None]]:
+    """A ROUTER that answers every message with the same model's frames."""
+    here, there = _fork.Pipe()
+
+    def serve(pipe: Connection) -> None:
+        keep_freed_memory()
+        socket = data_socket(zmq.Context(), zmq.ROUTER)
+        pipe.send(f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}")
+        tensor, frames = encode_dense("theta", theta())
+        model = messages.Model(sender="server", version=1, final=False, tensors=(tensor,))
+        answer = codec.encode(model, frames)
+        while True:
+            peer, *_ = socket.recv_multipart(copy=False)
+            socket.send_multipart([peer, *answer], copy=False)
+
+    process = _fork.Process(target=serve, args=(there,), daemon=True)
+    process.start()
+    return process, here.recv(), lambda: None
+
+
+def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[], None]]:
+    """The real server node, configured by hand as its controller would."""
+    context: zmq.Context[Any] = zmq.Context()
+    socket = management_socket(context, zmq.ROUTER)
+    address = f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
+    here = Surroundings(node="server", controller_address=address)
+
+    def serve() -> None:
+        keep_freed_memory()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 2)
+        run_node(here)
+
+    process = _fork.Process(target=serve, daemon=True)
+    process.start()
+    tensor, frames = encode_dense("theta", theta())
+    configure = messages.Configure(
+        sender="controller", incarnation=1, epoch_ns=time.monotonic_ns(), plan=node_plan("server", method),
+        peers=tuple(f"edge-{i}" for i in range(clients)), tensors=(tensor,),
+    )  # fmt: skip
+    data_address = ""
+    while not data_address:
+        peer, *parts = socket.recv_multipart()
+        message, _ = codec.decode(parts, "management")
+        if isinstance(message, messages.Hello):
+            socket.send_multipart([peer, *codec.encode(configure, frames)])
+        elif isinstance(message, messages.Ready):
+            data_address = message.data_address
+    return process, data_address, lambda: context.destroy(linger=0)
+
+
+def _drive(address: str, clients: int, tensor: messages.Tensor, payload: list[Buffer], seconds: float) -> float:
+    """Answers a second that all clients together get."""
+    begin = _fork.Event()
+    counts = _fork.Array("d", clients)
+    processes = [
+        _fork.Process(target=_client, args=(i, address, tensor, payload, seconds, begin, counts), daemon=True)
+        for i in range(clients)
+    ]
+    for process in processes:
+        process.start()
+    time.sleep(0.3)
+    begin.set()
+    for process in processes:
+        process.join()
+    return float(sum(counts))
+
+
+def _client(
+    index: int, address: str, tensor: messages.Tensor, payload: list[Buffer], seconds: float, begin: Any, counts: Any
+) -> None:
+    keep_freed_memory()
+    name = f"edge-{index}"
+    socket = data_socket(zmq.Context(), zmq.DEALER, f"{name}~1")
+    socket.connect(address)
+    socket.send_multipart(codec.encode(messages.Join(sender=name, incarnation=1)))
+    socket.recv_multipart(copy=False)
+    push = messages.Push(sender=name, incarnation=1, step=0, base=0, loss=1.0, tensors=(tensor,))
+    frames = codec.encode(push, payload)
+    begin.wait()
+    started, count = time.perf_counter(), 0
+    while time.perf_counter() - started < seconds:
+        socket.send_multipart(frames, copy=False)
+        socket.recv_multipart(copy=False)
+        count += 1
+    counts[index] = count / (time.perf_counter() - started)
+
+
+assert PARAMETERS == 211_690

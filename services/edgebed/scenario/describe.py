@@ -1,0 +1,247 @@
+"""What a plan will do, before it does it: every node, the totals against this machine, and what to be warned of.
+
+`describe_plan` gathers the facts, `as_text` and `as_dict` show them. The bytes of a push are those of an example: the
+method's own compression, applied to a random gradient.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import psutil
+
+from edgebed.algorithms.registry import COMPRESSIONS, configure
+from edgebed.observe.quantities import bytes_text
+from edgebed.scenario.plan import NodePlan, Plan, Waiting
+from edgebed.scenario.planning import PlannedTrial
+from edgebed.scenario.schema import TaskSection
+from edgebed.scenario.units import format_duration, format_memory
+
+NOTHING = "-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """What the machine has for a run."""
+
+    cpus: int
+    """Cores this process may use."""
+    memory_bytes: int
+
+    @classmethod
+    def here(cls) -> "Host":
+        """This machine."""
+        return cls(cpus=len(os.sched_getaffinity(0)), memory_bytes=psutil.virtual_memory().total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRow:
+    """One node of the plan."""
+
+    node: str
+    role: str
+    device_class: str
+    cpus: float | None
+    memory_bytes: int | None
+    compute_speed: float
+    waiting: str
+    """As a scenario writes it."""
+    examples: int
+    label_counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """The plan of one trial in numbers."""
+
+    trial: str
+    method: str
+    parts: dict[str, dict[str, Any]]
+    """aggregation, compression, local_work: name and all settings."""
+    data: str
+    model: str
+    nodes: tuple[NodeRow, ...]
+    num_workers: int
+    examples: int
+    """Of all workers together."""
+    parameters: int
+    model_bytes: int
+    """Dense, with float32 values: what a worker pulls."""
+    push_entries: int
+    push_bytes: int
+    """Values, and 4 bytes for each index; the wire's encoding of indices saves about half of the latter."""
+    cpus: float
+    """Sum of the caps."""
+    memory_bytes: int
+    """Sum of the caps."""
+    host: Host
+    stop: tuple[str, ...]
+    expectations: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def describe_plan(planned: PlannedTrial, *, runtime: str = "process", host: Host | None = None) -> Description:
+    """The facts of a planned trial. `runtime` decides which settings have no effect; `host` is this machine if None."""
+    plan, host = planned.plan, host or Host.here()
+    task, method = plan.nodes[0].task, plan.nodes[0].method
+    sizes = [int(np.prod(tensor.shape)) for tensor in task.layout]
+    entries, push_bytes = _push(plan, sizes)
+    return Description(
+        trial=plan.trial,
+        method=method.name,
+        parts={
+            kind: {"name": part.name, **part.settings}
+            for kind, part in (
+                ("aggregation", method.aggregation),
+                ("compression", method.compression),
+                ("local_work", method.local_work),
+            )
+        },
+        data=planned.data.name,
+        model=task.model,
+        nodes=tuple(_row(node) for node in plan.nodes),
+        num_workers=len(plan.workers()),
+        examples=sum(node.num_examples for node in plan.workers()),
+        parameters=sum(sizes),
+        model_bytes=4 * sum(sizes),
+        push_entries=entries,
+        push_bytes=push_bytes,
+        cpus=sum(node.cpus or 0.0 for node in plan.nodes),
+        memory_bytes=sum(node.memory_bytes or 0 for node in plan.nodes),
+        host=host,
+        stop=tuple(_stops(plan)),
+        expectations=tuple(f"{measure} {comparison} {bound:g}" for measure, comparison, bound in plan.expectations),
+        warnings=tuple(_warnings(plan, runtime, host)),
+    )
+
+
+def as_dict(description: Description) -> dict[str, Any]:
+    """The same for JSON: plain dicts, lists, numbers and text."""
+    return asdict(description)
+
+
+def as_text(description: Description) -> str:
+    """The same for a terminal: a table of the nodes, then the totals and warnings, a line each."""
+    d = description
+    parts = ", ".join(f"{kind.replace('_', ' ')} {settings['name']}" for kind, settings in d.parts.items())
+    lines = [f"Trial {d.trial}: {d.method} ({parts})", f"Task: {d.model} on {d.data}", ""]
+    lines += _table(
+        ("node", "class", "cpus", "memory", "speed", "waiting", "examples", "labels"),
+        [_cells(row) for row in d.nodes],
+    )
+    lines += [
+        "",
+        f"Workers: {d.num_workers} with {d.examples:,} examples",
+        f"Caps: {d.cpus:g} cores of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
+        f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)} a pull",
+        f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding",
+        f"Stop: {', or '.join(d.stop)}",
+    ]
+    lines += [f"Expected: {expectation}" for expectation in d.expectations]
+    lines += [f"Warning: {warning}" for warning in d.warnings]
+    return "\n".join(lines)
+
+
+def waiting_text(waiting: Waiting) -> str:
+    """A pause as a scenario writes it, without brackets."""
+    if waiting.distribution == "exponential":
+        return f"exponential {format_duration(waiting.mean_s)}"
+    if waiting.distribution == "uniform":
+        return f"uniform {format_duration(waiting.low_s)}..{format_duration(waiting.high_s)}"
+    return format_duration(waiting.low_s)
+
+
+def labels_text(counts: Sequence[int]) -> str:
+    """The labels that occur, neighbours joined: `0-3 7`."""
+    runs: list[list[int]] = []
+    for label, count in enumerate(counts):
+        if count and runs and runs[-1][1] == label - 1:
+            runs[-1][1] = label
+        elif count:
+            runs.append([label, label])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs) or NOTHING
+
+
+def _row(node: NodePlan) -> NodeRow:
+    return NodeRow(
+        node=node.node,
+        role=node.role,
+        device_class=node.device_class,
+        cpus=node.cpus,
+        memory_bytes=node.memory_bytes,
+        compute_speed=node.compute_speed,
+        waiting=waiting_text(node.waiting),
+        examples=node.num_examples,
+        label_counts=node.label_counts,
+    )
+
+
+def _push(plan: Plan, sizes: list[int]) -> tuple[int, int]:
+    """Entries and bytes of the push of a random gradient."""
+    part = plan.nodes[0].method.compression
+    compression = COMPRESSIONS[part.name].Compression(configure("compression", part), sizes)
+    gradient = np.random.default_rng(0).standard_normal(sum(sizes), np.float32)
+    update, _ = compression.compress(gradient, None, 0)
+    return update.entries, update.bits // 8
+
+
+def _stops(plan: Plan) -> Iterator[str]:
+    if plan.stop_updates is not None:
+        yield f"{plan.stop_updates:,} updates"
+    if plan.stop_time_s is not None:
+        yield format_duration(plan.stop_time_s)
+    if plan.stop_accuracy is not None:
+        yield f"accuracy {plan.stop_accuracy:g}"
+
+
+def _warnings(plan: Plan, runtime: str, host: Host) -> Iterator[str]:
+    """What may surprise: caps beyond the machine, and settings that have no effect in `runtime`."""
+    cpus = sum(node.cpus or 0.0 for node in plan.nodes)
+    memory_bytes = sum(node.memory_bytes or 0 for node in plan.nodes)
+    if plan.stop_updates is None and plan.stop_time_s is None:
+        yield "only an accuracy ends this trial; if it is not reached the trial never ends by itself. Add stop.time."
+    if memory_bytes and runtime == "simulation":
+        yield "memory caps have no effect in the simulation."
+    if runtime != "process":
+        return
+    if cpus > host.cpus:
+        yield (
+            f"the CPU caps add up to {cpus:g} cores, but this machine has {host.cpus}: "
+            "if all are busy at once, nodes are slower than asked."
+        )
+    if memory_bytes > host.memory_bytes:
+        yield (
+            f"the memory caps add up to {format_memory(memory_bytes)}, but this machine has "
+            f"{bytes_text(host.memory_bytes)}."
+        )
+    if memory_bytes:
+        yield "memory caps are not enforced in the process runtime."
+    if any(node.cpus is not None for node in plan.nodes):
+        yield "CPU caps are paced in the process runtime: a node stretches its own work; caps above 1 have no effect."
+    if any(node.compute_speed > 1.0 for node in plan.workers()):
+        yield "a compute speed above 1 has no effect in the process runtime: no node is faster than the machine."
+    if plan.nodes[0].task.gradient_time_s != TaskSection.model_fields["gradient_time"].default:
+        yield "task.gradient_time has no effect in the process runtime: gradients take the time they take."
+
+
+def _cells(row: NodeRow) -> tuple[str, ...]:
+    worker = row.role == "worker"
+    return (
+        row.node,
+        row.device_class,
+        NOTHING if row.cpus is None else f"{row.cpus:g}",
+        NOTHING if row.memory_bytes is None else format_memory(row.memory_bytes),
+        f"{row.compute_speed:g}" if worker else NOTHING,
+        row.waiting if worker else NOTHING,
+        f"{row.examples:,}" if row.examples else NOTHING,
+        labels_text(row.label_counts),
+    )
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns as wide as their widest cell."""
+    lines = [head, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]

@@ -1,0 +1,221 @@
+"""A scenario file, or a dict, with the `--set` options -> a checked `Scenario`.
+
+Order: each variant is laid over the scenario, the options over that, and every trial so made is checked as a whole. All
+mistakes are reported at once, each where it was written: a variant's in the variant, an option's at the option, and
+what all variants share once.
+"""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+
+from edgebed.errors import ScenarioError
+from edgebed.scenario import overrides, source
+from edgebed.scenario.problems import Problem, choose, problems_of, show
+from edgebed.scenario.schema import Header, Scenario, Trial, check_name
+from edgebed.scenario.source import Node, Place
+
+HEADER_KEYS = tuple(Header.model_fields)
+TRIAL_KEYS = tuple(Trial.model_fields)
+KEYS = (*HEADER_KEYS, *TRIAL_KEYS, "variants")
+
+
+class Finding(NamedTuple):
+    """A mistake and where it was written."""
+
+    place: Place
+    path: tuple[str, ...]
+    message: str
+
+    def __str__(self) -> str:
+        path = ".".join(self.path)
+        if self.place.source.startswith(f"--set {path}="):
+            path = ""  # the option says it already
+        return ": ".join(part for part in (str(self.place), path, self.message) if part)
+
+
+@dataclass
+class _Document:
+    """The file taken apart, while it is being checked."""
+
+    header: Node
+    base: Node
+    variants: dict[str, Node] = field(default_factory=dict)
+    trial_sets: list[tuple[tuple[str, ...], Node]] = field(default_factory=list)
+    findings: dict[Finding, set[str]] = field(default_factory=dict)
+    """Each mistake with the trials it is in."""
+
+    def find(
+        self, node: Node, message: str, trial: str = "", *, at_key: bool = False, rest: Sequence[str] = ()
+    ) -> None:
+        """Note a mistake at `node`, or in what is missing below it at `rest`."""
+        finding = Finding(node.key_place if at_key else node.place, (*node.path, *rest), message)
+        self.findings.setdefault(finding, set()).add(trial)
+
+    def find_all(self, tree: Node, problems: Iterable[Problem], trial: str = "") -> None:
+        """Note mistakes whose paths begin at `tree`."""
+        for problem in problems:
+            node, rest = tree.descend(problem.path)
+            self.find(node, problem.message, trial, at_key=problem.at_key or bool(rest), rest=rest)
+
+
+def load_scenario(path: str | Path | Mapping[str, Any], sets: Sequence[str] = ()) -> Scenario:
+    """The scenario in the file `path`, or given as a dict, with `a.b.c=value` overrides.
+
+    ScenarioError with everything that is wrong, one message each: `file:line:col: path: what (what is allowed)`.
+    """
+    if isinstance(path, Mapping):
+        name, root = "", source.from_plain(path, Place(""))
+    else:
+        name, root = str(path), source.read_file(Path(path))
+    document = _take_apart(root)
+    _apply_sets(document, sets)
+    header = _check_header(document)
+    trials: dict[str, Trial] = {}
+    places: dict[str, dict[str, str]] = {}
+    for variant, tree in _trees(document).items():
+        trial = _check_trial(document, tree, variant)
+        if trial is not None:
+            key = variant or trial.method.name
+            trials[key] = trial
+            places[key] = _places(tree)
+    if document.findings or header is None:
+        raise ScenarioError(*_sentences(document))
+    return Scenario(**header.model_dump(), trials=trials, source=name, places=places)
+
+
+def resolved_yaml(scenario: Scenario) -> str:
+    """The scenario with every default, variant and override filled in; loading it gives the same trials."""
+    header = scenario.model_dump(mode="json", include=set(HEADER_KEYS))
+    trials = {name: trial.model_dump(mode="json", exclude_none=True) for name, trial in scenario.trials.items()}
+    ((first, only), *others) = trials.items()
+    alone = not others and first == scenario.trials[first].method.name
+    stream = io.StringIO()
+    yaml = YAML(typ="rt", pure=True)
+    yaml.width = 120
+    yaml.dump(header | (only if alone else {"variants": trials}), stream)
+    return f"# '{scenario.name}' as resolved: every default, variant and option filled in.\n{stream.getvalue()}"
+
+
+def _take_apart(root: Node) -> _Document:
+    document = _Document(
+        header=root._replace(value={key: node for key, node in root.items() if key in HEADER_KEYS}),
+        base=root._replace(value={key: node for key, node in root.items() if key in TRIAL_KEYS}),
+    )
+    for key, node in root.items():
+        if key not in KEYS:
+            document.find(node, f"unknown key; {choose(key, KEYS)}", at_key=True)
+    variants = root.value.get("variants")
+    if variants is not None and variants.value is not None:
+        document.variants = _named_overlays(document, variants)
+    return document
+
+
+def _named_overlays(document: _Document, variants: Node) -> dict[str, Node]:
+    """The variants that can be used; what is wrong with the others is found."""
+    overlays = {}
+    if not isinstance(variants.value, dict):
+        document.find(variants, f"not a mapping: {show(variants.plain())}; variants have names")
+    for name, overlay in variants.items():
+        try:
+            check_name(name)
+        except ValueError as error:
+            document.find(overlay, str(error), at_key=True)
+        if overlay.value is None:
+            overlay = overlay._replace(value={})  # noqa: PLW2901 - `asgd:` alone is a variant that changes nothing
+        if not isinstance(overlay.value, dict):
+            document.find(overlay, f"not a mapping: {show(overlay.plain())}; a variant changes {', '.join(TRIAL_KEYS)}")
+            continue
+        for key, node in overlay.items():
+            if key not in TRIAL_KEYS:
+                known = key in KEYS
+                message = "a variant cannot change it" if known else f"unknown key; {choose(key, TRIAL_KEYS)}"
+                document.find(node, message, at_key=True)
+        overlays[name] = overlay._replace(value={key: node for key, node in overlay.items() if key in TRIAL_KEYS})
+    return overlays
+
+
+def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
+    """Put each option where it belongs: the header, a variant, or (later) every trial."""
+    for option in sets:
+        try:
+            keys, tree = overrides.parse_set(option)
+        except ScenarioError as error:
+            document.findings[Finding(Place(""), (), str(error))] = {""}
+            continue
+        leaf, _ = tree.descend(keys)
+        if keys[0] not in KEYS:
+            document.find(leaf, f"unknown key '{keys[0]}'; {choose(keys[0], KEYS)}")
+        elif keys[0] in HEADER_KEYS:
+            document.header = overrides.merge(document.header, tree)
+        elif keys[0] != "variants":
+            document.trial_sets.append((keys, tree))
+        elif len(keys) <= 2:
+            new = tree.value["variants"]
+            names = {key for key, node in new.items() if node.value is None}
+            kept = {} if len(keys) == 1 else document.variants
+            overlays = _named_overlays(document, new._replace(value={k: v for k, v in new.items() if k not in names}))
+            document.variants = {key: node for key, node in kept.items() if key not in names} | overlays
+        elif keys[1] not in document.variants:
+            document.find(leaf, f"there is no variant '{keys[1]}'; {choose(keys[1], document.variants)}")
+        else:
+            change = _named_overlays(document, tree.value["variants"])[keys[1]]
+            document.variants[keys[1]] = overrides.merge(document.variants[keys[1]], change)
+
+
+def _check_header(document: _Document) -> Header | None:
+    try:
+        return Header.model_validate(document.header.plain())
+    except ValidationError as error:
+        document.find_all(document.header, problems_of(error))
+        return None
+
+
+def _trees(document: _Document) -> dict[str, Node]:
+    """What to check for each variant; a scenario without variants has one trial, without a name here."""
+    merged = {name: overrides.merge(document.base, overlay) for name, overlay in document.variants.items()}
+    merged = merged or {"": document.base}
+    for keys, tree in document.trial_sets:
+        within = len(keys) > 2 and keys[0] == "fleet"  # a setting of a class, which has to exist
+        targets = [name for name, trial in merged.items() if not within or not trial.descend(keys[:2])[1]]
+        for name in targets:
+            merged[name] = overrides.merge(merged[name], tree)
+        if not targets:
+            classes = dict.fromkeys(key for trial in merged.values() for key, _ in trial.descend(["fleet"])[0].items())
+            document.find(
+                tree.descend(keys)[0],
+                f"the fleet has no class '{keys[1]}'; {choose(keys[1], classes)}. "
+                f"A new class is given as a whole: --set fleet.{keys[1]}={{count: 1}}",
+            )
+    return merged
+
+
+def _check_trial(document: _Document, tree: Node, variant: str) -> Trial | None:
+    try:
+        return Trial.model_validate(tree.plain())
+    except ValidationError as error:
+        document.find_all(tree, problems_of(error), variant)
+        return None
+
+
+def _sentences(document: _Document) -> list[str]:
+    """The findings in the order of the file; what is wrong in some variants alone says in which."""
+    sentences = []
+    for finding in sorted(document.findings, key=lambda finding: (finding.place, finding.path)):
+        trials = document.findings[finding] - {""}
+        shared = finding.path[:1] != ("variants",) and 0 < len(trials) < len(document.variants)
+        sentences.append(f"{finding} (in variant {', '.join(sorted(trials))})" if shared else str(finding))
+    return sentences
+
+
+def _places(tree: Node, keys: tuple[str, ...] = ()) -> dict[str, str]:
+    """Path of every key of a trial -> how a message about it begins."""
+    found = {".".join(keys): str(Finding(tree.place, tree.path, ""))} if keys else {}
+    for key, child in tree.items():
+        found |= _places(child, (*keys, key))
+    return found

@@ -1,0 +1,212 @@
+"""From a checked scenario to the plan of every trial: data loaded and cut, the model's layout known, nodes named.
+
+What chance decides is decided here, by the scenario's seed alone, so two variants with the same task see the same data
+in the same parts. Mistakes that only the data or the model can show are found here, before anything starts.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed import chance
+from edgebed.errors import ScenarioError
+from edgebed.learning import models
+from edgebed.learning.data import DataSet, load_data
+from edgebed.learning.imports import is_import_path
+from edgebed.learning.split import split
+from edgebed.scenario.plan import NodePlan, Plan, Task, TensorLayout
+from edgebed.scenario.schema import DeviceClass, Scenario, TaskSection, Trial
+
+SERVER = "server"
+EVALUATOR = "evaluator"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlannedTrial:
+    """A plan and the data it cuts."""
+
+    plan: Plan
+    data: DataSet
+    parts: dict[str, NDArray[np.int64]]
+    """Worker -> its positions in `data.train_x`, increasing; no two workers share one."""
+
+
+def plan_trials(scenario: Scenario, *, trace: bool = False) -> list[PlannedTrial]:
+    """All trials in order; `trace` makes nodes journal every message. ScenarioError with what is wrong in any of them.
+
+    Data comes from `$EDGEBED_DATA_DIR` or the user's own data folder, and may be downloaded into it.
+    """
+    planner = _Planner(scenario)
+    planned: list[PlannedTrial] = []
+    problems: dict[str, None] = {}  # in order, each once: variants share most of a scenario
+    for name, trial in scenario.trials.items():
+        try:
+            planned.append(planner.plan(name, trial, trace))
+        except ScenarioError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise ScenarioError(*problems)
+    return planned
+
+
+class _Planner:
+    """Loads each data set, and looks at each model, once for all trials."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.data: dict[str, DataSet] = {}
+        self.layouts: dict[tuple[str, tuple[int, ...], int], tuple[TensorLayout, ...]] = {}
+
+    def plan(self, name: str, trial: Trial, trace: bool) -> PlannedTrial:
+        data = self._load(name, trial.task)
+        task = self._task(name, trial.task, data)
+        workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
+        parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
+        self._check_batch(name, trial.task, parts)
+        plan = Plan(
+            scenario=self.scenario.name,
+            trial=name,
+            question=self.scenario.question,
+            seed=self.scenario.seed,
+            nodes=_nodes(trial, task, data, parts, self.scenario.seed, trace),
+            stop_updates=trial.stop.updates,
+            stop_time_s=trial.stop.time,
+            stop_accuracy=trial.stop.accuracy,
+            join_deadline_s=trial.deadlines.join,
+            stall_deadline_s=trial.deadlines.stall,
+            expectations=tuple(
+                (measure, bound.comparison, bound.value) for measure, bound in trial.expect if bound is not None
+            ),
+        )
+        return PlannedTrial(plan=plan, data=data, parts=parts)
+
+    def _load(self, name: str, task: TaskSection) -> DataSet:
+        if task.data not in self.data:
+            with self._locating(name, "task.data"):
+                self.data[task.data] = load_data(
+                    task.data, seed=self.scenario.seed, python_path=self._python_path(task.data)
+                )
+        return self.data[task.data]
+
+    def _task(self, name: str, task: TaskSection, data: DataSet) -> Task:
+        python_path = self._python_path(task.model)
+        key = (task.model, data.input_shape, data.classes)
+        if key not in self.layouts:
+            with self._locating(name, "task.model"):
+                self.layouts[key] = models.layout(*key, python_path)
+        return Task(
+            model=task.model,
+            input_shape=data.input_shape,
+            classes=data.classes,
+            layout=self.layouts[key],
+            batch_size=task.batch_size,
+            inputs=task.inputs,
+            gradient_time_s=task.gradient_time,
+            python_path=python_path,
+        )
+
+    def _cut(self, name: str, trial: Trial, data: DataSet) -> list[NDArray[np.int64]]:
+        """The parts of the workers, as positions in the whole training set."""
+        total, seed, choice = len(data.train_y), self.scenario.seed, trial.task.split
+        used = max(1, int(total * trial.task.fraction))
+        chosen = np.arange(total)
+        if used < total:
+            chosen = np.sort(chance.generator(seed, "fraction").choice(total, used, replace=False))
+        with self._locating(name, "task.split"):
+            parts = split(data.train_y[chosen], trial.num_workers, choice.kind, choice.parameter, seed)
+        return [chosen[part] for part in parts]
+
+    def _check_batch(self, name: str, task: TaskSection, parts: dict[str, NDArray[np.int64]]) -> None:
+        smallest = min(parts, key=lambda worker: len(parts[worker]))
+        size = len(parts[smallest])
+        if size == 0:
+            raise ScenarioError(
+                f"{self.scenario.place(name, 'task.split')}: worker {smallest} would get no example. "
+                "Use fewer workers, a larger fraction or a more even split."
+            )
+        if task.batch_size > size:
+            raise ScenarioError(
+                f"{self.scenario.place(name, 'task.batch_size')}: {task.batch_size} is more than the {size} examples "
+                f"of worker {smallest}, the smallest part. Use a smaller batch, fewer workers or a more even split."
+            )
+
+    def _python_path(self, name: str) -> tuple[str, ...]:
+        """Where the user's modules are looked for; nothing for what is built in, so that such plans name no folder."""
+        if not is_import_path(name):
+            return ()
+        return tuple(dict.fromkeys((str(self.scenario.folder), str(Path.cwd()))))
+
+    @contextlib.contextmanager
+    def _locating(self, name: str, path: str) -> Iterator[None]:
+        """Put the place of `path` in the file in front of a ScenarioError."""
+        try:
+            yield
+        except ScenarioError as error:
+            place, key = self.scenario.place(name, path), path.rpartition(".")[2]
+            raise ScenarioError(*(f"{place}: {text.removeprefix(f'{key}: ')}" for text in error.problems)) from error
+
+
+def class_workers(name: str, device_class: DeviceClass) -> list[str]:
+    """The workers of a class: `<class>-<index>`."""
+    return [f"{name}-{k}" for k in range(device_class.count)]
+
+
+def _nodes(
+    trial: Trial, task: Task, data: DataSet, parts: dict[str, NDArray[np.int64]], seed: int, trace: bool
+) -> tuple[NodePlan, ...]:
+    """server, evaluator, then the workers."""
+    server = NodePlan(
+        node=SERVER,
+        role="server",
+        device_class=SERVER,
+        seed=seed,
+        cpus=trial.server.cpus,
+        memory_bytes=trial.server.memory,
+        task=task,
+        method=trial.method,
+        stop_updates=trial.stop.updates,
+        trace=trace,
+    )
+    evaluator = NodePlan(
+        node=EVALUATOR,
+        role="evaluator",
+        device_class=EVALUATOR,
+        seed=seed,
+        cpus=trial.evaluator.cpus,
+        memory_bytes=trial.evaluator.memory,
+        task=task,
+        method=trial.method,
+        num_examples=len(data.test_y),
+        label_counts=_label_counts(data.test_y, data.classes),
+        evaluate_every_updates=trial.evaluation.every.updates,
+        evaluate_every_s=trial.evaluation.every.time_s,
+        trace=trace,
+    )
+    workers = [
+        NodePlan(
+            node=node,
+            role="worker",
+            device_class=name,
+            seed=seed,
+            cpus=device_class.cpus,
+            memory_bytes=device_class.memory,
+            compute_speed=device_class.compute_speed,
+            waiting=device_class.waiting,
+            task=task,
+            method=trial.method,
+            num_examples=len(parts[node]),
+            label_counts=_label_counts(data.train_y[parts[node]], data.classes),
+            trace=trace,
+        )
+        for name, device_class in trial.fleet.items()
+        for node in class_workers(name, device_class)
+    ]
+    return (server, evaluator, *workers)
+
+
+def _label_counts(labels: NDArray[np.integer], classes: int) -> tuple[int, ...]:
+    return tuple(int(count) for count in np.bincount(labels, minlength=classes))

@@ -1,0 +1,306 @@
+"""The command line: what each command prints, where, and with which exit code."""
+
+import json
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+from edgebed import cli
+from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.observe.journal import JournalWriter
+from edgebed.observe.run_folder import RunFolder, write_atomically
+from edgebed.results import Run
+from edgebed.roles import records
+from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task
+
+
+def make_run(root, outcome="completed", accuracy=0.97):
+    """A run of one trial with two updates, and an expectation of 0.9."""
+    method = Method(name="asgd", aggregation=Part(name="a"), compression=Part(name="c"), local_work=Part(name="l"))
+    task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
+    node = NodePlan(node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method)
+    plan = Plan(
+        scenario="tiny", trial="asgd", question="Does it run?", seed=1, nodes=(node,),
+        expectations=(("final_accuracy", ">=", 0.9),),
+    )  # fmt: skip
+    folder = RunFolder.create(root, "tiny")
+    folder.write_manifest(seed=1, runtime="simulation", command=["edgebed", "run", "tiny.yaml"], trials=["asgd"])
+    trial = folder.trial("asgd")
+    trial.make(plan)
+    trial.log("edge-0").write_text("hello\n")
+    with JournalWriter(trial.journal) as journal:
+        for version in (1, 2):
+            journal.write(version, "server", records.Update(
+                worker="edge-0", incarnation=0, step=version - 1, version=version, base=version - 1, staleness=0,
+                entries=10, bits=640, bytes=100, loss=1.0,
+            ))  # fmt: skip
+            journal.write(version, "evaluator", records.Evaluated(version=version, accuracy=accuracy, loss=0.1))
+        journal.write(3.0, "controller", records.Ended(outcome=outcome, reason="updates"))
+    run = Run(folder)
+    write_atomically(folder.summary, run.summary_json())
+    return run
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """A folder of runs that the environment points to."""
+    monkeypatch.setenv("EDGEBED_RUNS_DIR", str(tmp_path / "runs"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def edgebed(monkeypatch, capsys):
+    """Runs a command line in this process; gives (exit code, standard output, standard error)."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["edgebed", *(str(word) for word in words)])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        return left.value.code or 0, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def running(monkeypatch):
+    """Stands in for `edgebed.running`: remembers what it was asked and does what `outcome` says."""
+    stand_in = types.ModuleType("edgebed.running")
+    stand_in.asked, stand_in.outcome = {}, None
+
+    def run(path, **options):
+        stand_in.asked = {"path": path, **options}
+        return stand_in.outcome()
+
+    stand_in.run = run
+    monkeypatch.setitem(sys.modules, "edgebed.running", stand_in)
+    return stand_in
+
+
+def raising(error):
+    """A function that raises `error`."""
+
+    def outcome():
+        raise error
+
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "accuracy", "code"),
+    [("completed", 0.97, 0), ("completed", 0.5, 1), ("failed", 0.97, 3), ("interrupted", 0.97, 130)],
+)
+def test_run_exits_with_the_verdict(edgebed, running, runs, outcome, accuracy, code):
+    """Met 0, not met 1, failed 3, interrupted 130; the table is printed all the same."""
+    running.outcome = lambda: make_run(runs, outcome, accuracy)
+    left, out, _ = edgebed("run", "tiny.yaml")
+
+    assert left == code
+    assert "asgd" in out
+    assert "updates/s" in out
+
+
+def test_run_hands_its_options_on(edgebed, running, runs):
+    """Each option arrives under its own name."""
+    running.outcome = lambda: make_run(runs)
+    words = "--runtime simulation --set a.b=1 --set c=2 --trace --processes 2 --runs-dir here --json"
+    _, out, err = edgebed("run", "tiny.yaml", *words.split())
+    asked = {name: str(value) for name, value in running.asked.items() if name != "progress"}
+
+    assert asked == {
+        "path": "tiny.yaml", "runtime": "simulation", "set": "['a.b=1', 'c=2']", "trace": "True", "processes": "2",
+        "runs_dir": "here",
+    }  # fmt: skip
+    assert json.loads(out)["exit_code"] == 0
+    assert err == ""
+
+
+def test_every_problem_of_a_user_is_a_line_on_standard_error(edgebed, running):
+    """All problems, no traceback, exit code 2."""
+    running.outcome = raising(ScenarioError("a.yaml:1:2: x: wrong", "a.yaml:3:4: y: wrong too"))
+
+    assert edgebed("run", "a.yaml") == (2, "", "error: a.yaml:1:2: x: wrong\nerror: a.yaml:3:4: y: wrong too\n")
+
+
+def test_the_machines_failures_exit_with_3(edgebed, running):
+    """No space left is neither the user's mistake nor a bug."""
+    running.outcome = raising(InfrastructureError("runs/x: No space left on device"))
+
+    assert edgebed("run", "a.yaml") == (3, "", "error: runs/x: No space left on device\n")
+
+
+def test_a_bug_shows_its_traceback(edgebed, running):
+    """Exit code 3, so that it cannot be taken for an expectation not met."""
+    running.outcome = raising(ZeroDivisionError("a bug"))
+    code, _, err = edgebed("run", "a.yaml")
+
+    assert code == 3
+    assert "Traceback" in err
+    assert "ZeroDivisionError: a bug" in err
+
+
+def test_ctrl_c_exits_with_130(edgebed, running):
+    """As a shell does."""
+    running.outcome = raising(KeyboardInterrupt())
+
+    assert edgebed("run", "a.yaml")[0] == 130
+
+
+@pytest.mark.parametrize("words", ["run", "run a.yaml --runtime docker", "walk", "run a.yaml --processes 0"])
+def test_a_wrong_command_line_exits_with_2(edgebed, words):
+    """Missing arguments, unknown commands and values out of range are the user's mistake."""
+    code, out, err = edgebed(*words.split())
+
+    assert (code, out) == (2, "")
+    assert "Usage" in err
+
+
+def test_show_prints_a_table_or_json(edgebed, runs):
+    """The same numbers for people and for programs."""
+    make_run(runs)
+    code, out, _ = edgebed("show", "tiny")
+    json_code, json_out, _ = edgebed("show", "tiny/1", "--json")
+
+    assert (code, json_code) == (0, 0)
+    assert "97.00 %" in out
+    assert "The expectation is met." in out
+    assert json.loads(json_out)["trials"][0]["final_accuracy"] == 0.97
+
+
+def test_an_unknown_run_is_the_users_mistake(edgebed, runs):
+    """The runs there are, and exit code 2."""
+    make_run(runs)
+    code, _, err = edgebed("show", "big")
+
+    assert code == 2
+    assert "error: no run 'big'; there are tiny/0001" in err
+
+
+def test_ls_lists_runs_with_their_verdicts(edgebed, runs):
+    """A run without a summary is unfinished; no runs at all is said on standard error."""
+    assert edgebed("ls")[:2] == (0, "")
+    make_run(runs)
+    make_run(runs).folder.summary.unlink()
+    _, out, _ = edgebed("ls")
+    rows = json.loads(edgebed("ls", "--json")[1])
+
+    assert "tiny/0002" in out
+    assert [(row["run"], row["verdict"]) for row in rows] == [
+        ("tiny/0001", "The expectation is met."),
+        ("tiny/0002", "unfinished"),
+    ]
+
+
+def test_report_is_made_anew(edgebed, runs, tmp_path):
+    """Into the run's folder or where -o says; its path is printed."""
+    run = make_run(runs)
+
+    assert edgebed("report", "tiny") == (0, f"{run.folder.report}\n", "")
+    assert edgebed("report", "tiny", "-o", tmp_path / "r.html") == (0, f"{tmp_path / 'r.html'}\n", "")
+    assert (tmp_path / "r.html").read_text() == run.folder.report.read_text()
+
+
+def test_logs_are_printed_with_their_nodes(edgebed, runs):
+    """One node in one trial needs no prefix."""
+    make_run(runs)
+
+    assert edgebed("logs", "tiny")[1] == "asgd/edge-0: hello\n"
+    assert edgebed("logs", "tiny", "edge-0", "--trial", "asgd")[1] == "hello\n"
+    assert edgebed("logs", "tiny", "edge-7")[0] == 2
+
+
+def test_the_version_is_printed(edgebed):
+    """Program and number."""
+    assert edgebed("--version") == (0, "edgebed 0.1.0\n", "")
+
+
+def test_a_reader_that_leaves_ends_the_output_in_silence(runs):
+    """`edgebed logs | head -1` shows no BrokenPipeError and does not fail."""
+    run = make_run(runs)
+    run.folder.trial("asgd").log("edge-0").write_text("line\n" * 200_000)
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from edgebed.cli import main; main()", "logs", "tiny"],
+        stdout=write, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(write)
+    first = os.read(read, 10)
+    os.close(read)
+    _, err = process.communicate(timeout=60)
+
+    assert (first, err, process.returncode) == (b"asgd/edge-", b"", 0)
+
+
+def test_a_reader_that_leaves_does_not_change_the_exit_code(runs):
+    """A table that nobody reads is no failure."""
+    make_run(runs)
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-c", "from edgebed.cli import main; main()", "show", "tiny"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(write)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_command_line_starts_without_what_only_some_commands_need():
+    """Help is quick: no torch, numpy, matplotlib or plotext before a command asks for them."""
+    code = "import sys, edgebed.cli; print({'torch', 'numpy', 'matplotlib', 'plotext', 'msgspec'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.strip() == "set()"
+
+
+SCENARIO = """
+name: tiny
+question: Does it run?
+seed: 3
+task: {data: digits, model: small, batch_size: 16}
+method: asgd
+fleet: {edge: {count: 2, cpus: 0.5, memory: 256MiB}}
+stop: {updates: 100}
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """A scenario file that is fine."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def test_validate_tells_the_good_from_the_bad(edgebed, scenario, tmp_path):
+    """Every file is checked, every problem said; 2 if any has one."""
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(SCENARIO.replace("count: 2", "count: -2"))
+
+    assert edgebed("validate", scenario) == (0, f"{scenario}: valid\n", "")
+    code, out, err = edgebed("validate", scenario, bad)
+    assert (code, out) == (2, f"{scenario}: valid\n")
+    assert err.startswith(f"error: {bad}:")
+    rows = json.loads(edgebed("validate", scenario, bad, "--json")[1])
+    assert [row["valid"] for row in rows] == [True, False]
+    assert edgebed("validate", bad, "--set", "fleet.edge.count=3")[0] == 0
+
+
+def test_plan_shows_every_node_and_the_machine(edgebed, scenario):
+    """Nodes, caps and options before anything runs; the same as JSON."""
+    code, out, _ = edgebed("plan", scenario, "--set", "fleet.edge.count=3")
+    (description,) = json.loads(edgebed("plan", scenario, "--runtime", "simulation", "--json")[1])
+
+    assert code == 0
+    assert {"server", "evaluator", "edge-0", "edge-2"} <= set(out.split())
+    assert [node["node"] for node in description["nodes"]] == ["server", "evaluator", "edge-0", "edge-1"]
+
+
+def test_the_schema_is_json(edgebed):
+    """What an editor reads to help with a scenario."""
+    code, out, _ = edgebed("schema")
+
+    assert code == 0
+    assert {"name", "fleet", "method"} <= json.loads(out)["properties"].keys()

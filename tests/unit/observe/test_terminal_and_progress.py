@@ -1,0 +1,165 @@
+"""What a person sees while a run goes on and when it is over, on a terminal and in a log."""
+
+import io
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from edgebed.observe.progress import LINE_EVERY_S, Progress, Status
+from edgebed.observe.quantities import bytes_text, number_text, percent_text, seconds_text
+from edgebed.observe.series import Series
+from edgebed.observe.terminal import accuracy_chart, print_results
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        """Yes."""
+        return True
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    """A terminal of 80 columns with colours, whoever runs the tests."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def status(updates=10, **others):
+    """A status with the given figures."""
+    return Status(
+        trial="asgd", state=others.pop("state", "running"), updates=updates, updates_per_s=98.7, accuracy=0.9321,
+        ingress_bytes=312_000, nodes_up=6, nodes_expected=6, elapsed_s=12.3, stop_updates=600, **others,
+    )  # fmt: skip
+
+
+def run_progress(stream, statuses, make_sample_plan, summary, step_s=1.0):
+    """Show these statuses, one every `step_s` of a clock of our own."""
+    now = iter(range(1000))
+    with Progress(stream, width=80, clock=lambda: next(now) * step_s) as progress:
+        progress.trial_started(make_sample_plan())
+        for each in statuses:
+            progress.update(each)
+        progress.trial_ended(summary)
+    return stream.getvalue()
+
+
+def test_a_log_gets_a_line_every_few_seconds(make_sample_plan, sample_run):
+    """Without a terminal: plain lines, no escape sequence, not one for each update."""
+    statuses = [status(updates) for updates in range(20)]
+    text = run_progress(io.StringIO(), statuses, make_sample_plan, sample_run.trials["asgd"].summary)
+    lines = text.splitlines()
+
+    assert "\x1b" not in text
+    assert len(lines) == 2 + 20 / LINE_EVERY_S
+    assert lines[1] == (
+        "asgd: running, 0 of 600 updates, 98.7 updates/s, accuracy 93.21 %, ingress 312 kB, 6/6 nodes up, 12.3 s"
+    )
+    assert lines[-1] == "✓ asgd completed: accuracy 97.50 %, 600 updates in 6.81 s, ingress 24 MB"
+
+
+def test_a_change_of_state_is_shown_at_once(make_sample_plan, sample_run):
+    """Whoever presses Ctrl-C sees that it was heard."""
+    statuses = [status(1), status(2), status(3, interrupted=True)]
+    text = run_progress(io.StringIO(), statuses, make_sample_plan, sample_run.trials["asgd"].summary)
+
+    assert "interrupted, stopping, 3 of 600 updates" in text
+    assert "2 of 600" not in text
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_terminal_gets_a_live_display_and_keeps_the_last_line(make_sample_plan, sample_run, monkeypatch, colour):
+    """The bar moves and is wiped; NO_COLOR takes the colours away."""
+    if not colour:
+        monkeypatch.setenv("NO_COLOR", "1")
+    text = run_progress(Terminal(), [status(1), status(300)], make_sample_plan, sample_run.trials["asgd"].summary)
+
+    assert "300 of 600 updates" in text
+    assert "━" in text
+    assert "\x1b[?25h" in text  # The cursor is given back.
+    assert text.rstrip().endswith("24 MB" + ("\x1b[0m" if colour else ""))
+    assert ("\x1b[32m" in text) == colour
+
+
+def test_an_expectation_not_met_is_named_when_the_trial_ends(make_sample_plan, sample_run):
+    """Red without the reason would only worry."""
+    summary = sample_run.trials["asgd"].summary
+    missed = msgspec.structs.replace(
+        summary, expectations=(msgspec.structs.replace(summary.expectations[0], met=False),)
+    )
+    failed = msgspec.structs.replace(summary, outcome="failed", reason="the server died")
+
+    assert "✗ asgd completed (expected final_accuracy >= 0.9): " in run_progress(
+        io.StringIO(), [], make_sample_plan, missed
+    )
+    assert "✗ asgd failed (the server died): " in run_progress(io.StringIO(), [], make_sample_plan, failed)
+
+
+def test_the_results_are_plain_text_in_a_file(sample_run):
+    """Table, chart, verdict and path, within 80 columns and without escape sequences."""
+    output = io.StringIO()
+    print_results(sample_run, Console(file=output, width=80))
+    text = output.getvalue()
+    first_lines = text.splitlines()
+
+    assert "\x1b" not in text
+    assert max(len(line) for line in first_lines if not line.startswith("run:")) <= 80
+    for part in (
+        "adacomp   97.00 %", "✓ asgd: final_accuracy 0.975, expected >= 0.9", "Both expectations are met.",
+        "x asgd", "o adacomp", "100 kB", "10 MB", f"run: {sample_run.path}",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_the_chart_shows_every_trial_and_nothing_without_points(sample_run):
+    """Each curve has its own mark; colours only where they are wanted."""
+    series = {name: trial.series for name, trial in sample_run.trials.items()}
+    plain, coloured = accuracy_chart(series), accuracy_chart(series, colours=True)
+
+    assert plain.count("x") > 10
+    assert plain.count("o") > 10
+    assert "\x1b" not in plain
+    assert "\x1b" in coloured
+    assert accuracy_chart({"asgd": Series.empty()}) == ""
+
+
+def test_quantities_are_written_as_people_read_them():
+    """Three significant digits with a unit, and a dash for what was not measured."""
+    assert [bytes_text(value) for value in (0, 999, 12_680, 254e6, 999_999, None)] == [
+        "0 B",
+        "999 B",
+        "12.7 kB",
+        "254 MB",
+        "1 MB",
+        "–",
+    ]
+    assert [number_text(value) for value in (0, 0.1234, 12.34, 1234.4, 0.1, 0.00005, float("nan"))] == [
+        "0",
+        "0.123",
+        "12.3",
+        "1,234",
+        "0.1",
+        "5e-05",
+        "–",
+    ]
+    assert [seconds_text(value) for value in (0.42, 12.34, 185, 7620)] == [
+        "0.42 s",
+        "12.3 s",
+        "3 min 05 s",
+        "2 h 07 min",
+    ]
+    assert percent_text(0.9725) == "97.25 %"
+
+
+@given(value=st.floats(1, 1e15))
+def test_bytes_lose_at_most_half_a_per_cent_to_rounding(value):
+    """Reading a text back gives the value to its three digits."""
+    number, unit = bytes_text(value).split()
+    factor = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}[unit]
+
+    assert float(number.replace(",", "")) * factor == pytest.approx(value, rel=0.0051)

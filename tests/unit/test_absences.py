@@ -1,0 +1,123 @@
+"""What the design keeps out: who may import what. A fresh interpreter says what an import really loads.
+
+`wire/`, `algorithms/` and `roles/` are pure: no sockets, no containers, no clock. A node loads neither the command line
+nor what draws the report, since every megabyte and every tenth of a second counts a hundred times in a fleet.
+"""
+
+import ast
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "services" / "edgebed"
+PURE_FOLDERS = ("wire", "algorithms", "roles")
+WORLDLY_MODULES = {"zmq", "docker", "time", "datetime", "socket", "asyncio", "threading", "multiprocessing", "random"}
+"""Input and output, clocks, and random numbers without a key."""
+
+NODE_MODULES = (
+    "edgebed.runtimes.fork_server",
+    "edgebed.runtimes.node",
+    "edgebed.runtimes.live",
+    "edgebed.roles.parameter_server",
+    "edgebed.roles.worker",
+    "edgebed.roles.evaluator",
+    "edgebed.learning.network",
+    "edgebed.observe.metrics",
+    "edgebed.observe.resources",
+    "edgebed.observe.targets",
+)
+"""Everything that a server, worker or evaluator imports."""
+TOO_HEAVY_FOR_A_NODE = (
+    "pydantic", "typer", "click", "rich", "matplotlib", "plotext", "sklearn", "scipy", "ruamel", "pooch", "docker",
+    "torch._dynamo",
+)  # fmt: skip
+UNSAFE_MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+"""They run what they read."""
+
+
+def loaded_by(*modules: str) -> set[str]:
+    """The names in `sys.modules` after a fresh interpreter has imported `modules`."""
+    program = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def modules_of(folder: str) -> list[str]:
+    """The names of all modules in a folder of the package."""
+    prefix = f"edgebed.{folder}."
+    return [module.name for module in pkgutil.walk_packages([str(PACKAGE / folder)], prefix)]
+
+
+def sources(folder: str = "") -> list[Path]:
+    """The Python files of the package, or of one of its folders."""
+    found = sorted((PACKAGE / folder).rglob("*.py"))
+    assert found
+    return found
+
+
+def users_of(is_meant: Callable[[str], bool], folder: str = "") -> set[str]:
+    """The files of the package, or of one of its folders, that import or use a name that is meant."""
+    return {str(path.relative_to(PACKAGE)) for path in sources(folder) if any(map(is_meant, imported_names(path)))}
+
+
+def imported_names(path: Path) -> set[str]:
+    """Every module that a file imports, at the top or inside a function, and each dotted name it uses."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Attribute):
+            names.add(ast.unparse(node))
+    return names
+
+
+@pytest.mark.parametrize("folder", ["wire", "algorithms"])
+def test_pure_folders_load_no_sockets_no_containers_and_no_torch(folder):
+    """Nor does anything that they import."""
+    loaded = loaded_by(*modules_of(folder))
+
+    assert f"edgebed.{folder}" in loaded
+    assert not loaded & {"zmq", "docker", "torch"}
+
+
+@pytest.mark.parametrize("folder", PURE_FOLDERS)
+def test_pure_folders_import_no_clock_and_no_outside_world(folder):
+    """Time, randomness and sending are handed in."""
+    assert users_of(lambda name: name.partition(".")[0] in WORLDLY_MODULES, folder) == set()
+
+
+def test_a_node_loads_nothing_heavy():
+    """No command line, no drawing, no data sets: in a tenth of a core, their second becomes ten."""
+    loaded = loaded_by(*NODE_MODULES)
+
+    assert set(NODE_MODULES) <= loaded
+    assert not loaded & set(TOO_HEAVY_FOR_A_NODE)
+
+
+def test_the_package_itself_loads_next_to_nothing():
+    """`import edgebed` is paid by every node, and by every `edgebed --help`."""
+    assert not loaded_by("edgebed") & {*TOO_HEAVY_FOR_A_NODE, "torch", "numpy", "zmq"}
+
+
+def test_nothing_touches_torch_optim():
+    """It pulls in torch's compiler, 64 MB in every process that looks at it; an update is one line of numpy."""
+    assert users_of(lambda name: name.startswith("torch.optim")) == set()
+
+
+def test_nothing_unpickles():
+    """What comes over a network or from a file is data, never a program."""
+    assert users_of(lambda name: name.partition(".")[0] in UNSAFE_MODULES) == set()
+    assert users_of(lambda name: name.endswith((".send_pyobj", ".recv_pyobj"))) == set()
+
+
+def test_containers_are_known_to_runtimes_and_emulation_alone():
+    """Everything else works without Docker, in thought as well as in fact."""
+    knowing = users_of(lambda name: name.partition(".")[0] in {"docker", "pyroute2"})
+
+    assert {Path(path).parts[0] for path in knowing} <= {"runtimes", "emulation"}

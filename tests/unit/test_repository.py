@@ -1,0 +1,167 @@
+"""What the repository promises as a whole: its files, their size, their words, its locked packages."""
+
+import ast
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import edgebed
+
+ROOT = Path(__file__).parents[2]
+REQUIRED_FILES = (
+    "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run", "scripts/demo",
+    "scripts/test", "scripts/setup", "scripts/bench", "scenarios/quickstart.yaml", "docs/scenario.md",
+    "docs/metrics.md", "docs/protocol.md", "docs/creating-a-method.md",
+)  # fmt: skip
+MODULE_LINES_MAX = 600  # beyond this, ask whether it is one thing
+FILE_BYTES_MAX = 1 << 20
+
+
+def tracked_files() -> list[Path]:
+    """The files of the repository; outside of git, all that no tool has made."""
+    try:
+        listing = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        names = [ROOT / name for name in listing.stdout.split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        made = {".venv", "runs", "build", "__pycache__"}
+        names = [path for path in ROOT.rglob("*") if not made & set(path.parts) and ".egg-info" not in str(path)]
+    return [path for path in names if path.is_file()]
+
+
+def texts() -> list[tuple[str, str]]:
+    """Name and content of every tracked text file."""
+    found = []
+    for path in tracked_files():
+        try:
+            found.append((str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError:
+            continue
+    return found
+
+
+def occurrences(pattern: str, suffix: str = "") -> list[str]:
+    """`file:line` of every match in the tracked text files."""
+    return [
+        f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
+        for name, text in texts()
+        if name.endswith(suffix)
+        for match in re.finditer(pattern, text)
+    ]
+
+
+def suite_functions() -> list[tuple[str, ast.FunctionDef]]:
+    """Every test of the suite as `file::name` with its syntax tree."""
+    return [
+        (f"{name}::{node.name}", node)
+        for name, text in texts()
+        if re.search(r"(^|/)test_\w+\.py$", name)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+
+
+@pytest.mark.parametrize("name", REQUIRED_FILES)
+def test_the_files_that_others_rely_on_are_there(name):
+    """And not empty."""
+    assert (ROOT / name).stat().st_size > 0
+
+
+def test_scripts_can_be_run_and_read_by_bash():
+    """Each has the executable bit and, if it is a shell script, no syntax error."""
+    for path in [*(ROOT / "scripts").iterdir(), ROOT / ".ci/run"]:
+        assert os.access(path, os.X_OK), path.name
+        if path.read_text(encoding="utf-8").startswith("#!/usr/bin/env bash"):
+            subprocess.run(["bash", "-n", str(path)], check=True)
+
+
+def test_no_path_of_the_machine_it_was_written_on():
+    """It would help nobody else."""
+    folders = "|".join(("ro" + "ot", "wo" + "rk", "op" + "t/wheels", "op" + "t/pypi"))
+
+    assert occurrences(rf"(?<![\w.}}/])/(?:{folders})/") == []
+
+
+def test_no_package_registry_is_named():
+    """Where packages come from is the user's own setting."""
+    hosts = ("py" + r"pi\.org", "python" + r"hosted\.org", "npm" + r"js\.org", "conda" + r"\.anaconda\.org")
+
+    assert occurrences("|".join(hosts)) == []
+
+
+def test_data_beside_the_repository_is_known_to_the_ci_alone():
+    """Everybody else says where data is by EDGEBED_DATA_DIR."""
+    assert {place.partition(":")[0] for place in occurrences(r"\.\./sha" + "red")} <= {".ci/run"}
+
+
+def test_nothing_is_left_unfinished():
+    """No reminders to oneself and no functions that only refuse."""
+    words = "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "NotImpl" + "ementedError"))
+
+    assert occurrences(rf"\b(?:{words})\b", suffix=".py") == []
+
+
+def test_no_file_is_too_large():
+    """Neither a module to read nor a file to download."""
+    long = [name for name, text in texts() if name.endswith(".py") and text.count("\n") > MODULE_LINES_MAX]
+    large = [path.name for path in tracked_files() if path.stat().st_size > FILE_BYTES_MAX]
+
+    assert (long, large) == ([], [])
+
+
+def test_every_test_says_what_it_shows():
+    """Its docstring states the behaviour that its name is short for."""
+    assert [name for name, node in suite_functions() if not ast.get_docstring(node)] == []
+
+
+def test_test_files_have_names_of_their_own():
+    """They are imported without packages, and reports name them without folders."""
+    names = [Path(name).name for name, _ in texts() if re.search(r"(^|/)test_\w+\.py$", name)]
+
+    assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("name", ["requirements/run.txt", "requirements/dev.txt"])
+def test_the_locked_packages_are_exact_and_hashed(name):
+    """One version and at least one hash each, no index named, and torch, which has its own way, left out."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+
+    assert len(lines) > 40
+    assert all(re.match(r"[a-z0-9.-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    assert not any(re.match(r"torch==|-", line) for line in lines)
+    assert "://" not in text
+
+
+def test_both_locks_agree():
+    """What is tested is what is run."""
+    pins = [
+        dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", (ROOT / name).read_text(encoding="utf-8"), flags=re.MULTILINE))
+        for name in ("requirements/run.txt", "requirements/dev.txt")
+    ]
+
+    assert pins[0].items() <= pins[1].items()
+
+
+def test_the_version_of_torch_is_the_same_everywhere():
+    """pyproject.toml says it to pip, scripts/setup installs it."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)
+    version = re.search(r"^torch_version=(\S+)$", (ROOT / "scripts/setup").read_text(encoding="utf-8"), re.MULTILINE)
+    assert version is not None
+
+    assert f"torch=={version[1]}" in project["project"]["dependencies"]
+    assert [entry["version"] for entry in project["tool"]["uv"]["dependency-metadata"]] == [version[1]]
+
+
+def test_the_package_knows_its_version():
+    """The one in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+    assert edgebed.__version__ == project["project"]["version"]
