@@ -90,6 +90,10 @@ def run(
         int | None,
         typer.Option(min=1, help="Processes that compute gradients in the simulation (default: one a core)."),
     ] = None,
+    port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, help="Where the controller serves /metrics, /targets and /status on loopback."),
+    ] = 0,
     runs_dir: RunsDir = None,
 ) -> None:
     """Run a scenario: all its trials, then a table, a chart and a report."""
@@ -104,6 +108,7 @@ def run(
             trace=trace,
             processes=processes,
             runs_dir=runs_dir,
+            port=port,
             progress=progress,
         )
     _show(result, json=json)

@@ -71,10 +71,10 @@ class Evaluations:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Series:
-    """All that a journal says, typed."""
+    """All that a journal says, typed. Times are seconds since training started; before that, since the launch."""
 
     trial: records.Trial | None = None
-    """The first record; None where the trial died before it."""
+    """The start of training; None where the trial died before it."""
     workers: tuple[str, ...] = ()
     """Names of the workers whose updates were applied, in order of their first update."""
     updates: Updates
@@ -155,10 +155,15 @@ class _Builder:
         self.trial: records.Trial | None = None
         self.finished: records.Finished | None = None
         self.ended: records.Ended | None = None
+        self.started_t = 0.0
         self.last_t = 0.0
 
     def add(self, t: float, node: str, record: records.Record) -> None:
         """Take in one line of the journal."""
+        if isinstance(record, records.Trial):
+            self.trial, self.started_t, self.last_t = record, t, 0.0
+            return
+        t -= self.started_t
         self.last_t = max(self.last_t, t)
         match record:
             case records.Update():
@@ -186,8 +191,6 @@ class _Builder:
                 self.dropped[record.socket] += 1
             case records.Note():
                 self.notes.append((t, node, record.text))
-            case records.Trial():
-                self.trial = record
             case records.Finished():
                 self.finished = record
             case records.Ended():

@@ -47,7 +47,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     updates: int
     """Pushes the server applied."""
     time_s: float
-    """From the trial's beginning to its last update."""
+    """From the start of training to the last update."""
     updates_per_s: float | None
     """Between the first update and the last, so that starting up does not count."""
     evaluations: int

@@ -96,6 +96,8 @@ class Controller:
         if isinstance(message, messages.Report):
             return self._report(message, now)
         if isinstance(message, messages.Ready):
+            if member.state not in ("joined", "missing") or self.phase in (Phase.ENDING, Phase.OVER):
+                return []
             member.ready = message
             return [*self._state(member, "ready"), *self._start(now)]
         if isinstance(message, messages.Bye):
@@ -106,7 +108,7 @@ class Controller:
         member = self.members.get(hello.sender)
         if member is None:
             return self._refuse(event, "unknown-node", f"{hello.sender!r} is not in the plan")
-        if member.peer and member.peer != event.peer and member.state in PRESENT:
+        if member.state in PRESENT:
             return self._refuse(event, "duplicate", f"{hello.sender} is here already")
         if self.phase in (Phase.ENDING, Phase.OVER):
             return self._refuse(event, "finished", "the trial is over")
@@ -123,17 +125,18 @@ class Controller:
             peers=peers,
             tensors=tensors,
         )
-        return [*self._state(member, "joined"), Send(event.peer, configure, frames)]
+        return [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, frames)]
 
     def _refuse(self, event: Received, code: str, reason: str) -> list[Effect]:
         refusal = messages.Refuse(sender=NAME, code=code, reason=reason)  # type: ignore[arg-type]
         return [Journal(Note(text=f"refused {event.peer}: {reason}")), Send(event.peer, refusal)]
 
-    def _state(self, member: Member, state: str, reason: str = "") -> list[Effect]:
+    def _state(self, member: Member, state: str, reason: str = "", pid: int = 0) -> list[Effect]:
         if member.state == state:
             return []
         member.state = state
-        return [Journal(Node(name=member.plan.node, state=state, incarnation=member.incarnation, reason=reason))]
+        name, incarnation = member.plan.node, member.incarnation
+        return [Journal(Node(name=name, state=state, incarnation=incarnation, pid=pid, reason=reason))]
 
     # --- training starts ----------------------------------------------------------------------------------------
 
@@ -206,7 +209,7 @@ class Controller:
 
     def _evaluated(self, record: Evaluated, now: float) -> list[Effect]:
         if record.final:
-            return self._end("completed", self.reason, now)
+            return self._end("completed", self.reason or f"the model is final at update {record.version}", now)
         target = self.plan.stop_accuracy
         if target is not None and record.accuracy >= target and self.phase is Phase.RUNNING:
             reason = f"accuracy {record.accuracy:.4f} reached {target:g} at update {record.version}"
@@ -233,7 +236,7 @@ class Controller:
 
     def _exited(self, name: str, reason: str, now: float) -> list[Effect]:
         member = self.members[name]
-        if member.state in ("died", "stopped"):
+        if member.state in ("died", "stopped") or self.phase is Phase.OVER:
             return []
         if self.phase is Phase.ENDING:
             effects = self._state(member, "stopped", reason)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms import registry
 from edgebed.algorithms.update import Update as SentUpdate
-from edgebed.roles.events import Effect, Event, Journal, Received, Send, Woken, unexpected
+from edgebed.roles.events import Effect, Event, Journal, Received, Send, unexpected
 from edgebed.roles.records import Dropped, Finished, Refused, Update
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Checkpoint, Finish, Join, Model, Pull, Push, Refuse
+from edgebed.wire.messages import Checkpoint, Finish, Join, Model, Pull, Push, Refuse, Start
 from edgebed.wire.tensors import decode_update, encode_dense
 
 
@@ -47,7 +47,7 @@ class ParameterServer:
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """React to a message; the server keeps no time."""
-        if not isinstance(event, Received) or isinstance(event, Woken):
+        if not isinstance(event, Received):
             raise unexpected(self, event)
         message = event.message
         if isinstance(message, Push):
@@ -58,6 +58,8 @@ class ParameterServer:
             return self._pull(event, message)
         if isinstance(message, Finish):
             return self._finish(message.reason)
+        if isinstance(message, Start):
+            return []  # it serves from the moment it can be reached
         return [Journal(Refused(peer=event.peer, code="malformed", reason=f"a server gets no {type(message).__name__}"))]
 
     def _join(self, event: Received, join: Join) -> list[Effect]:

@@ -31,6 +31,8 @@ class Node(Record):
     state: str
     """expected, joined, ready, running, stopped, died or missing"""
     incarnation: int = 0
+    pid: int = 0
+    """joined: its process, as the node itself sees it."""
     reason: str = ""
 
 

@@ -35,7 +35,7 @@ class RouterEndpoint:
                 peer, *parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
-            name = peer.bytes.decode("utf-8", "replace")
+            name = peer.bytes.decode("latin-1")  # any bytes, there and back
             buffers = [part.buffer for part in parts]
             try:
                 message, payload = codec.decode(buffers, self.network)
@@ -48,7 +48,7 @@ class RouterEndpoint:
         """Bytes sent; 0 and a complaint if the peer is gone or does not read."""
         buffers = codec.encode(message, payload)
         try:
-            self.socket.send_multipart([to.encode(), *buffers], zmq.NOBLOCK, copy=False)
+            self.socket.send_multipart([to.encode("latin-1"), *buffers], zmq.NOBLOCK, copy=False)
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise

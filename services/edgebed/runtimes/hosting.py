@@ -79,14 +79,14 @@ class Host:
             Simulation(
                 plan,
                 theta,
-                _jobs_of(planned),
+                jobs_of(planned),
                 self.processes,
                 journal,
                 keep_checkpoint,
                 lambda heart: Watch(heart, keep_status, self.metrics.observe),
             ).run()
             return
-        heart = Controller(plan, _payload_of(planned, theta), self.runtime)
+        heart = Controller(plan, payload_of(planned, theta), self.runtime)
         watch = Watch(heart, keep_status, self._observe(heart))
         LiveController(heart, ProcessLauncher(plan, folder.logs), journal, keep_checkpoint, watch).run()
 
@@ -111,7 +111,7 @@ class Host:
         return observe
 
 
-def _payload_of(
+def payload_of(
     planned: PlannedTrial, theta: NDArray[np.float32]
 ) -> Callable[[NodePlan], tuple[tuple[Tensor, ...], Sequence[Buffer]]]:
     """What each node is given: the server the initial model, the others their own part of the data and no more."""
@@ -131,7 +131,7 @@ def _payload_of(
     return payload
 
 
-def _jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
+def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
     """Does any node's job: one network holds all the data, and a node's positions are looked up in its part."""
     data, plan = planned.data, planned.plan
     works: dict[str, Work] = {}

@@ -64,6 +64,8 @@ class LiveNode:
     data: RouterEndpoint | DealerEndpoint
     metrics: NodeMetrics
     epoch_ns: int
+    watch: RouterEndpoint | None = None
+    """Server: where the evaluator connects, on the management network; not counted as traffic."""
     pace: float = 1.0
     """Share of the machine's speed that this node may use; its work is stretched by the inverse."""
     interface: InterfaceBytes | None = None
@@ -75,6 +77,8 @@ class LiveNode:
     urgent: bool = False
     times: Times = field(default_factory=Times)
     traffic: dict[str, int] = field(default_factory=lambda: {"ingress": 0, "egress": 0})
+    watchers: set[str] = field(default_factory=set)
+    """Peers that came in over `watch`."""
     stopped: str | None = None
 
     def now(self) -> float:
@@ -86,6 +90,8 @@ class LiveNode:
         poller = zmq.Poller()
         poller.register(self.management.socket, zmq.POLLIN)
         poller.register(self.data.socket, zmq.POLLIN)
+        if self.watch:
+            poller.register(self.watch.socket, zmq.POLLIN)
         next_report_s = next_observe_s = 0.0
         while self.stopped is None:
             now = self.now()
@@ -122,6 +128,11 @@ class LiveNode:
         if self.management.socket in sockets:
             for event in self.management.receive():
                 self._handle_management(event)
+        if self.watch and self.watch.socket in sockets:
+            for event in self.watch.receive():
+                self.watchers.add(event.peer)
+                self._trace_received(event)
+                self._handle(event)
         if self.data.socket in sockets:
             for event in self.data.receive():
                 self._received(event)
@@ -169,7 +180,10 @@ class LiveNode:
             self._report()
             self.management.send(effect.message, list(effect.frames))
             return
-        if isinstance(self.data, RouterEndpoint):
+        watched = self.watch is not None and effect.to in self.watchers
+        if self.watch and watched:
+            sent_bytes = self.watch.send(effect.to, effect.message, list(effect.frames))
+        elif isinstance(self.data, RouterEndpoint):
             sent_bytes = self.data.send(effect.to, effect.message, list(effect.frames))
         else:
             sent_bytes = self.data.send(effect.message, list(effect.frames))
@@ -178,19 +192,23 @@ class LiveNode:
                 self.times.pause_s += now - self.times.computed_at_s
             self.times.sent_at_s = now
         kind = type(effect.message).__name__.lower()
-        self.traffic["egress"] += sent_bytes
-        self.metrics.count_bytes("egress", kind, sent_bytes)
+        if not watched:
+            self.traffic["egress"] += sent_bytes
+            self.metrics.count_bytes("egress", kind, sent_bytes)
         if self.plan.trace:
             version = getattr(effect.message, "version", getattr(effect.message, "base", -1))
             self._journal(records.Sent(to=effect.to, message=kind, version=version, bytes=sent_bytes))
 
     def _received(self, event: Received) -> None:
-        kind = type(event.message).__name__.lower()
         self.traffic["ingress"] += event.bytes
-        self.metrics.count_bytes("ingress", kind, event.bytes)
+        self.metrics.count_bytes("ingress", type(event.message).__name__.lower(), event.bytes)
         if isinstance(event.message, messages.Model):
             self.times.wait_s += self.now() - self.times.sent_at_s
+        self._trace_received(event)
+
+    def _trace_received(self, event: Received) -> None:
         if self.plan.trace:
+            kind = type(event.message).__name__.lower()
             version = getattr(event.message, "version", getattr(event.message, "base", -1))
             record = records.Received(sender=event.message.sender, message=kind, version=version, bytes=event.bytes)
             self._journal(record)

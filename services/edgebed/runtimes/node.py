@@ -56,7 +56,7 @@ def run_node(here: Surroundings) -> int:
     try:
         return _run(here, context)
     finally:
-        context.destroy()
+        context.destroy()  # each socket lingers as its network demands: what is reported still leaves
 
 
 def _run(here: Surroundings, context: zmq.Context[zmq.Socket[bytes]]) -> int:
@@ -72,9 +72,6 @@ def _run(here: Surroundings, context: zmq.Context[zmq.Socket[bytes]]) -> int:
     reason = node.run()
     print(f"{here.node}: {reason}", file=sys.stderr)
     management.send(messages.Bye(sender=here.node, reason=reason), [])
-    node.data.socket.close(linger=0)
-    socket.close(linger=2_000)
-    context.term()
     return 0
 
 
@@ -121,11 +118,11 @@ def _build(
     _, port = serve_metrics(metrics.registry, here.management_host)
     ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
     data: RouterEndpoint | DealerEndpoint
-    interface = None
+    interface = watch = None
     if plan.role == "server":
-        socket = data_socket(context, zmq.ROUTER)
+        socket, watch_socket = data_socket(context, zmq.ROUTER), data_socket(context, zmq.ROUTER)
         data_port = socket.bind_to_random_port(f"tcp://{here.data_host}")
-        management_port = socket.bind_to_random_port(f"tcp://{here.management_host}")
+        management_port = watch_socket.bind_to_random_port(f"tcp://{here.management_host}")
         ready = messages.Ready(
             sender=plan.node,
             metrics_address=ready.metrics_address,
@@ -133,6 +130,7 @@ def _build(
             management_address=f"tcp://{here.management_host}:{management_port}",
         )
         data = RouterEndpoint(socket, "data", _complain)
+        watch = RouterEndpoint(watch_socket, "data", _complain)
         interface = InterfaceBytes(here.data_host)
     else:
         socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}")
@@ -145,9 +143,12 @@ def _build(
         data=data,
         metrics=metrics,
         epoch_ns=configure.epoch_ns,
+        watch=watch,
         pace=(min(1.0, plan.cpus or 1.0) if here.pace_cpus else 1.0) * min(1.0, plan.compute_speed),
         interface=interface,
     )
     data.complain = node.complain
+    if watch:
+        watch.complain = node.complain
     management.send(ready, [])
     return node

@@ -166,10 +166,8 @@ class Simulation:
         buffers = codec.encode(effect.message, effect.frames)
         size = codec.size_bytes(buffers)
         message, frames = codec.decode(buffers, "data")
-        if node == "server":
-            self.traffic["egress"] += size
-        elif effect.to == "server":
-            self.traffic["ingress"] += size
+        if "evaluator" not in (node, effect.to):  # which uses the management network
+            self.traffic["egress" if node == "server" else "ingress"] += size
         if self.plan.nodes[0].trace:
             kind = type(message).__name__.lower()
             version = getattr(message, "version", getattr(message, "base", -1))

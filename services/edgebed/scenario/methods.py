@@ -30,6 +30,8 @@ DEFAULT_NAMES = {"local_work": "gradient-step"}
 def resolve_method(given: object) -> Method:
     """The method that a preset's name or a mapping means; `Problems` with every mistake in it."""
     if isinstance(given, str):
+        if given not in PRESETS:
+            raise Problems([Problem((), f"unknown preset: {show(given)}; {choose(given, PRESETS)}")])
         given = {"preset": given}
     if not isinstance(given, Mapping):
         raise Problems([Problem((), f"not a method: {show(given)}; {choose('', PRESETS)}, or a mapping of its parts")])

@@ -164,7 +164,7 @@ def markdown() -> str:
             settings = {key: value for key, value in schema["properties"].items() if key != "name"}
             table = f"\n{_table(settings, set(schema.get('required', ())))}" if settings else ""
             sections.append(f"### {kind}: `{name}`\n\n{_text(schema['description'])}\n{table}")
-    return "\n".join(sections)
+    return "\n".join(sections).rstrip("\n") + "\n"
 
 
 def _schema_of(model: type[Section]) -> JsonSchema:

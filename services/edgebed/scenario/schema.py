@@ -236,7 +236,7 @@ class TaskSection(Section):
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1]; `standardized`: each input to mean 0 and variance 1."""
     gradient_time: Duration = 0.005
-    """Virtual time of one gradient on a device of compute speed 1 with a core of its own; acts in the simulation only."""
+    """Virtual time of one gradient on a device of compute speed 1 with a core of its own; in the simulation only."""
 
 
 class Caps(Section):
@@ -313,7 +313,7 @@ class Trial(Section):
     """Everything but the name, the question and the seed; what a variant may change."""
 
     task: TaskSection
-    """What is trained, on which data."""
+    """The model, the data, and how the data is divided."""
     method: MethodChoice
     """A preset's name; or `{preset: ..., compression: {fraction: 0.1}}`, settings that override the preset's one by
     one (a part with another `name` drops the preset's settings of that part); or all parts by name."""

@@ -153,7 +153,7 @@ def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) 
 
 def _places(parent: object, key: Any, default: Place) -> tuple[Place, Place]:
     """Of a key and its value; a key that came in by `<<` has the place of the mapping it came into."""
-    if isinstance(parent, CommentedMap | CommentedSeq):
+    if default.line and isinstance(parent, CommentedMap | CommentedSeq):
         position = (parent.lc.data or {}).get(key)
         if position:
             key_line, key_column, line, column = (*position, *position)[:4]

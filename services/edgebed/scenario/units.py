@@ -53,7 +53,7 @@ def parse_rate(text: object) -> int:
 def format_duration(duration_s: float) -> str:
     """Seconds, at least 0, in the shortest common form: 0.005 -> `5ms`, 90.0 -> `1m30s`, 0.0 -> `0s`."""
     seconds = Decimal(repr(float(duration_s)))
-    if seconds < 0 or not seconds.is_finite():
+    if not seconds.is_finite() or seconds < 0:
         raise ValueError(f"{duration_s} is not a duration")
     if 0 < seconds < 1:
         unit = "ms" if seconds >= DURATIONS_S["ms"] else "us"

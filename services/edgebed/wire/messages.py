@@ -35,21 +35,24 @@ class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 class Message(
     msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw_only=True, tag=str.lower, gc=False
 ):
-    """The base of all messages; `kind` on the wire is the class's name in lower case."""
+    """The base of all messages; `kind` on the wire is the class's name in lower case.
+
+    `kw_only` in every subclass as well: msgspec then puts these two fields first, where a stranger looks for them.
+    """
 
     protocol: int = PROTOCOL
     sender: str
     """The node's name."""
 
 
-class Join(Message):
+class Join(Message, kw_only=True):
     """Worker to server: I take part from now on, and need the model."""
 
     incarnation: int
     """Given by the controller, one more at every restart; what an older incarnation sends is refused."""
 
 
-class Push(Message):
+class Push(Message, kw_only=True):
     """Worker to server: an update of the model. The answer is a `model` when the method lets the worker go on."""
 
     incarnation: int
@@ -63,13 +66,13 @@ class Push(Message):
     """One, called `update`, of the model's flat shape."""
 
 
-class Pull(Message):
+class Pull(Message, kw_only=True):
     """Evaluator to server: send the model as soon as it has reached a version."""
 
     at_version: int
 
 
-class Model(Message):
+class Model(Message, kw_only=True):
     """Server to worker or evaluator: the model."""
 
     version: int
@@ -80,20 +83,20 @@ class Model(Message):
     """One, called `theta`, of the model's flat shape."""
 
 
-class Refuse(Message):
+class Refuse(Message, kw_only=True):
     """Server to anybody: your message was understood and had no effect."""
 
     code: Literal["unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate"]
     reason: str
 
 
-class Hello(Message):
+class Hello(Message, kw_only=True):
     """Node to controller: I am up."""
 
     pid: int
 
 
-class Configure(Message):
+class Configure(Message, kw_only=True):
     """Controller to node: this is what you are."""
 
     incarnation: int
@@ -106,7 +109,7 @@ class Configure(Message):
     """`theta`, the initial model (server), or `x` and `y`, the node's own part of the data."""
 
 
-class Ready(Message):
+class Ready(Message, kw_only=True):
     """Node to controller: I am set up and can be reached here."""
 
     data_address: str = ""
@@ -117,38 +120,38 @@ class Ready(Message):
     """`host:port` of the node's Prometheus metrics."""
 
 
-class Start(Message):
+class Start(Message, kw_only=True):
     """Controller to node: begin."""
 
     server_address: str
 
 
-class Report(Message):
+class Report(Message, kw_only=True):
     """Node to controller: what there is to journal, as (time, record)."""
 
     records: tuple[tuple[float, AnyRecord], ...]
 
 
-class Checkpoint(Message):
+class Checkpoint(Message, kw_only=True):
     """Server to controller: the model to keep."""
 
     version: int
     tensors: tuple[Tensor, ...]
 
 
-class Finish(Message):
+class Finish(Message, kw_only=True):
     """Controller to server: apply no more updates."""
 
     reason: str
 
 
-class Stop(Message):
+class Stop(Message, kw_only=True):
     """Controller to node: end now."""
 
     reason: str
 
 
-class Bye(Message):
+class Bye(Message, kw_only=True):
     """Node to controller: I have said all and end."""
 
     reason: str

@@ -50,9 +50,14 @@ def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
     """A worker's update, dense or sparse."""
     if update.indices is None:
         return encode_dense(name, update.values)
+    dtype = NAMES.get(update.values.dtype)
+    if dtype is None or update.values.shape != update.indices.shape:
+        raise LocalWireError(f"{name}: {update.values.dtype} values for {len(update.indices)} positions")
+    if update.entries and update.indices[-1] >= update.size:
+        raise LocalWireError(f"{name}: position {update.indices[-1]} in a tensor of {update.size}")
     positions = encode_positions(update.indices)
     payload = memoryview(b"".join((positions, memoryview(update.values).cast("B"))))
-    return Tensor(name, NAMES[update.values.dtype], (update.size,), "sparse", update.entries, len(positions)), cut(payload)
+    return Tensor(name, dtype, (update.size,), "sparse", update.entries, len(positions)), cut(payload)
 
 
 def cut(payload: memoryview) -> list[memoryview]:
@@ -65,6 +70,8 @@ def encode_positions(indices: NDArray[np.int64]) -> bytes:
     if len(indices) == 0:
         return b""
     gaps = np.diff(indices, prepend=-1) - 1
+    if gaps.min() < 0:
+        raise LocalWireError("positions are not strictly increasing from 0")
     width = max(1, (int(gaps.max()).bit_length() + 7) // 8)
     planes = gaps.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :width].T
     return _compressor.compress(np.ascontiguousarray(planes).data)
@@ -106,9 +113,9 @@ def payload_bytes(tensor: Tensor) -> int:
         raise RemoteWireError(f"dtype {tensor.dtype!r}; known are {', '.join(DTYPES)}")
     if len(tensor.shape) > MAX_DIMENSIONS or any(length < 0 for length in tensor.shape):
         raise RemoteWireError(f"shape {tensor.shape[: MAX_DIMENSIONS + 1]}")
+    if math.prod(max(1, length) for length in tensor.shape) * dtype.itemsize > MAX_BYTES:  # 0 hides no huge length
+        raise RemoteWireError(f"a tensor of shape {tensor.shape} is too large")
     size = math.prod(tensor.shape)
-    if not 0 <= size * dtype.itemsize <= MAX_BYTES:
-        raise RemoteWireError(f"a tensor of {size} entries is too large")
     if tensor.encoding == "dense":
         if tensor.entries != size or tensor.index_bytes:
             raise RemoteWireError(f"{tensor.entries} entries in a dense tensor of {size}")

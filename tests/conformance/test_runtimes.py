@@ -1,0 +1,122 @@
+"""One body of tests for every runtime: what the simulation predicts, the others do.
+
+What the simulation may simplify stands at the top of runtimes/simulation.py: time. So where several workers push, the
+order of their pushes may differ between runtimes, and with it the numbers; each worker's own sequence may not.
+"""
+
+import functools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import edgebed
+from edgebed.results import Run, Trial
+from edgebed.roles import records
+
+RUNTIMES = [
+    pytest.param("simulation", marks=pytest.mark.simulation),
+    pytest.param("process", marks=pytest.mark.process),
+]
+SCENARIO = {
+    "name": "conformance",
+    "question": "Do all runtimes do the same?",
+    "seed": 7,
+    "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "1ms"},
+    "method": {"preset": "adacomp", "compression": {"fraction": 0.1}},
+    "fleet": {"edge": {"count": 4, "waiting": {"uniform": ["1ms", "5ms"]}}},
+    "evaluation": {"every": "100 updates"},
+    "stop": {"updates": 300},
+}
+
+
+@functools.cache
+def trial(runtime: str, *overrides: str) -> Trial:
+    """The scenario's only trial in that runtime, with every message journaled; run once for all tests."""
+    folder = Path(tempfile.mkdtemp(prefix="edgebed-conformance-"))
+    run: Run = edgebed.run(SCENARIO, runtime=runtime, set=overrides, trace=True, runs_dir=folder)
+    (only,) = run.trials.values()
+
+    assert only.summary.outcome == "completed"
+    return only
+
+
+def messages_of(trial: Trial, node: str) -> list[tuple[str, str]]:
+    """What `node` sent and received on the data network, in its own order, up to the end of training.
+
+    A push that was on its way when the last update was applied is refused as finished; which worker's is chance.
+    """
+    found = [
+        ("sent" if isinstance(record, records.Sent) else "received", record.message)
+        for _, name, record in trial.events()
+        if name == node and isinstance(record, records.Sent | records.Received)
+    ]
+    return found[:-1] if found[-1] == ("received", "refuse") else found
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_each_worker_has_the_same_message_sequence(runtime: str) -> None:
+    """Join, model, then push and model by turns; a worker in any runtime goes as far as the trial lets it."""
+    expected = messages_of(trial("simulation"), "edge-0")
+    for node in ("edge-0", "edge-1", "edge-2", "edge-3"):
+        found = messages_of(trial(runtime), node)
+
+        shorter = min(len(found), len(expected))
+        assert shorter > 20
+        assert expected[:shorter] == found[:shorter]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_one_worker_pushes_equal_bytes_and_leaves_equal_weights(runtime: str) -> None:
+    """With one worker nothing depends on the order of pushes: every runtime gives the same bits."""
+    expected, found = trial("simulation", "fleet.edge.count=1"), trial(runtime, "fleet.edge.count=1")
+
+    assert messages_of(expected, "edge-0") == messages_of(found, "edge-0")
+    for column in ("version", "step", "base", "staleness", "entries", "bits", "bytes", "loss"):
+        assert getattr(expected.series.updates, column).tolist() == getattr(found.series.updates, column).tolist()
+    assert np.array_equal(expected.checkpoint(), found.checkpoint())
+    assert expected.series.final_accuracy == found.series.final_accuracy
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_several_workers_push_equal_entries_and_nearly_equal_bytes(runtime: str) -> None:
+    """The count of entries is the method's; their encoded size depends a little on which ones they are."""
+    expected, found = trial("simulation").series.updates, trial(runtime).series.updates
+
+    assert expected.entries.tolist() == found.entries.tolist()
+    assert found.bytes.mean() == pytest.approx(expected.bytes.mean(), rel=0.02)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("method", ["asgd", "comp-asgd"])
+def test_every_method_trains_in_every_runtime(runtime: str, method: str) -> None:
+    """The accuracy of 300 updates is far above chance, and staleness is what the number of workers makes it."""
+    found = trial(runtime, f"method={method}", "evaluation.every=150 updates")
+
+    assert found.series.final_accuracy is not None
+    assert found.series.final_accuracy > 0.3
+    assert found.series.updates.staleness.mean() == pytest.approx(3, abs=1)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_update_that_ends_the_trial_is_the_last_and_is_evaluated(runtime: str) -> None:
+    """`stop.updates` is exact, and the final accuracy belongs to exactly that version."""
+    series = trial(runtime).series
+
+    assert series.updates.version.tolist() == list(range(1, 301))
+    assert series.evaluations.version[-1] == 300
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_traffic_counted_at_the_socket_is_that_of_the_journal(runtime: str) -> None:
+    """Payload into the server's data socket is what workers sent; the evaluator's pulls are not traffic."""
+    found = trial(runtime)
+    received = [
+        record.bytes
+        for _, node, record in found.events()
+        if node == "server" and isinstance(record, records.Received) and record.message in ("join", "push")
+    ]
+
+    assert found.series.traffic[-1][1].ingress_payload == sum(received)
+    assert sum(received) >= found.series.updates.bytes.sum()

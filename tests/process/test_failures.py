@@ -1,0 +1,350 @@
+"""What the process runtime survives: killed, frozen, missing, late and doubled nodes, and hostile messages.
+
+Method: a real run of a small scenario in a process of its own; as soon as its journal shows that training goes on,
+something is done to it. The journal, the exit code and the processes that are left tell what came of it.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import zmq
+
+from edgebed.learning import models
+from edgebed.observe.journal import JournalWriter, read_journal
+from edgebed.observe.run_folder import TrialFolder
+from edgebed.observe.series import Series
+from edgebed.roles import records
+from edgebed.roles.controller import Controller
+from edgebed.runtimes.hosting import payload_of
+from edgebed.runtimes.live_controller import LiveController
+from edgebed.runtimes.process import ProcessLauncher
+from edgebed.runtimes.watch import Watch
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.planning import plan_trials
+from edgebed.wire import frames as codec
+from edgebed.wire import messages
+
+SCENARIO = """
+name: failures
+question: What does a run live through?
+task: { data: digits, model: small, batch_size: 10 }
+method: adacomp
+fleet: { edge: { count: 3, waiting: 10ms } }
+evaluation: { every: 50 updates }
+stop: { updates: 400 }
+deadlines: { join: 10s, stall: 5s }
+"""
+DEADLINE_S = 60.0
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for something that must come."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"{what} has not come within {DEADLINE_S:g} s"
+        time.sleep(0.02)
+
+
+class Live:
+    """A run in a process of its own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        scenario = folder / "failures.yaml"
+        scenario.write_text(SCENARIO)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "edgebed", "run", str(scenario), "--runs-dir", str(folder / "runs"), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def journal(self) -> Path:
+        """Where the trial is journaled."""
+        return self.folder / "runs/failures/0001/adacomp/events.jsonl"
+
+    def series(self) -> Series:
+        """What the journal says now."""
+        return Series.from_journal(self.journal) if self.journal.exists() else Series.empty()
+
+    def train(self) -> "Live":
+        """Wait until updates are applied."""
+        until(lambda: self.process.poll() is not None or len(self.series().updates) > 20, "training")
+        assert self.process.poll() is None, self.process.communicate()
+        self.descendants = psutil.Process(self.process.pid).children(recursive=True)
+        return self
+
+    def pid(self, node: str) -> int:
+        """The process of `node`."""
+        return next(n.pid for _, n in self.series().nodes if n.name == node and n.state == "joined")
+
+    def end(self) -> int:
+        """Wait for the run's end and for every process it started; return its exit code."""
+        self.out, self.err = self.process.communicate(timeout=DEADLINE_S)
+        gone, alive = psutil.wait_procs(self.descendants, timeout=10)
+        assert alive == []
+        return self.process.returncode
+
+    def last_state(self, node: str) -> records.Node:
+        """How `node` ended."""
+        return next(n for _, n in reversed(self.series().nodes) if n.name == node)
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Live]:
+    """A run that trains."""
+    run = Live(tmp_path).train()
+    yield run
+    with contextlib.suppress(ProcessLookupError):
+        run.process.kill()
+    run.process.communicate()
+
+
+def test_a_killed_worker_is_noticed_and_the_others_finish(live: Live) -> None:
+    """Asynchronous training needs no particular worker; the journal says how the one ended."""
+    os.kill(live.pid("edge-1"), signal.SIGKILL)
+
+    assert live.end() == 0
+    assert live.last_state("edge-1").state == "died"
+    assert "SIGKILL" in live.last_state("edge-1").reason
+    assert len(live.series().updates) == 400
+
+
+def test_a_frozen_worker_does_not_hold_the_run_and_is_gone_afterwards(live: Live) -> None:
+    """It answers nothing any more, not even the request to stop, and is killed then."""
+    os.kill(live.pid("edge-2"), signal.SIGSTOP)
+
+    assert live.end() == 0
+    assert live.last_state("edge-2").state == "died"
+    assert "stop" in live.last_state("edge-2").reason
+
+
+def test_when_all_workers_die_the_run_ends_at_once_and_names_the_last(live: Live) -> None:
+    """Nobody is left to wait for."""
+    for node in ("edge-0", "edge-1", "edge-2"):
+        os.kill(live.pid(node), signal.SIGKILL)
+
+    assert live.end() == 3
+    assert "no worker is left" in live.series().ended.reason
+
+
+@pytest.mark.parametrize("node", ["server", "evaluator"])
+def test_without_server_or_evaluator_the_run_fails_and_says_so(live: Live, node: str) -> None:
+    """Neither can be done without; exit code 3 is the infrastructure's."""
+    os.kill(live.pid(node), signal.SIGKILL)
+
+    assert live.end() == 3
+    assert f"the {node} died: killed by SIGKILL" in live.series().ended.reason
+    assert (live.folder / "runs/failures/0001/report.html").exists()
+
+
+def test_a_frozen_server_ends_the_run_at_the_stall_deadline(live: Live) -> None:
+    """No connection breaks and no process ends, but nothing goes on either."""
+    os.kill(live.pid("server"), signal.SIGSTOP)
+
+    assert live.end() == 3
+    assert "no update was applied for 5 s" in live.series().ended.reason
+
+
+def test_ctrl_c_ends_the_run_in_order(live: Live) -> None:
+    """Nodes say goodbye, the report is written, the exit code is 130."""
+    live.process.send_signal(signal.SIGINT)
+
+    assert live.end() == 130
+    assert live.series().outcome == "interrupted"
+    assert all(live.last_state(node).state == "stopped" for node in ("server", "evaluator", "edge-0"))
+    assert (live.folder / "runs/failures/0001/report.html").exists()
+    assert "Traceback" not in live.err
+
+
+def test_a_killed_controller_leaves_no_process_and_a_readable_journal(live: Live) -> None:
+    """Nobody is there to clean up, so everybody has to see it by themselves."""
+    os.kill(live.process.pid, signal.SIGKILL)
+
+    assert live.end() == -signal.SIGKILL
+    assert live.series().outcome == "unfinished"
+    assert len(live.series().updates) > 20
+
+
+def test_a_killed_fork_server_takes_its_nodes_along(live: Live) -> None:
+    """The run fails with a message instead of a traceback."""
+    (fork_server,) = psutil.Process(live.process.pid).children()
+    fork_server.kill()
+
+    assert live.end() == 3
+    assert "error: the fork server ended" in live.err
+    assert "Traceback" not in live.err
+    assert live.series().outcome == "failed"
+
+
+def test_a_full_disk_ends_the_run_with_the_path(tmp_path: Path) -> None:
+    """The limit on file sizes stands in for the disk: the journal's write fails in the middle of the run."""
+    scenario = tmp_path / "failures.yaml"
+    scenario.write_text(SCENARIO)
+    limited = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000));"
+        "from edgebed.cli import main; sys.argv = sys.argv[1:]; main()"
+    )
+    command = [sys.executable, "-c", limited, "edgebed", "run", str(scenario), "--runs-dir", str(tmp_path / "runs")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+    assert ended.returncode == 3
+    assert "events.jsonl" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    list(read_journal(tmp_path / "runs/failures/0001/adacomp/events.jsonl"))
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    """Found before anything is started."""
+    with zmq.Context() as context, context.socket(zmq.REP) as taken:
+        port = taken.bind_to_random_port("tcp://127.0.0.1")
+        run = Live(tmp_path, "--port", str(port))
+        _, errors = run.process.communicate(timeout=DEADLINE_S)
+
+    assert run.process.returncode == 3
+    assert f"127.0.0.1:{port}: the port is in use" in errors
+
+
+class Stage:
+    """A trial in this process, so that a test has the controller and the launcher in its hands."""
+
+    def __init__(self, folder: Path, launcher: type[ProcessLauncher] = ProcessLauncher) -> None:
+        scenario = folder / "failures.yaml"
+        scenario.write_text(SCENARIO)
+        (self.planned,) = plan_trials(load_scenario(scenario, ["deadlines.join=3s"]))
+        self.folder = TrialFolder(folder / "trial")
+        self.folder.make(self.planned.plan)
+        plan = self.planned.plan
+        theta = models.initial_parameters(plan.nodes[0].task, plan.seed)
+        self.heart = Controller(plan, payload_of(self.planned, theta), "process")
+        self.launcher = launcher(plan, self.folder.logs)
+        self.checkpoints: list[np.ndarray] = []
+
+    def run(self, saboteur: Callable[["Stage"], None] | None = None) -> Series:
+        """Run to the end; `saboteur` works in a thread of its own meanwhile."""
+        thread = threading.Thread(target=saboteur, args=(self,)) if saboteur else None
+        watch = Watch(self.heart, lambda _: None, lambda _: None)
+        with JournalWriter(self.folder.journal) as journal:
+            controller = LiveController(
+                self.heart, self.launcher, journal, lambda _, theta: self.checkpoints.append(theta), watch
+            )
+            if thread:
+                thread.start()
+            controller.run()
+        if thread:
+            thread.join()
+        return Series.from_journal(self.folder.journal)
+
+
+def test_a_worker_that_never_joins_is_missing_and_the_others_train(tmp_path: Path) -> None:
+    """After the join deadline the trial goes on without it."""
+
+    class Forgetful(ProcessLauncher):
+        def launch(self, node: str, controller_address: str) -> None:
+            if node != "edge-1":
+                super().launch(node, controller_address)
+
+    series = Stage(tmp_path, Forgetful).run()
+
+    assert series.outcome == "completed"
+    assert any(node.name == "edge-1" and node.state == "missing" for _, node in series.nodes)
+    assert set(series.workers) == {"edge-0", "edge-2"}
+
+
+def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> None:
+    """It comes when training has long begun; it was missing and is running afterwards."""
+
+    class Late(ProcessLauncher):
+        def launch(self, node: str, controller_address: str) -> None:
+            if node == "edge-1":
+                self.late = (node, controller_address)
+            else:
+                super().launch(node, controller_address)
+
+    def bring(stage: Stage) -> None:
+        until(lambda: stage.heart.updates > 50, "training")
+        ProcessLauncher.launch(stage.launcher, *stage.launcher.late)
+
+    series = Stage(tmp_path, Late).run(bring)
+
+    assert series.outcome == "completed"
+    states = [node.state for _, node in series.nodes if node.name == "edge-1"]
+    assert states[:5] == ["expected", "missing", "joined", "ready", "running"]
+    assert "edge-1" in series.workers
+
+
+def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    """The first stays; the second is told why and ends."""
+
+    class Twice(ProcessLauncher):
+        def launch(self, node: str, controller_address: str) -> None:
+            self.address = controller_address
+            super().launch(node, controller_address)
+
+    def double(stage: Stage) -> None:
+        until(lambda: stage.heart.updates > 20, "training")
+        with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+            client.linger = 0
+            client.connect(stage.launcher.address)
+            client.send_multipart(codec.encode(messages.Hello(sender="edge-0", pid=1)))
+            if client.poll(10_000):
+                stage.answer, _ = codec.decode(client.recv_multipart(), "management")
+
+    stage = Stage(tmp_path, Twice)
+    series = stage.run(double)
+
+    assert stage.answer.code == "duplicate"
+    assert series.outcome == "completed"
+    assert len(series.workers) == 3
+
+
+def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) -> None:
+    """Random frames, frames above the limit, an HTTP client and a stranger's push, at server and controller."""
+
+    class Known(ProcessLauncher):
+        def launch(self, node: str, controller_address: str) -> None:
+            self.address = controller_address
+            super().launch(node, controller_address)
+
+    def attack(stage: Stage) -> None:
+        until(lambda: stage.heart.updates > 20, "training")
+        ready = stage.heart.members["server"].ready
+        random = np.random.default_rng(1)
+        for address in (ready.data_address, ready.management_address, stage.launcher.address):
+            with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+                client.linger = 5_000
+                client.connect(address)
+                for size in (0, 1, 100, 10_000):
+                    client.send_multipart([random.bytes(size), random.bytes(size)])
+                client.send(random.bytes(2**25))  # above every limit: the connection is ended
+            host, port = address.removeprefix("tcp://").split(":")
+            with socket.create_connection((host, int(port)), timeout=5) as http:
+                http.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10)
+
+    series = Stage(tmp_path, Known).run(attack)
+
+    assert series.outcome == "completed"
+    assert len(series.updates) == 400
+    assert series.dropped["data"] >= 8
+    assert series.dropped["management"] >= 4
+
+
+def test_stopping_leaves_the_final_model(tmp_path: Path) -> None:
+    """The server hands its model over when the last update is applied."""
+    stage = Stage(tmp_path)
+    stage.run()
+
+    assert len(stage.checkpoints) == 1
+    assert np.isfinite(stage.checkpoints[0]).all()

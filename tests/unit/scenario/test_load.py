@@ -1,0 +1,443 @@
+"""Loading: every mistake at once, each at its line and column; variants, overrides, and the resolved form."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from edgebed.errors import ScenarioError
+from edgebed.scenario.choices import Interval, Split
+from edgebed.scenario.load import load_scenario, resolved_yaml
+from edgebed.scenario.plan import Waiting
+
+VARIANTS = """\
+variants:
+  asgd: { method: asgd }
+  adacomp: { method: { compression: { fraction: 0.1 } } }
+"""
+
+
+def test_a_scenario_without_variants_is_one_trial_named_after_its_method(load):
+    """All defaults are filled in."""
+    scenario = load()
+
+    (trial,) = scenario.trials.values()
+    assert (list(scenario.trials), scenario.name, scenario.seed) == (["adacomp"], "small", 3)
+    assert (
+        trial.fleet["edge"].count,
+        trial.fleet["edge"].cpus,
+        trial.fleet["edge"].memory,
+        trial.fleet["edge"].compute_speed,
+    ) == (2, 0.5, 256 * 2**20, 1.0)
+    assert (Split("iid"), Interval(updates=200), 60.0) == (
+        trial.task.split,
+        trial.evaluation.every,
+        trial.deadlines.join,
+    )
+
+
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file(problems):
+    """Unknown keys, wrong types, wrong units, settings of parts and missing keys come together, each with its place."""
+    text = """\
+name: Two Words
+sede: 4
+task:
+  data: digts
+  fraction: 2
+  gradient_time: 5
+method: { preset: adacomp, compression: { fractoin: 0.1 }, aggregation: { learning_rate: -1 } }
+fleet:
+  edge: { count: 1.5, memory: 512M }
+stop: {}
+"""
+    found = [problem.split(": ")[:3] for problem in problems(text)]
+
+    assert found == [
+        ["s.yaml:1:7", "name", "not a name"],
+        ["s.yaml:2:1", "sede", "unknown key; did you mean 'seed'? allowed"],
+        ["s.yaml:3:1", "task", "missing key 'model'"],
+        ["s.yaml:4:9", "task.data", "unknown"],
+        ["s.yaml:5:13", "task.fraction", "2 is above 1"],
+        ["s.yaml:6:18", "task.gradient_time", "not a duration"],
+        [
+            "s.yaml:7:43",
+            "method.compression.fractoin",
+            "unknown setting of compression 'top-k'; did you mean 'fraction'? allowed",
+        ],
+        ["s.yaml:7:90", "method.aggregation.learning_rate", "-1.0 is not above 0"],
+        ["s.yaml:9:18", "fleet.edge.count", "not a whole number"],
+        ["s.yaml:9:31", "fleet.edge.memory", "not a memory size"],
+        ["s.yaml:10:7", "stop", "nothing ends the trial; give updates, time or accuracy"],
+    ]
+
+
+def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, good):
+    """Where, what, allowed, hint."""
+    (problem,) = problems(good.replace("256MiB", "512M"))
+
+    assert problem.startswith("s.yaml:9:40: fleet.edge.memory: not a memory size: '512M' (a number with GiB, MiB, KiB")
+    assert "did you mean 512MiB?" in problem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("adacomp", "adacmp", "7:9: method: unknown preset: 'adacmp'; did you mean 'adacomp'? allowed: asgd,"),
+        ("adacomp", "{compression: {name: top-k}}", "7:9: method: aggregation has no name, and there is no preset"),
+        (
+            "adacomp",
+            "{preset: asgd, compresion: {}}",
+            "7:24: method.compresion: unknown key; did you mean 'compression'?",
+        ),
+        (
+            "adacomp",
+            "{preset: asgd, compression: {name: zip}}",
+            "7:44: method.compression.name: unknown compression: 'zip'",
+        ),
+        ("adacomp", "{preset: asgd, compression: none}", "7:37: method.compression: not a mapping: 'none'; write"),
+        (
+            "adacomp",
+            "{preset: adacomp, compression: {fraction: x}}",
+            "7:51: method.compression.fraction: not a number: 'x'",
+        ),
+        (
+            "adacomp",
+            "{preset: adacomp, compression: {fraction: 2}}",
+            "7:51: method.compression.fraction: 2.0 is not in (0, 1]",
+        ),
+        (
+            "adacomp",
+            "{preset: adacomp, compression: {fraction: .nan}}",
+            "method.compression.fraction: not a finite number",
+        ),
+        (
+            "adacomp",
+            "{preset: asgd, aggregation: {staleness: all}}",
+            "staleness: unknown: 'all'; allowed: none, whole-update,",
+        ),
+        ("adacomp", "[1]", "7:9: method: not a method: a list; allowed: asgd, comp-asgd, adacomp, or a mapping"),
+        ("edge:", "server:", "9:3: fleet.server: 'server' is edgebed's own name"),
+        ("edge:", "Edge:", "9:3: fleet.Edge: not a name: 'Edge'"),
+        ("name: small", "name: latest", "1:7: name: 'latest' is edgebed's own name"),
+        ("name: small", "name: ../up", "1:7: name: not a name: '../up'"),
+        ("count: 2", "count: 0", "9:18: fleet.edge.count: 0 is below 1"),
+        ("count: 2", "count: true", "fleet.edge.count: not a whole number: true"),
+        ("count: 2", "count: '2'", "fleet.edge.count: not a whole number: '2'"),
+        ("cpus: 0.5", "cpus: 0", "fleet.edge.cpus: 0 is not above 0"),
+        ("cpus: 0.5", "cpus: .inf", "fleet.edge.cpus: not a finite number: inf"),
+        ("cpus: 0.5", "waiting: 5", "fleet.edge.waiting: not a duration: 5 ("),
+        ("cpus: 0.5", "waiting: {uniform: [2s, 1s]}", "uniform: the lower end 2s is above the upper end 1s"),
+        ("cpus: 0.5", "waiting: {uniform: 2s}", "uniform takes its lower and upper end"),
+        (
+            "cpus: 0.5",
+            "waiting: {normal: 2s}",
+            "fleet.edge.waiting: unknown: 'normal'; did you mean 'uniform'? allowed: uniform, exp",
+        ),
+        ("cpus: 0.5", "waiting: {}", "fleet.edge.waiting: not a waiting time: a mapping (a duration, {uniform"),
+        ("data: digits", "split: {dirichlet: 0}", "5:10: task.split: dirichlet takes its alpha"),
+        ("data: digits", "split: {by-label: 1.5}", "task.split: by-label takes the number of labels per worker"),
+        ("data: digits", "split: even", "task.split: not a split: 'even' (iid, {dirichlet: 0.5} or {by-label: 2})"),
+        (
+            "data: digits",
+            "data: a.b:c d",
+            "task.data: unknown: 'a.b:c d'; allowed: digits, mnist, synthetic, package.module",
+        ),
+        ("stop: { updates: 10 }", "stop: { time: 0s }", "10:15: stop.time: 0s is not above 0s"),
+        ("stop: { updates: 10 }", "stop: [1]", "10:7: stop: not a mapping: a list; keys: updates, time, accuracy"),
+        ("seed: 3", "evaluation: { every: 200 }", "evaluation.every: not an interval: 200 (a number of updates"),
+        ("seed: 3", "evaluation: { every: 0s }", "evaluation.every: an interval has to be above 0, not '0s'"),
+        ("seed: 3", "expect: { final_accuracy: 0.9 }", "expect.final_accuracy: not a bound: 0.9 (one of >=, <="),
+        (
+            "seed: 3",
+            "expect: { best_accuracy: '>= 97' }",
+            "expect.best_accuracy: not a fraction from 0 to 1: '97' (97 %",
+        ),
+        ("seed: 3", "expect: { ingress_bytes: '<= 10' }", "expect.ingress_bytes: not a memory size: '10' ("),
+        ("seed: 3", "expect: { time_s: '<= 10' }", "expect.time_s: not a duration: '10' ("),
+        ("seed: 3", "seed: -1", "3:7: seed: -1 is below 0"),
+        ("seed: 3", "variants: [1]", "3:11: variants: not a mapping: a list"),
+        ("seed: 3", "variants: { a: 1 }", "3:16: variants.a: not a mapping: 1; a variant changes task, method"),
+        ("seed: 3", "variants: { A b: {} }", "3:13: variants.A b: not a name: 'A b'"),
+        ("seed: 3", "variants: { a: { seed: 4 } }", "3:18: variants.a.seed: a variant cannot change it"),
+        ("seed: 3", "variants: { a: { tsk: 4 } }", "3:18: variants.a.tsk: unknown key; did you mean 'task'?"),
+    ],
+)
+def test_each_mistake_has_its_message_and_its_place(problems, good, old, new, message):
+    """One change to a good scenario; what is found is at that place and says what is allowed."""
+    assert old in good
+
+    found = problems(good.replace(old, new))
+
+    assert any(message in problem for problem in found), found
+    assert all(problem.startswith("s.yaml:") for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "s.yaml: the file is empty"),
+        (b"# nothing\n", "s.yaml: the file is empty"),
+        (b"- 1\n", "s.yaml:1:1: a scenario is a mapping"),
+        (b"name: a\nname: b\n", 's.yaml:2:1: not YAML: found duplicate key "name"'),
+        (b"name: [1\n", "s.yaml:2:1: not YAML: expected ',' or ']'"),
+        (b"name: a\n\tseed: 1\n", "s.yaml:2:1: not YAML: "),
+        (b"name: a\n---\nname: b\n", "s.yaml:2:1: not YAML: "),
+        (b"name: a\nseed: \xff\n", "s.yaml:2: not UTF-8 text (byte 0xff)"),
+        (b"name: a\nseed: \x00\n", "s.yaml:2: not YAML: it holds the control character 0x00"),
+        (b"name: !python/name:os.system x\n", "s.yaml:1:7: name: YAML tags"),
+    ],
+)
+def test_a_file_that_is_no_scenario_at_all_is_refused_with_its_line(tmp_path, monkeypatch, content, message):
+    """Whatever the file holds, the user reads one sentence."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_bytes(content)
+
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario("s.yaml")
+
+    assert str(caught.value).startswith(message)
+
+
+def test_a_missing_file_is_refused_with_the_scenarios_beside_it(scenario_file, good):
+    """A typing mistake in the name shows what there is."""
+    scenario_file(good)
+
+    with pytest.raises(ScenarioError, match=r"t\.yaml: there is no such file; \. has s\.yaml\."):
+        load_scenario("t.yaml")
+
+
+def test_a_folder_is_refused_with_the_scenarios_in_it(scenario_file, good, tmp_path):
+    """The next thing to type is in the message."""
+    scenario_file(good)
+
+    with pytest.raises(ScenarioError, match=r"this is a folder, not a scenario file; .* has s\.yaml\."):
+        load_scenario(tmp_path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_damage_to_a_scenario_gives_a_scenario_or_a_scenario_error(tmp_path, good, data):
+    """Cut, repeat and replace bytes anywhere: nothing but a ScenarioError is ever raised."""
+    content = bytearray((good + VARIANTS).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = data.draw(st.integers(start, min(len(content), start + 12)))
+        content[start:end] = data.draw(
+            st.one_of(st.binary(max_size=4), st.sampled_from([b"{", b"&a ", b"*a", b"null"]))
+        )
+    path = tmp_path / "s.yaml"
+    path.write_bytes(content)
+
+    try:
+        outcome = tuple(load_scenario(path).trials)
+    except ScenarioError as error:
+        outcome = tuple(problem for problem in error.problems if problem.startswith(str(path)))
+
+    assert outcome
+
+
+def test_each_variant_becomes_a_trial_with_its_changes_merged_in(load, good):
+    """What a variant does not mention is the scenario's."""
+    trials = load(good + VARIANTS).trials
+
+    assert list(trials) == ["asgd", "adacomp"]
+    assert (trials["asgd"].method.name, trials["asgd"].method.compression.name) == ("asgd", "none")
+    assert (
+        trials["adacomp"].method.name,
+        trials["adacomp"].method.compression.settings["fraction"],
+    ) == ("adacomp", 0.1)
+    assert trials["asgd"].task == trials["adacomp"].task
+
+
+def test_a_mistake_in_the_scenario_is_reported_once_and_one_in_a_variant_at_the_variant(problems, good):
+    """Not once for each variant."""
+    text = good.replace("model: small", "model: smal") + VARIANTS.replace("asgd }", "asdg }")
+
+    first, second = problems(text)
+
+    assert first.startswith("s.yaml:6:10: task.model: unknown: 'smal'; did you mean 'small'?")
+    assert second.startswith("s.yaml:12:19: variants.asgd.method: unknown preset: 'asdg'; did you mean 'asgd'?")
+
+
+def test_what_only_some_variants_lack_is_said_with_their_names(problems, good):
+    """A shared place needs the variant's name to be understood."""
+    text = good.replace("method: adacomp\n", "") + "variants: { a: {method: asgd}, b: {} }\n"
+
+    assert problems(text) == ("s.yaml:1:1: missing key 'method' (in variant b)",)
+
+
+@pytest.mark.parametrize(
+    ("base", "overlay", "expected"),
+    [
+        ("{preset: adacomp, compression: {fraction: 0.5}}", "asgd", ("asgd", "none", None, "whole-update")),
+        ("{preset: adacomp, compression: {fraction: 0.5}}", "adacomp", ("adacomp", "top-k", 0.5, "per-parameter")),
+        (
+            "{preset: adacomp, compression: {fraction: 0.5}}",
+            "{compression: {scope: model}}",
+            ("adacomp", "top-k", 0.5, "per-parameter"),
+        ),
+        (
+            "{preset: adacomp, compression: {fraction: 0.5}}",
+            "{compression: {name: none}}",
+            ("adacomp", "none", None, "per-parameter"),
+        ),
+        ("adacomp", "{aggregation: {staleness: none}}", ("adacomp", "top-k", 0.01, "none")),
+        (
+            "{preset: adacomp, compression: {fraction: 0.5}}",
+            "{compression: null}",
+            ("adacomp", "top-k", 0.01, "per-parameter"),
+        ),
+        (
+            "{aggregation: {name: asynchronous}, compression: {name: none}}",
+            "{compression: {name: top-k}}",
+            ("custom", "top-k", 0.01, "whole-update"),
+        ),
+    ],
+)
+def test_a_variants_method_is_merged_part_by_part(load, good, base, overlay, expected):
+    """Another preset replaces everything, another part name drops that part's settings, anything else is added."""
+    text = good.replace("adacomp", base) + f"variants: {{ v: {{ method: {overlay} }} }}\n"
+    method = load(text).trials["v"].method
+
+    name, compression, fraction, staleness = expected
+    assert (name, compression) == (method.name, method.compression.name)
+    assert fraction == method.compression.settings.get("fraction")
+    assert staleness == method.aggregation.settings["staleness"]
+
+
+def test_a_choice_is_replaced_as_a_whole_by_a_variant(load, good):
+    """`{dirichlet: …}` over `{by-label: …}` is not both."""
+    text = good.replace("model: small", "model: small\n  split: { by-label: 2 }") + (
+        "variants:\n  v: { task: { split: { dirichlet: 0.5 } }, fleet: { edge: { waiting: { uniform: [0s, 1s] } } } }\n"
+    )
+    trial = load(text.replace("count: 2", "waiting: { exponential: 1s }")).trials["v"]
+
+    assert Split("dirichlet", 0.5) == trial.task.split
+    assert Waiting(distribution="uniform", low_s=0.0, high_s=1.0) == trial.fleet["edge"].waiting
+
+
+def test_null_takes_a_key_away(load, good):
+    """From the scenario, by a variant or by an option."""
+    text = good.replace("updates: 10", "updates: 10, time: 5s") + "variants: { v: { stop: { time: null } }, w: }\n"
+    trials = load(text, "fleet.edge.cpus=null").trials
+
+    assert (trials["v"].stop.time, trials["w"].stop.time) == (None, 5.0)
+    assert trials["w"].fleet["edge"].cpus is None
+
+
+def test_an_option_overrides_every_variant(load, good):
+    """Also where a variant says otherwise; a variant alone is reached by its name."""
+    text = good + "variants: { v: { stop: { updates: 7 } }, w: {} }\n"
+    trials = load(text, "stop.updates=5", "fleet.edge.count=8", "variants.w.task.batch_size=3", "seed=9").trials
+
+    assert [trial.stop.updates for trial in trials.values()] == [5, 5]
+    assert [trial.fleet["edge"].count for trial in trials.values()] == [8, 8]
+    assert [trial.task.batch_size for trial in trials.values()] == [10, 3]
+
+
+def test_options_are_read_as_yaml_and_applied_in_order(load, good):
+    """Mappings, lists and units are what they are in the file."""
+    trial = load(
+        good, "fleet.edge.waiting={uniform: [0s, 200ms]}", "stop.time=1m", "stop.time=2m", "task.split.by-label=2"
+    )
+    (trial,) = trial.trials.values()
+
+    assert Waiting(distribution="uniform", low_s=0.0, high_s=0.2) == trial.fleet["edge"].waiting
+    assert (120.0, Split("by-label", 2)) == (trial.stop.time, trial.task.split)
+
+
+def test_a_new_class_or_variant_is_given_as_a_whole(load, good):
+    """And one can be taken away."""
+    scenario = load(good + VARIANTS, "fleet.slow={count: 3, compute_speed: 0.5}", "variants.asgd=null", "variants.b={}")
+
+    assert list(scenario.trials) == ["adacomp", "b"]
+    assert [(name, c.count) for name, c in scenario.trials["b"].fleet.items()] == [("edge", 2), ("slow", 3)]
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("fleet.edge.count=x", "--set fleet.edge.count=x: not a whole number: 'x'"),
+        ("fleet.edge.memory=512M", "--set fleet.edge.memory=512M: not a memory size: '512M' ("),
+        ("fleet.edgee.count=3", "--set fleet.edgee.count=3: the fleet has no class 'edgee'; did you mean 'edge'?"),
+        ("stpo.updates=3", "--set stpo.updates=3: unknown key 'stpo'; did you mean 'stop'?"),
+        ("stop.update=3", "--set stop.update=3: unknown key; did you mean 'updates'?"),
+        ("stop={update: 3}", "--set stop={update: 3}: stop.update: unknown key; did you mean 'updates'?"),
+        ("stop.updates", "--set stop.updates: not of the form a.b.c=value"),
+        ("=3", "--set =3: not of the form a.b.c=value"),
+        ("stop.time=[", "--set stop.time=[: not YAML: "),
+        ("variants.x.stop.time=1s", "--set variants.x.stop.time=1s: there is no variant 'x'; allowed: asgd, adacomp"),
+        ("variants.asgd.seed=3", "--set variants.asgd.seed=3: a variant cannot change it"),
+        (
+            "method.compression.fraction=0.5",
+            "--set method.compression.fraction=0.5: unknown setting of compression 'none'; allowed: name, values (in",
+        ),
+    ],
+)
+def test_a_mistake_in_an_option_is_reported_at_the_option(problems, good, option, message):
+    """Once, and with the option as the user typed it."""
+    (problem,) = problems(good + VARIANTS, option)
+
+    assert problem.startswith(message)
+
+
+def test_a_dict_is_loaded_like_a_file(load, good):
+    """The Python interface takes what YAML would give."""
+    scenario = load_scenario(
+        {
+            "name": "small",
+            "question": "Does it load?",
+            "seed": 3,
+            "task": {"data": "digits", "model": "small"},
+            "method": "adacomp",
+            "fleet": {"edge": {"count": 2, "cpus": 0.5, "memory": "256MiB"}},
+            "stop": {"updates": 10},
+        }
+    )
+
+    assert load(good).trials == scenario.trials
+
+
+def test_mistakes_in_a_dict_are_reported_by_path():
+    """There are no lines to name."""
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario({"name": "x", "stop": {"updates": 0}}, ["seed=x"])
+
+    assert caught.value.problems == (
+        "missing key 'task'",
+        "missing key 'method'",
+        "missing key 'fleet'",
+        "stop.updates: 0 is below 1",
+        "--set seed=x: not a whole number: 'x'",
+    )
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "",
+        VARIANTS,
+        "expect: { best_accuracy: '>= 0.9', ingress_bytes: '<= 10MB', time_s: '<= 1m' }\n",
+        "evaluation: { every: 5s }\nserver: { cpus: 2, memory: 1GiB }\ndeadlines: { join: 500ms }\n",
+        "variants:\n  v: { task: { split: { dirichlet: 0.5 } }, fleet: { edge: { waiting: { uniform: [0s, 1s] } } }}\n",
+        "variants:\n  v: { method: { preset: null, aggregation: { name: asynchronous}, compression: {name: none}}}\n",
+    ],
+)
+def test_the_resolved_form_loads_as_the_same_scenario(load, good, extra):
+    """Every default, variant and option is written out, and reading it changes nothing."""
+    scenario = load(good + extra, "fleet.edge.count=4")
+
+    again = load(resolved_yaml(scenario))
+
+    assert scenario.trials == again.trials
+    assert (scenario.name, scenario.question, scenario.seed) == (again.name, again.question, again.seed)
+    assert resolved_yaml(scenario) == resolved_yaml(again)
+
+
+def test_a_place_is_known_for_what_only_the_data_can_show(load, good):
+    """The deepest key that was written stands for what was not."""
+    scenario = load(good + VARIANTS)
+
+    assert scenario.place("asgd", "task.model") == "s.yaml:6:10: task.model"
+    assert scenario.place("asgd", "task.batch_size") == "s.yaml:5:3: task"
+    assert scenario.place("asgd", "method") == "s.yaml:12:19: variants.asgd.method"
+    assert scenario.place("asgd", "deadlines.join") == "deadlines.join"

@@ -1,0 +1,110 @@
+"""The generated documents are current, and every scenario that is shown to users loads."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from edgebed.algorithms.registry import KINDS, PRESETS
+from edgebed.learning.data import DATA_SETS as DATA_TABLE
+from edgebed.learning.models import MODELS as MODEL_TABLE
+from edgebed.learning.split import SPLITS
+from edgebed.observe.summary import COMPARISONS as JUDGED_COMPARISONS
+from edgebed.observe.summary import TrialSummary
+from edgebed.scenario import choices, reference, schema
+from edgebed.scenario.load import KEYS, load_scenario
+
+ROOT = Path(__file__).parents[3]
+SCENARIOS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "scenarios").rglob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def editor_schema():
+    """The JSON schema, parsed."""
+    return json.loads(reference.json_schema())
+
+
+@pytest.mark.parametrize(
+    ("path", "generate"),
+    [("docs/scenario.md", reference.markdown), ("schema/scenario.schema.json", reference.json_schema)],
+)
+def test_the_generated_document_is_current(path, generate):
+    """What stands in the repository is what the code says today."""
+    assert generate() == (ROOT / path).read_text(encoding="utf-8"), f"{path} is out of date: run scripts/generate-docs"
+
+
+@pytest.mark.parametrize("path", SCENARIOS)
+def test_every_scenario_loads(path):
+    """Those that come with edgebed, without looking at data."""
+    scenario = load_scenario(ROOT / path)
+
+    assert scenario.trials
+    assert scenario.question
+
+
+@pytest.mark.parametrize("path", SCENARIOS)
+def test_every_scenario_begins_with_the_schema_it_is_checked_by(path):
+    """By a path that leads there from its own folder."""
+    first = (ROOT / path).read_text(encoding="utf-8").split("\n", 1)[0]
+    found = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", first)
+
+    assert found
+    assert ((ROOT / path).parent / found[1]).resolve() == (ROOT / "schema/scenario.schema.json")
+
+
+def test_the_example_of_the_document_loads(tmp_path):
+    """What a user copies works."""
+    path = tmp_path / "example.yaml"
+    path.write_text(reference.EXAMPLE, encoding="utf-8")
+
+    assert list(load_scenario(path).trials) == ["iid", "two-labels", "two-labels-more-bytes"]
+
+
+def test_the_editor_schema_knows_exactly_the_keys_that_loading_allows(editor_schema):
+    """At the top, in variants and in every section."""
+    definitions = editor_schema["$defs"]
+
+    assert set(KEYS) == set(editor_schema["properties"])
+    assert set(schema.Trial.model_fields) == set(definitions["Variant"]["properties"])
+    for section in (schema.TaskSection, schema.DeviceClass, schema.Caps, schema.Stop, schema.Expectations):
+        assert set(section.model_fields) == set(definitions[section.__name__]["properties"])
+        assert definitions[section.__name__]["additionalProperties"] is False
+
+
+def test_every_key_has_an_explanation(editor_schema):
+    """It is what an editor shows, and what the document is made of."""
+    sections = [editor_schema, *editor_schema["$defs"].values()]
+    silent = [
+        key for section in sections for key, value in section["properties"].items() if not value.get("description")
+    ]
+
+    assert silent == []
+
+
+def test_every_reference_in_the_editor_schema_leads_somewhere(editor_schema):
+    """No definition is missing, none is unused."""
+    used = set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(editor_schema)))
+
+    assert set(editor_schema["$defs"]) == used
+
+
+def test_all_methods_of_the_registry_are_in_both_documents(editor_schema):
+    """Presets, parts and their settings."""
+    preset, spelled = editor_schema["properties"]["method"]["anyOf"]
+    text = reference.markdown()
+
+    assert list(PRESETS) == preset["enum"]
+    for kind, modules in KINDS.items():
+        forms = spelled["properties"][kind]["anyOf"]
+        assert list(modules) == [form["properties"]["name"]["const"] for form in forms]
+        assert all(f"### {kind}: `{name}`" in text for name in modules)
+
+
+def test_the_names_a_scenario_may_use_are_those_that_exist():
+    """The schema repeats some tables so that checking a scenario need not import torch."""
+    assert set(DATA_TABLE) == set(schema.DATA_SETS)
+    assert set(MODEL_TABLE) == set(schema.MODELS)
+    assert {"iid", "dirichlet", "by-label"} == set(SPLITS)
+    assert set(JUDGED_COMPARISONS) == set(choices.COMPARISONS)
+    assert set(schema.Expectations.model_fields) <= set(TrialSummary.__struct_fields__)

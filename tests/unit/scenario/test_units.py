@@ -1,0 +1,162 @@
+"""Quantities: what is read, what is refused and with which hint, and that reading undoes writing."""
+
+import re
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.scenario import units
+
+SECONDS = st.floats(min_value=0.0, max_value=1e300, allow_nan=False)
+AMOUNTS = st.integers(min_value=0, max_value=10**18)
+READERS = (units.parse_duration, units.parse_memory, units.parse_rate)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("500ms", 0.5),
+        ("1m30s", 90.0),
+        ("2h", 7200.0),
+        ("1.5s", 1.5),
+        ("0s", 0.0),
+        ("1h1m1s1ms", 3661.001),
+        ("20us", 2e-5),
+    ],
+)
+def test_a_duration_is_read_as_seconds(text, seconds):
+    """Units from large to small, each at most once, decimals allowed."""
+    assert units.parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("512MiB", 512 * 2**20),
+        ("1GiB", 2**30),
+        ("256KiB", 2**18),
+        ("10MB", 10**7),
+        ("1KB", 1000),
+        ("1.5GB", 1_500_000_000),
+    ],
+)
+def test_a_memory_size_is_read_as_bytes(text, size):
+    """KiB is 1024-based, KB is 1000-based."""
+    assert units.parse_memory(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("10mbit", 10_000_000), ("1gbit", 10**9), ("64kbit", 64_000), ("9bit", 9), ("1mibit", 2**20), ("0.5kbit", 500)],
+)
+def test_a_rate_is_read_as_bits_per_second(text, rate):
+    """10mbit is exactly ten million bit/s."""
+    assert units.parse_rate(text) == rate
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("bare", [5, 5.5, "5", "2.5"])
+def test_a_bare_number_is_refused_with_the_units_it_could_have(reader, bare):
+    """The hint repeats the number with a unit, ready to be copied."""
+    with pytest.raises(ValueError, match=rf"the unit is missing: write {bare}\w+ "):
+        reader(bare)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("other", ["", "x", "-5s", "- 1MiB", "nan", "1e3s", None, True, [], {}, "5 parsecs", "٣s"])
+def test_what_is_no_quantity_is_a_value_error(reader, other):
+    """Nothing else is ever raised, and the message shows what was given and what is allowed."""
+    with pytest.raises(ValueError, match=re.escape(repr(other))):
+        reader(other)
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "meant"),
+    [
+        (units.parse_duration, "30 sec", "30s"),
+        (units.parse_duration, "5 minutes", "5m"),
+        (units.parse_duration, "2d", "48h"),
+        (units.parse_memory, "512M", "512MiB"),
+        (units.parse_memory, "1g", "1GiB"),
+        (units.parse_memory, "512mb", "512MB"),
+        (units.parse_memory, "1kib", "1KiB"),
+        (units.parse_rate, "10mbps", "10mbit"),
+        (units.parse_rate, "10Mbps", "10mbit"),
+        (units.parse_rate, "10Mbit", "10mbit"),
+        (units.parse_rate, "8bps", "8bit"),
+    ],
+)
+def test_a_near_miss_is_refused_with_what_was_probably_meant(reader, text, meant):
+    """What is suggested is itself readable."""
+    with pytest.raises(ValueError, match=rf"\W{meant}\b"):
+        reader(text)
+    reader(meant)
+
+
+def test_mbps_is_refused_because_tc_reads_it_as_bytes():
+    """The bug of several testbeds is named in the message."""
+    with pytest.raises(ValueError, match="tc reads bps as bytes per second"):
+        units.parse_rate("10mbps")
+
+
+@pytest.mark.parametrize(("reader", "text"), [(units.parse_memory, "1.3B"), (units.parse_rate, "0.0001kbit")])
+def test_a_part_of_a_byte_or_a_bit_is_refused(reader, text):
+    """Amounts are whole."""
+    with pytest.raises(ValueError, match="not a whole number of"):
+        reader(text)
+
+
+@given(SECONDS)
+def test_reading_a_written_duration_gives_the_same_float(seconds):
+    """To the last bit, for every float that is not negative."""
+    assert units.parse_duration(units.format_duration(seconds)) == seconds
+
+
+@given(AMOUNTS)
+def test_reading_a_written_size_or_rate_gives_the_same_number(amount):
+    """For every whole number."""
+    assert units.parse_memory(units.format_memory(amount)) == amount
+    assert units.parse_rate(units.format_rate(amount)) == amount
+
+
+@given(st.decimals(min_value=0, max_value=10**6, places=3), st.sampled_from(sorted(units.DURATIONS_S)))
+def test_a_duration_is_the_float_nearest_to_what_is_written(number, unit):
+    """Decimal arithmetic, rounded once at the end."""
+    exact = Fraction(number) * Fraction(units.DURATIONS_S[unit])
+
+    assert units.parse_duration(f"{number:f}{unit}") == float(exact)
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_quantity_or_a_value_error(text):
+    """No other exception, and what is read matches the pattern that editors check by."""
+    patterns = (units.DURATION_PATTERN, units.MEMORY_PATTERN, units.RATE_PATTERN)
+    for reader, pattern in zip(READERS, patterns, strict=True):
+        try:
+            reader(text)
+        except ValueError:
+            continue
+        assert re.search(pattern, text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0, "0s"), (0.005, "5ms"), (90.0, "1m30s"), (3600.0, "1h"), (1.5, "1.5s"), (2e-5, "20us")]
+)
+def test_a_duration_is_written_in_its_common_form(seconds, text):
+    """Milliseconds below a second, hours and minutes above."""
+    assert units.format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(("size", "text"), [(0, "0B"), (2**29, "512MiB"), (1001, "1001B"), (3 * 10**6, "3MB")])
+def test_a_size_is_written_in_the_largest_unit_that_divides_it(size, text):
+    """Exactly; nothing is rounded."""
+    assert units.format_memory(size) == text
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
+def test_what_is_no_duration_cannot_be_written(bad):
+    """A negative or unlimited time is a bug of the caller."""
+    with pytest.raises(ValueError):
+        units.format_duration(bad)
