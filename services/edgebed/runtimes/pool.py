@@ -7,6 +7,7 @@ is a pure function, so where and when it is done changes nothing. With one proce
 moment its result is needed.
 """
 
+import contextlib
 import heapq
 import multiprocessing
 import multiprocessing.connection
@@ -156,11 +157,13 @@ def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connecti
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in others:
         other.close()  # the parent's ends: held open here, they would hide that the parent is gone
+    with contextlib.suppress(EOFError, ConnectionError):  # the parent needs no more results
+        _work(connection, run, arena)
+
+
+def _work(connection: Connection, run: Run, arena: Arena) -> None:
     while True:
-        try:
-            ticket, node, job, slot, output = connection.recv()
-        except (EOFError, ConnectionError):
-            return
+        ticket, node, job, slot, output = connection.recv()
         try:
             result: Any = run(node, msgspec.structs.replace(job, theta=arena.view(slot)))
         except Exception as error:  # noqa: BLE001 - it is raised again in the parent

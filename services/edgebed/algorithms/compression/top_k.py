@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.update import Update, as_dtype
 
-SAMPLE_STRIDE = 32  # a sample of 1 in 32 is large enough to place the threshold and costs 3 % of a full scan
-LARGE = 4_096  # below this length a full partition costs less than sampling
+SAMPLE_STRIDE = 128  # so large that sample and candidates together are few: both have to be sorted
+LARGE = 4_096  # below this length sorting everything costs no more than sampling
+SMALLEST = np.finfo(np.float32).smallest_subnormal  # zeros are no candidates, however many there are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,27 +73,33 @@ def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     n = len(magnitude)
     if k >= n:
         return np.arange(n)
-    if n < LARGE or k * 8 > n:
-        return _largest_of(magnitude, k)
-    sample = magnitude[::SAMPLE_STRIDE]
-    rank = k // SAMPLE_STRIDE
-    rank += 3 * int(rank**0.5) + 3  # three standard deviations below the expected rank: rarely too few candidates
-    threshold = np.partition(sample, len(sample) - rank)[len(sample) - rank]
-    candidates = np.flatnonzero(magnitude >= threshold)
-    if len(candidates) < k:
-        return _largest_of(magnitude, k)
-    return candidates[_largest_of(magnitude[candidates], k)]
+    if k == 1:
+        return np.array([magnitude.argmax()])
+    if n >= LARGE and k * 8 <= n:
+        sample = magnitude[::SAMPLE_STRIDE]
+        rank = k // SAMPLE_STRIDE
+        rank += 3 * int(rank**0.5) + 3  # three standard deviations below the expected rank: rarely too few candidates
+        threshold = max(_kth_largest(sample, rank), SMALLEST)
+        candidates = np.flatnonzero(magnitude >= threshold)
+        if len(candidates) >= k:
+            return candidates[_largest_of(magnitude[candidates], k)]
+    return _largest_of(magnitude, k)
 
 
 def _largest_of(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    if k >= len(magnitude):
-        return np.arange(len(magnitude))
-    if k == 1:
-        return np.array([magnitude.argmax()])
-    smallest_kept = np.partition(magnitude, len(magnitude) - k)[len(magnitude) - k]
+    if k == len(magnitude):
+        return np.arange(k)
+    smallest_kept = _kth_largest(magnitude, k)
     kept = magnitude > smallest_kept
     num_ties = k - int(np.count_nonzero(kept))
     kept[np.flatnonzero(magnitude == smallest_kept)[:num_ties]] = True
     if np.count_nonzero(kept) < k:  # only not-a-number entries are left over, which sort as the largest
         kept[np.flatnonzero(np.isnan(magnitude))[:num_ties]] = True
     return np.flatnonzero(kept)
+
+
+def _kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
+    # numpy sorts with vector instructions; its partition does not, and crawls where many values are equal
+    ordered = np.sort(values)
+    kth: np.float32 = ordered[len(ordered) - k]
+    return kth

@@ -1,0 +1,131 @@
+"""Simulated updates a second against bare PyTorch loops over the same gradients, in one run.
+
+The simulation's time is all it does: gradient, selection, encoding, decoding, aggregation, snapshots, journal. The test
+set is cut to a handful of images, so that evaluation, whose price is the user's choice, is as good as left out; its
+cost for the whole test set is stated apart.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from benchmarks.subjects import BATCH_SIZE, images, method, network, task, theta
+from edgebed.learning import models
+from edgebed.learning.data import DataSet
+from edgebed.learning.network import Network
+from edgebed.learning.split import split
+from edgebed.observe.journal import JournalWriter
+from edgebed.observe.run_folder import TrialFolder
+from edgebed.runtimes.hosting import Host
+from edgebed.scenario.plan import NodePlan, Plan, Waiting
+from edgebed.scenario.planning import PlannedTrial
+
+WORKERS = 200
+
+
+def measure(updates: int, rounds: int) -> dict[str, Any]:
+    """Updates and gradients a second, medians over rounds that take every subject in turn."""
+    rates: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name, rate in (
+            ("bare, the same model", lambda: _bare(models.build("cnn", (1, 28, 28), 10))),
+            ("bare, plain layers", lambda: _bare(_plain())),
+            ("simulation, one process", lambda: _simulate(1, updates)),
+            ("simulation, two processes", lambda: _simulate(2, updates)),
+        ):
+            rates.setdefault(name, []).append(rate())
+    median = {name: float(np.median(values)) for name, values in rates.items()}
+
+    def ratio(above: str, below: str) -> float:
+        return float(np.median([a / b for a, b in zip(rates[above], rates[below], strict=True)]))
+
+    started = time.perf_counter()
+    Network(task(), images().test_x, images().test_y).evaluate(theta())
+    return {
+        "per_s": median,
+        "one process / bare, the same model": ratio("simulation, one process", "bare, the same model"),
+        "one process / bare, plain layers": ratio("simulation, one process", "bare, plain layers"),
+        "two processes / one": ratio("simulation, two processes", "simulation, one process"),
+        "evaluation_s": time.perf_counter() - started,
+    }
+
+
+def _bare(model: nn.Module, steps: int = 600) -> float:
+    """Gradients a second of a loop as anybody writes it: forward, loss, backward."""
+    network()  # sets one thread and the allocator as nodes do
+    inputs = torch.from_numpy(images().train_x[: steps * BATCH_SIZE].copy()).float().div_(255)
+    labels = torch.from_numpy(images().train_y[: steps * BATCH_SIZE].astype(np.int64))
+    parameters = list(model.parameters())
+    started = time.perf_counter()
+    for step in range(steps):
+        if step == steps // 10:
+            started = time.perf_counter()
+        for parameter in parameters:
+            parameter.grad = None
+        batch = slice(step * BATCH_SIZE, (step + 1) * BATCH_SIZE)
+        F.cross_entropy(model(inputs[batch]), labels[batch]).backward()
+    return (steps - steps // 10) / (time.perf_counter() - started)
+
+
+def _plain() -> nn.Module:
+    """The published order of the same layers in PyTorch's usual layout."""
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(1568, 128), nn.ReLU(), nn.Linear(128, 10),
+    )  # fmt: skip
+
+
+def _simulate(processes: int, updates: int) -> float:
+    """Updates a second of AdaComp with 200 workers, from the first tenth of the updates on."""
+    planned = _plan(updates)
+    with tempfile.TemporaryDirectory() as name:
+        folder = TrialFolder(Path(name) / "trial")
+        folder.make(planned.plan)
+        host = Host(run="bench/1", runtime="simulation", processes=processes, port=0)
+        marks: dict[int, float] = {}
+        warm = updates // 5
+
+        def observe(record: Any) -> None:
+            version = getattr(record, "base", None) is not None and record.version
+            if version in (warm, updates):
+                marks[version] = time.perf_counter()
+
+        host.metrics.observe = observe  # type: ignore[method-assign]
+        with JournalWriter(folder.journal) as journal:
+            host.run_trial(planned, theta(), folder, journal, lambda _: None)
+    return (updates - warm) / (marks[updates] - marks[warm])
+
+
+def _plan(updates: int) -> PlannedTrial:
+    data = images()
+    few = DataSet(
+        name=data.name, train_x=data.train_x, train_y=data.train_y, test_x=data.test_x[:20], test_y=data.test_y[:20],
+        classes=10,
+    )  # fmt: skip
+    parts = split(data.train_y, WORKERS, "iid", None, 1)
+    common: dict[str, Any] = {"seed": 1, "task": task(), "method": method("adacomp")}
+    nodes = [
+        NodePlan(node="server", role="server", device_class="server", stop_updates=updates, **common),
+        NodePlan(
+            node="evaluator", role="evaluator", device_class="evaluator", num_examples=20,
+            evaluate_every_updates=updates, **common,
+        ),
+    ]  # fmt: skip
+    waiting = Waiting(distribution="exponential", mean_s=1.0)
+    nodes += [
+        NodePlan(
+            node=f"edge-{i}", role="worker", device_class="edge", waiting=waiting, num_examples=len(part), **common
+        )
+        for i, part in enumerate(parts)
+    ]
+    plan = Plan(
+        scenario="bench", trial="adacomp", question="", seed=1, nodes=tuple(nodes), stop_updates=updates
+    )
+    return PlannedTrial(plan=plan, data=few, parts={f"edge-{i}": part for i, part in enumerate(parts)})

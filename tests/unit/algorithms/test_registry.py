@@ -1,0 +1,77 @@
+"""Every part is declared as a part must be, and wrong settings are refused."""
+
+import ast
+import dataclasses
+import inspect
+import re
+
+import pytest
+
+from edgebed.algorithms import registry
+from edgebed.algorithms.registry import KINDS, PRESETS
+from edgebed.scenario.plan import Part
+
+PARTS = [(kind, name) for kind, table in KINDS.items() for name in table]
+CLASSES = {"aggregation": "Aggregation", "compression": "Compression", "local_work": "LocalWork"}
+
+parts = pytest.mark.parametrize(("kind", "name"), PARTS, ids="{}".format)
+
+
+@parts
+def test_a_part_has_a_config_with_its_name_and_can_be_made_of_defaults(kind, name):
+    """Frozen, keyword only, every field with a default."""
+    module = KINDS[kind][name]
+    config = registry.configure(kind, Part(name=name))
+
+    assert config == module.Config()
+    assert config.name == name
+    assert config.__dataclass_params__.frozen
+    assert all(field.kw_only for field in dataclasses.fields(config))
+    assert inspect.isclass(getattr(module, CLASSES[kind]))
+
+
+@parts
+def test_every_setting_says_what_it_does(kind, name):
+    """A docstring below each field but `name`; docs/scenario.md is made of them."""
+    tree = ast.parse(inspect.getsource(KINDS[kind][name]))
+    (config,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Config"]
+    for field, following in zip(config.body, [*config.body[1:], None], strict=True):
+        if isinstance(field, ast.AnnAssign) and field.target.id != "name":
+            assert isinstance(following, ast.Expr), f"{name}.{field.target.id} has no docstring"
+
+
+@parts
+def test_a_part_that_comes_from_a_paper_names_it(kind, name):
+    """Author, year and where it appeared; what sends everything comes from no paper."""
+    text = inspect.getdoc(KINDS[kind][name])
+
+    assert name == "none" or re.search(r"[A-Z]\w+ (et al\. )?(19|20)\d\d", text)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_names_three_parts_that_can_be_configured(preset):
+    """Each with settings that its Config accepts."""
+    assert set(PRESETS[preset]) == set(KINDS)
+    for kind, given in PRESETS[preset].items():
+        settings = {key: value for key, value in given.items() if key != "name"}
+        config = registry.configure(kind, Part(name=given["name"], settings=settings))
+        assert dataclasses.asdict(config) | given == dataclasses.asdict(config)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "settings"),
+    [
+        ("compression", "top-k", {"fraction": 0.0}), ("compression", "top-k", {"fraction": 1.5}),
+        ("compression", "top-k", {"fraction": float("nan")}), ("compression", "top-k", {"fraction": "0.1"}),
+        ("compression", "top-k", {"scope": "layer"}), ("compression", "top-k", {"values": "float64"}),
+        ("compression", "none", {"values": "int8"}), ("aggregation", "asynchronous", {"learning_rate": 0.0}),
+        ("aggregation", "asynchronous", {"learning_rate": float("nan")}),
+        ("aggregation", "asynchronous", {"staleness": "squared"}),
+        ("aggregation", "asynchronous", {"indicator": "any"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_setting_is_a_value_error(kind, name, settings):
+    """Wrong type, outside of its range, not one of the choices."""
+    with pytest.raises(ValueError):
+        registry.configure(kind, Part(name=name, settings=settings))

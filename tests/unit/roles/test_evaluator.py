@@ -1,0 +1,104 @@
+"""The evaluator measures exact versions, or at fixed times, and the final model in any case."""
+
+import numpy as np
+import pytest
+
+from edgebed.roles.evaluator import Evaluator
+from edgebed.roles.events import Compute, Computed, Journal, NodeExited, Send, Stop, Wake, Woken
+from edgebed.roles.records import Evaluated
+from edgebed.roles.work import EvaluationResult
+from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
+from edgebed.wire.tensors import encode_dense
+
+START = Start(sender="controller", server_address="x")
+FINISH = Finish(sender="controller", reason="done")
+
+
+def pull(at_version):
+    """The model is asked for."""
+    return Send("server", Pull(sender="evaluator", at_version=at_version))
+
+
+def evaluated(version, *, final=False):
+    """The event that a model was measured, and the record of it."""
+    record = Evaluated(version=version, accuracy=0.5, loss=1.0, final=final)
+    return Computed(EvaluationResult(version, final, 0.5, 1.0)), Journal(record)
+
+
+@pytest.fixture
+def by_updates(make_node):
+    """An evaluator of every tenth version."""
+    return Evaluator(make_node("evaluator", "evaluator", evaluate_every_updates=10))
+
+
+@pytest.fixture
+def by_time(make_node):
+    """An evaluator of every fifth second."""
+    return Evaluator(make_node("evaluator", "evaluator", evaluate_every_s=5.0))
+
+
+def test_a_model_is_measured_as_it_came(by_updates, received):
+    """With its version, and whether it is the final one."""
+    tensor, frames = encode_dense("theta", np.arange(6, dtype="f4"))
+    message = Model(sender="server", version=7, final=True, tensors=(tensor,))
+
+    (compute,) = by_updates.handle(received(message, frames), 0.0)
+
+    assert isinstance(compute, Compute)
+    np.testing.assert_array_equal(np.arange(6, dtype="f4"), compute.job.theta)
+    assert (compute.job.version, compute.job.final, compute.pause_s) == (7, True, 0.0)
+
+
+def test_every_tenth_version_is_asked_for_ahead_of_time(by_updates, received):
+    """The first at once; one that came late does not shift the others."""
+    assert by_updates.handle(received(START), 0.0) == [pull(0)]
+    for version, following in ((0, 10), (10, 20), (23, 30), (30, 40)):
+        event, record = evaluated(version)
+        assert by_updates.handle(event, 1.0) == [record, pull(following)]
+
+
+def test_the_final_evaluation_is_the_last(by_updates, by_time):
+    """Nothing is asked for any more."""
+    for evaluator in (by_updates, by_time):
+        event, record = evaluated(40, final=True)
+        assert evaluator.handle(event, 1.0) == [record]
+
+
+def test_every_fifth_second_the_model_of_the_moment_is_asked_for(by_time, received):
+    """Counted from when it was asked for last; an evaluation that takes longer is followed by the next at once."""
+    event, record = evaluated(3)
+    assert by_time.handle(received(START), 1.0) == [pull(0)]
+    assert by_time.handle(event, 2.0) == [record, Wake(6.0, "evaluate")]
+    assert by_time.handle(Woken("evaluate"), 6.0) == [pull(0)]
+    assert by_time.handle(event, 12.0) == [record, pull(0)]
+    assert by_time.handle(event, 13.0) == [record, Wake(17.0, "evaluate")]
+
+
+def test_finish_while_idle_asks_for_the_final_model_and_the_old_timer_is_ignored(by_time, received):
+    """Otherwise the final evaluation would be up to five seconds late."""
+    event, record = evaluated(3)
+    by_time.handle(received(START), 0.0)
+    assert by_time.handle(event, 1.0) == [record, Wake(5.0, "evaluate")]
+
+    assert by_time.handle(received(FINISH), 2.0) == [pull(0)]
+    assert by_time.handle(Woken("evaluate"), 5.0) == []
+
+
+def test_finish_while_a_model_is_awaited_changes_nothing(by_updates, by_time, received):
+    """The server answers the pull that it holds."""
+    for evaluator in (by_updates, by_time):
+        evaluator.handle(received(START), 0.0)
+        assert evaluator.handle(received(FINISH), 1.0) == []
+
+
+def test_a_refusal_ends_the_evaluator(by_updates, received):
+    """With the reason."""
+    refusal = Refuse(sender="server", code="malformed", reason="because")
+
+    assert by_updates.handle(received(refusal), 0.0) == [Stop("refused by server (malformed): because")]
+
+
+def test_what_no_evaluator_can_be_sent_is_a_bug(by_updates):
+    """It hears of no node's end."""
+    with pytest.raises(AssertionError, match="Evaluator got"):
+        by_updates.handle(NodeExited("edge-0", "killed"), 0.0)

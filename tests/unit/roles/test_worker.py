@@ -1,0 +1,122 @@
+"""The worker says one thing at a time, on batches that depend on the seed and the step alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed import chance
+from edgebed.roles.events import Compute, Computed, Journal, Send, Stop, Woken
+from edgebed.roles.records import Note
+from edgebed.roles.work import EvaluationResult, GradientResult
+from edgebed.roles.worker import BatchOrder, Worker
+from edgebed.scenario.plan import Waiting
+from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Stop as StopMessage, Tensor
+from edgebed.wire.tensors import encode_dense
+
+
+def model(version, *, final=False):
+    """A model whose parameters are all its version, and its frames."""
+    tensor, frames = encode_dense("theta", np.full(6, version, "f4"))
+    return Model(sender="server", version=version, final=final, tensors=(tensor,)), frames
+
+
+def result(memory=None):
+    """The result of a gradient job."""
+    tensor = Tensor("update", "float32", (6,), "dense", 6)
+    return GradientResult(tensor, [bytes(24)], 1.5, memory, 0.0, 0.0)
+
+
+@pytest.fixture
+def worker(make_node):
+    """A worker of incarnation 2 that waits."""
+    return Worker(make_node("edge-0", "worker", waiting=Waiting(distribution="exponential", mean_s=0.1)), 2)
+
+
+def test_a_worker_joins_computes_and_pushes_in_turn(worker, received):
+    """Start, join; model, gradient at that model with its pause; result, push with the model's version as base."""
+    assert worker.handle(received(Start(sender="controller", server_address="x")), 0.0) == [
+        Send("server", Join(sender="edge-0", incarnation=2))
+    ]
+    for step, version in enumerate((4, 9)):
+        (compute,) = worker.handle(received(*model(version)), 0.0)
+        assert isinstance(compute, Compute)
+        np.testing.assert_array_equal(compute.job.theta, np.full(6, version, "f4"))
+        np.testing.assert_array_equal(compute.job.batch, BatchOrder(worker.plan).batch(step))
+        assert compute.job.step == step
+        assert compute.pause_s == chance.waiting_time(worker.plan.waiting, 1, "edge-0", step) > 0.0
+
+        push = Push(
+            sender="edge-0", incarnation=2, step=step, base=version, loss=1.5, tensors=(result().tensor,)
+        )  # fmt: skip
+        assert worker.handle(Computed(result()), 0.0) == [Send("server", push, result().frames)]
+
+
+def test_what_the_compression_remembers_is_handed_to_the_next_step(worker, received):
+    """And nothing to the first."""
+    (first,) = worker.handle(received(*model(0)), 0.0)
+    worker.handle(Computed(result(memory="residual")), 0.0)
+    (second,) = worker.handle(received(*model(1)), 0.0)
+
+    assert (first.job.memory, second.job.memory) == (None, "residual")
+
+
+def test_a_final_model_needs_no_gradient(worker, received):
+    """The worker waits to be told to stop; a late push that was refused for this reason is no failure."""
+    assert worker.handle(received(*model(9, final=True)), 0.0) == []
+    assert worker.handle(received(Refuse(sender="server", code="finished", reason="…")), 0.0) == []
+
+
+@pytest.mark.parametrize("code", ["unknown-node", "stale-incarnation", "not-joined", "malformed", "duplicate"])
+def test_a_refusal_ends_the_worker_and_is_journalled(code, worker, received):
+    """It says by whom and why."""
+    reason = f"refused by server ({code}): because"
+
+    effects = worker.handle(received(Refuse(sender="server", code=code, reason="because")), 0.0)
+
+    assert effects == [Journal(Note(text=reason)), Stop(reason)]
+
+
+@pytest.mark.parametrize("event", [Woken("x"), Computed(EvaluationResult(1, False, 0.5, 1.0))], ids=["woken", "other"])
+def test_what_no_worker_can_be_sent_is_a_bug(event, worker, received):
+    """It has no timer and evaluates nothing, and the shell itself handles `stop`."""
+    with pytest.raises(AssertionError, match="Worker got"):
+        worker.handle(event, 0.0)
+    with pytest.raises(AssertionError, match="Worker got"):
+        worker.handle(received(StopMessage(sender="controller", reason="")), 0.0)
+
+
+def order_of(make_node, num_examples, batch_size, node="edge-0"):
+    """The batches of a worker with so many examples."""
+    plan = make_node(node, "worker", num_examples=num_examples)
+    task = plan.task.__class__(**{name: getattr(plan.task, name) for name in plan.task.__struct_fields__} | {
+        "batch_size": batch_size})  # fmt: skip
+    return BatchOrder(make_node(node, "worker", num_examples=num_examples, task=task))
+
+
+@given(num_examples=st.integers(1, 30), batch_size=st.integers(1, 40), epochs=st.integers(1, 4))
+def test_every_epoch_shows_every_example_once(make_node, num_examples, batch_size, epochs):
+    """Batches laid end to end are permutations laid end to end; a batch may span several."""
+    order = order_of(make_node, num_examples, batch_size)
+    batches = [order.batch(k) for k in range(-(-num_examples * epochs // batch_size))]
+
+    assert {len(batch) for batch in batches} == {batch_size}
+    shown = np.concatenate(batches)[: num_examples * epochs].reshape(epochs, num_examples)
+    for epoch in shown:
+        assert sorted(epoch) == list(range(num_examples))
+
+
+@given(asked=st.lists(st.integers(0, 50), min_size=1, max_size=10))
+def test_a_batch_depends_on_its_number_alone(make_node, asked):
+    """Not on which others were asked for, nor on whether one was asked for twice."""
+    used = order_of(make_node, 10, 4)
+    for k in asked:
+        np.testing.assert_array_equal(used.batch(k), order_of(make_node, 10, 4).batch(k))
+
+
+def test_epochs_and_workers_have_orders_of_their_own(make_node):
+    """A fixed order would be another method."""
+    first, other = order_of(make_node, 100, 100), order_of(make_node, 100, 100, "edge-1")
+
+    assert first.batch(0).tolist() != first.batch(1).tolist()
+    assert first.batch(0).tolist() != other.batch(0).tolist()
