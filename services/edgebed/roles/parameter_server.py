@@ -18,31 +18,33 @@ from edgebed.roles.events import Effect, Event, Journal, Received, Send, unexpec
 from edgebed.roles.records import Dropped, Finished, Refused, Update
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Checkpoint, Finish, Join, Model, Pull, Push, Refuse, Start
-from edgebed.wire.tensors import decode_update, encode_dense
+from edgebed.wire.messages import Checkpoint, Finish, Join, Model, Pull, Push, Refuse, Start, Tensor
+from edgebed.wire.tensors import Buffer, cut, decode_update
 
 
 class ParameterServer:
-    """The heart of the server. `theta` is written in place from here on; `copy` makes the snapshots that are sent."""
+    """The heart of the server. `theta` is written in place from here on; `snapshot` copies it into frames to send."""
 
     def __init__(
         self,
         plan: NodePlan,
         theta: NDArray[np.float32],
         peers: tuple[str, ...],
-        copy: Callable[[NDArray[np.float32]], NDArray[np.float32]] = np.copy,
+        snapshot: Callable[[NDArray[np.float32]], list[Buffer]] = lambda theta: cut(memoryview(theta.copy())),
     ) -> None:
         config = registry.configure("aggregation", plan.method.aggregation)
         self.aggregation = registry.AGGREGATIONS[plan.method.aggregation.name].Aggregation(config, theta)
         self.plan = plan
         self.peers = frozenset(peers)
-        self.copy = copy
+        self.snapshot = snapshot
+        self.tensor = Tensor("theta", "float32", theta.shape, "dense", theta.size)
         self.joined: dict[str, tuple[int, str]] = {}
         """Worker: its incarnation and the connection it joined on."""
         self.pulls: dict[str, int] = {}
         """Connection of a waiting evaluator: the version it waits for."""
-        self.snapshot: Model | None = None
-        self.snapshot_frames: list[memoryview] = []
+        self.model: Model | None = None
+        self.model_frames: list[Buffer] = []
+        """The last answer: those who get the same version share one snapshot."""
         self.finished = plan.stop_updates == 0
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -128,22 +130,21 @@ class ParameterServer:
         return self._model(self.joined[worker][1])
 
     def _model(self, peer: str) -> Send:
-        """The model as it is now; those who get the same version share one snapshot."""
         version = self.aggregation.version
-        if self.snapshot is None or self.snapshot.version != version or self.snapshot.final != self.finished:
-            tensor, self.snapshot_frames = encode_dense("theta", self.copy(self.aggregation.theta))
-            self.snapshot = Model(sender=self.plan.node, version=version, final=self.finished, tensors=(tensor,))
-        return Send(peer, self.snapshot, self.snapshot_frames)
+        if self.model is None or self.model.version != version or self.model.final != self.finished:
+            self.model = Model(sender=self.plan.node, version=version, final=self.finished, tensors=(self.tensor,))
+            self.model_frames = self.snapshot(self.aggregation.theta)
+        return Send(peer, self.model, self.model_frames)
 
     def _finish(self, reason: str) -> list[Effect]:
         if self.finished:
             return []
         self.finished = True
         version = self.aggregation.version
-        tensor, frames = encode_dense("theta", self.copy(self.aggregation.theta))
+        checkpoint = Checkpoint(sender=self.plan.node, version=version, tensors=(self.tensor,))
         return [
             Journal(Finished(version=version, reason=reason)),
-            Send("controller", Checkpoint(sender=self.plan.node, version=version, tensors=(tensor,)), frames),
+            Send("controller", checkpoint, self.snapshot(self.aggregation.theta)),
             *self._answer_pulls(),
         ]
 

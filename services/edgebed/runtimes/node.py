@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import zmq
+from numpy.typing import NDArray
 
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
@@ -33,7 +34,7 @@ from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live import LiveNode
 from edgebed.runtimes.sockets import data_socket, management_socket
 from edgebed.wire import messages
-from edgebed.wire.tensors import Buffer, decode_dense, split_frames
+from edgebed.wire.tensors import Buffer, cut, decode_dense, split_frames
 
 HELLO_TIMEOUT_S = 60.0
 
@@ -90,6 +91,11 @@ def _await_configure(management: DealerEndpoint) -> tuple[messages.Configure, li
     return None
 
 
+def own_frames(theta: NDArray[np.float32]) -> list[Buffer]:
+    """A copy of (n,) `theta` in memory of ZeroMQ's own, which it sends without copying or tracking it once more."""
+    return [zmq.Frame(part, copy=True) for part in cut(memoryview(theta))]
+
+
 def _complain(reason: str) -> None:
     print(f"dropped a message: {reason}", file=sys.stderr)
 
@@ -108,7 +114,7 @@ def _build(
     heart: Heart
     work = None
     if plan.role == "server":
-        heart = ParameterServer(plan, np.array(arrays["theta"]), configure.peers)
+        heart = ParameterServer(plan, np.array(arrays["theta"]), configure.peers, own_frames)
     else:
         from edgebed.learning.network import Network  # torch: a server without it is smaller
 

@@ -33,7 +33,7 @@ from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
-from edgebed.wire.tensors import Buffer, decode_dense
+from edgebed.wire.tensors import Buffer, cut, decode_dense
 
 FORWARD_SHARE = 1 / 3  # of a gradient's time: one pass of three equally dear ones
 
@@ -178,7 +178,7 @@ class Simulation:
     def _make(self, configure: messages.Configure) -> Heart:
         plan = configure.plan
         if plan.role == "server":
-            return ParameterServer(plan, self.theta.copy(), configure.peers, self.arena.copy)
+            return ParameterServer(plan, self.theta.copy(), configure.peers, lambda theta: cut(memoryview(self.arena.copy(theta))))
         return Worker(plan, configure.incarnation) if plan.role == "worker" else Evaluator(plan)
 
     def _end_node(self, node: str, reason: str) -> None:

@@ -21,9 +21,11 @@ class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """How one tensor travels; its bytes follow in frames of at most 256 KiB."""
 
     name: str
+    """What the message calls it."""
     dtype: str
     """`float32`, `float16`, `uint8`, `int64` or `int32`, little-endian."""
     shape: tuple[int, ...]
+    """At most 8 lengths; a sparse tensor is flat."""
     encoding: Literal["dense", "sparse"]
     """`dense`: all entries in C order. `sparse`: the chosen positions, then the chosen values."""
     entries: int
@@ -41,6 +43,7 @@ class Message(
     """
 
     protocol: int = PROTOCOL
+    """The version of this protocol; another one is refused."""
     sender: str
     """The node's name."""
 
@@ -56,6 +59,7 @@ class Push(Message, kw_only=True):
     """Worker to server: an update of the model. The answer is a `model` when the method lets the worker go on."""
 
     incarnation: int
+    """That of its join."""
     step: int
     """The worker's own count of its pushes, from 0."""
     base: int
@@ -70,6 +74,7 @@ class Pull(Message, kw_only=True):
     """Evaluator to server: send the model as soon as it has reached a version."""
 
     at_version: int
+    """0, or any version in the past: at once."""
 
 
 class Model(Message, kw_only=True):
@@ -84,25 +89,30 @@ class Model(Message, kw_only=True):
 
 
 class Refuse(Message, kw_only=True):
-    """Server to anybody: your message was understood and had no effect."""
+    """Server or controller to anybody: your message was understood and had no effect."""
 
     code: Literal["unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate"]
+    """What is wrong, for programs; see below."""
     reason: str
+    """What is wrong, for people."""
 
 
 class Hello(Message, kw_only=True):
     """Node to controller: I am up."""
 
     pid: int
+    """Its process, as it sees itself."""
 
 
 class Configure(Message, kw_only=True):
     """Controller to node: this is what you are."""
 
     incarnation: int
+    """1, and one more at every restart."""
     epoch_ns: int
     """The machine's monotonic clock at the trial's time 0."""
     plan: NodePlan
+    """All that the node needs to know of the trial."""
     peers: tuple[str, ...]
     """Server: the names that may join."""
     tensors: tuple[Tensor, ...]
@@ -124,37 +134,44 @@ class Start(Message, kw_only=True):
     """Controller to node: begin."""
 
     server_address: str
+    """Where to connect to; the evaluator's is on the management network."""
 
 
 class Report(Message, kw_only=True):
     """Node to controller: what there is to journal, as (time, record)."""
 
     records: tuple[tuple[float, AnyRecord], ...]
+    """Seconds of the trial, and a record of the journal."""
 
 
 class Checkpoint(Message, kw_only=True):
     """Server to controller: the model to keep."""
 
     version: int
+    """The number of updates applied to it."""
     tensors: tuple[Tensor, ...]
+    """One, called `theta`, of the model's flat shape."""
 
 
 class Finish(Message, kw_only=True):
-    """Controller to server: apply no more updates."""
+    """Controller to server: apply no more updates. To the evaluator: ask for the model now, it is final."""
 
     reason: str
+    """Why the training is over."""
 
 
 class Stop(Message, kw_only=True):
     """Controller to node: end now."""
 
     reason: str
+    """Why the trial is over."""
 
 
 class Bye(Message, kw_only=True):
     """Node to controller: I have said all and end."""
 
     reason: str
+    """Why it ends."""
 
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Refuse)

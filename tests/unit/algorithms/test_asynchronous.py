@@ -23,9 +23,11 @@ class HistoryServer:
         self.pulled_at: dict[str, int] = {}
 
     def pulled(self, worker):
+        """The worker got the model."""
         self.pulled_at[worker] = len(self.history)
 
     def push(self, worker, update):
+        """Apply the worker's update, entry by entry."""
         positions = range(update.size) if update.indices is None else update.indices.tolist()
         touched = set()
         for k, value in zip(positions, update.values, strict=True):
@@ -83,7 +85,7 @@ def test_per_parameter_staleness_is_that_of_the_history_of_updates(indicator, st
 @settings(max_examples=100, deadline=None)
 @given(steps=steps, staleness=st.sampled_from(["none", "whole-update"]))
 def test_whole_updates_are_divided_by_the_updates_since_the_pull(steps, staleness):
-    """alpha / max(1, i - j), or alpha alone."""
+    """By max(1, i - j), or not at all."""
     server, expected = start(staleness=staleness)
     base = dict.fromkeys(WORKERS, 0)
     for worker, update in steps:

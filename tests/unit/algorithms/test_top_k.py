@@ -105,7 +105,7 @@ def test_a_tensor_of_small_gradients_is_heard_within_tensors_and_not_across_the_
 
 @pytest.mark.parametrize(("fraction", "entries"), [(0.1, 21_166), (0.01, 2_117), (0.001, 215)])
 def test_the_cnn_sends_the_numbers_of_entries_that_the_paper_implies(fraction, entries):
-    """k = max(1, floor(length * c)) for each tensor of the 211,690 parameters."""
+    """Of each tensor max(1, floor(length * c))."""
     assert sum(CNN_SIZES) == 211_690
     gradient = np.random.default_rng(1).normal(size=211_690).astype("f4")
 

@@ -36,15 +36,15 @@ def plan_node(node: str, role: str, **fields: Any) -> NodePlan:
     return NodePlan(node=node, role=role, **given)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_node() -> Callable[..., NodePlan]:
     """`make_node(name, role, **fields)`."""
     return plan_node
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_plan() -> Callable[..., Plan]:
-    """`make_plan(num_workers, **fields)`: a trial with workers edge-0, edge-1, …"""
+    """`make_plan(num_workers, **fields)`: a trial with workers edge-0, edge-1 and so on."""
 
     def make(num_workers: int = 2, **fields: Any) -> Plan:
         nodes = (
@@ -57,7 +57,7 @@ def make_plan() -> Callable[..., Plan]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def received() -> Callable[..., Received]:
     """`received(message, frames, peer)`: the event that a message arrived, from its sender's connection."""
 
@@ -67,7 +67,7 @@ def received() -> Callable[..., Received]:
     return receive
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def sent() -> Callable[..., list[tuple[str, AnyMessage]]]:
     """`sent(effects)`: (to, message) of each message among them."""
 
@@ -77,7 +77,7 @@ def sent() -> Callable[..., list[tuple[str, AnyMessage]]]:
     return select
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def journalled() -> Callable[..., list[Record]]:
     """`journalled(effects)`: the records among them."""
 

@@ -156,7 +156,8 @@ def test_a_second_join_from_elsewhere_is_refused_and_from_the_same_connection_an
         (Push(sender="edge-0", incarnation=1, step=0, base=0, loss=0.0,
               tensors=(Tensor("update", "int32", (N,), "dense", N),)), [bytes(4 * N)]),
     ],
-    ids=["future base", "negative base", "too long", "other model", "no tensor", "no positions", "other name", "integers"],
+    ids=["future base", "negative base", "too long", "other model", "no tensor", "no positions", "other name",
+         "integers"],
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["asgd", "adacomp"])
 def test_a_push_that_makes_no_sense_is_refused_and_changes_nothing(broken, method, make_server, tell, journalled):

@@ -1,5 +1,6 @@
 """The worker says one thing at a time, on batches that depend on the seed and the step alone."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +12,8 @@ from edgebed.roles.records import Note
 from edgebed.roles.work import EvaluationResult, GradientResult
 from edgebed.roles.worker import BatchOrder, Worker
 from edgebed.scenario.plan import Waiting
-from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Stop as StopMessage, Tensor
+from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Tensor
+from edgebed.wire.messages import Stop as StopMessage
 from edgebed.wire.tensors import encode_dense
 
 
@@ -89,9 +91,8 @@ def test_what_no_worker_can_be_sent_is_a_bug(event, worker, received):
 def order_of(make_node, num_examples, batch_size, node="edge-0"):
     """The batches of a worker with so many examples."""
     plan = make_node(node, "worker", num_examples=num_examples)
-    task = plan.task.__class__(**{name: getattr(plan.task, name) for name in plan.task.__struct_fields__} | {
-        "batch_size": batch_size})  # fmt: skip
-    return BatchOrder(make_node(node, "worker", num_examples=num_examples, task=task))
+    task = msgspec.structs.replace(plan.task, batch_size=batch_size)
+    return BatchOrder(msgspec.structs.replace(plan, task=task))
 
 
 @given(num_examples=st.integers(1, 30), batch_size=st.integers(1, 40), epochs=st.integers(1, 4))

@@ -69,7 +69,8 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
         (messages.Bye(sender="edge-0", reason="done"), []),
     ]
     updates = [
-        sparse(650, 7, "float32"), sparse(650, 64, "float16"), sparse(100_000, 40, "float32"), sparse(650, 650, "float16"),
+        sparse(650, 7, "float32"), sparse(650, 64, "float16"), sparse(100_000, 40, "float32"),
+        sparse(650, 650, "float16"),
         sparse(1, 1, "float32"), sparse(5, 0, "float32"), Update(24, None, np.arange(24, dtype="f4")),
         sparse(300_000, 70_000, "float32"),
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.tensors import FRAME_BYTES, decode_dense, decode_update, split_frames
 
 TRIES = 1_000_000
-SPECIAL = bytes((0x00, 0x01, 0x7F, 0x80, 0x90, 0x9F, 0xC0, 0xC1, 0xC4, 0xC7, 0xCB, 0xCF, 0xD3, 0xD9, 0xDB, 0xDC, 0xDD, 0xDF, 0xFF))  # fmt: skip
+SPECIAL = bytes.fromhex("00 01 7F 80 90 9F C0 C1 C4 C7 CB CF D3 D9 DB DC DD DF FF")
 """First bytes of MessagePack's types, those with 32-bit lengths among them."""
 
 
@@ -88,8 +88,8 @@ def change_values(rng: random.Random, header: bytes) -> bytes:
     if isinstance(fields[-1], list) and fields[-1] and rng.random() < 0.8:  # the tensors come last
         target = rng.choice(fields[-1])
     target[rng.randrange(len(target))] = rng.choice(
-        (0, 1, 2, 7, -1, 650, 2**31, 2**32, 2**63, -(2**63), [], [650], [0, 2**62], [2**31], [5, 130], [-1, -650], "dense",
-         "sparse", "float16", "float32", "int64", "uint8", "update", None, 0.5, float("nan"), {}, [[]], True)
+        (0, 1, 2, 7, -1, 650, 2**31, 2**32, 2**63, -(2**63), [], [650], [0, 2**62], [2**31], [5, 130], [-1, -650],
+         "dense", "sparse", "float16", "float32", "int64", "uint8", "update", None, 0.5, float("nan"), {}, [[]], True)
     )  # fmt: skip
     return msgspec.msgpack.encode(fields)
 

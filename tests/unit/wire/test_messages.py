@@ -139,8 +139,8 @@ def test_sending_what_does_not_fit_is_this_nodes_own_fault():
         codec.encode(model, [*frames, b"more"])
     with pytest.raises(LocalWireError, match="Join"):
         codec.encode(messages.Join(sender="edge-0", incarnation=1), frames)
+    huge = Tensor("theta", "float32", (2**40,), "dense", 2**40)
     with pytest.raises(LocalWireError, match="too large"):
-        huge = Tensor("theta", "float32", (2**40,), "dense", 2**40)
         codec.encode(messages.Checkpoint(sender="server", version=1, tensors=(huge,)), [])
 
 

@@ -14,8 +14,17 @@ from edgebed.wire import tensors
 from edgebed.wire.errors import LocalWireError, RemoteWireError
 from edgebed.wire.messages import Checkpoint, Push, Tensor
 from edgebed.wire.tensors import (
-    DTYPES, FRAME_BYTES, MAX_BYTES, check_frames, decode_dense, decode_positions, decode_update, encode_dense,
-    encode_positions, encode_update, join, split_frames,
+    DTYPES,
+    FRAME_BYTES,
+    MAX_BYTES,
+    check_frames,
+    decode_dense,
+    decode_positions,
+    decode_update,
+    encode_dense,
+    encode_update,
+    join,
+    split_frames,
 )  # fmt: skip
 
 

@@ -78,10 +78,10 @@ class Aggregation:
             self.counts += (update.values != 0) if self.config.indicator == "nonzero" else 1
             return
         k = update.indices
-        sigma = self.counts.take(k) - at_pull.take(k)  # (k,)
-        self.theta[k] = self.theta.take(k) - self._rates(sigma) * update.values
-        touched = k if self.config.indicator == "selected" else k[update.values != 0]
-        self.counts[touched] += 1
+        counts = self.counts.take(k)  # (k,)
+        self.theta[k] = self.theta.take(k) - self._rates(counts - at_pull.take(k)) * update.values
+        counts += (update.values != 0) if self.config.indicator == "nonzero" else 1
+        self.counts[k] = counts
 
     def _rates(self, sigma: NDArray[np.int32]) -> NDArray[np.float32]:
         # divided in double precision and rounded once, as the scalar of `whole-update` is: equal to the last bit

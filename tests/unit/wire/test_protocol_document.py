@@ -1,0 +1,51 @@
+"""docs/protocol.md is current, and says something about everything that is declared."""
+
+import typing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edgebed.roles.records import RECORDS
+from edgebed.wire import reference
+from edgebed.wire.messages import DATA, MANAGEMENT, Refuse
+
+ROOT = Path(__file__).parents[3]
+KINDS = sorted({*DATA, *MANAGEMENT}, key=lambda kind: kind.__name__)
+
+
+def test_the_document_is_up_to_date():
+    """What stands in the repository is what the code says today."""
+    assert (ROOT / "docs/protocol.md").read_text(encoding="utf-8") == reference.markdown(), (
+        "docs/protocol.md is out of date: run scripts/generate-docs"
+    )
+
+
+@pytest.mark.parametrize("struct", [*KINDS, *RECORDS], ids=lambda struct: f"{struct.__module__}.{struct.__name__}")
+def test_every_message_and_record_has_its_section_with_all_fields(struct):
+    """One that both networks know has one section."""
+    document = reference.markdown()
+    half = document.split("## Journal")[struct in RECORDS]
+    (_, section) = half.split(f"### `{struct.__name__.lower()}`\n")
+    table = section.split("\n##")[0]
+
+    for field in msgspec.structs.fields(struct):
+        assert f"| `{field.name}` |" in table or field.name in ("protocol", "sender")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_message_says_between_whom_it_travels_and_every_field_what_it_means(kind):
+    """`Worker to server: …` is how its docstring begins."""
+    sender, to, receiver = kind.__doc__.split(":")[0].rpartition(" to ")
+
+    assert sender
+    assert to
+    assert receiver
+    assert set(reference._field_docs(kind)) == set(kind.__struct_fields__)
+
+
+def test_every_refusal_is_explained():
+    """And none that does not exist."""
+    (codes,) = (typing.get_args(field.type) for field in msgspec.structs.fields(Refuse) if field.name == "code")
+
+    assert set(codes) == set(reference.REFUSALS)
