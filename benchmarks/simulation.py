@@ -35,7 +35,7 @@ def measure(updates: int, rounds: int) -> dict[str, Any]:
     for _ in range(rounds):
         for name, rate in (
             ("bare, the same model", lambda: _bare(models.build("cnn", (1, 28, 28), 10))),
-            ("bare, plain layers", lambda: _bare(_plain())),
+            ("bare, plain layers", lambda: _bare(plain_layers())),
             ("simulation, one process", lambda: _simulate(1, updates)),
             ("simulation, two processes", lambda: _simulate(2, updates)),
         ):
@@ -73,7 +73,7 @@ def _bare(model: nn.Module, steps: int = 600) -> float:
     return (steps - steps // 10) / (time.perf_counter() - started)
 
 
-def _plain() -> nn.Module:
+def plain_layers() -> nn.Module:
     """The published order of the same layers in PyTorch's usual layout."""
     return nn.Sequential(
         nn.Conv2d(1, 32, 3, padding="same"), nn.ReLU(), nn.MaxPool2d(2),

@@ -65,9 +65,9 @@ worker              server            evaluator        any node          control
 A message is a list of ZeroMQ frames: a header, then the tensors that the header announces, in its order. Nothing is
 ever pickled.
 
-The header is a MessagePack array `[kind, protocol, sender, …]`: the kind in lower case, the version of the protocol, the
-node's name, then the fields in the order of the tables below. Anything more is refused, and so is any other version. As
-an example, a push:
+The header is a MessagePack array `[kind, protocol, sender, …]`: the kind in lower case, the version of the protocol,
+the node's name, then the fields in the order of the tables below. Anything more is refused, and so is any other
+version. As an example, a push:
 
 ```
 {msgspec.json.encode(EXAMPLE).decode().replace(",", ", ")}
@@ -94,9 +94,9 @@ ENCODINGS = """\
 `dense`: all entries in C order.
 
 `sparse`, for updates: k strictly increasing positions, then the k values. Of each position only the gap to the one
-before counts (position - previous - 1, the first from -1). As many bytes as the largest gap needs are written of every
-gap: first the lowest byte of all gaps, then the next of all, and so on. This is compressed with zstd as one frame that
-states its content size; `index_bytes` is the compressed length. With k = 0 there are no bytes at all.
+before counts (position - previous - 1, the first from -1). As many bytes as the largest gap needs, at most 4, are
+written of every gap: first the lowest byte of all gaps, then the next of all, and so on. This is compressed with zstd
+as one frame that states its content size; `index_bytes` is the compressed length. With k = 0 there are no bytes at all.
 """
 
 RECORDS_TEXT = """\

@@ -21,7 +21,7 @@ from edgebed.wire.errors import LocalWireError, RemoteWireError
 from edgebed.wire.messages import Tensor
 
 Buffer = bytes | bytearray | memoryview
-DTYPES = {
+DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype("<f4"),
     "float16": np.dtype("<f2"),
     "uint8": np.dtype("u1"),
@@ -43,7 +43,7 @@ def encode_dense(name: str, array: NDArray[Any]) -> tuple[Tensor, list[memoryvie
     dtype = NAMES.get(array.dtype)
     if dtype is None or not array.flags.c_contiguous:
         raise LocalWireError(f"{name}: cannot send {array.dtype} {array.shape}, or it is not contiguous")
-    return Tensor(name, dtype, array.shape, "dense", array.size), cut(memoryview(array))
+    return Tensor(name, dtype, array.shape, "dense", array.size), cut(array.data)
 
 
 def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
@@ -56,7 +56,7 @@ def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
     if update.entries and update.indices[-1] >= update.size:
         raise LocalWireError(f"{name}: position {update.indices[-1]} in a tensor of {update.size}")
     positions = encode_positions(update.indices)
-    payload = memoryview(b"".join((positions, memoryview(update.values).cast("B"))))
+    payload = memoryview(b"".join((positions, update.values.data.cast("B"))))
     return Tensor(name, dtype, (update.size,), "sparse", update.entries, len(positions)), cut(payload)
 
 

@@ -210,8 +210,9 @@ def compressed(gaps: bytes, *, announce: bool = True) -> bytes:
     [(b"", 1, "decompressed"), (b"no zstd at all", 1, "decompressed"), (b"x", 0, "no entries"),
      (compressed(b"\0\0\0"), 2, "3 bytes of gaps for 2 entries"), (compressed(b"\0" * 18), 2, "18 bytes of gaps"),
      (compressed(b"\0\0", announce=False), 2, "-1 bytes of gaps"), (compressed(b""), 2, "0 bytes of gaps"),
-     (compressed(b"\x0a"), 1, "a gap of 10"), (compressed(b"\x07\x07"), 2, "position 15"),
-     (compressed(b"\0" * 7 + b"\x80"), 1, "a gap of"), (compressed(bytes(range(8)) * 9)[:-3], 9, "decompressed")],
+     (compressed(b"\x0a"), 1, "position 10"), (compressed(b"\x07\x07"), 2, "position 15"),
+     (compressed(b"\xff" * 8), 2, "position 8589934591"), (compressed(b"\0" * 5), 1, "5 bytes of gaps for 1 entr"),
+     (compressed(bytes(range(8)) * 9)[:-3], 18, "decompressed")],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_positions_that_make_no_sense_are_the_peers_fault(data, entries, why):

@@ -1,0 +1,79 @@
+"""All benchmarks in one table, as ratios taken in one run, each beside its limit: `scripts/bench`.
+
+Times depend on the machine and on what else it does; the ratios compare subjects that took turns within this run.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks import encoding, nodes, server, simulation
+
+SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
+PARTS = ("encoding", "nodes", "simulation", "server")
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    chosen = options.parts or PARTS
+    measured: dict[str, Any] = {}
+    for part in PARTS:
+        if part in chosen:
+            print(f"measuring {part} …", file=sys.stderr)
+            measured[part] = _measure(part, quick=options.quick)
+    if options.json:
+        print(json.dumps(measured, indent=1))
+        return
+    for line in table(measured):
+        print(line)
+
+
+def _measure(part: str, *, quick: bool) -> Any:
+    if part == "encoding":
+        return encoding.measure()
+    if part == "nodes":
+        return nodes.measure(seconds=1.0 if quick else 8.0)
+    if part == "simulation":
+        return simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3)
+    return server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5)
+
+
+def table(measured: dict[str, Any]) -> Iterator[str]:
+    """Lines of (what, measured, limit)."""
+    yield f"{'what':<76} {'measured':>10}  limit"
+    for row in measured.get("server", ()):
+        what = f"server / raw ZeroMQ echo of the same frames, {row['push']}, {row['clients']} clients"
+        rates = f"({row['server_per_s']:,.0f} of {row['echo_per_s']:,.0f} a second)"
+        limit = f">= {SERVER_LIMITS[row['push']]}" if row["clients"] == 4 else ""
+        yield f"{what:<76} {row['ratio']:>10.2f}  {limit:<8} {rates}"
+    if found := measured.get("simulation"):
+        per_s = found["per_s"]
+        for name, limit in (
+            ("one process / bare, plain layers", ">= 0.85"),
+            ("one process / bare, the same model", ""),
+            ("two processes / one", ">= 1.7"),
+        ):
+            yield f"{'simulated updates/s, ' + name:<76} {found[name]:>10.2f}  {limit}"
+        rates = ", ".join(f"{name} {rate:,.0f}/s" for name, rate in per_s.items())
+        yield f"    ({rates}; evaluation of the test set {found['evaluation_s']:.2f} s, apart)"
+    if found := measured.get("nodes"):
+        for name, limit in (("plain layers", "<= 20 %"), ("the same model", "")):
+            what = f"worker's CPU a step over the bare gradient, {name}"
+            rates = f"({found['step_ms']:.2f} ms of {found['bare_ms'][name]:.2f} ms)"
+            yield f"{what:<76} {found['overhead'][name]:>9.0%}   {limit:<8} {rates}"
+        yield f"{'memory of a forked worker, private':<76} {found['private_bytes'] / 1e6:>7.1f} MB  <= 30 MB"
+    if found := measured.get("encoding"):
+        for values, limit in (("float32", "<= 5.3"), ("float16", "<= 3.1")):
+            what = f"bytes an entry at 1 % density, {values}, headers included ({found['images']})"
+            yield f"{what:<76} {found[values]:>10.2f}  {limit:<8} (the AdaComp authors' pickles: {found['authors']:.1f})"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Bytes an entry of a sparse update, header included, on a real gradient of the CNN at 1 % density."""
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.subjects import images, real_gradient, task
+from edgebed.algorithms.compression import top_k
+from edgebed.wire import frames as codec
+from edgebed.wire import messages
+from edgebed.wire.tensors import encode_update
+
+AUTHORS_PICKLE_BYTES = 28_241 / 2_117  # a push of the released code of Hardy et al. 2017 at c = 0.01
+
+
+def measure() -> dict[str, Any]:
+    """Bytes an entry with float32 and float16 values, and of the AdaComp authors' format."""
+    sizes = [int(np.prod(tensor.shape)) for tensor in task().layout]
+    found: dict[str, Any] = {"images": images().name, "authors": AUTHORS_PICKLE_BYTES}
+    for values in ("float32", "float16"):
+        compression = top_k.Compression(top_k.Config(fraction=0.01, values=values), sizes)  # type: ignore[arg-type]
+        update, _ = compression.compress(real_gradient(), None, 0)
+        tensor, frames = encode_update("update", update)
+        push = messages.Push(sender="edge-0", incarnation=1, step=100, base=19_000, loss=0.5, tensors=(tensor,))
+        found[values] = codec.size_bytes(codec.encode(push, frames)) / update.entries
+    return found
