@@ -72,7 +72,8 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
     if found := measured.get("encoding"):
         for values, limit in (("float32", "<= 5.3"), ("float16", "<= 3.1")):
             what = f"bytes an entry at 1 % density, {values}, headers included ({found['images']})"
-            yield f"{what:<76} {found[values]:>10.2f}  {limit:<8} (the AdaComp authors' pickles: {found['authors']:.1f})"
+            pickles = f"(the AdaComp authors' pickles: {found['authors']:.1f})"
+            yield f"{what:<76} {found[values]:>10.2f}  {limit:<8} {pickles}"
 
 
 if __name__ == "__main__":

@@ -30,7 +30,10 @@ SETTLE_S = 4.0
 
 def measure(seconds: float) -> dict[str, Any]:
     """CPU milliseconds of a step and of bare gradients, and the worker's private memory in bytes."""
-    bare_ms = {"the same model": _bare_cpu_ms(models.build("cnn", (1, 28, 28), 10)), "plain layers": _bare_cpu_ms(plain_layers())}
+    bare_ms = {
+        "the same model": _bare_cpu_ms(models.build("cnn", (1, 28, 28), 10)),
+        "plain layers": _bare_cpu_ms(plain_layers()),
+    }
     step_ms, private = _worker(seconds)
     return {
         "step_ms": step_ms,

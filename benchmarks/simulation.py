@@ -125,7 +125,5 @@ def _plan(updates: int) -> PlannedTrial:
         )
         for i, part in enumerate(parts)
     ]
-    plan = Plan(
-        scenario="bench", trial="adacomp", question="", seed=1, nodes=tuple(nodes), stop_updates=updates
-    )
+    plan = Plan(scenario="bench", trial="adacomp", question="", seed=1, nodes=tuple(nodes), stop_updates=updates)
     return PlannedTrial(plan=plan, data=few, parts={f"edge-{i}": part for i, part in enumerate(parts)})

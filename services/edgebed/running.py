@@ -1,6 +1,6 @@
 """Run a scenario: load it, plan it, run one trial after another, write summary and report.
 
-    load ---> plan ---> for each trial: runtime ---> journal ---> summary.json, report.html
+load ---> plan ---> for each trial: runtime ---> journal ---> summary.json, report.html
 """
 
 import os
@@ -86,9 +86,7 @@ def run(
     return result
 
 
-def _run_trial(
-    planned: PlannedTrial, folder: TrialFolder, host: hosting.Host, progress: ProgressLike | None
-) -> bool:
+def _run_trial(planned: PlannedTrial, folder: TrialFolder, host: hosting.Host, progress: ProgressLike | None) -> bool:
     """Run one trial; False if no other is to follow."""
     folder.make(planned.plan)
     theta = models.initial_parameters(planned.plan.nodes[0].task, planned.plan.seed)

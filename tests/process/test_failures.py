@@ -93,7 +93,7 @@ class Live:
     def end(self) -> int:
         """Wait for the run's end and for every process it started; return its exit code."""
         self.out, self.err = self.process.communicate(timeout=DEADLINE_S)
-        gone, alive = psutil.wait_procs(self.descendants, timeout=10)
+        _, alive = psutil.wait_procs(self.descendants, timeout=10)
         assert alive == []
         return self.process.returncode
 

@@ -1,6 +1,6 @@
 """The controller: brings the nodes up, starts them together, decides when the trial is over, brings them down.
 
-    launched --all ready, or the join deadline--> running --last update--> finishing --final evaluation--> ending --> over
+    launched --all ready, or the join deadline--> running --last update--> finishing --final evaluation--> ending, over
 
 It sees the management network and the ends of processes. What it knows is for recording and for ending the trial; the
 server never learns of it.
@@ -12,7 +12,17 @@ from enum import Enum
 import msgspec
 
 from edgebed.roles.events import (
-    Effect, Event, Interrupted, Journal, NodeExited, Received, Send, Stop, Wake, Woken, unexpected,
+    Effect,
+    Event,
+    Interrupted,
+    Journal,
+    NodeExited,
+    Received,
+    Send,
+    Stop,
+    Wake,
+    Woken,
+    unexpected,
 )  # fmt: skip
 from edgebed.roles.records import Ended, Evaluated, Finished, Node, Note, Trial, Update
 from edgebed.scenario.plan import NodePlan, Plan
@@ -52,7 +62,10 @@ class Controller:
     """The heart of the controller."""
 
     def __init__(self, plan: Plan, payload: Payload, runtime: str, *, epoch_ns: int = 0, stalls: bool = True) -> None:
-        """`epoch_ns`: the monotonic clock at time 0. `stalls`: a trial without progress is ended; virtual time has its own way to see that nothing will happen."""
+        """`epoch_ns`: the monotonic clock at time 0. `stalls`: whether to end a trial that makes no progress.
+
+        Virtual time has its own way to see that nothing will happen.
+        """
         self.plan = plan
         self.payload = payload
         self.runtime = runtime

@@ -5,7 +5,19 @@ past it), so that in every runtime accuracy belongs to an exact version. It uses
 traffic of the method's.
 """
 
-from edgebed.roles.events import Compute, Computed, Effect, Event, Journal, Received, Send, Stop, Wake, Woken, unexpected
+from edgebed.roles.events import (
+    Compute,
+    Computed,
+    Effect,
+    Event,
+    Journal,
+    Received,
+    Send,
+    Stop,
+    Wake,
+    Woken,
+    unexpected,
+)
 from edgebed.roles.records import Evaluated
 from edgebed.roles.work import EvaluationJob, EvaluationResult
 from edgebed.scenario.plan import NodePlan

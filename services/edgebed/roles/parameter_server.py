@@ -7,7 +7,7 @@ It believes the data network alone: who joined, with which incarnation. After th
 a model marked final, once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ class ParameterServer:
         plan: NodePlan,
         theta: NDArray[np.float32],
         peers: tuple[str, ...],
-        snapshot: Callable[[NDArray[np.float32]], list[Buffer]] = lambda theta: cut(memoryview(theta.copy())),
+        snapshot: Callable[[NDArray[np.float32]], Sequence[Buffer]] = lambda theta: cut(theta.copy().data),
     ) -> None:
         config = registry.configure("aggregation", plan.method.aggregation)
         self.aggregation = registry.AGGREGATIONS[plan.method.aggregation.name].Aggregation(config, theta)
@@ -43,7 +43,7 @@ class ParameterServer:
         self.pulls: dict[str, int] = {}
         """Connection of a waiting evaluator: the version it waits for."""
         self.model: Model | None = None
-        self.model_frames: list[Buffer] = []
+        self.model_frames: Sequence[Buffer] = ()
         """The last answer: those who get the same version share one snapshot."""
         self.finished = plan.stop_updates == 0
 
@@ -62,7 +62,9 @@ class ParameterServer:
             return self._finish(message.reason)
         if isinstance(message, Start):
             return []  # it serves from the moment it can be reached
-        return [Journal(Refused(peer=event.peer, code="malformed", reason=f"a server gets no {type(message).__name__}"))]
+        return [
+            Journal(Refused(peer=event.peer, code="malformed", reason=f"a server gets no {type(message).__name__}"))
+        ]
 
     def _join(self, event: Received, join: Join) -> list[Effect]:
         known = self.joined.get(join.sender)
@@ -87,7 +89,10 @@ class ParameterServer:
         try:
             update = self._decode(event, push)
         except RemoteWireError as error:
-            return [Journal(Dropped(socket="data", reason=f"{worker}: {error}")), *self._refuse(event, "malformed", str(error))]
+            return [
+                Journal(Dropped(socket="data", reason=f"{worker}: {error}")),
+                *self._refuse(event, "malformed", str(error)),
+            ]
         self.joined[worker] = (push.incarnation, event.peer)
         staleness = self.aggregation.version - push.base
         released = self.aggregation.push(worker, update, push.base)

@@ -87,14 +87,13 @@ def _fork(command: dict[str, Any]) -> int:
         null = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, null), (1, log), (2, log)):
             os.dup2(source, target)
-        sys.stdin = open(os.devnull)  # noqa: SIM115
         from edgebed.runtimes.node import Surroundings, run_node
 
         here = Surroundings(
             node=command["fork"], controller_address=command["controller"], pace_cpus=command["pace_cpus"]
         )
         code = run_node(here)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - whatever it was, it ends this process and no other
         import traceback
 
         traceback.print_exc()

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +118,7 @@ def payload_of(
     data = planned.data
 
     def payload(node: NodePlan) -> tuple[tuple[Tensor, ...], Sequence[Buffer]]:
+        arrays: dict[str, NDArray[Any]]
         if node.role == "server":
             arrays = {"theta": theta}
         elif node.role == "evaluator":

@@ -16,7 +16,9 @@ import os
 import secrets
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import zmq
@@ -91,9 +93,9 @@ def _await_configure(management: DealerEndpoint) -> tuple[messages.Configure, li
     return None
 
 
-def own_frames(theta: NDArray[np.float32]) -> list[Buffer]:
+def own_frames(theta: NDArray[np.float32]) -> Sequence[Any]:
     """A copy of (n,) `theta` in memory of ZeroMQ's own, which it sends without copying or tracking it once more."""
-    return [zmq.Frame(part, copy=True) for part in cut(memoryview(theta))]
+    return [zmq.Frame(part, copy=True) for part in cut(theta.data)]
 
 
 def _complain(reason: str) -> None:

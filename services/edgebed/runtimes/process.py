@@ -19,7 +19,10 @@ class ProcessLauncher:
     """Starts nodes as processes and tells of their ends."""
 
     name = "process"
-    notes = ("CPU caps below one core are held by pacing: a node stretches its own work.", "Memory caps are not held.")
+    notes: tuple[str, ...] = (
+        "CPU caps below one core are held by pacing: a node stretches its own work.",
+        "Memory caps are not held.",
+    )
 
     def __init__(self, plan: Plan, log_folder: Path) -> None:
         self.plan = plan

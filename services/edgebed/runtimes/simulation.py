@@ -22,7 +22,18 @@ from edgebed.roles import records
 from edgebed.roles.controller import NAME, Controller
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import (
-    Compute, Computed, Effect, Event, Heart, Interrupted, Journal, Received, Send, Stop, Wake, Woken,
+    Compute,
+    Computed,
+    Effect,
+    Event,
+    Heart,
+    Interrupted,
+    Journal,
+    Received,
+    Send,
+    Stop,
+    Wake,
+    Woken,
 )  # fmt: skip
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluationJob, Job
@@ -100,7 +111,7 @@ class Simulation:
     def _serve(self) -> None:
         interrupted = False
         while not self.over:
-            if self.interruptions and not interrupted:
+            if self.interruptions > 0 and not interrupted:
                 interrupted = self.watch.interrupted = True
                 self._carry_out(NAME, self.controller.handle(Interrupted(), self.now))
             self.watch.tick(self.now)
@@ -135,9 +146,9 @@ class Simulation:
                 self._compute(node, effect)
             elif isinstance(effect, Wake):
                 self._at(effect.at_s, node, Woken(effect.token))
-            elif isinstance(effect, Stop) and node == NAME:
+            elif node == NAME:
                 self.over = True
-            elif isinstance(effect, Stop):
+            else:
                 self._end_node(node, effect.reason)
 
     # --- messages -----------------------------------------------------------------------------------------------
@@ -178,7 +189,9 @@ class Simulation:
     def _make(self, configure: messages.Configure) -> Heart:
         plan = configure.plan
         if plan.role == "server":
-            return ParameterServer(plan, self.theta.copy(), configure.peers, lambda theta: cut(memoryview(self.arena.copy(theta))))
+            return ParameterServer(
+                plan, self.theta.copy(), configure.peers, lambda theta: cut(self.arena.copy(theta).data)
+            )
         return Worker(plan, configure.incarnation) if plan.role == "worker" else Evaluator(plan)
 
     def _end_node(self, node: str, reason: str) -> None:

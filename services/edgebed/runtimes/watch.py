@@ -14,7 +14,9 @@ RATE_WINDOW_S = 3.0
 class Watch:
     """Follows the records of a trial and shows its status a few times a second of real time."""
 
-    def __init__(self, heart: Controller, show: Callable[[Status], None], observe: Callable[[records.Record], None]) -> None:
+    def __init__(
+        self, heart: Controller, show: Callable[[Status], None], observe: Callable[[records.Record], None]
+    ) -> None:
         """`show` gets the status, `observe` every record."""
         self.heart = heart
         self.show = show

@@ -10,8 +10,8 @@ Theta (n,) the model; i its version, the number of updates applied; j the versio
     whole-update   Theta_k <- Theta_k - alpha / max(1, i - j) g_k
     per-parameter  Theta_k <- Theta_k - alpha / max(1, sigma_k) g_k
 
-sigma_k counts the updates of [j, i - 1] that touched parameter k. The paper searches the history of updates for it; here
-a counter for each parameter, remembered at every pull, gives the same number at a cost that is linear in the push.
+sigma_k counts the updates of [j, i - 1] that touched parameter k. The paper searches the history of updates for it;
+here a counter for each parameter, remembered at every pull, gives the same number at a cost linear in the push.
 """
 
 from dataclasses import dataclass

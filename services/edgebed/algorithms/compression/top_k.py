@@ -58,9 +58,7 @@ class Compression:
         """(n,) gradient -> the (k,) entries of largest magnitude of each group. There is no memory."""
         magnitude = np.abs(gradient)
         chosen = [largest(magnitude[start:end], k) for start, end, k in self.groups]
-        for positions, (start, _, _) in zip(chosen, self.groups, strict=True):
-            positions += start
-        indices = np.concatenate(chosen)
+        indices = np.concatenate([within + start for within, (start, _, _) in zip(chosen, self.groups, strict=True)])
         return Update(self.size, indices, as_dtype(gradient[indices], self.config.values)), memory
 
 
