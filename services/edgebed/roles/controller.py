@@ -99,6 +99,11 @@ class Controller:
 
     # --- nodes come ---------------------------------------------------------------------------------------------
 
+    def knows(self, event: Received) -> bool:
+        """Whether a message comes from a node of this trial, in its present incarnation."""
+        member = self.members.get(event.message.sender)
+        return member is not None and member.peer == event.peer
+
     def _received(self, event: Received, now: float) -> list[Effect]:
         message = event.message
         if isinstance(message, messages.Hello):

@@ -84,6 +84,8 @@ class ParameterServer:
             return self._refuse(event, "not-joined", f"{worker!r} has not joined")
         if known[0] != push.incarnation:
             return self._refuse(event, "stale-incarnation", f"incarnation {known[0]} has joined")
+        if known[1] != event.peer:
+            return self._refuse(event, "duplicate", f"incarnation {known[0]} has joined from another connection")
         if self.finished:
             return self._refuse(event, "finished", "no more updates are applied")
         try:
@@ -93,7 +95,6 @@ class ParameterServer:
                 Journal(Dropped(socket="data", reason=f"{worker}: {error}")),
                 *self._refuse(event, "malformed", str(error)),
             ]
-        self.joined[worker] = (push.incarnation, event.peer)
         staleness = self.aggregation.version - push.base
         released = self.aggregation.push(worker, update, push.base)
         version = self.aggregation.version
@@ -112,8 +113,8 @@ class ParameterServer:
 
     def _decode(self, event: Received, push: Push) -> SentUpdate:
         size = len(self.aggregation.theta)
-        if len(push.tensors) != 1 or push.tensors[0].name != "update" or push.tensors[0].shape != (size,):
-            raise RemoteWireError(f"a push carries one tensor `update` of shape ({size},)")
+        if push.tensors[0].shape != (size,):
+            raise RemoteWireError(f"an update of shape {push.tensors[0].shape}; the model has ({size},)")
         if not 0 <= push.base <= self.aggregation.version:
             raise RemoteWireError(f"base {push.base}; the model is at version {self.aggregation.version}")
         return decode_update(push.tensors[0], event.frames)

@@ -24,6 +24,7 @@ from edgebed.roles.work import GradientResult, Work
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire import messages
+from edgebed.wire.errors import RemoteWireError
 
 REPORT_S = 0.2
 OBSERVE_S = 1.0
@@ -134,9 +135,15 @@ class LiveNode:
                 self._trace_received(event)
                 self._handle(event)
         if self.data.socket in sockets:
-            for event in self.data.receive():
+            waiting = list(self.data.receive())
+            if self.plan.role == "server":
+                self.metrics.queue_length(len(waiting))
+            for event in waiting:
                 self._received(event)
-                self._handle(event)
+                try:
+                    self._handle(event)
+                except RemoteWireError as error:
+                    self.complain(f"from {event.peer!r}: {error}")
         while self.timers and self.timers[0][0] <= self.now():
             self._handle(heapq.heappop(self.timers)[2])
 

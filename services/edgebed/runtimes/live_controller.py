@@ -25,6 +25,7 @@ from edgebed.runtimes.endpoint import RouterEndpoint
 from edgebed.runtimes.sockets import management_socket
 from edgebed.runtimes.watch import SHOW_S, Watch
 from edgebed.wire import messages
+from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.tensors import decode_dense
 
 
@@ -101,7 +102,10 @@ class LiveController:
             due_s = min(now + SHOW_S, self.timers[0][0] if self.timers else now + SHOW_S)
             ready = dict(poller.poll(max(0, int((due_s - now) * 1000) + 1)))
             for event in self.endpoint.receive(limit=1024):
-                self._received(event)
+                try:
+                    self._received(event)
+                except RemoteWireError as error:
+                    self._complain(f"from {event.peer!r}: {error}")
             if self.launcher.fileno() in ready:
                 for node, reason in self.launcher.exits():
                     self._handle(NodeExited(node, reason))
@@ -116,6 +120,9 @@ class LiveController:
 
     def _received(self, event: Received) -> None:
         message = event.message
+        if not self.heart.knows(event) and not isinstance(message, messages.Hello):
+            self._complain(f"from {event.peer!r}: {type(message).__name__} of a stranger")
+            return
         if isinstance(message, messages.Report):
             self.journal.write_many((t, message.sender, record) for t, record in message.records)
             for _, record in message.records:

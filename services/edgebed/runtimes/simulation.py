@@ -31,7 +31,6 @@ from edgebed.roles.events import (
     Journal,
     Received,
     Send,
-    Stop,
     Wake,
     Woken,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from edgebed.wire.errors import LocalWireError, RemoteWireError
-from edgebed.wire.messages import PROTOCOL, AnyMessage, DataMessage, ManagementMessage
+from edgebed.wire.messages import PROTOCOL, TENSORS, AnyMessage, DataMessage, ManagementMessage
 from edgebed.wire.tensors import Buffer, check_frames
 
 MAX_HEADER_BYTES = 16 * 1024 * 1024  # a report of many records is the largest header
@@ -25,7 +25,7 @@ _decoders = {
 def encode(message: AnyMessage, frames: Sequence[Buffer] = ()) -> list[Buffer]:
     """The header frame and the tensors' frames; LocalWireError if they do not fit each other."""
     try:
-        check_frames(getattr(message, "tensors", ()), frames)
+        _check(message, frames)
     except RemoteWireError as error:
         raise LocalWireError(f"{type(message).__name__}: {error}") from error
     return [_encoder.encode(message), *frames]
@@ -43,8 +43,17 @@ def decode(frames: Sequence[Buffer], network: str) -> tuple[AnyMessage, Sequence
         raise RemoteWireError(f"unreadable header: {error}") from error
     if message.protocol != PROTOCOL:
         raise RemoteWireError(f"protocol {message.protocol} from {message.sender!r}; this is {PROTOCOL}")
-    check_frames(getattr(message, "tensors", ()), frames[1:])
+    _check(message, frames[1:])
     return message, frames[1:]
+
+
+def _check(message: AnyMessage, frames: Sequence[Buffer]) -> None:
+    """RemoteWireError unless the message carries the tensors that its kind does, and exactly their frames."""
+    tensors = getattr(message, "tensors", ())
+    names = tuple(tensor.name for tensor in tensors)
+    if names not in TENSORS.get(type(message), ((),)):
+        raise RemoteWireError(f"{type(message).__name__} with tensors {names[:8]}")
+    check_frames(tensors, frames)
 
 
 def size_bytes(frames: Sequence[Buffer]) -> int:

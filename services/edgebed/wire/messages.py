@@ -179,6 +179,14 @@ MANAGEMENT: tuple[type[Message], ...] = (
     Hello, Configure, Ready, Start, Report, Checkpoint, Finish, Stop, Bye, Refuse,
 )  # fmt: skip
 
+TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
+    Push: (("update",),),
+    Model: (("theta",),),
+    Checkpoint: (("theta",),),
+    Configure: (("theta",), ("x", "y")),
+}
+"""The names of the tensors that a message carries, in order; a choice of such where there are several."""
+
 DataMessage = Join | Push | Pull | Model | Refuse
 ManagementMessage = Hello | Configure | Ready | Start | Report | Checkpoint | Finish | Stop | Bye | Refuse
 AnyMessage = DataMessage | ManagementMessage

@@ -107,13 +107,13 @@ def test_run_exits_with_the_verdict(edgebed, running, runs, outcome, accuracy, c
 def test_run_hands_its_options_on(edgebed, running, runs):
     """Each option arrives under its own name."""
     running.outcome = lambda: make_run(runs)
-    words = "--runtime simulation --set a.b=1 --set c=2 --trace --processes 2 --runs-dir here --json"
+    words = "--runtime simulation --set a.b=1 --set c=2 --trace --processes 2 --port 9100 --runs-dir here --json"
     _, out, err = edgebed("run", "tiny.yaml", *words.split())
     asked = {name: str(value) for name, value in running.asked.items() if name != "progress"}
 
     assert asked == {
         "path": "tiny.yaml", "runtime": "simulation", "set": "['a.b=1', 'c=2']", "trace": "True", "processes": "2",
-        "runs_dir": "here",
+        "port": "9100", "runs_dir": "here",
     }  # fmt: skip
     assert json.loads(out)["exit_code"] == 0
     assert err == ""

@@ -60,8 +60,9 @@ def networks_of(kind: type[messages.Message]) -> list[str]:
 @given(data=st.data())
 def test_a_message_arrives_as_it_was_sent(kind, data):
     """decode(encode(m)) == m, for every kind, whatever its fields hold, with any tensors it may carry."""
-    arrays = data.draw(st.lists(st.sampled_from([np.zeros(3, "f4"), np.arange(300_000, dtype="u1")]), max_size=2))
-    encoded = [encode_dense(f"t{i}", array) for i, array in enumerate(arrays)] if "tensors" in fields_of(kind) else []
+    names = data.draw(st.sampled_from(messages.TENSORS.get(kind, ((),))))
+    arrays = [data.draw(st.sampled_from([np.zeros(3, "f4"), np.arange(300_000, dtype="u1")])) for _ in names]
+    encoded = [encode_dense(name, array) for name, array in zip(names, arrays, strict=True)]
     frames = [frame for _, parts in encoded for frame in parts]
     fields = {name: values(declared) for name, declared in fields_of(kind).items()}
     fields |= {"protocol": st.just(messages.PROTOCOL)}
@@ -75,6 +76,22 @@ def test_a_message_arrives_as_it_was_sent(kind, data):
         received, received_frames = codec.decode([bytes(frame) for frame in sent], network)
         assert received == message
         assert [bytes(frame) for frame in frames] == list(received_frames)
+
+
+@pytest.mark.parametrize("kind", messages.TENSORS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("names", [(), ("other",), ("theta", "theta"), ("y", "x"), ("update", "theta")], ids=str)
+def test_a_message_carries_the_tensors_of_its_kind_and_no_others(kind, names, examples):
+    """Whoever handles it may rely on them."""
+    good, _ = next((message, frames) for message, frames in examples if type(message) is kind)
+    encoded = [encode_dense(name, np.zeros(3, "f4")) for name in names]
+    bad = msgspec.structs.replace(good, tensors=tuple(tensor for tensor, _ in encoded))
+    frames = [bytes(frame) for _, parts in encoded for frame in parts]
+
+    with pytest.raises(LocalWireError, match="with tensors"):
+        codec.encode(bad, frames)
+    for network in networks_of(kind):
+        with pytest.raises(RemoteWireError, match="with tensors"):
+            codec.decode([msgspec.msgpack.encode(bad), *frames], network)
 
 
 def test_the_examples_have_every_kind(examples):

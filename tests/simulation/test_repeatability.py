@@ -1,0 +1,70 @@
+"""The simulation's promise: the same scenario and seed write the same journal, byte for byte, however it is computed."""
+
+import functools
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import edgebed
+from edgebed.observe.journal import journal_hash
+
+DIGITS = {
+    "name": "repeat",
+    "question": "Is it the same again?",
+    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "method": "adacomp",
+    "fleet": {"fast": {"count": 6, "waiting": {"exponential": "20ms"}}, "slow": {"count": 2, "compute_speed": 0.2}},
+    "evaluation": {"every": "50 updates"},
+    "stop": {"updates": 400},
+}
+
+
+@functools.cache
+def journal(seed: int, processes: int, turn: int = 0, *overrides: str) -> str:
+    """The journal's hash of one run; `turn` tells runs apart that ought to be equal."""
+    folder = Path(tempfile.mkdtemp(prefix="edgebed-repeat-"))
+    run = edgebed.run(
+        DIGITS | {"seed": seed}, runtime="simulation", processes=processes, set=overrides, runs_dir=folder
+    )
+    (trial,) = run.trials.values()
+
+    assert trial.summary.outcome == "completed"
+    return journal_hash(trial.folder.journal)
+
+
+def test_the_same_seed_gives_the_same_journal() -> None:
+    """Nothing but the scenario and the seed decides."""
+    assert journal(1, 1) == journal(1, 1, 1)
+
+
+def test_another_seed_gives_another_journal() -> None:
+    """The hash is sensitive to what it should be."""
+    assert journal(1, 1) != journal(2, 1)
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_any_number_of_processes_gives_the_same_journal(processes: int) -> None:
+    """Gradients computed ahead, in any order and anywhere, are the same gradients."""
+    assert journal(1, 1) == journal(1, processes)
+
+
+@pytest.mark.parametrize("method", ["asgd", "comp-asgd"])
+def test_dense_and_sparse_updates_come_back_from_the_pool_alike(method: str) -> None:
+    """A dense update returns through shared memory, a sparse one through a pipe."""
+    assert journal(1, 1, 0, f"method={method}") == journal(1, 2, 0, f"method={method}")
+
+
+def test_float16_values_are_what_arrives_in_the_pool_as_well() -> None:
+    """The rounding is the method's, so it happens wherever the work is done."""
+    setting = "method.compression.values=float16"
+
+    assert journal(1, 1, 0, setting) == journal(1, 2, 0, setting)
+    assert journal(1, 1, 0, setting) != journal(1, 1)
+
+
+def test_the_cnn_on_real_images_repeats_too(data_dir: Path) -> None:
+    """Convolutions are the kernels most likely to differ between processes."""
+    settings = ("task.data=mnist", "task.model=cnn", "stop.updates=60", "evaluation.every=60 updates")
+
+    assert journal(1, 1, 0, *settings) == journal(1, 2, 0, *settings)
