@@ -112,6 +112,15 @@ def live(tmp_path: Path) -> Iterator[Live]:
     run.process.communicate()
 
 
+def test_the_fork_server_has_one_thread_and_no_socket(live: Live) -> None:
+    """A fork copies one thread only, and a lock or a socket of another would be copied in any state."""
+    (fork_server,) = psutil.Process(live.process.pid).children()
+
+    assert fork_server.num_threads() == 1
+    assert fork_server.net_connections() == []
+    assert len(fork_server.children()) == 5
+
+
 def test_a_killed_worker_is_noticed_and_the_others_finish(live: Live) -> None:
     """Asynchronous training needs no particular worker; the journal says how the one ended."""
     os.kill(live.pid("edge-1"), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The simulation's promise: the same scenario and seed write the same journal, byte for byte, however it is computed."""
+"""The simulation promises: the same scenario and seed write the same journal, byte for byte, however computed."""
 
 import functools
 import tempfile

@@ -5,7 +5,8 @@ kept (DEALER) or dropped with a word (ROUTER), as its kind demands.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 import zmq
 import zmq.utils.monitor
@@ -20,10 +21,11 @@ Complain = Callable[[str], None]
 """Told of each message that had to be dropped, and why."""
 
 
-class RouterEndpoint:
-    """The side that binds: many peers, each named by its connection's identity."""
+class Endpoint:
+    """What both kinds have in common: receiving without blocking, and dropping what cannot be read."""
 
     def __init__(self, socket: zmq.Socket[bytes], network: str, complain: Complain) -> None:
+        """`network` is `data` or `management`: it decides which messages are understood."""
         self.socket = socket
         self.network = network
         self.complain = complain
@@ -32,19 +34,30 @@ class RouterEndpoint:
         """At most `limit` of the messages that are there."""
         for _ in range(limit):
             try:
-                peer, *parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+                parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 return
-            name = peer.bytes.decode("latin-1")  # any bytes, there and back
-            buffers = [part.buffer for part in parts]
+            peer, buffers = self.sort_out(parts)
             try:
                 message, payload = codec.decode(buffers, self.network)
             except RemoteWireError as error:
-                self.complain(f"from {name!r}: {error}")
+                self.complain(f"from {peer!r}: {error}")
                 continue
-            yield Received(name, message, payload, codec.size_bytes(buffers))
+            yield Received(peer, message, payload, codec.size_bytes(buffers))
 
-    def send(self, to: str, message: AnyMessage, payload: list[Buffer]) -> int:
+    def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
+        """Whom the message is from, and its own frames."""
+        raise AssertionError(f"{type(self).__name__} does not say whom a message is from")
+
+
+class RouterEndpoint(Endpoint):
+    """The side that binds: many peers, each named by its connection's identity."""
+
+    def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
+        """The first frame is the identity: any bytes, there and back."""
+        return parts[0].bytes.decode("latin-1"), [part.buffer for part in parts[1:]]
+
+    def send(self, to: str, message: AnyMessage, payload: Sequence[Buffer]) -> int:
         """Bytes sent; 0 and a complaint if the peer is gone or does not read."""
         buffers = codec.encode(message, payload)
         try:
@@ -58,46 +71,30 @@ class RouterEndpoint:
         return codec.size_bytes(buffers)
 
 
-class DealerEndpoint:
+class DealerEndpoint(Endpoint):
     """The side that connects: one peer."""
 
     def __init__(self, socket: zmq.Socket[bytes], peer: str, network: str, complain: Complain) -> None:
-        self.socket = socket
+        super().__init__(socket, network, complain)
         self.peer = peer
-        self.network = network
-        self.complain = complain
         self.outbox: deque[list[Buffer]] = deque()
-        self.monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self.lost_at_s: float | None = None
 
-    def receive(self, limit: int = 64) -> Iterator[Received]:
-        """At most `limit` of the messages that are there."""
-        for _ in range(limit):
-            try:
-                parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
-            except zmq.Again:
-                return
-            buffers = [part.buffer for part in parts]
-            try:
-                message, payload = codec.decode(buffers, self.network)
-            except RemoteWireError as error:
-                self.complain(f"from {self.peer}: {error}")
-                continue
-            yield Received(self.peer, message, payload, codec.size_bytes(buffers))
+    @cached_property
+    def monitor(self) -> zmq.Socket[bytes]:
+        """Tells of connections made and broken, from the first time it is asked for."""
+        return self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
 
-    def send(self, message: AnyMessage, payload: list[Buffer]) -> int:
+    def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
+        """There is one peer, and it is known."""
+        return self.peer, [part.buffer for part in parts]
+
+    def send(self, message: AnyMessage, payload: Sequence[Buffer]) -> int:
         """Bytes of the message; it leaves as soon as there is a connection."""
         buffers = codec.encode(message, payload)
         self.outbox.append(buffers)
         self.flush()
         return codec.size_bytes(buffers)
-
-    def lost_for_s(self, now: float) -> float:
-        """Seconds since the connection broke without coming back; 0 while it stands."""
-        while self.monitor.poll(0):
-            event = zmq.utils.monitor.recv_monitor_message(self.monitor)["event"]
-            self.lost_at_s = now if event == zmq.EVENT_DISCONNECTED else None
-        return 0.0 if self.lost_at_s is None else now - self.lost_at_s
 
     def flush(self) -> None:
         """Send what is waiting, as far as the socket takes it."""
@@ -107,3 +104,10 @@ class DealerEndpoint:
             except zmq.Again:
                 return
             self.outbox.popleft()
+
+    def lost_for_s(self, now: float) -> float:
+        """Seconds since the connection broke without coming back; 0 while it stands."""
+        while self.monitor.poll(0):
+            event = zmq.utils.monitor.recv_monitor_message(self.monitor)["event"]
+            self.lost_at_s = now if event == zmq.EVENT_DISCONNECTED else None
+        return 0.0 if self.lost_at_s is None else now - self.lost_at_s

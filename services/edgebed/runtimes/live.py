@@ -185,15 +185,15 @@ class LiveNode:
     def _send(self, effect: Send) -> None:
         if effect.to == "controller":
             self._report()
-            self.management.send(effect.message, list(effect.frames))
+            self.management.send(effect.message, effect.frames)
             return
         watched = self.watch is not None and effect.to in self.watchers
         if self.watch and watched:
-            sent_bytes = self.watch.send(effect.to, effect.message, list(effect.frames))
+            sent_bytes = self.watch.send(effect.to, effect.message, effect.frames)
         elif isinstance(self.data, RouterEndpoint):
-            sent_bytes = self.data.send(effect.to, effect.message, list(effect.frames))
+            sent_bytes = self.data.send(effect.to, effect.message, effect.frames)
         else:
-            sent_bytes = self.data.send(effect.message, list(effect.frames))
+            sent_bytes = self.data.send(effect.message, effect.frames)
             now = self.now()
             if isinstance(effect.message, messages.Push):
                 self.times.pause_s += now - self.times.computed_at_s

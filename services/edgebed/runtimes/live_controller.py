@@ -138,7 +138,7 @@ class LiveController:
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Send):
-                self.endpoint.send(effect.to, effect.message, list(effect.frames))
+                self.endpoint.send(effect.to, effect.message, effect.frames)
             elif isinstance(effect, Journal):
                 self._journal(effect.record)
             elif isinstance(effect, Wake):
