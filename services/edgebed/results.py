@@ -4,6 +4,7 @@ Series and summaries are computed from the journals when first asked for, so a r
 can be loaded as well.
 """
 
+import zipfile
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -55,7 +56,7 @@ class Trial:
             with np.load(path, allow_pickle=False) as arrays:
                 theta: NDArray[np.float32] = arrays["theta"]
                 return theta
-        except (OSError, KeyError, ValueError, EOFError) as error:
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise EdgebedError(f"{path}: no checkpoint can be read here: {error}") from error
 
     def __repr__(self) -> str:

@@ -59,6 +59,8 @@ def run(
     and status on loopback (0: any free one). Raises ScenarioError for a scenario that cannot be run, found before
     anything starts, and InfrastructureError when this machine gives up.
     """
+    if isinstance(set, str):
+        raise ScenarioError(f"set: {set!r} is one string; give a list of them, e.g. ['fleet.edge.count=8']")
     if runtime not in RUNTIMES:
         raise ScenarioError(f"--runtime: {runtime!r} is none of {', '.join(RUNTIMES)}")
     if processes is not None and processes < 1:

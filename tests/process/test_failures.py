@@ -237,17 +237,17 @@ class Stage:
         self.folder.make(self.planned.plan)
         plan = self.planned.plan
         theta = models.initial_parameters(plan.nodes[0].task, plan.seed)
-        self.heart = Controller(plan, payload_of(self.planned, theta), "process")
+        self.heart = Controller(plan, payload_of(self.planned, theta), "process", time.monotonic_ns())
         self.launcher = launcher(plan, self.folder.logs)
         self.checkpoints: list[np.ndarray] = []
 
     def run(self, saboteur: Callable[["Stage"], None] | None = None) -> Series:
         """Run to the end; `saboteur` works in a thread of its own meanwhile."""
+        self.watch = Watch(self.heart, lambda _: None, lambda _: None)
         thread = threading.Thread(target=saboteur, args=(self,)) if saboteur else None
-        watch = Watch(self.heart, lambda _: None, lambda _: None)
         with JournalWriter(self.folder.journal) as journal:
             controller = LiveController(
-                self.heart, self.launcher, journal, lambda _, theta: self.checkpoints.append(theta), watch
+                self.heart, self.launcher, journal, lambda _, theta: self.checkpoints.append(theta), self.watch
             )
             if thread:
                 thread.start()
@@ -261,9 +261,8 @@ def test_a_worker_that_never_joins_is_missing_and_the_others_train(tmp_path: Pat
     """After the join deadline the trial goes on without it."""
 
     class Forgetful(ProcessLauncher):
-        def launch(self, node: str, controller_address: str) -> None:
-            if node != "edge-1":
-                super().launch(node, controller_address)
+        def launch(self, node: str, controller_address: str) -> bool:
+            return node == "edge-1" or super().launch(node, controller_address)
 
     series = Stage(tmp_path, Forgetful).run()
 
@@ -276,14 +275,14 @@ def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> Non
     """It comes when training has long begun; it was missing and is running afterwards."""
 
     class Late(ProcessLauncher):
-        def launch(self, node: str, controller_address: str) -> None:
+        def launch(self, node: str, controller_address: str) -> bool:
             if node == "edge-1":
                 self.late = (node, controller_address)
-            else:
-                super().launch(node, controller_address)
+                return True
+            return super().launch(node, controller_address)
 
     def bring(stage: Stage) -> None:
-        until(lambda: stage.heart.updates > 50, "training")
+        until(lambda: stage.watch.updates > 50, "training")
         ProcessLauncher.launch(stage.launcher, *stage.launcher.late)
 
     series = Stage(tmp_path, Late).run(bring)
@@ -298,12 +297,12 @@ def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path) -> None:
     """The first stays; the second is told why and ends."""
 
     class Twice(ProcessLauncher):
-        def launch(self, node: str, controller_address: str) -> None:
+        def launch(self, node: str, controller_address: str) -> bool:
             self.address = controller_address
-            super().launch(node, controller_address)
+            return super().launch(node, controller_address)
 
     def double(stage: Stage) -> None:
-        until(lambda: stage.heart.updates > 20, "training")
+        until(lambda: stage.watch.updates > 20, "training")
         with zmq.Context() as context, context.socket(zmq.DEALER) as client:
             client.linger = 0
             client.connect(stage.launcher.address)
@@ -323,12 +322,12 @@ def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) ->
     """Random frames, frames above the limit, an HTTP client and a stranger's push, at server and controller."""
 
     class Known(ProcessLauncher):
-        def launch(self, node: str, controller_address: str) -> None:
+        def launch(self, node: str, controller_address: str) -> bool:
             self.address = controller_address
-            super().launch(node, controller_address)
+            return super().launch(node, controller_address)
 
     def attack(stage: Stage) -> None:
-        until(lambda: stage.heart.updates > 20, "training")
+        until(lambda: stage.watch.updates > 20, "training")
         ready = stage.heart.members["server"].ready
         random = np.random.default_rng(1)
         for address in (ready.data_address, ready.management_address, stage.launcher.address):
@@ -346,8 +345,28 @@ def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) ->
 
     assert series.outcome == "completed"
     assert len(series.updates) == 400
-    assert series.dropped["data"] >= 8
-    assert series.dropped["management"] >= 4
+    assert series.dropped["data"] >= 4
+    assert series.dropped["management"] >= 8
+
+
+def test_a_flood_of_garbage_leaves_a_small_journal_and_is_counted_in_full(tmp_path: Path) -> None:
+    """The first of each second are told apart, the others are a number; training goes on."""
+
+    def flood(stage: Stage) -> None:
+        until(lambda: stage.watch.updates > 20, "training")
+        with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+            client.linger = 5_000
+            client.connect(stage.heart.members["server"].ready.data_address)
+            for _ in range(2_000):
+                client.send(b"x" * 1_000)
+
+    stage = Stage(tmp_path)
+    series = stage.run(flood)
+
+    assert series.outcome == "completed"
+    assert len(series.updates) == 400
+    assert series.dropped["data"] == 2_000
+    assert sum(isinstance(record, records.Dropped) for _, _, record in read_journal(stage.folder.journal)) < 200
 
 
 def test_stopping_leaves_the_final_model(tmp_path: Path) -> None:

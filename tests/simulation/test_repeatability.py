@@ -4,10 +4,16 @@ import functools
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import edgebed
+from edgebed.algorithms.update import Update
 from edgebed.observe.journal import journal_hash
+from edgebed.roles.work import GradientJob, GradientResult
+from edgebed.runtimes.arena import Arena
+from edgebed.runtimes.pool import Processes
+from edgebed.wire.tensors import encode_update
 
 DIGITS = {
     "name": "repeat",
@@ -61,6 +67,26 @@ def test_float16_values_are_what_arrives_in_the_pool_as_well() -> None:
 
     assert journal(1, 1, 0, setting) == journal(1, 2, 0, setting)
     assert journal(1, 1, 0, setting) != journal(1, 1)
+
+
+def test_a_compression_with_a_large_memory_does_not_block_the_pool() -> None:
+    """A megabyte travels with every job and every result, both ways at once."""
+    arena = Arena(1000, 32)
+    pool = Processes(remember, 2, arena)
+    tickets = [
+        pool.submit("edge-0", GradientJob(arena.empty(), np.arange(3), step, np.full(2**18, step, np.float32)), step)
+        for step in range(12)
+    ]
+    results = [pool.result(ticket) for ticket in tickets]
+    pool.close()
+
+    assert [float(result.memory[0]) for result in results] == [step + 1.0 for step in range(12)]
+
+
+def remember(node: str, job: GradientJob) -> GradientResult:
+    """A job whose memory is as large as a model."""
+    tensor, frames = encode_update("update", Update(1000, np.arange(500), np.ones(500, np.float32)))
+    return GradientResult(tensor, frames, 0.0, job.memory + 1, 0.0, 0.0)
 
 
 def test_the_cnn_on_real_images_repeats_too(data_dir: Path) -> None:

@@ -186,9 +186,9 @@ class _Builder:
             case records.Node():
                 self.nodes.append((t, record))
             case records.Refused():
-                self.refused[record.code] += 1
+                self.refused[record.code] += record.count
             case records.Dropped():
-                self.dropped[record.socket] += 1
+                self.dropped[record.socket] += record.count
             case records.Note():
                 self.notes.append((t, node, record.text))
             case records.Finished():

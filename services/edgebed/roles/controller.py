@@ -61,21 +61,16 @@ class Member(msgspec.Struct):
 class Controller:
     """The heart of the controller."""
 
-    def __init__(self, plan: Plan, payload: Payload, runtime: str, *, epoch_ns: int = 0, stalls: bool = True) -> None:
-        """`epoch_ns`: the monotonic clock at time 0. `stalls`: whether to end a trial that makes no progress.
-
-        Virtual time has its own way to see that nothing will happen.
-        """
+    def __init__(self, plan: Plan, payload: Payload, runtime: str, epoch_ns: int = 0) -> None:
+        """`epoch_ns`: the machine's monotonic clock at time 0; nothing in virtual time."""
         self.plan = plan
         self.payload = payload
         self.runtime = runtime
         self.epoch_ns = epoch_ns
-        self.stalls = stalls
         self.members = {node.node: Member(node) for node in plan.nodes}
         self.phase = Phase.LAUNCHED
         self.outcome = ""
         self.reason = ""
-        self.updates = 0
         self.started_at_s = 0.0
         self.progress_at_s = 0.0
 
@@ -193,8 +188,7 @@ class Controller:
         wakes: list[Effect] = []
         if self.plan.stop_time_s is not None:
             wakes.append(Wake(now + self.plan.stop_time_s, "time"))
-        if self.stalls:
-            wakes.append(Wake(now + self.plan.stall_deadline_s, "stall"))
+        wakes.append(Wake(now + self.plan.stall_deadline_s, "stall"))
         return [*missing, Journal(trial), *wakes, *self._start_ready()]
 
     def _start_ready(self) -> list[Effect]:
@@ -214,7 +208,6 @@ class Controller:
         effects: list[Effect] = []
         for _, record in report.records:
             if isinstance(record, Update):
-                self.updates += 1
                 self.progress_at_s = now
             elif isinstance(record, Evaluated):
                 effects += self._evaluated(record, now)
@@ -246,8 +239,6 @@ class Controller:
                 return [Wake(due_s, "stall")]
             what = "no update was applied" if self.phase is Phase.RUNNING else "no final evaluation came"
             return self._end("failed", f"{what} for {self.plan.stall_deadline_s:g} s", now)
-        if token == "idle":
-            return self._end("failed", "nothing is left to happen: every node waits for another", now)
         if token == "grace" and self.phase is Phase.ENDING:
             return self._over()
         return []

@@ -33,6 +33,8 @@ class Evaluator:
         self.asked_at_s = 0.0
         self.idle = False
         """Waiting for the time of the next evaluation."""
+        self.finishing = False
+        """The final model is there, or about to be."""
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Pull, measure, report, and pull again until the model is final."""
@@ -44,6 +46,7 @@ class Evaluator:
                 theta = decode_dense(message.tensors[0], event.frames)
                 return [Compute(EvaluationJob(theta, message.version, message.final))]
             if isinstance(message, Finish):
+                self.finishing = True
                 return self._pull(0, now) if self.idle else []
             if isinstance(message, Refuse):
                 return [Stop(f"refused by {message.sender} ({message.code}): {message.reason}")]
@@ -58,6 +61,8 @@ class Evaluator:
         effects: list[Effect] = [Journal(record)]
         if result.final:
             return effects
+        if self.finishing:
+            return effects + self._pull(0, now)
         if self.plan.evaluate_every_updates is not None:
             every = self.plan.evaluate_every_updates
             return effects + self._pull((result.version // every + 1) * every, now)

@@ -21,6 +21,8 @@ from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Checkpoint, Finish, Join, Model, Pull, Push, Refuse, Start, Tensor
 from edgebed.wire.tensors import Buffer, cut, decode_update
 
+REASON_LENGTH_MAX = 200  # it may quote a stranger
+
 
 class ParameterServer:
     """The heart of the server. `theta` is written in place from here on; `snapshot` copies it into frames to send."""
@@ -45,7 +47,7 @@ class ParameterServer:
         self.model: Model | None = None
         self.model_frames: Sequence[Buffer] = ()
         """The last answer: those who get the same version share one snapshot."""
-        self.finished = plan.stop_updates == 0
+        self.finished = False
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """React to a message; the server keeps no time."""
@@ -92,7 +94,7 @@ class ParameterServer:
             update = self._decode(event, push)
         except RemoteWireError as error:
             return [
-                Journal(Dropped(socket="data", reason=f"{worker}: {error}")),
+                Journal(Dropped(socket="data", reason=f"{worker}: {error}"[:REASON_LENGTH_MAX])),
                 *self._refuse(event, "malformed", str(error)),
             ]
         staleness = self.aggregation.version - push.base
@@ -155,5 +157,6 @@ class ParameterServer:
         ]
 
     def _refuse(self, event: Received, code: str, reason: str) -> list[Effect]:
+        reason = reason[:REASON_LENGTH_MAX]
         refusal = Refuse(sender=self.plan.node, code=code, reason=reason)  # type: ignore[arg-type]
         return [Journal(Refused(peer=event.peer, code=code, reason=reason)), Send(event.peer, refusal)]

@@ -1,8 +1,8 @@
 """What the journal can say. Each record is one line of `events.jsonl`: `{"t": …, "node": …, "kind": …, …}`.
 
 `t` is seconds since the trial was launched (virtual in the simulation), `node` is who says it; training starts with the
-`trial` record. The journal is the source of
-every figure: metrics, summaries, charts and reports are computed from these records alone.
+`trial` record. The journal is the source of every figure: metrics, summaries, charts and reports are computed from
+these records alone.
 """
 
 import msgspec
@@ -81,6 +81,8 @@ class Refused(Record):
     peer: str
     code: str
     reason: str
+    count: int = 1
+    """Messages that this line stands for: of a flood only the first are told apart."""
 
 
 class Dropped(Record):
@@ -88,6 +90,8 @@ class Dropped(Record):
 
     socket: str
     reason: str
+    count: int = 1
+    """Messages that this line stands for: of a flood only the first are told apart."""
 
 
 class Traffic(Record):

@@ -17,6 +17,8 @@ from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import AnyMessage
 from edgebed.wire.tensors import Buffer
 
+COMPLAINT_LENGTH_MAX = 200  # it may quote a stranger
+
 Complain = Callable[[str], None]
 """Told of each message that had to be dropped, and why."""
 
@@ -41,7 +43,7 @@ class Endpoint:
             try:
                 message, payload = codec.decode(buffers, self.network)
             except RemoteWireError as error:
-                self.complain(f"from {peer!r}: {error}")
+                self.complain(f"from {peer!r}: {error}"[:COMPLAINT_LENGTH_MAX])
                 continue
             yield Received(peer, message, payload, codec.size_bytes(buffers))
 

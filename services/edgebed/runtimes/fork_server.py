@@ -113,7 +113,9 @@ def _reap(children: dict[int, str]) -> None:
 def describe_status(status: int) -> str:
     """What a wait status means, in words."""
     if os.WIFSIGNALED(status):
-        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+        number = os.WTERMSIG(status)
+        known = number in signal.valid_signals() and number < signal.SIGRTMIN
+        return f"killed by {signal.Signals(number).name}" if known else f"killed by signal {number}"
     return f"exited with code {os.WEXITSTATUS(status)}"
 
 

@@ -1,5 +1,6 @@
 """Runs a planned trial in the runtime that was asked for, and shows it to Prometheus while it goes on."""
 
+import io
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -11,7 +12,7 @@ from edgebed.learning.network import Network
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.progress import Status
-from edgebed.observe.run_folder import TrialFolder
+from edgebed.observe.run_folder import TrialFolder, write_atomically
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller
@@ -71,7 +72,9 @@ class Host:
             show(status)
 
         def keep_checkpoint(version: int, final: NDArray[np.float32]) -> None:
-            np.savez(folder.final_checkpoint, theta=final, version=version)
+            content = io.BytesIO()
+            np.savez(content, theta=final, version=version)
+            write_atomically(folder.final_checkpoint, content.getvalue())
 
         self.targets.clear()
         self.metrics.start_trial(plan, self.runtime, time.time())
@@ -86,7 +89,7 @@ class Host:
                 lambda heart: Watch(heart, keep_status, self.metrics.observe),
             ).run()
             return
-        heart = Controller(plan, payload_of(planned, theta), self.runtime)
+        heart = Controller(plan, payload_of(planned, theta), self.runtime, time.monotonic_ns())
         watch = Watch(heart, keep_status, self._observe(heart))
         LiveController(heart, ProcessLauncher(plan, folder.logs), journal, keep_checkpoint, watch).run()
 

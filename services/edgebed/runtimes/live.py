@@ -22,11 +22,13 @@ from edgebed.roles import records
 from edgebed.roles.events import Compute, Computed, Effect, Event, Heart, Journal, Received, Send, Stop, Wake, Woken
 from edgebed.roles.work import GradientResult, Work
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.flood import FloodGate
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
 
 REPORT_S = 0.2
+REPORT_RECORDS_MAX = 4096  # a header stays far below what a socket takes
 OBSERVE_S = 1.0
 CONTROLLER_LOST_S = 15.0  # without a connection to the controller a node ends by itself
 
@@ -76,6 +78,8 @@ class LiveNode:
     num_timers: int = 0
     unreported: list[tuple[float, records.AnyRecord]] = field(default_factory=list)
     urgent: bool = False
+    num_reported: int = 0
+    flood: FloodGate = field(default_factory=FloodGate)
     times: Times = field(default_factory=Times)
     traffic: dict[str, int] = field(default_factory=lambda: {"ingress": 0, "egress": 0})
     watchers: set[str] = field(default_factory=set)
@@ -117,7 +121,10 @@ class LiveNode:
         waiting = [end for end in (self.management, self.data) if isinstance(end, DealerEndpoint) and end.outbox]
         for endpoint in waiting:
             poller.register(endpoint.socket, zmq.POLLIN | zmq.POLLOUT)
-        ready = poller.poll(math.ceil(timeout_s * 1000))
+        if self.timers and timeout_s < 0.001:
+            time.sleep(timeout_s)  # ZeroMQ waits for whole milliseconds, and a short pause is to be short
+            timeout_s = 0.0
+        ready = poller.poll(int(timeout_s * 1000) if self.timers else math.ceil(timeout_s * 1000))
         for endpoint in waiting:
             endpoint.flush()
             poller.register(endpoint.socket, zmq.POLLIN)
@@ -202,7 +209,7 @@ class LiveNode:
         if not watched:
             self.traffic["egress"] += sent_bytes
             self.metrics.count_bytes("egress", kind, sent_bytes)
-        if self.plan.trace:
+        if self.plan.trace and sent_bytes:
             version = getattr(effect.message, "version", getattr(effect.message, "base", -1))
             self._journal(records.Sent(to=effect.to, message=kind, version=version, bytes=sent_bytes))
 
@@ -220,24 +227,26 @@ class LiveNode:
             record = records.Received(sender=event.message.sender, message=kind, version=version, bytes=event.bytes)
             self._journal(record)
 
-    def complain(self, reason: str) -> None:
+    def complain(self, reason: str, network: str = "data") -> None:
         """A message was dropped."""
-        self._journal(records.Dropped(socket="data", reason=reason))
+        self._journal(records.Dropped(socket=network, reason=reason))
 
     # --- work ---------------------------------------------------------------------------------------------------
 
     def _compute(self, effect: Compute) -> None:
         assert self.work is not None
-        started = time.perf_counter()
+        started_s, started_cpu_s = time.perf_counter(), time.thread_time()
         result = self.work.run(effect.job)
-        took_s = time.perf_counter() - started
+        took_s, cpu_s = time.perf_counter() - started_s, time.thread_time() - started_cpu_s
         now = self.now()
         if isinstance(result, GradientResult):
             self.times.steps += 1
             self.times.compute_s += result.compute_s
             self.times.encode_s += result.encode_s
             self.times.computed_at_s = now
-        delay_s = took_s * (1.0 / self.pace - 1.0) + effect.pause_s
+        # waiting for a core is no work: only what was computed is stretched, and the wait counts as part of the stretch
+        stretch_s = max(0.0, cpu_s / self.pace - took_s) if self.pace < 1.0 else 0.0
+        delay_s = stretch_s + effect.pause_s
         if delay_s > 0.0:
             self._at(now + delay_s, Computed(result))
         else:
@@ -246,18 +255,27 @@ class LiveNode:
     # --- records ------------------------------------------------------------------------------------------------
 
     def _journal(self, record: records.Record) -> None:
+        if isinstance(record, (records.Dropped, records.Refused)) and not self.flood.admit(record):
+            return
+        self._note(record)
+
+    def _note(self, record: records.Record) -> None:
         self.metrics.observe(record)
         self.unreported.append((round(self.now(), 6), record))  # type: ignore[arg-type]
-        self.urgent = self.urgent or not isinstance(record, records.Update)
+        self.urgent = self.urgent or isinstance(record, (records.Evaluated, records.Finished))
 
     def _report(self) -> None:
         self.urgent = False
-        if self.unreported:
-            self.management.send(messages.Report(sender=self.plan.node, records=tuple(self.unreported)), [])
-            self.unreported = []
+        while self.unreported:
+            part, self.unreported = self.unreported[:REPORT_RECORDS_MAX], self.unreported[REPORT_RECORDS_MAX:]
+            report = messages.Report(sender=self.plan.node, first=self.num_reported, records=tuple(part))
+            self.num_reported += len(part)
+            self.management.send(report, ())
 
     def _observe(self) -> None:
-        """What is known only by looking: time spent, bytes that crossed the interface."""
+        """What is known only by looking: time spent, bytes that crossed the interface, messages held back."""
+        for held in self.flood.release():
+            self._note(held)
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())
         if self.plan.role == "server":

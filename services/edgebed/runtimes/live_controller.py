@@ -4,13 +4,13 @@ It alone writes the run folder. Nodes come and go through a launcher; everything
 """
 
 import heapq
-import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import zmq
@@ -22,11 +22,17 @@ from edgebed.roles import records
 from edgebed.roles.controller import NAME, Controller, Phase
 from edgebed.roles.events import Effect, Event, Interrupted, Journal, NodeExited, Received, Send, Stop, Wake, Woken
 from edgebed.runtimes.endpoint import RouterEndpoint
+from edgebed.runtimes.flood import FloodGate
+from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.sockets import management_socket
 from edgebed.runtimes.watch import SHOW_S, Watch
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.tensors import decode_dense
+
+LAUNCHES_AT_ONCE = 16  # then the nodes that are up are heard again
+LAUNCH_AGAIN_S = 0.02
+LAST_WORDS_S = 0.1  # what a node sent before it ended is handled before its end is
 
 
 class Launcher(Protocol):
@@ -39,8 +45,8 @@ class Launcher(Protocol):
         """A file descriptor that is readable when `exits` has something to say."""
         ...
 
-    def launch(self, node: str, controller_address: str) -> None:
-        """Start a node; it says hello to the controller by itself."""
+    def launch(self, node: str, controller_address: str) -> bool:
+        """Start a node, which says hello to the controller by itself. Never blocks: False means try again later."""
         ...
 
     def exits(self) -> Iterator[tuple[str, str]]:
@@ -62,20 +68,22 @@ class LiveController:
     keep_checkpoint: Callable[[int, NDArray[np.float32]], None]
     watch: Watch
     host: str = "127.0.0.1"
-    epoch_ns: int = field(default_factory=time.monotonic_ns)
-    timers: list[tuple[float, str]] = field(default_factory=list)
+    timers: list[tuple[float, int, Event]] = field(default_factory=list)
+    num_timers: int = 0
+    reported: dict[str, int] = field(default_factory=dict)
+    """Connection of a node: how many records it has reported."""
+    flood: FloodGate = field(default_factory=FloodGate)
     interruptions: int = 0
     over: bool = False
 
     def now(self) -> float:
         """Seconds of the trial."""
-        return (time.monotonic_ns() - self.epoch_ns) * 1e-9
+        return (time.monotonic_ns() - self.heart.epoch_ns) * 1e-9
 
     def run(self) -> None:
         """Launch every node, host the heart until it stops, leave nothing behind."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         socket = management_socket(context, zmq.ROUTER)
-        self.heart.epoch_ns = self.epoch_ns
         self.endpoint = RouterEndpoint(socket, "management", self._complain)
         try:
             address = f"tcp://{self.host}:{socket.bind_to_random_port(f'tcp://{self.host}')}"
@@ -83,40 +91,52 @@ class LiveController:
                 self._journal(records.Note(text=text))
             with self._interruptible():
                 self._carry_out(self.heart.launch(self.now()))
-                for node in self.heart.plan.nodes:
-                    self.launcher.launch(node.node, address)
-                self._serve(socket)
+                self._serve(socket, address)
         finally:
             self.launcher.close()
             socket.close(linger=0)
             context.term()
 
-    def _serve(self, socket: zmq.Socket[bytes]) -> None:
+    def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
         poller = zmq.Poller()
         poller.register(socket, zmq.POLLIN)
         poller.register(self.launcher.fileno(), zmq.POLLIN)
-        seen_interruptions = 0
+        to_launch = deque(node.node for node in self.heart.plan.nodes)
+        next_release_s = 0.0
         while not self.over:
             now = self.now()
             self.watch.tick(now)
-            due_s = min(now + SHOW_S, self.timers[0][0] if self.timers else now + SHOW_S)
-            ready = dict(poller.poll(max(0, int((due_s - now) * 1000) + 1)))
-            for event in self.endpoint.receive(limit=1024):
-                try:
-                    self._received(event)
-                except RemoteWireError as error:
-                    self._complain(f"from {event.peer!r}: {error}")
-            if self.launcher.fileno() in ready:
-                for node, reason in self.launcher.exits():
-                    self._handle(NodeExited(node, reason))
-            while self.timers and self.timers[0][0] <= self.now():
-                self._handle(Woken(heapq.heappop(self.timers)[1]))
-            if self.interruptions > seen_interruptions:
-                seen_interruptions = self.interruptions
-                self.watch.interrupted = True
-                self._handle(Interrupted())
-            if self.interruptions > 1:
-                return  # asked twice: do not wait for goodbyes
+            if now >= next_release_s:
+                self._release()
+                next_release_s = now + 1.0
+            self._launch(to_launch, address)
+            due_s = now + (LAUNCH_AGAIN_S if to_launch else SHOW_S)
+            if self.timers:
+                due_s = min(due_s, self.timers[0][0])
+            self._turn(dict(poller.poll(max(0, int((due_s - now) * 1000) + 1))))
+
+    def _launch(self, to_launch: deque[str], address: str) -> None:
+        for _ in range(LAUNCHES_AT_ONCE):
+            if to_launch and self.launcher.launch(to_launch[0], address):
+                to_launch.popleft()
+
+    def _turn(self, ready: dict[Any, int]) -> None:
+        """Handle what has come, what is due, and what the user asks for."""
+        for event in self.endpoint.receive(limit=1024):
+            try:
+                self._received(event)
+            except RemoteWireError as error:
+                self._complain(f"from {event.peer!r}: {error}")
+        if self.launcher.fileno() in ready:
+            for node, reason in self.launcher.exits():
+                self._at(self.now() + LAST_WORDS_S, NodeExited(node, reason))
+        while self.timers and self.timers[0][0] <= self.now():
+            self._handle(heapq.heappop(self.timers)[2])
+        if self.interruptions and not self.watch.interrupted:
+            self.watch.interrupted = True
+            self._handle(Interrupted())
+        if self.interruptions > 1:
+            self._handle(Woken("grace"))  # asked twice: do not wait for goodbyes
 
     def _received(self, event: Received) -> None:
         message = event.message
@@ -124,13 +144,24 @@ class LiveController:
             self._complain(f"from {event.peer!r}: {type(message).__name__} of a stranger")
             return
         if isinstance(message, messages.Report):
-            self.journal.write_many((t, message.sender, record) for t, record in message.records)
-            for _, record in message.records:
-                self.watch.follow(record)
+            self._keep_report(event.peer, message)
         elif isinstance(message, messages.Checkpoint):
             theta = decode_dense(message.tensors[0], event.frames)
             self.keep_checkpoint(message.version, theta)
         self._handle(event)
+
+    def _keep_report(self, peer: str, report: messages.Report) -> None:
+        lost = report.first - self.reported.get(peer, 0)
+        if lost:
+            self._journal(records.Note(text=f"{lost} records of {report.sender} were lost on the way"))
+        self.reported[peer] = report.first + len(report.records)
+        self.journal.write_many((t, report.sender, record) for t, record in report.records)
+        for _, record in report.records:
+            self.watch.follow(record)
+
+    def _at(self, at_s: float, event: Event) -> None:
+        self.num_timers += 1
+        heapq.heappush(self.timers, (at_s, self.num_timers, event))
 
     def _handle(self, event: Event) -> None:
         self._carry_out(self.heart.handle(event, self.now()))
@@ -142,7 +173,7 @@ class LiveController:
             elif isinstance(effect, Journal):
                 self._journal(effect.record)
             elif isinstance(effect, Wake):
-                heapq.heappush(self.timers, (effect.at_s, effect.token))
+                self._at(effect.at_s, Woken(effect.token))
             elif isinstance(effect, Stop):
                 self.over = True
 
@@ -151,7 +182,13 @@ class LiveController:
         self.watch.follow(record)
 
     def _complain(self, reason: str) -> None:
-        self._journal(records.Dropped(socket="management", reason=reason))
+        record = records.Dropped(socket="management", reason=reason)
+        if self.flood.admit(record):
+            self._journal(record)
+
+    def _release(self) -> None:
+        for record in self.flood.release():
+            self._journal(record)
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -160,13 +197,13 @@ class LiveController:
         def interrupt(number: int, frame: FrameType | None) -> None:
             self.interruptions += 1
 
-        previous = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        previous = catch_signals(interrupt)
         try:
             yield
-        except InfrastructureError:
+        except Exception as error:
             if self.heart.phase is not Phase.OVER:
-                self._journal(records.Ended(outcome="failed", reason="the launcher failed"))
+                with suppress(InfrastructureError):  # the journal itself may be what failed
+                    self._journal(records.Ended(outcome="failed", reason=f"the controller failed: {error}"[:200]))
             raise
         finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            restore_signals(previous)

@@ -65,8 +65,9 @@ def run_node(here: Surroundings) -> int:
 def _run(here: Surroundings, context: zmq.Context[zmq.Socket[bytes]]) -> int:
     identity = f"{here.node}~{secrets.token_hex(4)}"
     socket = management_socket(context, zmq.DEALER, identity)
-    socket.connect(here.controller_address)
     management = DealerEndpoint(socket, "controller", "management", _complain)
+    management.lost_for_s(0.0)  # from here on the end of the connection is noticed
+    socket.connect(here.controller_address)
     management.send(messages.Hello(sender=here.node, pid=os.getpid()), [])
     configured = _await_configure(management)
     if configured is None:
@@ -157,6 +158,6 @@ def _build(
     )
     data.complain = node.complain
     if watch:
-        watch.complain = node.complain
+        watch.complain = lambda reason: node.complain(reason, "management")
     management.send(ready, [])
     return node

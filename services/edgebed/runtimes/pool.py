@@ -27,6 +27,7 @@ from edgebed.runtimes.arena import Arena
 from edgebed.wire.tensors import cut
 
 IN_FLIGHT = 3  # jobs a child has at hand, so that it never waits for the parent
+SMALL_BYTES = 16 * 1024  # all that are in flight fit the pipe's buffer, so that sending them never blocks
 
 Run = Callable[[str, Job], Result]
 """Does a node's job: (node, job) -> result."""
@@ -115,8 +116,10 @@ class Processes:
             connection = min(self.load, key=self.load.__getitem__)
             if self.load[connection] >= IN_FLIGHT:
                 return
+            node, job = self.jobs[self.waiting[0][1]]
+            if self.load[connection] > 0 and is_large(job):
+                return  # only a child that has nothing to do is sure to read it; a busy one may itself be sending
             _, ticket = heapq.heappop(self.waiting)
-            node, job = self.jobs[ticket]
             slot = self.arena.slot_of(job.theta)
             assert slot is not None, "a job's model lies in the arena"
             output = None
@@ -150,6 +153,11 @@ class Processes:
             if child.is_alive():
                 child.kill()
                 child.join()
+
+
+def is_large(job: Job) -> bool:
+    """Whether the job itself might fill a pipe; a model lies in the arena and does not count."""
+    return isinstance(job, GradientJob) and (job.memory is not None or job.batch.nbytes > SMALL_BYTES)
 
 
 def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connection]) -> None:

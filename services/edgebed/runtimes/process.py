@@ -5,6 +5,7 @@ CPU caps are held by pacing (a node stretches its own work); memory caps are not
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -20,7 +21,8 @@ class ProcessLauncher:
 
     name = "process"
     notes: tuple[str, ...] = (
-        "CPU caps below one core are held by pacing: a node stretches its own work.",
+        "CPU caps below one core are held by pacing: workers and the evaluator stretch their own work.",
+        "The server's CPU cap is not held.",
         "Memory caps are not held.",
     )
 
@@ -43,14 +45,16 @@ class ProcessLauncher:
                 )
         except OSError as error:
             raise InfrastructureError(f"the fork server cannot be started: {error}") from error
+        assert self.process.stdin is not None
+        os.set_blocking(self.process.stdin.fileno(), False)
 
     def fileno(self) -> int:
         """A file descriptor that is readable when `exits` has something to say."""
         assert self.process.stdout is not None
         return self.process.stdout.fileno()
 
-    def launch(self, node: str, controller_address: str) -> None:
-        """Start a node; it says hello to the controller by itself."""
+    def launch(self, node: str, controller_address: str) -> bool:
+        """Start a node; False if the fork server takes no more commands now."""
         command = {
             "fork": node,
             "controller": controller_address,
@@ -58,8 +62,10 @@ class ProcessLauncher:
             "pace_cpus": True,
         }
         assert self.process.stdin is not None
+        line = json.dumps(command).encode() + b"\n"
+        assert len(line) <= select.PIPE_BUF, "a pipe takes such a line as a whole or not at all"
         try:
-            self.process.stdin.write(json.dumps(command).encode() + b"\n")
+            return self.process.stdin.write(line) is not None
         except OSError as error:
             raise InfrastructureError(f"the fork server is gone: {self._last_words()}") from error
 

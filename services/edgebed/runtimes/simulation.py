@@ -10,7 +10,6 @@ same journal, byte for byte, with one process or several.
 """
 
 import heapq
-import signal
 from collections.abc import Callable, Sequence
 from types import FrameType
 
@@ -39,6 +38,7 @@ from edgebed.roles.work import EvaluationJob, Job
 from edgebed.roles.worker import Worker
 from edgebed.runtimes.arena import Arena
 from edgebed.runtimes.pool import Run, make_pool
+from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.wire import frames as codec
@@ -77,7 +77,7 @@ class Simulation:
         self.theta = theta
         self.journal = journal
         self.keep_checkpoint = keep_checkpoint
-        self.controller = Controller(plan, lambda _: ((), ()), self.name, stalls=False)
+        self.controller = Controller(plan, lambda _: ((), ()), self.name)
         self.watch = watch(self.controller)
         # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model
         self.arena = Arena(len(theta), 2 * len(plan.nodes) + 8)
@@ -93,15 +93,14 @@ class Simulation:
 
     def run(self) -> None:
         """Handle events in order until the controller stops."""
-        previous = {number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        previous = catch_signals(self._interrupt)
         try:
             self._carry_out(NAME, self.controller.launch(0.0))
             for node in self.plan.nodes:
                 self._at(0.0, NAME, _management(node.node, messages.Hello(sender=node.node, pid=0)))
             self._serve()
         finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            restore_signals(previous)
             self.pool.close()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -114,9 +113,6 @@ class Simulation:
                 interrupted = self.watch.interrupted = True
                 self._carry_out(NAME, self.controller.handle(Interrupted(), self.now))
             self.watch.tick(self.now)
-            if not self.heap:
-                self._carry_out(NAME, self.controller.handle(Woken("idle"), self.now))
-                continue
             self.now, _, node, event = heapq.heappop(self.heap)
             if node == NAME:
                 assert not isinstance(event, Due)
@@ -213,7 +209,7 @@ class Simulation:
         self.journal.write(round(self.now, 6), node, record)
         self.watch.follow(record)
         if node != NAME and isinstance(record, (records.Update, records.Evaluated, records.Finished)):
-            report = messages.Report(sender=node, records=((self.now, record),))
+            report = messages.Report(sender=node, first=0, records=((self.now, record),))
             self._at(self.now, NAME, _management(node, report))
 
 

@@ -11,8 +11,8 @@ from edgebed.wire.frames import MAX_HEADER_BYTES
 
 DATA_FRAME_BYTES_MAX = 1024 * 1024  # four times the largest frame that is ever sent
 HIGH_WATER_MARK = 4  # messages; a worker has one on its way
-HEARTBEAT_MS = 1_000
-HEARTBEAT_TIMEOUT_MS = 10_000  # a node may be busy or swapped for seconds without being gone
+HEARTBEAT_MS = 5_000
+HEARTBEAT_TIMEOUT_MS = 60_000  # a frozen peer may come back: cutting its connection would lose what is on its way
 RECONNECT_MS = 200
 RECONNECT_MAX_MS = 5_000
 
@@ -48,6 +48,7 @@ def _socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str) -
         socket.setsockopt(zmq.IDENTITY, identity.encode())
     if kind == zmq.ROUTER:
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # a peer whose connection broke comes back on a new one
     else:
         socket.setsockopt(zmq.IMMEDIATE, 1)
         socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)

@@ -20,6 +20,7 @@ from edgebed.learning.imports import is_import_path
 from edgebed.learning.split import split
 from edgebed.scenario.plan import NodePlan, Plan, Task, TensorLayout
 from edgebed.scenario.schema import DeviceClass, Scenario, TaskSection, Trial
+from edgebed.wire.tensors import MAX_BYTES
 
 SERVER = "server"
 EVALUATOR = "evaluator"
@@ -66,7 +67,7 @@ class _Planner:
         task = self._task(name, trial.task, data)
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
-        self._check_batch(name, trial.task, parts)
+        self._check_parts(name, trial.task, data, parts)
         plan = Plan(
             scenario=self.scenario.name,
             trial=name,
@@ -120,9 +121,15 @@ class _Planner:
             parts = split(data.train_y[chosen], trial.num_workers, choice.kind, choice.parameter, seed)
         return [chosen[part] for part in parts]
 
-    def _check_batch(self, name: str, task: TaskSection, parts: dict[str, NDArray[np.int64]]) -> None:
+    def _check_parts(self, name: str, task: TaskSection, data: DataSet, parts: dict[str, NDArray[np.int64]]) -> None:
         smallest = min(parts, key=lambda worker: len(parts[worker]))
         size = len(parts[smallest])
+        largest = max(parts, key=lambda worker: len(parts[worker]))
+        if len(parts[largest]) * data.train_x[:1].nbytes > MAX_BYTES:
+            raise ScenarioError(
+                f"{self.scenario.place(name, 'task.data')}: the part of worker {largest} is larger than the "
+                f"{MAX_BYTES >> 30} GiB that a node can be sent. Use more workers, a smaller fraction or 8-bit inputs."
+            )
         if size == 0:
             raise ScenarioError(
                 f"{self.scenario.place(name, 'task.split')}: worker {smallest} would get no example. "

@@ -6,6 +6,7 @@ equal keys are an error.
 """
 
 import datetime as dt
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,7 +93,9 @@ def from_plain(value: object, place: Place, path: tuple[str, ...] = ()) -> Node:
 def parse(text: str, source: str, *, lines: bool = True) -> Any:
     """The value of a YAML text; ScenarioError with line and column (if `lines` mean anything) where it is not YAML."""
     try:
-        return YAML(typ="rt", pure=True).load(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an anchor may be given twice, which YAML allows
+            return YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark and lines else source

@@ -7,7 +7,7 @@ The *data* messages travel between nodes over the shaped, counted data network. 
 the controller and each node over a network of their own, so that watching a run costs the run nothing.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -15,6 +15,10 @@ from edgebed.roles.records import AnyRecord
 from edgebed.scenario.plan import NodePlan
 
 PROTOCOL = 1
+
+Name = Annotated[str, msgspec.Meta(max_length=128)]
+Text = Annotated[str, msgspec.Meta(max_length=4096)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -44,25 +48,25 @@ class Message(
 
     protocol: int = PROTOCOL
     """The version of this protocol; another one is refused."""
-    sender: str
+    sender: Name
     """The node's name."""
 
 
 class Join(Message, kw_only=True):
     """Worker to server: I take part from now on, and need the model."""
 
-    incarnation: int
+    incarnation: Count
     """Given by the controller, one more at every restart; what an older incarnation sends is refused."""
 
 
 class Push(Message, kw_only=True):
     """Worker to server: an update of the model. The answer is a `model` when the method lets the worker go on."""
 
-    incarnation: int
+    incarnation: Count
     """That of its join."""
-    step: int
+    step: Count
     """The worker's own count of its pushes, from 0."""
-    base: int
+    base: Count
     """The version of the model that the update was computed at."""
     loss: float
     """Mean mini-batch loss at that version."""
@@ -73,14 +77,14 @@ class Push(Message, kw_only=True):
 class Pull(Message, kw_only=True):
     """Evaluator to server: send the model as soon as it has reached a version."""
 
-    at_version: int
+    at_version: Count
     """0, or any version in the past: at once."""
 
 
 class Model(Message, kw_only=True):
     """Server to worker or evaluator: the model."""
 
-    version: int
+    version: Count
     """The number of updates applied to it."""
     final: bool
     """No update will follow."""
@@ -93,21 +97,21 @@ class Refuse(Message, kw_only=True):
 
     code: Literal["unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate"]
     """What is wrong, for programs; see below."""
-    reason: str
+    reason: Text
     """What is wrong, for people."""
 
 
 class Hello(Message, kw_only=True):
     """Node to controller: I am up."""
 
-    pid: int
+    pid: Count
     """Its process, as it sees itself."""
 
 
 class Configure(Message, kw_only=True):
     """Controller to node: this is what you are."""
 
-    incarnation: int
+    incarnation: Count
     """1, and one more at every restart."""
     epoch_ns: int
     """The machine's monotonic clock at the trial's time 0."""
@@ -122,24 +126,26 @@ class Configure(Message, kw_only=True):
 class Ready(Message, kw_only=True):
     """Node to controller: I am set up and can be reached here."""
 
-    data_address: str = ""
+    data_address: Name = ""
     """Server: where workers connect."""
-    management_address: str = ""
+    management_address: Name = ""
     """Server: where the evaluator connects."""
-    metrics_address: str = ""
+    metrics_address: Name = ""
     """`host:port` of the node's Prometheus metrics."""
 
 
 class Start(Message, kw_only=True):
     """Controller to node: begin."""
 
-    server_address: str
+    server_address: Name
     """Where to connect to; the evaluator's is on the management network."""
 
 
 class Report(Message, kw_only=True):
     """Node to controller: what there is to journal, as (time, record)."""
 
+    first: Count
+    """How many records this incarnation has reported before: a gap tells of records lost."""
     records: tuple[tuple[float, AnyRecord], ...]
     """Seconds of the trial, and a record of the journal."""
 
@@ -147,7 +153,7 @@ class Report(Message, kw_only=True):
 class Checkpoint(Message, kw_only=True):
     """Server to controller: the model to keep."""
 
-    version: int
+    version: Count
     """The number of updates applied to it."""
     tensors: tuple[Tensor, ...]
     """One, called `theta`, of the model's flat shape."""
@@ -156,21 +162,21 @@ class Checkpoint(Message, kw_only=True):
 class Finish(Message, kw_only=True):
     """Controller to server: apply no more updates. To the evaluator: ask for the model now, it is final."""
 
-    reason: str
+    reason: Text
     """Why the training is over."""
 
 
 class Stop(Message, kw_only=True):
     """Controller to node: end now."""
 
-    reason: str
+    reason: Text
     """Why the trial is over."""
 
 
 class Bye(Message, kw_only=True):
     """Node to controller: I have said all and end."""
 
-    reason: str
+    reason: Text
     """Why it ends."""
 
 

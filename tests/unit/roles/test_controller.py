@@ -15,8 +15,8 @@ ALL = ("server", "evaluator", "edge-0", "edge-1")
 class Fleet:
     """A controller, and shorthand for what its nodes say."""
 
-    def __init__(self, plan, received, **settings_):
-        self.controller = Controller(plan, lambda node: ((), [node.node.encode()]), "process", **settings_)
+    def __init__(self, plan, received):
+        self.controller = Controller(plan, lambda node: ((), [node.node.encode()]), "process")
         self.received = received
         self.effects = self.controller.launch(0.0)
         self.now = 0.0
@@ -39,7 +39,9 @@ class Fleet:
 
     def report(self, node, *said, now=None):
         """A node's records."""
-        return self.do(self.received(messages.Report(sender=node, records=tuple((0.0, one) for one in said))), now)
+        return self.do(
+            self.received(messages.Report(sender=node, first=0, records=tuple((0.0, one) for one in said))), now
+        )
 
     def bye(self, node, peer=""):
         """A node ends as it was told."""
@@ -88,8 +90,8 @@ def evaluated(accuracy, *, final=False):
 def make_fleet(make_plan, received):
     """`make_fleet(num_workers, **plan_fields)`: launched."""
 
-    def make(num_workers=2, *, stalls=True, **fields):
-        return Fleet(make_plan(num_workers, **fields), received, stalls=stalls)
+    def make(num_workers=2, **fields):
+        return Fleet(make_plan(num_workers, **fields), received)
 
     return make
 
@@ -144,13 +146,6 @@ def test_training_starts_when_all_are_ready_and_not_before(fleet):
     ]
     assert Wake(63.0, "stall") in effects
     assert set(fleet.states().values()) == {"running"}
-
-
-def test_virtual_time_has_no_stall_deadline(make_fleet):
-    """It cannot pass while nothing happens."""
-    fleet = make_fleet(stalls=False).start()
-
-    assert "stall" not in [effect.token for effect in fleet.effects if isinstance(effect, Wake)]
 
 
 def test_a_worker_that_is_missing_at_the_deadline_is_left_out_and_may_come_late(fleet):
@@ -395,15 +390,6 @@ def test_a_final_evaluation_that_never_comes_ends_the_trial(fleet):
     fleet.do(Woken("stall"), 110.0)
     end_all(fleet)
     assert fleet.ended() == ("failed", "no final evaluation came for 60 s")
-
-
-def test_when_nothing_is_left_to_happen_the_trial_has_failed(fleet):
-    """Only virtual time can know that."""
-    fleet.start()
-    fleet.do(Woken("idle"), 3.0)
-    end_all(fleet)
-
-    assert fleet.ended() == ("failed", "nothing is left to happen: every node waits for another")
 
 
 def test_nodes_that_do_not_say_goodbye_are_given_up_after_the_grace(fleet):

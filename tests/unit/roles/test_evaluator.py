@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edgebed.roles.evaluator import Evaluator
-from edgebed.roles.events import Compute, Computed, Journal, NodeExited, Send, Stop, Wake, Woken
+from edgebed.roles.events import Compute, Computed, Journal, NodeExited, Received, Send, Stop, Wake, Woken
 from edgebed.roles.records import Evaluated
 from edgebed.roles.work import EvaluationResult
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
@@ -55,6 +55,15 @@ def test_every_tenth_version_is_asked_for_ahead_of_time(by_updates, received):
     for version, following in ((0, 10), (10, 20), (23, 30), (30, 40)):
         event, record = evaluated(version)
         assert by_updates.handle(event, 1.0) == [record, pull(following)]
+
+
+def test_the_end_of_training_is_not_forgotten_while_a_model_is_measured(by_time):
+    """The final model is asked for at once afterwards, not when the next evaluation would have been due."""
+    by_time.handle(Received("controller", START, (), 0), 0.0)
+    assert by_time.handle(Received("controller", FINISH, (), 0), 1.0) == []
+    event, record = evaluated(7)
+
+    assert by_time.handle(event, 2.0) == [record, pull(0)]
 
 
 def test_the_final_evaluation_is_the_last(by_updates, by_time):

@@ -18,6 +18,9 @@ from edgebed.wire.tensors import FRAME_BYTES, encode_dense
 
 KINDS = sorted({*messages.DATA, *messages.MANAGEMENT}, key=lambda kind: kind.__name__)
 SIMPLE = {
+    messages.Name: st.text(max_size=128),
+    messages.Text: st.text(max_size=200),
+    messages.Count: st.integers(0, 2**53),
     int: st.integers(-(2**63), 2**63 - 1),
     str: st.text(max_size=20),
     float: st.floats(allow_nan=False),
@@ -29,9 +32,9 @@ SIMPLE = {
 
 def values(declared: Any) -> st.SearchStrategy[Any]:
     """Everything that fits a declared type."""
-    origin, arguments = typing.get_origin(declared), typing.get_args(declared)
     if declared in SIMPLE:
         return SIMPLE[declared]
+    origin, arguments = typing.get_origin(declared), typing.get_args(declared)
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin in (typing.Union, types.UnionType):
@@ -76,6 +79,22 @@ def test_a_message_arrives_as_it_was_sent(kind, data):
         received, received_frames = codec.decode([bytes(frame) for frame in sent], network)
         assert received == message
         assert [bytes(frame) for frame in frames] == list(received_frames)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        messages.Join(sender="x" * 129, incarnation=1),
+        messages.Join(sender="edge-0", incarnation=-1),
+        messages.Join(sender="edge-0", incarnation=2**53 + 1),
+        messages.Refuse(sender="server", code="finished", reason="x" * 4097),
+    ],
+    ids=["long name", "negative", "beyond doubles", "long text"],
+)
+def test_what_a_stranger_can_say_is_bounded(broken):
+    """Names and texts end up in journals, numbers in arrays."""
+    with pytest.raises(RemoteWireError):
+        codec.decode(codec.encode(broken), "data")
 
 
 @pytest.mark.parametrize("kind", messages.TENSORS, ids=lambda kind: kind.__name__)

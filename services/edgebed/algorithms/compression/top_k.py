@@ -91,8 +91,9 @@ def _largest_of(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     kept = magnitude > smallest_kept
     num_ties = k - int(np.count_nonzero(kept))
     kept[np.flatnonzero(magnitude == smallest_kept)[:num_ties]] = True
-    if np.count_nonzero(kept) < k:  # only not-a-number entries are left over, which sort as the largest
-        kept[np.flatnonzero(np.isnan(magnitude))[:num_ties]] = True
+    num_left = k - int(np.count_nonzero(kept))
+    if num_left > 0:  # only not-a-number entries are left over, which sort as the largest
+        kept[np.flatnonzero(np.isnan(magnitude))[:num_left]] = True
     return np.flatnonzero(kept)
 
 

@@ -1,0 +1,22 @@
+"""Ctrl-C and SIGTERM as a request to end in order; outside the main thread Python allows no handler, so none is set."""
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+def catch_signals(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
+    """Install `handler` for both; return what to restore."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.signal(number, handler) for number in ENDING}
+
+
+def restore_signals(previous: dict[signal.Signals, Any]) -> None:
+    """Undo `catch_signals`."""
+    for number, handler in previous.items():
+        signal.signal(number, handler)
