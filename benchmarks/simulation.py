@@ -88,7 +88,7 @@ def _simulate(processes: int, updates: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = TrialFolder(Path(name) / "trial")
         folder.make(planned.plan)
-        host = Host(run="bench/1", runtime="simulation", processes=processes, port=0)
+        host = Host(runtime="simulation", processes=processes, port=0)
         marks: dict[int, float] = {}
         warm = updates // 5
 

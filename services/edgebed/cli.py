@@ -5,6 +5,8 @@ Exit codes: 0 all expectations met, 1 one is not, 2 the user's mistake, 3 the in
 """
 
 import enum
+import errno
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -12,10 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgebed.errors import EdgebedError, ScenarioError
-from edgebed.observe.output import put, put_json, put_rich, quiet_pipe, say
+from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
+from edgebed.observe.output import discard_output, prepare_streams, put, put_json, put_rich, say, standard_output
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+
     from edgebed.results import Run
 
 
@@ -31,6 +37,7 @@ app = typer.Typer(
     help="Train a neural network across a fleet of emulated edge devices.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich",
 )
 
 ScenarioFile = Annotated[Path, typer.Argument(help="A scenario's YAML file.", show_default=False)]
@@ -49,12 +56,19 @@ RunsDir = Annotated[
 
 def main() -> None:
     """The entry point `edgebed`: errors of users and machines as one line each, bugs with their traceback."""
+    prepare_streams()
     try:
         app(prog_name="edgebed")
     except EdgebedError as error:
         for problem in error.problems if isinstance(error, ScenarioError) else (str(error),):
             say(f"error: {problem}")
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            traceback.print_exc()
+        say(f"error: {error.strerror}")
+        discard_output()
+        sys.exit(3)
     except Exception:  # noqa: BLE001 - a bug: the traceback is what helps, and exit code 1 means something else.
         traceback.print_exc()
         sys.exit(3)
@@ -111,7 +125,10 @@ def run(
             port=port,
             progress=progress,
         )
-    _show(result, json=json)
+    try:
+        _show(result, json=json)
+    except InfrastructureError as error:  # The verdict stands, and all results are in the run's folder.
+        say(f"error: {error}; the results are in {result.path}")
     raise typer.Exit(result.exit_code)
 
 
@@ -168,21 +185,15 @@ def list_all(*, json: Json = False, runs_dir: RunsDir = None) -> None:
     from edgebed.observe.run_folder import list_runs, runs_root
 
     root = runs_root(runs_dir)
+    if runs_dir is not None and not root.is_dir():
+        raise ScenarioError(f"--runs-dir: the folder {root.absolute()} does not exist")
     rows = [_row(folder) for folder in list_runs(root)]
     if json:
         put_json(rows)
     elif not rows:
         say(f"no runs in {root.absolute()}")
     else:
-        from rich import box
-        from rich.table import Table
-
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in rows[0]:
-            table.add_column(name)
-        for row in rows:
-            table.add_row(*(str(value) for value in row.values()))
-        put_rich(lambda console: console.print(table))
+        put_rich(lambda console: _print_runs(rows, console))
 
 
 @app.command()
@@ -211,6 +222,7 @@ def report(
     if output is None:
         write_report(result)
     else:
+        _require_place(output)
         write_atomically(output, render(result).encode())
     put(str(output or result.folder.report))
 
@@ -228,7 +240,7 @@ def logs(
     from edgebed.observe.logs import log_lines
     from edgebed.results import load
 
-    with quiet_pipe():
+    with standard_output():
         for line in log_lines(load(name, runs_dir=runs_dir).folder, node=node, trial=trial, follow=follow):
             typer.echo(line)
 
@@ -241,23 +253,48 @@ def schema() -> None:
     put(json_schema().rstrip())
 
 
-def _row(folder: Any) -> dict[str, Any]:
+def _require_place(output: Path) -> None:
+    """A report can be written to `output`; else it is the user's mistake."""
+    if output.is_dir():
+        raise ScenarioError(f"--output: {output} is a folder; give a file, e.g. {output / 'report.html'}")
+    if output.exists() and not output.is_file():
+        raise ScenarioError(f"--output: {output} is not a file that can be replaced; choose another name")
+    if not output.parent.is_dir():
+        raise ScenarioError(f"--output: there is no folder {output.parent}; make it first, or choose another")
+    if not os.access(output.parent, os.W_OK):
+        raise ScenarioError(f"--output: the folder {output.parent} cannot be written to; choose another")
+
+
+def _print_runs(rows: "Sequence[Mapping[str, str]]", console: "Console") -> None:
+    """One line a run; in a file nothing is cut or left out."""
+    from edgebed.observe.quantities import local_text
+    from edgebed.observe.terminal import plain_table
+
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    columns["started"] = [local_text(moment) for moment in columns["started"]]
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = sum(max(map(len, (name, *cells))) + 2 for name, cells in columns.items())
+    table = plain_table(columns, console.width, dispensable=("trials", "runtime", "started"), flexible="trials")
+    console.print(table)
+
+
+def _row(folder: Any) -> dict[str, str]:
     """One run in the list; from its summary alone, so that a long list is quick."""
     import msgspec
 
-    from edgebed.observe.summary import RunSummary
+    from edgebed.observe.summary import RunSummary, short_verdict
 
     manifest = folder.read_manifest()
     try:
-        summary = msgspec.json.decode(folder.summary.read_bytes(), type=RunSummary)
+        verdict = short_verdict(msgspec.json.decode(folder.summary.read_bytes(), type=RunSummary))
     except (OSError, msgspec.DecodeError):
-        summary = None
+        verdict = "running" if folder.is_running() else "unfinished"
     return {
         "run": f"{folder.scenario_name}/{folder.path.name}",
         "started": manifest.get("started", ""),
         "runtime": manifest.get("runtime", ""),
         "trials": ", ".join(manifest.get("trials", ())),
-        "verdict": summary.verdict if summary else "unfinished",
+        "verdict": verdict,
     }
 
 

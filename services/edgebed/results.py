@@ -20,6 +20,7 @@ from edgebed.observe.journal import Entry, read_journal
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root
 from edgebed.observe.series import Series
 from edgebed.observe.summary import RunSummary, TrialSummary
+from edgebed.roles.controller import NAME as CONTROLLER
 from edgebed.scenario.plan import Plan
 
 
@@ -95,10 +96,14 @@ class Run:
     def summary(self) -> RunSummary:
         """The run in numbers, computed from the journals."""
         trials = tuple(trial.summary for trial in self.trials.values())
-        unstarted = [name for name in self.manifest.get("trials", ()) if name not in self.trials]
+        not_begun = tuple(name for name in self.manifest.get("trials", ()) if name not in self.trials)
         code, verdict = summaries.exit_code(trials), summaries.verdict(trials)
-        if unstarted and code != 130:
-            code, verdict = 3, f"No verdict: {', '.join(unstarted)} did not begin."
+        if self.folder.is_running():
+            trials = tuple(_still_running(trial) if trial.outcome == "unfinished" else trial for trial in trials)
+            code, verdict = 3, "No verdict yet: the run is still running."
+        elif not_begun and code in (0, 1):
+            code, verdict = 3, f"No verdict: {', '.join(not_begun)} did not begin."
+        notes = (text for trial in self.trials.values() for _, node, text in trial.series.notes if node == CONTROLLER)
         plans = [trial.plan for trial in self.trials.values()]
         return RunSummary(
             scenario=self.scenario,
@@ -108,6 +113,8 @@ class Run:
             exit_code=code,
             verdict=verdict,
             trials=trials,
+            not_begun=not_begun,
+            notes=tuple(dict.fromkeys(notes)),
         )
 
     def summary_json(self) -> bytes:
@@ -117,6 +124,11 @@ class Run:
     def __repr__(self) -> str:
         """Scenario, number, trials."""
         return f"Run({self.scenario}/{self.path.name}, trials={list(self.trials)})"
+
+
+def _still_running(summary: TrialSummary) -> TrialSummary:
+    """The same numbers of a trial whose journal breaks off because it is still being written."""
+    return msgspec.structs.replace(summary, outcome="running", reason="")
 
 
 def load(run: str | Path, *, runs_dir: str | Path | None = None) -> Run:

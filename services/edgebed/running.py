@@ -3,13 +3,14 @@
 load ---> plan ---> for each trial: runtime ---> journal ---> summary.json, report.html
 """
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from edgebed.errors import ScenarioError
+from edgebed.errors import EdgebedError, ScenarioError
 from edgebed.learning import models
 from edgebed.observe import report
 from edgebed.observe.journal import JournalWriter
@@ -65,23 +66,33 @@ def run(
         raise ScenarioError(f"--runtime: {runtime!r} is none of {', '.join(RUNTIMES)}")
     if processes is not None and processes < 1:
         raise ScenarioError(f"--processes: {processes} is below 1")
-    loaded = load_scenario(scenario, set)
-    planned = plan_trials(loaded, trace=trace)
-    folder = RunFolder.create(runs_root(runs_dir), loaded.name)
-    folder.write_manifest(
-        seed=loaded.seed, runtime=runtime, command=sys.argv, trials=[trial.plan.trial for trial in planned]
-    )
-    folder.write_scenario(resolved_yaml(loaded))
-    host = hosting.Host(
-        run=f"{folder.scenario_name}/{folder.path.name}",
-        runtime=runtime,
-        processes=processes or len(os.sched_getaffinity(0)),
-        port=port,
-    )
-    with host:
-        for trial in planned:
-            if not _run_trial(trial, folder.trial(trial.plan.trial), host, progress):
-                break
+    with contextlib.redirect_stdout(sys.stderr):  # what a user's own model prints is not a result
+        loaded = load_scenario(scenario, set)
+        planned = plan_trials(loaded, trace=trace)
+        with hosting.Host(runtime=runtime, processes=processes or len(os.sched_getaffinity(0)), port=port) as host:
+            folder = RunFolder.create(runs_root(runs_dir), loaded.name)
+            folder.write_manifest(
+                seed=loaded.seed,
+                runtime=runtime,
+                command=sys.argv,
+                trials=[trial.plan.trial for trial in planned],
+                scenario_file=None if isinstance(scenario, Mapping) else str(scenario),
+                sets=set,
+            )
+            folder.write_scenario(resolved_yaml(loaded))
+            host.run = f"{folder.scenario_name}/{folder.path.name}"
+            try:
+                for trial in planned:
+                    if not _run_trial(trial, folder.trial(trial.plan.trial), host, progress):
+                        break
+            except EdgebedError:
+                with contextlib.suppress(EdgebedError):  # what there is of it is worth reading, if it can be written
+                    _write_results(folder)
+                raise
+        return _write_results(folder)
+
+
+def _write_results(folder: RunFolder) -> Run:
     result = Run(folder)
     write_atomically(folder.summary, result.summary_json())
     report.write_report(result)

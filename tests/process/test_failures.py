@@ -68,6 +68,7 @@ class Live:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            process_group=0,
         )
 
     @property
@@ -167,15 +168,28 @@ def test_a_frozen_server_ends_the_run_at_the_stall_deadline(live: Live) -> None:
     assert "no update was applied for 5 s" in live.series().ended.reason
 
 
-def test_ctrl_c_ends_the_run_in_order(live: Live) -> None:
-    """Nodes say goodbye, the report is written, the exit code is 130."""
-    live.process.send_signal(signal.SIGINT)
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to the controller", "to its group"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_run_in_order(live: Live, send: Callable[[int, int], None], number: int) -> None:
+    """Nodes say goodbye, the report is written, the exit code is 130; a terminal signals the whole group."""
+    send(live.process.pid, number)
 
     assert live.end() == 130
     assert live.series().outcome == "interrupted"
     assert all(live.last_state(node).state == "stopped" for node in ("server", "evaluator", "edge-0"))
     assert (live.folder / "runs/failures/0001/report.html").exists()
     assert "Traceback" not in live.err
+
+
+def test_a_second_ctrl_c_waits_for_nobody(live: Live) -> None:
+    """A frozen node would be waited for; asked twice, the run ends at once, and still says how."""
+    os.kill(live.pid("edge-0"), signal.SIGSTOP)
+    live.process.send_signal(signal.SIGINT)
+    until(lambda: any(node.state == "stopped" for _, node in live.series().nodes), "the first goodbye")
+    live.process.send_signal(signal.SIGINT)
+
+    assert live.end() == 130
+    assert live.series().outcome == "interrupted"
 
 
 def test_a_killed_controller_leaves_no_process_and_a_readable_journal(live: Live) -> None:

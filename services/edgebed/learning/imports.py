@@ -53,7 +53,7 @@ def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
     taken = {key: value for key, value in offers.items() if takes_all or key in by_keyword}
     try:
         return function(**taken)
-    except Exception as error:  # whatever the user's code raises is the user's to read
+    except (Exception, SystemExit) as error:  # whatever the user's code raises is the user's to read
         arguments = ", ".join(f"{key}={value!r}" for key, value in taken.items())
         raise ScenarioError(f"{name}: calling it with ({arguments}) failed: {reason(error)}") from error
 

@@ -40,8 +40,9 @@ def split(
     if num_parts < 1:
         raise ScenarioError(f"split: {num_parts} workers; there has to be at least one.")
     if num_parts > len(labels):
+        examples = "1 example" if len(labels) == 1 else f"{len(labels)} examples"
         raise ScenarioError(
-            f"split: {num_parts} workers cannot share {len(labels)} examples, each needs at least one. "
+            f"split: {num_parts} workers cannot share {examples}, each needs at least one. "
             "Use fewer workers or a larger fraction of the data set."
         )
     generator = chance.generator(seed, "split")

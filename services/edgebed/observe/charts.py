@@ -27,6 +27,7 @@ INK = "#010203"
 """Stands for the colour of the surrounding text until the SVG is written."""
 MARKED_POINTS_MAX = 40
 RATE_BINS = 40
+LEGEND_COLUMNS = 3
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -84,7 +85,7 @@ CHARTS: dict[str, tuple[str, Callable[[Trials], str]]] = {
     "staleness": ("Staleness", staleness),
     "update-rate": ("Updates a second", update_rate),
 }
-"""File name without suffix -> (title, function of the trials that gives the SVG)."""
+"""File name without suffix -> (title, function of the trials that gives the SVG, "" where nothing was measured)."""
 
 
 def stand_alone(svg: str) -> str:
@@ -96,15 +97,14 @@ def stand_alone(svg: str) -> str:
 def _draw(name: str, trials: Trials, plot: Callable[[Axes, Trials], None]) -> str:
     style: Any = {**STYLE, "svg.hashsalt": f"edgebed-{name}"}
     with mpl.rc_context(style):
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+        rows = -(-len(trials) // LEGEND_COLUMNS) if len(trials) > 1 else 0
+        figure = Figure(figsize=(6.4, 3.8 + 0.22 * rows), layout="constrained")
         axes = figure.add_subplot()
         plot(axes, trials)
-        if axes.has_data():
-            if len(trials) > 1:
-                axes.legend(loc="best")
-        else:
-            axes.set_axis_off()
-            axes.text(0.5, 0.5, "nothing measured", ha="center", va="center", transform=axes.transAxes)
+        if not axes.has_data():
+            return ""
+        if rows:
+            figure.legend(loc="outside lower center", ncols=min(len(trials), LEGEND_COLUMNS))
         output = io.StringIO()
         figure.savefig(output, format="svg", metadata={"Date": None, "Creator": None})
     return _tidy(output.getvalue())

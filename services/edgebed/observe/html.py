@@ -22,6 +22,7 @@ h2 { margin: 2.6rem 0 .7rem; font-size: 1.15rem; } h3 { margin: 1rem 0 .3rem; fo
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .32rem .9rem .32rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+.short { white-space: nowrap; }
 thead th { font-weight: 600; white-space: nowrap; } tbody th { color: var(--quiet); font-weight: 400; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1rem; }
 figure { margin: 0; padding: .8rem; background: var(--panel); border-radius: .5rem; break-inside: avoid; }
@@ -37,6 +38,9 @@ dd { margin: 0; overflow-wrap: anywhere; }
   .charts { grid-template-columns: 1fr 1fr; } h2 { break-after: avoid; } tr { break-inside: avoid; }
   * { print-color-adjust: exact; } }
 """
+
+SHORT_MAX = 16
+"""Characters of a cell that is not to be broken, such as a number with its unit."""
 
 
 class Raw(str):
@@ -67,11 +71,12 @@ def section(title: str, body: str) -> str:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table whose first column names the rows."""
     header = "".join(f"<th scope=col>{escape(cell)}</th>" for cell in head)
-    body = "".join(
-        f"<tr><th scope=row>{escape(row[0])}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in row[1:])}</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr><th scope=row>{escape(row[0])}</th>{''.join(map(_cell, row[1:]))}</tr>" for row in rows)
     return f"<div class=wide><table><thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _cell(text: str) -> str:
+    return f"<td{' class=short' if len(text) <= SHORT_MAX else ''}>{escape(text)}</td>"
 
 
 def details(title: str, body: str) -> str:

@@ -8,6 +8,8 @@ from edgebed.errors import ScenarioError
 from edgebed.observe.run_folder import RunFolder
 
 FOLLOW_EVERY_S = 0.5
+LISTED_MAX = 20
+TAIL_BYTES = 16_384
 
 
 def log_lines(
@@ -37,6 +39,16 @@ def log_lines(
         pause(FOLLOW_EVERY_S)
 
 
+def last_lines(path: Path, count: int) -> list[str]:
+    """The last lines of a log, read from its end; none where there is no log."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            return file.read().decode(errors="replace").splitlines()[-count:]
+    except OSError:
+        return []
+
+
 def _logs(folder: RunFolder, node: str | None, trial: str | None) -> list[Path]:
     return [
         path
@@ -51,9 +63,15 @@ def _require_match(folder: RunFolder, node: str | None, trial: str | None) -> No
     trials = [each.name for each in folder.trials()]
     if trial is not None and trial not in trials:
         raise ScenarioError(f"{folder.path}: no trial '{trial}'; there are {', '.join(trials) or 'none yet'}.")
-    nodes = sorted({path.stem for path in _logs(folder, None, trial)})
+    logged = {path.stem for path in _logs(folder, None, trial)}
+    if not logged and folder.read_manifest().get("runtime") == "simulation":
+        raise ScenarioError(f"{folder.path}: a simulated run has no node logs; its events are in its events.jsonl.")
+    planned = [each.node for part in folder.trials() if trial in (None, part.name) for each in part.read_plan().nodes]
+    nodes = list(dict.fromkeys([*planned, *sorted(logged)]))
     if node is not None and node not in nodes:
-        raise ScenarioError(f"{folder.path}: no log of a node '{node}'; there are {', '.join(nodes) or 'none yet'}.")
+        more = f" and {len(nodes) - LISTED_MAX} more" if len(nodes) > LISTED_MAX else ""
+        there = ", ".join(nodes[:LISTED_MAX]) or "none yet"
+        raise ScenarioError(f"{folder.path}: no node '{node}'; there are {there}{more}.")
 
 
 def _new_lines(path: Path, read: dict[Path, int], *, whole_only: bool) -> Iterator[str]:

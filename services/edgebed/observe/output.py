@@ -1,21 +1,44 @@
 """Standard output and standard error of the command line.
 
-A reader that has left (`| head`) ends the output in silence, not the command, which keeps its exit code.
+A reader that has left (`| head`) ends the output in silence, not the command, which keeps its exit code. A stream that
+is closed is as good as /dev/null; one that cannot encode a character gets a plainer one; a full disk is an error.
 """
 
+import codecs
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from edgebed.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+PLAINER = str.maketrans({
+    "–": "-", "·": "-", "…": "~", "✓": "+", "✗": "x", "━": "-", "╸": "-", "╺": "-",
+    "─": "-", "│": "|", "┌": "+", "┐": "+", "└": "+", "┘": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+",
+})  # fmt: skip
+"""What stands for a character that a stream cannot encode; any other is a question mark."""
+ENCODING_ERRORS = "edgebed-plainer"
+
+
+def prepare_streams() -> None:
+    """Make standard output and standard error fit to be written to, whatever the caller has done to them."""
+    codecs.register_error(ENCODING_ERRORS, _plainer)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 # open to the end
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=ENCODING_ERRORS)
+
 
 def put(text: str) -> None:
     """A line on standard output."""
-    with quiet_pipe():
+    with standard_output():
         sys.stdout.write(f"{text}\n")
 
 
@@ -31,24 +54,52 @@ def put_rich(show: Callable[["Console"], None]) -> None:
 
     It is gathered before it is written, since rich would answer a reader that has left with an exit code of its own.
     """
+    gathered = io.StringIO()
+    show(make_console(gathered, terminal=sys.stdout.isatty() or None))
+    put(gathered.getvalue().rstrip("\n"))
+
+
+def make_console(stream: TextIO, *, width: int | None = None, terminal: bool | None = None) -> "Console":
+    """A console on `stream`; with NO_COLOR it has no style at all, neither colour nor bold.
+
+    `terminal` says whether it is for a terminal (default: whether `stream` is one).
+    """
     from rich.console import Console
 
-    console = Console(highlight=False)
-    with console.capture() as captured:
-        show(console)
-    put(captured.get().rstrip("\n"))
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(file=stream, width=width, highlight=False, color_system=colours, force_terminal=terminal)
 
 
 def say(text: str) -> None:
-    """A line on standard error."""
-    sys.stderr.write(f"{text}\n")
+    """A line on standard error; where nobody can read it, nothing."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{text}\n")
 
 
 @contextlib.contextmanager
-def quiet_pipe() -> Iterator[None]:
-    """Write to standard output in here; if its reader leaves, the rest goes nowhere."""
+def standard_output() -> Iterator[None]:
+    """Write to standard output in here; if its reader leaves, the rest goes nowhere.
+
+    Raises InfrastructureError where it cannot be written for another reason, e.g. a full disk.
+    """
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
+    except OSError as error:
+        discard_output()
+        raise InfrastructureError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def discard_output() -> None:
+    """Let standard output lead nowhere from now on, also what is still in its buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _plainer(error: UnicodeError) -> tuple[str, int]:
+    """What a codec writes instead of characters it does not have."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(PLAINER)
+    return "".join(character if character.isascii() else "?" for character in text), error.end

@@ -7,21 +7,33 @@ went, whether the books balance, what was set, how to repeat it. Every text from
 
 import shlex
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from edgebed.observe import charts
 from edgebed.observe.html import Raw, bars, definitions, details, escape, page, section, table
-from edgebed.observe.quantities import UNMEASURED, bytes_text, number_text, percent_text, seconds_text
+from edgebed.observe.logs import last_lines
+from edgebed.observe.quantities import (
+    UNMEASURED,
+    bytes_text,
+    compared_texts,
+    count_text,
+    number_text,
+    percent_text,
+    seconds_text,
+    utc_text,
+)
 from edgebed.observe.run_folder import write_atomically
-from edgebed.observe.summary import TrialSummary
+from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.results import Run, Trial
 
 TROUBLE_STATES = frozenset({"died", "missing"})
 LISTED_MAX = 50
 """Rows of a table of incidents; the journal has the rest."""
+LOG_LINES = 20
+"""Of the log of a node that died."""
+LOGS_MAX = 8
 VERDICT_CLASSES = {0: "good", 1: "bad"}
 TRIAL_ROWS: tuple[tuple[str, Callable[[TrialSummary], str]], ...] = (
-    ("outcome", lambda trial: f"{trial.outcome}: {trial.reason}" if trial.reason else trial.outcome),
+    ("outcome", outcome_text),
     ("method", lambda trial: trial.method),
     ("final accuracy", lambda trial: percent_text(trial.final_accuracy)),
     ("best accuracy", lambda trial: percent_text(trial.best_accuracy)),
@@ -45,8 +57,8 @@ def write_report(run: Run) -> None:
     """Write `report.html` and each trial's charts into the run's folder; InfrastructureError if that is impossible."""
     for trial in run.trials.values():
         for name, (_, draw) in charts.CHARTS.items():
-            svg = charts.stand_alone(draw({trial.name: trial.series}))
-            write_atomically(trial.folder.path / f"{name}.svg", svg.encode())
+            if svg := draw({trial.name: trial.series}):
+                write_atomically(trial.folder.path / f"{name}.svg", charts.stand_alone(svg).encode())
     write_atomically(run.folder.report, render(run).encode())
 
 
@@ -55,16 +67,17 @@ def render(run: Run) -> str:
     summary, trials = run.summary, list(run.trials.values())
     title = f"{summary.scenario} {run.path.name}"
     status = VERDICT_CLASSES.get(summary.exit_code, "unknown")
-    facts = (f"{summary.runtime} runtime", f"seed {summary.seed}", str(run.manifest.get("started", "")))
+    facts = (f"{summary.runtime} runtime", f"seed {summary.seed}", utc_text(str(run.manifest.get("started", ""))))
     header = (
         f"<header><p class=name>{escape(title)}</p>"
         f"<h1>{escape(summary.question or summary.scenario)}</h1>"
         f"<p class='verdict {status}'>{escape(summary.verdict)}</p>"
-        f"<p class=quiet>{escape(' · '.join(filter(None, facts)))}</p></header>"
+        f"<p class=quiet>{escape(' · '.join(filter(None, facts)))}</p>{_warnings(summary.trials)}</header>"
     )
     parts = [
         _expectations(summary.trials),
-        _trials(summary.trials),
+        _trials(summary),
+        _deaths(run),
         _charts(trials),
         _phases(trials),
         _accounting(trials),
@@ -77,34 +90,56 @@ def render(run: Run) -> str:
 
 
 def _expectations(trials: Sequence[TrialSummary]) -> str:
-    rows = [
-        (
-            trial.trial,
-            expectation.measure,
-            f"{expectation.comparison} {expectation.bound:g}",
-            UNMEASURED if expectation.measured is None else f"{expectation.measured:.6g}",
-            Raw("<span class=good>met</span>" if expectation.met else "<span class=bad>not met</span>"),
-        )
-        for trial in trials
-        for expectation in trial.expectations
-    ]
+    rows = []
+    for trial in trials:
+        for each in trial.expectations:
+            measured, bound = compared_texts(each.measure, each.measured, each.bound)
+            judged = "<span class=good>met</span>" if each.met else "<span class=bad>not met</span>"
+            unjudged = "not measured" if each.measured is None else "not judged"
+            verdict = judged if trial.outcome == "completed" else f"<span class=quiet>{unjudged}</span>"
+            rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, Raw(verdict)))
     return section("Expectations", table(("trial", "measure", "expected", "measured", "verdict"), rows)) if rows else ""
 
 
-def _trials(trials: Sequence[TrialSummary]) -> str:
-    if not trials:
-        return section("Trials", "<p>No trial has begun.</p>")
-    rows = [(label, *(value(trial) for trial in trials)) for label, value in TRIAL_ROWS]
-    return section("Trials", table(("", *(trial.trial for trial in trials)), rows))
+def _warnings(trials: Sequence[TrialSummary]) -> str:
+    lines = [f"{trial.trial}: {warning}" for trial in trials for warning in trial.warnings]
+    return f"<ul class=unknown>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def _trials(summary: RunSummary) -> str:
+    """A column for each trial that began, and the names of the others."""
+    rows = [(label, *(value(trial) for trial in summary.trials)) for label, value in TRIAL_ROWS]
+    body = table(("", *(trial.trial for trial in summary.trials)), rows) if summary.trials else ""
+    if summary.not_begun:
+        body += f"<p>{escape(', '.join(summary.not_begun))} did not begin.</p>"
+    return section("Trials", body or "<p>No trial has begun.</p>")
+
+
+def _deaths(run: Run) -> str:
+    """The end of the log of each node that died, which says why more often than not."""
+    dead = {
+        (trial.name, node.name): trial.folder.log(node.name)
+        for trial in run.trials.values()
+        for _, node in trial.series.nodes
+        if node.state == "died"
+    }
+    parts = []
+    for (trial, node), log in list(dead.items())[:LOGS_MAX]:
+        lines = last_lines(log, LOG_LINES)
+        command = shlex.join(("edgebed", "logs", f"{run.scenario}/{run.path.name}", node, "--trial", trial))
+        text = f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else "<p>Its log is empty.</p>"
+        where = f"<p class=quiet>See <code>{escape(command)}</code>.</p>"
+        parts.append(f"<h3>{escape(f'{trial}: {node}')}</h3>{text}{where}")
+    if len(dead) > LOGS_MAX:
+        parts.append(f"<p>{count_text(len(dead) - LOGS_MAX, 'more node')} died.</p>")
+    return section("Last words of the nodes that died", "".join(parts)) if parts else ""
 
 
 def _charts(trials: Sequence[Trial]) -> str:
     series = {trial.name: trial.series for trial in trials}
-    figures = [
-        f"<figure><figcaption>{escape(title)}</figcaption>{draw(series)}</figure>"
-        for title, draw in charts.CHARTS.values()
-    ]
-    return section("Charts", f"<div class=charts>{''.join(figures)}</div>") if trials else ""
+    drawn = [(title, draw(series)) for title, draw in charts.CHARTS.values()]
+    figures = [f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>" for title, svg in drawn if svg]
+    return section("Charts", f"<div class=charts>{''.join(figures)}</div>") if figures else ""
 
 
 def _phases(trials: Sequence[Trial]) -> str:
@@ -211,14 +246,17 @@ def _settings(run: Run) -> str:
 
 def _repeat(run: Run) -> str:
     manifest = run.manifest
-    words = [str(word) for word in manifest.get("command", ())]
-    if words and Path(words[0]).name == "edgebed":
-        words[0] = "edgebed"  # Not where it happens to be installed.
-    command = shlex.join(words)
+    file = manifest.get("scenario_file")
+    if file is None:
+        how = "<p>Run from Python; the resolved scenario is scenario.yaml in the run's folder.</p>"
+    else:
+        sets = [word for each in manifest.get("sets", ()) for word in ("--set", str(each))]
+        command = shlex.join(("edgebed", "run", str(file), "--runtime", run.summary.runtime, *sets))
+        how = f"<pre>{escape(command)}</pre>"
     versions = {str(name): str(value) for name, value in manifest.get("versions", {}).items()}
     host = dict(manifest.get("host", {}))
     if "memory_bytes" in host:
         host["memory"] = bytes_text(host.pop("memory_bytes"))
     facts = {"commit": manifest.get("commit"), "folder": manifest.get("folder"), **versions, **host}
     shown = {name: str(value) for name, value in facts.items() if value}
-    return section("How to repeat it", (f"<pre>{escape(command)}</pre>" if command else "") + definitions(shown))
+    return section("How to repeat it", how + definitions(shown))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.observe.host import facts
@@ -26,6 +27,8 @@ from edgebed.scenario.plan import Plan
 ENVIRONMENT_VARIABLE = "EDGEBED_RUNS_DIR"
 LATEST = "latest"
 NUMBER_DIGITS = 4
+LISTED_MAX = 12
+CLOCK_SLACK_S = 1.0  # Start times of processes are counted in ticks since the machine started.
 
 
 def runs_root(given: str | Path | None = None) -> Path:
@@ -105,7 +108,10 @@ class RunFolder:
             if _is_run(path):
                 return cls(path.resolve())
         known = [f"{run.scenario_name}/{run.path.name}" for run in list_runs(root)]
-        allowed = f"there are {', '.join(known[-12:])}" if known else f"there are no runs in {root.absolute()}"
+        if len(known) > LISTED_MAX:
+            allowed = f"the last {LISTED_MAX} of {len(known)} are {', '.join(known[-LISTED_MAX:])}"
+        else:
+            allowed = f"there are {', '.join(known)}" if known else f"there are no runs in {root.absolute()}"
         raise ScenarioError(f"no run '{text}'; {allowed}. Give a scenario, <scenario>/<number>, a folder, or 'latest'.")
 
     def trial(self, name: str) -> TrialFolder:
@@ -122,14 +128,29 @@ class RunFolder:
         """Write the scenario as resolved."""
         write_atomically(self.scenario, text.encode())
 
-    def write_manifest(self, *, seed: int, runtime: str, command: Sequence[str], trials: Sequence[str]) -> None:
-        """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine."""
+    def write_manifest(
+        self,
+        *,
+        seed: int,
+        runtime: str,
+        command: Sequence[str],
+        trials: Sequence[str],
+        scenario_file: str | None = None,
+        sets: Sequence[str] = (),
+    ) -> None:
+        """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine.
+
+        `scenario_file` is where the scenario was read, None if it was given from Python; `sets` are its overrides.
+        """
         manifest = {
             "scenario": self.scenario_name,
             "seed": seed,
             "runtime": runtime,
             "command": list(command),
+            "pid": os.getpid(),
             "trials": list(trials),
+            "scenario_file": scenario_file,
+            "sets": list(sets),
             **facts(),
         }
         write_atomically(self.manifest, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
@@ -140,6 +161,21 @@ class RunFolder:
             return msgspec.json.decode(self.manifest.read_bytes(), type=dict[str, Any])
         except (OSError, msgspec.DecodeError):
             return {}
+
+    def is_running(self) -> bool:
+        """Whether another process still works on this run: it has no summary yet, and who began it lives.
+
+        A process that started after the manifest was written has merely got the same number.
+        """
+        pid = self.read_manifest().get("pid")
+        if not isinstance(pid, int) or pid == os.getpid() or self.summary.exists():
+            return False
+        try:
+            process = psutil.Process(pid)
+            began_s = self.manifest.stat().st_mtime + CLOCK_SLACK_S
+            return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= began_s
+        except (psutil.Error, OSError):
+            return False
 
 
 def list_runs(root: Path) -> list[RunFolder]:

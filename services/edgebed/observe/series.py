@@ -101,13 +101,28 @@ class Series:
 
     @property
     def final_accuracy(self) -> float | None:
-        """Accuracy of the final evaluation, else of the last one; None without any."""
-        return float(self.evaluations.accuracy[-1]) if len(self.evaluations) else None
+        """Accuracy of the final evaluation; None where the trial did not come to it."""
+        return self._final(self.evaluations.accuracy)
+
+    @property
+    def final_loss(self) -> float | None:
+        """Loss of the final evaluation, NaN if it is not finite; None where the trial did not come to it."""
+        return self._final(self.evaluations.loss)
 
     @property
     def best_accuracy(self) -> float | None:
         """The highest accuracy measured; None without any evaluation."""
         return float(self.evaluations.accuracy.max()) if len(self.evaluations) else None
+
+    @property
+    def diverged_at(self) -> int | None:
+        """Version of the first update whose mini-batch loss is not finite; None if all are."""
+        versions = self.updates.version[~np.isfinite(self.updates.loss)]
+        return int(versions[0]) if len(versions) else None
+
+    def _final(self, values: Floats) -> float | None:
+        final = values[self.evaluations.final]
+        return float(final[-1]) if len(final) else None
 
     @property
     def updates_by_worker(self) -> dict[str, int]:

@@ -5,12 +5,13 @@ pushes the server applied; the payload of all messages and the bytes at the netw
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.observe.quantities import count_text, percent_text
 from edgebed.observe.series import Series
 from edgebed.scenario.plan import Plan
 
@@ -42,18 +43,26 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     trial: str
     method: str
     outcome: str
-    """completed, interrupted, failed, or unfinished where the journal breaks off"""
+    """completed, interrupted or failed; where the journal breaks off running, if the run goes on, else unfinished"""
     reason: str
     updates: int
     """Pushes the server applied."""
-    time_s: float
-    """From the start of training to the last update."""
+    time_s: float | None
+    """From the start of training to the last update; None without any."""
     updates_per_s: float | None
     """Between the first update and the last, so that starting up does not count."""
     evaluations: int
     final_accuracy: float | None
+    """Of the last model; None where the trial ended before its final evaluation."""
     best_accuracy: float | None
+    last_accuracy: float | None = None
+    """The one measured last, which is the final one in a trial that completed."""
+    last_accuracy_version: int | None = None
+    """The number of updates that it was measured after."""
     final_loss: float | None
+    """Of the last model; not finite where training diverged."""
+    diverged_at: int | None = None
+    """The first update whose mini-batch loss was not finite; None if all were."""
     ingress_bytes: int
     """Payload of the pushes applied."""
     push_bytes_mean: float | None
@@ -85,6 +94,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     refused_by_code: dict[str, int]
     dropped: int
     expectations: tuple[Expectation, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What a reader must know before trusting the numbers: dead and missing nodes, a loss that is not finite."""
 
     @property
     def met(self) -> bool:
@@ -102,6 +113,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     verdict: str
     trials: tuple[TrialSummary, ...]
+    not_begun: tuple[str, ...] = ()
+    """Trials that were planned and did not begin."""
+    notes: tuple[str, ...] = ()
+    """What the controller wants a reader to know, e.g. that caps are not held."""
 
 
 def summarise(plan: Plan, series: Series) -> TrialSummary:
@@ -119,14 +134,17 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         trial=plan.trial,
         method=plan.nodes[0].method.name if plan.nodes else "",
         outcome=series.outcome,
-        reason=series.ended.reason if series.ended else "the journal breaks off: the run goes on, or was killed",
+        reason=series.ended.reason if series.ended else "the journal breaks off",
         updates=num_updates,
-        time_s=float(updates.t[-1]) if num_updates else series.last_t,
+        time_s=float(updates.t[-1]) if num_updates else None,
         updates_per_s=(num_updates - 1) / span_s if span_s > 0 else None,
         evaluations=len(evaluations),
         final_accuracy=series.final_accuracy,
         best_accuracy=series.best_accuracy,
-        final_loss=float(evaluations.loss[-1]) if len(evaluations) else None,
+        last_accuracy=float(evaluations.accuracy[-1]) if len(evaluations) else None,
+        last_accuracy_version=int(evaluations.version[-1]) if len(evaluations) else None,
+        final_loss=series.final_loss,
+        diverged_at=series.diverged_at,
         ingress_bytes=int(updates.ingress_bytes[-1]) if num_updates else 0,
         push_bytes_mean=_mean(updates.bytes),
         entries_mean=_mean(updates.entries),
@@ -150,6 +168,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         refused=sum(series.refused.values()),
         refused_by_code=series.refused,
         dropped=sum(series.dropped.values()),
+        warnings=(*_losses(states, set(workers)), *_divergence(series)),
     )
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary))
 
@@ -179,6 +198,34 @@ def verdict(summaries: Sequence[TrialSummary]) -> str:
         return f"{failed} of {len(expectations)} expectations not met."
     words = {1: "The expectation is met.", 2: "Both expectations are met."}
     return words.get(len(expectations), f"All {len(expectations)} expectations are met.")
+
+
+def short_verdict(summary: RunSummary) -> str:
+    """The verdict in a word or two, for a list: met, not met, completed (nothing was expected), no verdict."""
+    expects = any(trial.expectations for trial in summary.trials)
+    return {0: "met" if expects else "completed", 1: "not met"}.get(summary.exit_code, "no verdict")
+
+
+def outcome_text(summary: TrialSummary) -> str:
+    """How a trial ended; if before its final evaluation, with the accuracy measured last."""
+    reason = f": {summary.reason}" if summary.reason else ""
+    if summary.final_accuracy is not None or summary.last_accuracy is None:
+        return f"{summary.outcome}{reason}"
+    version = summary.last_accuracy_version or 0
+    return f"{summary.outcome}{reason}; accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
+
+
+def _losses(states: Mapping[str, set[str]], workers: set[str]) -> Iterator[str]:
+    """A line for the workers that died or never came, and one for other nodes."""
+    for noun, names in (("worker", states.keys() & workers), ("node", states.keys() - workers)):
+        died, missing = (sum(state in states[name] for name in names) for state in ("died", "missing"))
+        if died or missing:
+            yield f"{count_text(died, noun)} died, {missing} missing"
+
+
+def _divergence(series: Series) -> Iterator[str]:
+    if series.diverged_at is not None:
+        yield f"loss is not finite since update {series.diverged_at:,}"
 
 
 def _judge(plan: Plan, summary: TrialSummary) -> tuple[Expectation, ...]:

@@ -1,7 +1,7 @@
 """The results of a run in a terminal: a table of its trials, accuracy against ingress, where the report is."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import plotext
@@ -10,9 +10,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from edgebed.observe.quantities import bytes_text, number_text, percent_text, seconds_text
+from edgebed.observe.quantities import (
+    UNMEASURED,
+    bytes_text,
+    compared_texts,
+    number_text,
+    percent_text,
+    seconds_text,
+)
 from edgebed.observe.series import Series
-from edgebed.observe.summary import RunSummary, TrialSummary
+from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.results import Run
 
 MARKERS = "xo+*#@"
@@ -20,12 +27,17 @@ COLOURS = ("blue+", "orange+", "green+", "magenta+", "cyan+", "red+")
 CHART_ROWS = 18
 CHART_COLUMNS_MAX = 100
 STYLES = {0: "green", 1: "red"}
+NOTES_MAX = 8
+GAP = 2
+"""Columns between two columns of a table."""
+FLEXIBLE_MIN = 8
+"""What is left of a column that may be cut."""
 
 
 def print_results(run: Run, console: Console) -> None:
-    """The table, the chart, the verdict and the path of the report."""
+    """The table, the chart, warnings, the verdict, notes and the path of the report."""
     summary = run.summary
-    console.print(results_table(summary))
+    console.print(results_table(summary, console.width))
     chart = accuracy_chart(
         {name: trial.series for name, trial in run.trials.items()},
         columns=min(console.width, CHART_COLUMNS_MAX),
@@ -36,38 +48,81 @@ def print_results(run: Run, console: Console) -> None:
     for trial in summary.trials:
         for line in _judgements(trial):
             console.print(line, soft_wrap=True)
+    if summary.not_begun:
+        console.print(Text(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}", style="dim"), soft_wrap=True)
     console.print(Text(summary.verdict, style=STYLES.get(summary.exit_code, "yellow")))
+    for note in summary.notes[:NOTES_MAX]:
+        console.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
+    if len(summary.notes) > NOTES_MAX:
+        console.print(Text(f"note: {len(summary.notes) - NOTES_MAX} more in the report", style="dim"))
     place = run.folder.report if run.folder.report.exists() else run.path
     console.print(Text(f"{'report' if place is not run.path else 'run'}: {place}"), soft_wrap=True)
 
 
-def results_table(summary: RunSummary) -> Table:
-    """One row a trial."""
-    title = f"{summary.scenario} ({summary.runtime})"
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        collapse_padding=True,
-        pad_edge=False,
+def results_table(summary: RunSummary, width: int) -> Table:
+    """One row a trial; in a narrow terminal without the columns that matter least."""
+    columns = {
+        "trial": [trial.trial for trial in summary.trials],
+        "accuracy": [percent_text(trial.final_accuracy) for trial in summary.trials],
+        "updates": [f"{trial.updates:,}" for trial in summary.trials],
+        "time": [seconds_text(trial.time_s) for trial in summary.trials],
+        "updates/s": [number_text(trial.updates_per_s) for trial in summary.trials],
+        "ingress": [bytes_text(trial.ingress_bytes) for trial in summary.trials],
+        "a push": [bytes_text(trial.push_bytes_mean) for trial in summary.trials],
+        "staleness": [number_text(trial.staleness_mean) for trial in summary.trials],
+    }
+    for name in summary.not_begun:
+        for column, cells in columns.items():
+            cells.append(name if column == "trial" else UNMEASURED)
+    dispensable = ("staleness", "a push", "updates/s", "time", "updates", "ingress")
+    return plain_table(
+        columns,
+        width,
+        dispensable=dispensable,
+        right=[name for name in columns if name != "trial"],
+        title=f"{summary.scenario} ({summary.runtime})",
     )
-    table.add_column("trial", overflow="fold")
-    for name in ("accuracy", "updates", "time", "updates/s", "ingress", "a push", "staleness"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for trial in summary.trials:
-        table.add_row(
-            trial.trial,
-            percent_text(trial.final_accuracy),
-            f"{trial.updates:,}",
-            seconds_text(trial.time_s),
-            number_text(trial.updates_per_s),
-            bytes_text(trial.ingress_bytes),
-            bytes_text(trial.push_bytes_mean),
-            number_text(trial.staleness_mean),
-        )
+
+
+def plain_table(
+    columns: Mapping[str, Sequence[str]],
+    width: int,
+    *,
+    dispensable: Sequence[str] = (),
+    flexible: str = "",
+    right: Sequence[str] = (),
+    title: str | None = None,
+) -> Table:
+    """A table of one line a row that fits into `width`: columns are left out in the order of `dispensable`.
+
+    `flexible` names a column that may be cut to FLEXIBLE_MIN; the columns of `right` are aligned there.
+    """
+    widths = {name: max(len(name), *map(len, cells), 0) for name, cells in columns.items()}
+    least = widths | ({flexible: min(widths[flexible], FLEXIBLE_MIN)} if flexible else {})
+    kept = list(columns)
+    for name in dispensable:
+        if _total(least, kept) <= width:
+            break
+        kept.remove(name)
+    room = width - _total(least, kept) + least.get(flexible, 0)
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False,
+        collapse_padding=True, pad_edge=False,
+    )  # fmt: skip
+    for name in kept:
+        table.add_column(name, justify="right" if name in right else "left", no_wrap=True, overflow="fold")
+    for row in zip(*(columns[name] for name in kept), strict=True):
+        cells = (_cut(cell, room) if name == flexible else cell for name, cell in zip(kept, row, strict=True))
+        table.add_row(*(Text(cell) for cell in cells))
     return table
+
+
+def _total(widths: Mapping[str, int], names: Sequence[str]) -> int:
+    return sum(widths[name] for name in names) + GAP * (len(names) - 1)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def accuracy_chart(trials: Mapping[str, Series], *, columns: int = 80, colours: bool = False) -> str:
@@ -101,23 +156,37 @@ def accuracy_chart(trials: Mapping[str, Series], *, columns: int = 80, colours: 
     figure.label("server ingress: payload of the pushes (logarithmic)", "x")
     text = str(figure.build().string())
     lines = (text if colours else plotext.uncolorize(text)).rstrip().splitlines()
-    return "\n".join([f"test accuracy (%)    {'    '.join(key)}", *(line.rstrip() for line in lines)])
+    return "\n".join([*_key_lines(key, columns), *(line.rstrip() for line in lines)])
 
 
-def _judgements(trial: TrialSummary) -> list[Text]:
-    """A line for each expectation of the trial, and one for an outcome that is not what was asked for."""
-    lines = [
-        Text(
-            f"{'✓' if each.met else '✗'} {trial.trial}: {each.measure} "
-            f"{'not measured' if each.measured is None else f'{each.measured:.6g}'}, expected "
-            f"{each.comparison} {each.bound:g}",
-            style="green" if each.met else "red",
-        )
-        for each in trial.expectations
-    ]
-    if trial.outcome != "completed":
-        lines.append(Text(f"✗ {trial.trial}: {trial.outcome}: {trial.reason}", style="yellow"))
+def _key_lines(key: Sequence[str], columns: int) -> list[str]:
+    """What the chart shows and the mark of each trial, on as many lines as it takes."""
+    lines = ["test accuracy (%)"]
+    for entry in key:
+        if len(lines[-1]) + 4 + len(entry) <= columns:
+            lines[-1] += f"    {entry}"
+        else:
+            lines.append(f"    {entry}")
     return lines
+
+
+def _judgements(trial: TrialSummary) -> Iterator[Text]:
+    """Lines about the outcome where it is not what was asked for, about what is suspicious, and the expectations.
+
+    A trial that did not complete is not judged.
+    """
+    if trial.outcome != "completed":
+        yield Text(f"✗ {trial.trial}: {outcome_text(trial)}", style="yellow")
+    for warning in trial.warnings:
+        yield Text(f"! {trial.trial}: {warning}", style="yellow")
+    for each in trial.expectations:
+        measured, bound = compared_texts(each.measure, each.measured, each.bound)
+        if trial.outcome == "completed":
+            mark, style = ("✓", "green") if each.met else ("✗", "red")
+        else:
+            mark, style = UNMEASURED, "dim"
+        text = "not measured" if each.measured is None else measured
+        yield Text(f"{mark} {trial.trial}: {each.measure} {text}, expected {each.comparison} {bound}", style=style)
 
 
 def _nice_ticks(low: float, high: float) -> list[float]:

@@ -25,7 +25,6 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 def main() -> int:
     """Serve until standard input closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the controller decides what it means
     _load()
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_write)

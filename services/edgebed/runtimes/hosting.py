@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.errors import InfrastructureError
+from edgebed.learning.imports import reason
 from edgebed.learning.network import Network
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
@@ -32,9 +34,10 @@ LOOPBACK = "127.0.0.1"
 class Host:
     """Where a run's trials run; a context manager, since the controller's pages are served meanwhile."""
 
-    def __init__(self, *, run: str, runtime: str, processes: int, port: int) -> None:
-        """`run` is the run's name, `<scenario>/<number>`."""
-        self.run = run
+    def __init__(self, *, runtime: str, processes: int, port: int) -> None:
+        """`port` is where the controller's pages are served; 0: any free one."""
+        self.run = ""
+        """The run's name, `<scenario>/<number>`, once it has one."""
         self.runtime = runtime
         self.processes = processes
         self.port = port
@@ -157,6 +160,12 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
             return tested.evaluate(theta)
 
     def run_job(node: str, job: Job) -> Result:
+        try:
+            return do(node, job)
+        except (Exception, SystemExit) as error:
+            raise InfrastructureError(f"{node} failed in its work: {reason(error)}") from error
+
+    def do(node: str, job: Job) -> Result:
         if node not in works:
             part = np.zeros(0, np.int64) if isinstance(job, EvaluationJob) else planned.parts[node]
             works[node] = Work(plan.node(node), Part(part))

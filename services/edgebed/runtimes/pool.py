@@ -133,7 +133,9 @@ class Processes:
         try:
             ticket, result, payload = connection.recv()
         except (EOFError, ConnectionError) as error:
-            raise InfrastructureError("a process of the simulation's pool died; is there memory enough?") from error
+            raise InfrastructureError(
+                "a process of the simulation's pool died: it was killed, or the model's own code ended it"
+            ) from error
         self.load[connection] -= 1
         if isinstance(result, Exception):
             raise result

@@ -42,6 +42,7 @@ class ProcessLauncher:
                     stderr=log,
                     env=environment,
                     bufsize=0,
+                    process_group=0,  # what is sent to the controller's group is the controller's to answer
                 )
         except OSError as error:
             raise InfrastructureError(f"the fork server cannot be started: {error}") from error

@@ -1,8 +1,8 @@
 """The simulation: the same hearts in virtual time, on a heap of (time, counter, event).
 
 What it simplifies: a message arrives in the instant it is sent, whatever its size; a gradient takes the task's
-`gradient_time` divided by the device's compute speed and CPU share; an evaluation takes a third of that for every
-mini-batch of the test set, since it has no backward pass; the server takes no time.
+`gradient_time` divided by the device's compute speed and CPU share; server and evaluator take no time, so that the
+model is evaluated at every interval exactly.
 
 What it does not: the messages are the real ones, encoded and decoded, so their bytes are; gradients are computed, ahead
 of their virtual time and on all cores. The order of events decides everything, so the same scenario and seed write the
@@ -11,11 +11,13 @@ same journal, byte for byte, with one process or several.
 
 import heapq
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.errors import EdgebedError
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
 from edgebed.roles.controller import NAME, Controller
@@ -45,7 +47,7 @@ from edgebed.wire import frames as codec
 from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, cut, decode_dense
 
-FORWARD_SHARE = 1 / 3  # of a gradient's time: one pass of three equally dear ones
+REASON_LENGTH_MAX = 500
 
 
 class Due:
@@ -99,6 +101,10 @@ class Simulation:
             for node in self.plan.nodes:
                 self._at(0.0, NAME, _management(node.node, messages.Hello(sender=node.node, pid=0)))
             self._serve()
+        except EdgebedError as error:
+            with suppress(EdgebedError):  # the journal itself may be what failed
+                self._journal(NAME, records.Ended(outcome="failed", reason=str(error)[:REASON_LENGTH_MAX]))
+            raise
         finally:
             restore_signals(previous)
             self.pool.close()
@@ -215,10 +221,9 @@ class Simulation:
 
 def job_time_s(plan: NodePlan, job: Job) -> float:
     """Virtual time that `job` takes on the node's device."""
-    gradient_s = plan.task.gradient_time_s / (plan.compute_speed * min(1.0, plan.cpus or 1.0))
     if isinstance(job, EvaluationJob):
-        return FORWARD_SHARE * gradient_s * plan.num_examples / plan.task.batch_size
-    return gradient_s
+        return 0.0
+    return plan.task.gradient_time_s / (plan.compute_speed * min(1.0, plan.cpus or 1.0))
 
 
 def _management(peer: str, message: messages.AnyMessage, frames: Sequence[Buffer] = ()) -> Received:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from edgebed.observe.progress import Status
 from edgebed.roles import records
-from edgebed.roles.controller import PRESENT, Controller
+from edgebed.roles.controller import PRESENT, Controller, Phase
 
 SHOW_S = 0.25
 RATE_WINDOW_S = 3.0
@@ -26,6 +26,7 @@ class Watch:
         self.accuracy: float | None = None
         self.loss: float | None = None
         self.interrupted = False
+        self.troubles: list[str] = []
         self.counts: list[tuple[float, int]] = []
         self.next_s = 0.0
 
@@ -35,6 +36,8 @@ class Watch:
         if isinstance(record, records.Update):
             self.updates = record.version
             self.ingress_bytes += record.bytes
+        elif isinstance(record, records.Node) and record.state in ("died", "missing"):
+            self.troubles.append(f"{record.name} {record.state}: {record.reason}")
         elif isinstance(record, records.Evaluated):
             self.accuracy, self.loss = record.accuracy, record.loss
 
@@ -58,12 +61,16 @@ class Watch:
             elapsed_s=max(0.0, now - self.heart.started_at_s),
             stop_updates=self.heart.plan.stop_updates,
             interrupted=self.interrupted,
+            troubles=tuple(self.troubles),
         )
         self.show(status)
 
     def _rate(self, wall_s: float) -> float:
         """Updates per second of real time over the last few seconds."""
         count = self.updates
+        if self.heart.phase is Phase.LAUNCHED:
+            self.counts = []
+            return 0.0
         self.counts = [(t, c) for t, c in self.counts if t >= wall_s - RATE_WINDOW_S] + [(wall_s, count)]
         first_s, first = self.counts[0]
         return (count - first) / (wall_s - first_s) if wall_s > first_s else 0.0

@@ -4,36 +4,20 @@
 method's own compression, applied to a random gradient.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import psutil
 
 from edgebed.algorithms.registry import COMPRESSIONS, configure
 from edgebed.observe.quantities import bytes_text
+from edgebed.scenario.doubts import Host, warnings_of
 from edgebed.scenario.plan import NodePlan, Plan, Waiting
 from edgebed.scenario.planning import PlannedTrial
-from edgebed.scenario.schema import TaskSection
 from edgebed.scenario.units import format_duration, format_memory
 
 NOTHING = "-"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Host:
-    """What the machine has for a run."""
-
-    cpus: int
-    """Cores this process may use."""
-    memory_bytes: int
-
-    @classmethod
-    def here(cls) -> "Host":
-        """This machine."""
-        return cls(cpus=len(os.sched_getaffinity(0)), memory_bytes=psutil.virtual_memory().total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +50,8 @@ class Description:
     num_workers: int
     examples: int
     """Of all workers together."""
+    examples_total: int
+    """In the training set."""
     parameters: int
     model_bytes: int
     """Dense, with float32 values: what a worker pulls."""
@@ -104,6 +90,7 @@ def describe_plan(planned: PlannedTrial, *, runtime: str = "process", host: Host
         nodes=tuple(_row(node) for node in plan.nodes),
         num_workers=len(plan.workers()),
         examples=sum(node.num_examples for node in plan.workers()),
+        examples_total=len(planned.data.train_y),
         parameters=sum(sizes),
         model_bytes=4 * sum(sizes),
         push_entries=entries,
@@ -113,7 +100,7 @@ def describe_plan(planned: PlannedTrial, *, runtime: str = "process", host: Host
         host=host,
         stop=tuple(_stops(plan)),
         expectations=tuple(f"{measure} {comparison} {bound:g}" for measure, comparison, bound in plan.expectations),
-        warnings=tuple(_warnings(plan, runtime, host)),
+        warnings=tuple(warnings_of(plan, runtime, host)),
     )
 
 
@@ -133,7 +120,7 @@ def as_text(description: Description) -> str:
     )
     lines += [
         "",
-        f"Workers: {d.num_workers} with {d.examples:,} examples",
+        f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples",
         f"Caps: {d.cpus:g} cores of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
         f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)} a pull",
         f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding",
@@ -194,36 +181,6 @@ def _stops(plan: Plan) -> Iterator[str]:
         yield format_duration(plan.stop_time_s)
     if plan.stop_accuracy is not None:
         yield f"accuracy {plan.stop_accuracy:g}"
-
-
-def _warnings(plan: Plan, runtime: str, host: Host) -> Iterator[str]:
-    """What may surprise: caps beyond the machine, and settings that have no effect in `runtime`."""
-    cpus = sum(node.cpus or 0.0 for node in plan.nodes)
-    memory_bytes = sum(node.memory_bytes or 0 for node in plan.nodes)
-    if plan.stop_updates is None and plan.stop_time_s is None:
-        yield "only an accuracy ends this trial; if it is not reached the trial never ends by itself. Add stop.time."
-    if memory_bytes and runtime == "simulation":
-        yield "memory caps have no effect in the simulation."
-    if runtime != "process":
-        return
-    if cpus > host.cpus:
-        yield (
-            f"the CPU caps add up to {cpus:g} cores, but this machine has {host.cpus}: "
-            "if all are busy at once, nodes are slower than asked."
-        )
-    if memory_bytes > host.memory_bytes:
-        yield (
-            f"the memory caps add up to {format_memory(memory_bytes)}, but this machine has "
-            f"{bytes_text(host.memory_bytes)}."
-        )
-    if memory_bytes:
-        yield "memory caps are not enforced in the process runtime."
-    if any(node.cpus is not None for node in plan.nodes):
-        yield "CPU caps are paced in the process runtime: a node stretches its own work; caps above 1 have no effect."
-    if any(node.compute_speed > 1.0 for node in plan.workers()):
-        yield "a compute speed above 1 has no effect in the process runtime: no node is faster than the machine."
-    if plan.nodes[0].task.gradient_time_s != TaskSection.model_fields["gradient_time"].default:
-        yield "task.gradient_time has no effect in the process runtime: gradients take the time they take."
 
 
 def _cells(row: NodeRow) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """A scenario file, or a dict, with the `--set` options -> a checked `Scenario`.
 
-Order: each variant is laid over the scenario, the options over that, and every trial so made is checked as a whole. All
-mistakes are reported at once, each where it was written: a variant's in the variant, an option's at the option, and
-what all variants share once.
+Order: each variant is laid over the scenario, over that the options for all trials, then those for one variant; every
+trial so made is checked as a whole. All mistakes are reported at once, each where it was written: a variant's in the
+variant, an option's at the option, and what all variants share once.
 """
 
 import io
@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from edgebed.errors import ScenarioError
 from edgebed.scenario import overrides, source
+from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
 from edgebed.scenario.schema import Header, Scenario, Trial, check_name
 from edgebed.scenario.source import Node, Place
@@ -46,7 +47,7 @@ class _Document:
     header: Node
     base: Node
     variants: dict[str, Node] = field(default_factory=dict)
-    trial_sets: list[tuple[tuple[str, ...], Node]] = field(default_factory=list)
+    options: list[Option] = field(default_factory=list)
     findings: dict[Finding, set[str]] = field(default_factory=dict)
     """Each mistake with the trials it is in."""
 
@@ -141,7 +142,7 @@ def _named_overlays(document: _Document, variants: Node) -> dict[str, Node]:
 
 
 def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
-    """Put each option where it belongs: the header, a variant, or (later) every trial."""
+    """Put each option where it belongs: the header, the variants, or (later) one trial or all."""
     for option in sets:
         try:
             keys, tree = overrides.parse_set(option)
@@ -154,18 +155,17 @@ def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
         elif keys[0] in HEADER_KEYS:
             document.header = overrides.merge(document.header, tree)
         elif keys[0] != "variants":
-            document.trial_sets.append((keys, tree))
+            document.options.append(Option(None, keys, tree))
         elif len(keys) <= 2:
             new = tree.value["variants"]
             names = {key for key, node in new.items() if node.value is None}
             kept = {} if len(keys) == 1 else document.variants
             overlays = _named_overlays(document, new._replace(value={k: v for k, v in new.items() if k not in names}))
             document.variants = {key: node for key, node in kept.items() if key not in names} | overlays
-        elif keys[1] not in document.variants:
-            document.find(leaf, f"there is no variant '{keys[1]}'; {choose(keys[1], document.variants)}")
+        elif keys[2] in TRIAL_KEYS:
+            document.options.append(Option(keys[1], keys[2:], tree.descend(keys[:2])[0]))
         else:
-            change = _named_overlays(document, tree.value["variants"])[keys[1]]
-            document.variants[keys[1]] = overrides.merge(document.variants[keys[1]], change)
+            _named_overlays(document, tree.value["variants"])  # says what a variant may change
 
 
 def _check_header(document: _Document) -> Header | None:
@@ -180,19 +180,38 @@ def _trees(document: _Document) -> dict[str, Node]:
     """What to check for each variant; a scenario without variants has one trial, without a name here."""
     merged = {name: overrides.merge(document.base, overlay) for name, overlay in document.variants.items()}
     merged = merged or {"": document.base}
-    for keys, tree in document.trial_sets:
-        within = len(keys) > 2 and keys[0] == "fleet"  # a setting of a class, which has to exist
-        targets = [name for name, trial in merged.items() if not within or not trial.descend(keys[:2])[1]]
+    for option in sorted(document.options, key=lambda option: option.rank):
+        targets = [name for name in merged if option.variant in (None, name)]
+        if problem := _problem(option, {name: merged[name] for name in targets}, document.variants):
+            document.find(option.leaf, problem)
+            continue
         for name in targets:
-            merged[name] = overrides.merge(merged[name], tree)
-        if not targets:
-            classes = dict.fromkeys(key for trial in merged.values() for key, _ in trial.descend(["fleet"])[0].items())
-            document.find(
-                tree.descend(keys)[0],
-                f"the fleet has no class '{keys[1]}'; {choose(keys[1], classes)}. "
-                f"A new class is given as a whole: --set fleet.{keys[1]}={{count: 1}}",
-            )
+            if not option.is_within_class or _has(merged[name], option.keys[:2]):
+                merged[name] = overrides.merge(merged[name], option.tree)
     return merged
+
+
+def _problem(option: Option, targets: Mapping[str, Node], variants: Iterable[str]) -> str:
+    """What is wrong with an option for the trials `targets`, before its value is looked at; empty if nothing is."""
+    if not targets:
+        return f"there is no variant '{option.variant}'; {choose(option.variant, variants)}"
+    if option.is_within_class and not any(_has(trial, option.keys[:2]) for trial in targets.values()):
+        name = option.keys[1]
+        classes = dict.fromkeys(key for trial in targets.values() for key, _ in trial.descend(["fleet"])[0].items())
+        path = ".".join(option.leaf.path[: -len(option.keys) + 2])
+        return (
+            f"the fleet has no class '{name}'; {choose(name, classes)}. "
+            f"A new class is given as a whole: --set {path}={{count: 1}}"
+        )
+    is_class = option.keys[0] == "fleet" and len(option.keys) == 2
+    is_new = is_class and not all(_has(trial, option.keys) for trial in targets.values())
+    if option.leaf.value == {} and not is_new and not overrides.is_whole(option.keys):
+        return "an empty mapping changes nothing; to take a key away, set it to null"
+    return ""
+
+
+def _has(tree: Node, keys: Sequence[str]) -> bool:
+    return not tree.descend(keys)[1]
 
 
 def _check_trial(document: _Document, tree: Node, variant: str) -> Trial | None:

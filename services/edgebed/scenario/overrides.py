@@ -2,10 +2,12 @@
 
 Mappings merge key by key, anything else replaces what was there, and `null` takes a key away. Two exceptions: values
 with several forms (`task.split`, `waiting`) are replaced as a whole, and a method that names another preset, or a part
-with another name, brings nothing of the old one along.
+with another name, brings nothing of the old one along. Options that name presets or parts are therefore laid first:
+the order in which options are given decides only between two that set the same key.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from edgebed.algorithms.registry import KINDS
 from edgebed.errors import ScenarioError
@@ -16,11 +18,47 @@ from edgebed.scenario.source import Node, Place
 WHOLE = (("task", "split"), ("fleet", "*", "waiting"))  # paths of the mappings that are a choice of one key
 
 
+class Option(NamedTuple):
+    """A `--set` option that changes trials."""
+
+    variant: str | None
+    """The one it is for; None: all."""
+    keys: tuple[str, ...]
+    """Path within a trial."""
+    tree: Node
+    """The trial's tree with nothing but the option's value in it."""
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """Options are laid in this order, and in that of the command line where it is the same.
+
+        First what replaces the whole method (a preset), then a part (its name), then what replaces nothing, so that
+        nothing another option says is lost; what is for one variant after what is for all. Outside of the method an
+        option replaces only what it names.
+        """
+        method = _spelled(self.tree.descend(("method",))[0]).plain() if self.keys[0] == "method" else None
+        if not isinstance(method, dict) or "preset" in method:
+            replaced = 0
+        else:
+            replaced = 1 if any(isinstance(part, dict) and "name" in part for part in method.values()) else 2
+        return replaced, self.variant is not None
+
+    @property
+    def is_within_class(self) -> bool:
+        """Whether it is a setting of a device class, which has to exist."""
+        return self.keys[0] == "fleet" and len(self.keys) > 2
+
+    @property
+    def leaf(self) -> Node:
+        """The value."""
+        return self.tree.descend(self.keys)[0]
+
+
 def merge(base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
     """`over` laid over `base`; both stand at `path` of a trial. Every node keeps the place it came from."""
     if path == ("method",):
         return _merge_method(_spelled(base), _spelled(over))
-    if not isinstance(base.value, dict) or not isinstance(over.value, dict) or _is_whole(path):
+    if not isinstance(base.value, dict) or not isinstance(over.value, dict) or is_whole(path):
         return over
     merged: dict[str, Node] = dict(base.value)
     for key, child in over.items():
@@ -53,6 +91,14 @@ def nest(leaf: Node, keys: Sequence[str]) -> Node:
     return leaf
 
 
+def is_whole(path: Sequence[str]) -> bool:
+    """Whether the value at `path` of a trial is a choice, which is replaced as a whole."""
+    return any(
+        len(path) == len(whole) and all(key in ("*", given) for key, given in zip(whole, path, strict=True))
+        for whole in WHOLE
+    )
+
+
 def _merge_method(base: Node, over: Node) -> Node:
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over
@@ -74,10 +120,3 @@ def _merge_method(base: Node, over: Node) -> Node:
 def _spelled(method: Node) -> Node:
     """`method: asgd` as `method: {preset: asgd}`."""
     return method._replace(value={"preset": method}) if isinstance(method.value, str) else method
-
-
-def _is_whole(path: tuple[str, ...]) -> bool:
-    return any(
-        len(path) == len(whole) and all(key in ("*", given) for key, given in zip(whole, path, strict=True))
-        for whole in WHOLE
-    )

@@ -18,6 +18,7 @@ from edgebed.learning import models
 from edgebed.learning.data import DataSet, load_data
 from edgebed.learning.imports import is_import_path
 from edgebed.learning.split import split
+from edgebed.observe.quantities import count_text
 from edgebed.scenario.plan import NodePlan, Plan, Task, TensorLayout
 from edgebed.scenario.schema import DeviceClass, Scenario, TaskSection, Trial
 from edgebed.wire.tensors import MAX_BYTES
@@ -67,7 +68,7 @@ class _Planner:
         task = self._task(name, trial.task, data)
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
-        self._check_parts(name, trial.task, data, parts)
+        self._check_parts(name, trial, data, parts)
         plan = Plan(
             scenario=self.scenario.name,
             trial=name,
@@ -97,7 +98,7 @@ class _Planner:
         python_path = self._python_path(task.model)
         key = (task.model, data.input_shape, data.classes)
         if key not in self.layouts:
-            with self._locating(name, "task.model"):
+            with self._locating(name, "task.model", "task.data"):
                 self.layouts[key] = models.layout(*key, python_path)
         return Task(
             model=task.model,
@@ -117,28 +118,30 @@ class _Planner:
         chosen = np.arange(total)
         if used < total:
             chosen = np.sort(chance.generator(seed, "fraction").choice(total, used, replace=False))
-        with self._locating(name, "task.split"):
+        with self._locating(name, "task.split", *_shares(trial)):
             parts = split(data.train_y[chosen], trial.num_workers, choice.kind, choice.parameter, seed)
         return [chosen[part] for part in parts]
 
-    def _check_parts(self, name: str, task: TaskSection, data: DataSet, parts: dict[str, NDArray[np.int64]]) -> None:
+    def _check_parts(self, name: str, trial: Trial, data: DataSet, parts: dict[str, NDArray[np.int64]]) -> None:
         smallest = min(parts, key=lambda worker: len(parts[worker]))
         size = len(parts[smallest])
         largest = max(parts, key=lambda worker: len(parts[worker]))
         if len(parts[largest]) * data.train_x[:1].nbytes > MAX_BYTES:
+            place = self.scenario.cause(name, "task.data", *_shares(trial))
             raise ScenarioError(
-                f"{self.scenario.place(name, 'task.data')}: the part of worker {largest} is larger than the "
+                f"{place}: the part of worker {largest} is larger than the "
                 f"{MAX_BYTES >> 30} GiB that a node can be sent. Use more workers, a smaller fraction or 8-bit inputs."
             )
         if size == 0:
             raise ScenarioError(
-                f"{self.scenario.place(name, 'task.split')}: worker {smallest} would get no example. "
+                f"{self.scenario.cause(name, 'task.split', *_shares(trial))}: worker {smallest} would get no example. "
                 "Use fewer workers, a larger fraction or a more even split."
             )
-        if task.batch_size > size:
+        if trial.task.batch_size > size:
+            place = self.scenario.cause(name, "task.batch_size", "task.split", *_shares(trial))
             raise ScenarioError(
-                f"{self.scenario.place(name, 'task.batch_size')}: {task.batch_size} is more than the {size} examples "
-                f"of worker {smallest}, the smallest part. Use a smaller batch, fewer workers or a more even split."
+                f"{place}: a batch of {trial.task.batch_size} is more than the {count_text(size, 'example')} of worker "
+                f"{smallest}, the smallest part. Use a smaller batch, fewer workers or a more even split."
             )
 
     def _python_path(self, name: str) -> tuple[str, ...]:
@@ -148,13 +151,18 @@ class _Planner:
         return tuple(dict.fromkeys((str(self.scenario.folder), str(Path.cwd()))))
 
     @contextlib.contextmanager
-    def _locating(self, name: str, path: str) -> Iterator[None]:
-        """Put the place of `path` in the file in front of a ScenarioError."""
+    def _locating(self, name: str, path: str, *others: str) -> Iterator[None]:
+        """Put the place of `path`, or that of an option for one of the `others`, in front of a ScenarioError."""
         try:
             yield
         except ScenarioError as error:
-            place, key = self.scenario.place(name, path), path.rpartition(".")[2]
+            place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
             raise ScenarioError(*(f"{place}: {text.removeprefix(f'{key}: ')}" for text in error.problems)) from error
+
+
+def _shares(trial: Trial) -> tuple[str, ...]:
+    """The keys beside the split that decide how many examples a worker gets."""
+    return ("task.fraction", *(f"fleet.{name}.count" for name in trial.fleet))
 
 
 def class_workers(name: str, device_class: DeviceClass) -> list[str]:

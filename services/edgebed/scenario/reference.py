@@ -42,7 +42,7 @@ task: { data: digits, model: small, batch_size: 10 }
 method: adacomp
 fleet:
   phone: { count: 6, cpus: 0.5, memory: 256MiB, waiting: { exponential: 50ms } }
-  hub: { count: 1, cpus: 1 }
+  hub: { count: 1, cpus: 1, waiting: 20ms }
 evaluation: { every: 100 updates }
 stop: { updates: 2000, time: 1m30s }
 expect: { best_accuracy: ">= 0.80", ingress_bytes: "<= 10MB" }
@@ -86,7 +86,11 @@ its own in the same run; a file without variants is one trial, named after its m
 or a waiting time is replaced as a whole, and so is a method that names another preset.
 
 `--set a.b.c=value` changes anything from the command line, in all variants: `--set fleet.edge.count=8`. To change one
-variant alone, begin with its name: `--set variants.adacomp.method.compression.fraction=0.05`. The value is YAML.
+variant alone, begin with its name: `--set variants.adacomp.method.compression.fraction=0.05`. The value is YAML. The
+order of options matters only between two that set the same key: presets and names of parts come first, then the rest;
+what is for one variant comes after what is for all.
+
+`task.model` and `task.data` take your own code: see [own-models-and-data.md](own-models-and-data.md).
 
 With the same scenario and seed, all runtimes and variants see the same data in the same parts.
 """

@@ -260,7 +260,11 @@ class DeviceClass(Caps):
 
 
 class Evaluation(Section):
-    """How often the model is measured on the test set."""
+    """How often the model is measured on the test set.
+
+    In the simulation evaluations take no time and happen at every interval exactly; in processes an evaluator that is
+    slower than training skips to the next multiple.
+    """
 
     every: Every = Interval(updates=200)
     """After so many updates or so much time; the last model is always measured."""
@@ -367,6 +371,12 @@ class Scenario(Header):
             if found := known.get(".".join(keys[:depth])):
                 return found
         return path
+
+    def cause(self, trial: str, *paths: str) -> str:
+        """The place of what is to blame where several keys do not fit together: what an option set, else the first."""
+        known = self.places.get(trial, {})
+        of_options = (known[path] for path in paths if known.get(path, "").startswith("--set "))
+        return next(of_options, self.place(trial, paths[0]))
 
     @property
     def folder(self) -> Path:

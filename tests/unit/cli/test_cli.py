@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +39,9 @@ def make_run(root, outcome="completed", accuracy=0.97):
                 worker="edge-0", incarnation=0, step=version - 1, version=version, base=version - 1, staleness=0,
                 entries=10, bits=640, bytes=100, loss=1.0,
             ))  # fmt: skip
-            journal.write(version, "evaluator", records.Evaluated(version=version, accuracy=accuracy, loss=0.1))
+            journal.write(version, "evaluator", records.Evaluated(
+                version=version, accuracy=accuracy, loss=0.1, final=version == 2
+            ))  # fmt: skip
         journal.write(3.0, "controller", records.Ended(outcome=outcome, reason="updates"))
     run = Run(folder)
     write_atomically(folder.summary, run.summary_json())
@@ -190,7 +194,7 @@ def test_ls_lists_runs_with_their_verdicts(edgebed, runs):
 
     assert "tiny/0002" in out
     assert [(row["run"], row["verdict"]) for row in rows] == [
-        ("tiny/0001", "The expectation is met."),
+        ("tiny/0001", "met"),
         ("tiny/0002", "unfinished"),
     ]
 
@@ -304,3 +308,73 @@ def test_the_schema_is_json(edgebed):
 
     assert code == 0
     assert {"name", "fleet", "method"} <= json.loads(out)["properties"].keys()
+
+
+def run_command(*words, environment=None, **streams):
+    """A command line in a process of its own."""
+    command = [sys.executable, "-c", "from edgebed.cli import main; main()", *words]
+    return subprocess.run(command, env=os.environ | (environment or {}), timeout=60, check=False, **streams)
+
+
+@pytest.mark.parametrize("words", [("show", "tiny"), ("show", "tiny", "--json"), ("ls",), ("--help",)])
+def test_a_full_disk_behind_standard_output_is_said_without_a_traceback(runs, words):
+    """One line on standard error and the machine's exit code."""
+    make_run(runs)
+    with Path("/dev/full").open("w") as full:
+        done = run_command(*words, stdout=full, stderr=subprocess.PIPE)
+
+    assert done.returncode == 3
+    assert re.fullmatch(rb"error: .*No space left on device\n", done.stderr)
+
+
+def test_closed_streams_do_not_matter(runs):
+    """The text goes nowhere, the exit code stays."""
+    make_run(runs)
+    command = f"{sys.executable} -c 'from edgebed.cli import main; main()'"
+    codes = [
+        subprocess.run(["sh", "-c", f"{command} {words}"], timeout=60, check=False).returncode
+        for words in ("show tiny >&- 2>&-", "show nosuch >&- 2>&-")
+    ]
+
+    assert codes == [0, 2]
+
+
+def test_a_stream_of_ascii_gets_plainer_characters(runs):
+    """Marks, lines and dashes have a stand-in each."""
+    make_run(runs)
+    done = run_command("show", "tiny", environment={"PYTHONIOENCODING": "ascii"}, capture_output=True)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"+ asgd: final_accuracy 97.00 %, expected >= 90.00 %" in done.stdout
+    assert b"-----" in done.stdout
+    assert b"?" not in done.stdout
+
+
+def test_a_report_goes_only_where_it_can(edgebed, runs, tmp_path):
+    """A folder that is not there, or one in the place of the file, is the user's mistake."""
+    make_run(runs)
+    code, _, err = edgebed("report", "tiny", "-o", tmp_path / "gone" / "r.html")
+    assert (code, "there is no folder" in err, "--runs-dir" in err) == (2, True, False)
+    code, _, err = edgebed("report", "tiny", "-o", tmp_path)
+    assert (code, f"give a file, e.g. {tmp_path}/report.html" in err) == (2, True)
+    assert edgebed("report", "tiny", "-o", "/dev/null")[0] == 2
+
+
+def test_listing_a_folder_that_is_not_there_is_the_users_mistake(edgebed, tmp_path):
+    """No runs and no folder are different things."""
+    code, out, err = edgebed("ls", "--runs-dir", tmp_path / "nope")
+
+    assert (code, out) == (2, "")
+    assert f"the folder {tmp_path / 'nope'} does not exist" in err
+
+
+def test_ls_has_one_line_a_run_and_a_short_date(edgebed, runs, monkeypatch):
+    """At 80 columns too."""
+    monkeypatch.setenv("COLUMNS", "80")
+    make_run(runs)
+    make_run(runs, accuracy=0.5)
+    make_run(runs, outcome="failed")
+    lines = edgebed("ls")[1].splitlines()
+
+    assert [line.split()[-1] for line in lines[2:]] == ["met", "met", "verdict"]
+    assert all(re.search(r"^tiny/000\d +\d{4}-\d\d-\d\d \d\d:\d\d +simulation +asgd ", line) for line in lines[2:])

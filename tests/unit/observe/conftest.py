@@ -83,7 +83,10 @@ def write_sample_run(root, trials=None, scenario="sample"):
         }
     folder = RunFolder.create(root, scenario)
     folder.write_scenario("name: sample\nquestion: Does it <learn> & when?\nseed: 7\n")
-    folder.write_manifest(seed=7, runtime="process", command=["edgebed", "run", "sample.yaml"], trials=list(trials))
+    folder.write_manifest(
+        seed=7, runtime="process", command=["edgebed", "run", "sample.yaml"], trials=list(trials),
+        scenario_file="sample.yaml", sets=["fleet.edge.count=2"],
+    )  # fmt: skip
     for name, entries in trials.items():
         trial = folder.trial(name)
         trial.make(make_plan(name))

@@ -12,6 +12,7 @@ from edgebed.observe.journal import JournalWriter
 from edgebed.observe.report import render, write_report
 from edgebed.observe.series import Series
 from edgebed.results import Run, load
+from edgebed.roles import records
 
 VOID = {"meta", "br", "link", "img", "hr"}
 
@@ -63,11 +64,11 @@ def test_a_chart_is_the_same_svg_every_time(sample_run, name):
 
 
 @pytest.mark.parametrize("name", charts.CHARTS)
-def test_a_chart_of_nothing_says_so(name):
-    """No evaluation and no update still make a chart."""
+def test_there_is_no_chart_of_nothing(name):
+    """Empty axes would only puzzle."""
     _, draw = charts.CHARTS[name]
 
-    assert "nothing measured" in draw({"asgd": Series.empty()})
+    assert draw({"asgd": Series.empty()}) == ""
 
 
 def test_a_chart_takes_names_literally(sample_run):
@@ -92,7 +93,8 @@ def test_the_report_answers_the_readers_questions(sample_run):
         "gradient 12.00 ms",
         "messages refused: finished",
         "Does it <learn> & when?",
-        "edgebed run sample.yaml",
+        "edgebed run sample.yaml --runtime process --set fleet.edge.count=2",
+        "97.50 % met",
         "numpy",
         "shared by the machine",
     ):
@@ -113,8 +115,6 @@ def test_the_report_asks_for_nothing_from_outside(sample_run):
 
 def test_what_a_run_says_cannot_become_html(tmp_path, make_sample_run, make_sample_plan, make_sample_entries):
     """Names, questions, reasons and notes from outside are text."""
-    from edgebed.roles import records
-
     attack = "<img src=x onerror=alert(1)>"
     run = make_sample_run(tmp_path, {"asgd": make_sample_entries(updates=60)})
     trial = run.folder.trial("asgd")
@@ -143,14 +143,14 @@ def test_a_run_that_was_killed_has_a_report(tmp_path, make_sample_run, make_samp
     text = text_of(render(run))
 
     assert run.exit_code == 3
-    for part in ("adacomp did not begin", "unfinished", "last line is cut", "not met"):
+    for part in ("adacomp did not begin", "unfinished", "last line is cut", "not measured"):
         assert part in text
 
 
 def test_a_run_without_updates_or_journal_has_a_report(tmp_path, make_sample_run):
     """The emptiest folders give a document that says so."""
     run = make_sample_run(tmp_path, {"asgd": []})
-    assert "nothing measured" in render(run)
+    assert "<svg" not in render(run)
 
     (run.path / "asgd" / "events.jsonl").unlink()
     shutil.copytree(run.path / "asgd", tmp_path / "keep")
@@ -160,3 +160,23 @@ def test_a_run_without_updates_or_journal_has_a_report(tmp_path, make_sample_run
 
     shutil.rmtree(run.path / "asgd")
     assert "No trial has begun" in text_of(render(load(run.path)))
+
+
+def test_the_report_has_the_last_words_of_a_node_that_died(tmp_path, make_sample_run, make_sample_entries):
+    """The last twenty lines of its log, escaped, where to read more, and a warning at the top."""
+    death = (5.0, "controller", records.Node(name="edge-0", state="died", reason="killed by SIGKILL"))
+    run = make_sample_run(tmp_path, {"asgd": [*make_sample_entries(), death]})
+    run.folder.trial("asgd").log("edge-0").write_text("".join(f"<line {n}>\n" for n in range(1, 31)))
+    text = text_of(render(run))
+
+    assert "<line 11> <line 12>" in text
+    assert "<line 10>" not in text
+    assert "See edgebed logs sample/0001 edge-0 --trial asgd" in text
+    assert "asgd: 1 worker died, 0 missing" in text
+
+
+def test_a_run_from_python_says_how_it_can_be_repeated(sample_run):
+    """Without a file there is no command."""
+    sample_run.folder.write_manifest(seed=7, runtime="process", command=["python", "-c", "x"], trials=["asgd"])
+
+    assert "Run from Python; the resolved scenario is scenario.yaml" in text_of(render(load(sample_run.path)))

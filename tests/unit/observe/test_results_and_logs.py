@@ -1,5 +1,7 @@
 """The Python interface to a run, and the logs of its nodes."""
 
+import json
+import os
 import subprocess
 import sys
 
@@ -88,7 +90,7 @@ def test_unknown_nodes_and_trials_list_those_there_are(sample_run):
     """A typing mistake is answered with the names."""
     write_logs(sample_run)
 
-    with pytest.raises(ScenarioError, match="no log of a node 'edge-9'; there are edge-0, server"):
+    with pytest.raises(ScenarioError, match="no node 'edge-9'; there are server, evaluator, edge-0, edge-1"):
         list(log_lines(sample_run.folder, node="edge-9"))
     with pytest.raises(ScenarioError, match="no trial 'sgd'; there are asgd, adacomp"):
         list(log_lines(sample_run.folder, trial="sgd"))
@@ -111,3 +113,21 @@ def test_following_a_log_ends_with_the_run(sample_run):
     lines = list(log_lines(sample_run.folder, node="server", trial="asgd", follow=True, pause=pause))
 
     assert lines == ["one", "two", "three", "four", "five"]
+
+
+def test_a_simulated_run_says_that_it_has_no_logs(sample_run):
+    """Silence would look like a fault."""
+    sample_run.folder.write_manifest(seed=7, runtime="simulation", command=[], trials=["asgd", "adacomp"])
+
+    with pytest.raises(ScenarioError, match="a simulated run has no node logs"):
+        list(log_lines(sample_run.folder))
+
+
+def test_a_run_that_goes_on_says_so(tmp_path, make_sample_run, make_sample_entries):
+    """Its trial is running, not unfinished, and there is no verdict yet."""
+    run = make_sample_run(tmp_path, {"asgd": list(make_sample_entries())[:100]})
+    manifest = run.folder.read_manifest() | {"pid": os.getppid()}
+    run.folder.manifest.write_text(json.dumps(manifest))
+    summary = edgebed.load(run.path).summary
+
+    assert (summary.verdict, summary.trials[0].outcome) == ("No verdict yet: the run is still running.", "running")

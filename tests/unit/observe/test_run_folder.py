@@ -1,6 +1,7 @@
 """Run folders: numbers, links, names, and what a broken disk does."""
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -124,3 +125,33 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
         RunFolder.create(tmp_path / "runs", "quickstart")
     with pytest.raises(InfrastructureError, match=r"gone/summary\.json: cannot be written"):
         write_atomically(tmp_path / "gone" / "summary.json", b"")
+
+
+def test_a_run_goes_on_while_the_process_that_began_it_lives(tmp_path):
+    """Not this process, which would know; none that is gone, none that began later; and none with a summary."""
+    run = RunFolder.create(tmp_path, "quickstart")
+    run.write_manifest(seed=7, runtime="simulation", command=[], trials=["asgd"])
+    own = json.loads(run.manifest.read_text())
+
+    def running(pid):
+        run.manifest.write_text(json.dumps(own | {"pid": pid}))
+        return run.is_running()
+
+    assert own["pid"] == os.getpid()
+    assert not running(os.getpid())
+    assert not running(2**22 + 1)
+    assert running(os.getppid())
+    os.utime(run.manifest, (1.0, 1.0))
+    assert not run.is_running()
+    assert running(os.getppid())
+    run.summary.write_text("{}")
+    assert not run.is_running()
+
+
+def test_of_many_runs_the_last_are_listed(tmp_path):
+    """And how many there are."""
+    for _ in range(14):
+        RunFolder.create(tmp_path, "quickstart")
+
+    with pytest.raises(ScenarioError, match=r"the last 12 of 14 are quickstart/0003, .*quickstart/0014\."):
+        RunFolder.find(tmp_path, "nosuch")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.series import Series
-from edgebed.observe.summary import TrialSummary, exit_code, summarise, verdict
+from edgebed.observe.summary import TrialSummary, exit_code, outcome_text, summarise, verdict
 from edgebed.roles import records
 
 
@@ -128,7 +128,8 @@ def test_an_empty_trial_has_a_summary(make_sample_plan):
 )
 def test_expectations_compare_as_written(tmp_path, make_sample_plan, comparison, bound, met):
     """At the bound itself the six comparisons differ."""
-    series = series_of(tmp_path, [(1.0, "evaluator", records.Evaluated(version=0, accuracy=0.97, loss=1.0))])
+    measured = records.Evaluated(version=0, accuracy=0.97, loss=1.0, final=True)
+    series = series_of(tmp_path, [(1.0, "evaluator", measured)])
     (judged,) = summarise(make_sample_plan(expectations=(("final_accuracy", comparison, bound),)), series).expectations
 
     assert (judged.measured, judged.met) == (0.97, met)
@@ -136,7 +137,8 @@ def test_expectations_compare_as_written(tmp_path, make_sample_plan, comparison,
 
 def test_an_accuracy_that_is_no_number_meets_nothing(tmp_path, make_sample_plan):
     """A diverged model fails its expectation, and its summary is still valid JSON."""
-    series = series_of(tmp_path, [(1.0, "evaluator", records.Evaluated(version=0, accuracy=math.nan, loss=math.nan))])
+    measured = records.Evaluated(version=0, accuracy=math.nan, loss=math.nan, final=True)
+    series = series_of(tmp_path, [(1.0, "evaluator", measured)])
     summary = summarise(make_sample_plan(), series)
 
     assert [each.met for each in summary.expectations] == [False]
@@ -155,3 +157,40 @@ def test_the_exit_code_is_the_gravest_of_the_trials(sample_run):
     ] == [0, 1, 3, 130, 3]
     assert verdict([good, missed]) == "1 of 2 expectations not met."
     assert verdict([failed]) == "No verdict: asgd failed."
+
+
+def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_plan):
+    """A trial that ended before has a last accuracy and its version instead."""
+    entries = [
+        (1.0, "evaluator", records.Evaluated(version=50, accuracy=0.9, loss=0.3)),
+        (2.0, "evaluator", records.Evaluated(version=1500, accuracy=0.8, loss=0.4)),
+        (3.0, "controller", records.Ended(outcome="interrupted", reason="Ctrl-C")),
+    ]
+    summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
+
+    assert (summary.final_accuracy, summary.final_loss, summary.time_s) == (None, None, None)
+    assert (summary.best_accuracy, summary.last_accuracy, summary.last_accuracy_version) == (0.9, 0.8, 1500)
+    assert outcome_text(summary) == "interrupted: Ctrl-C; accuracy 80.00 % at update 1,500"
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_is_a_warning(tmp_path, make_sample_plan, loss):
+    """The first such update is named, in the summary and in its JSON."""
+    losses = [1.0, loss, 1.0, loss]
+    entries = [(v, "server", msgspec.structs.replace(update(v), loss=losses[v - 1])) for v in range(1, 5)]
+    summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
+
+    assert (summary.diverged_at, summary.warnings) == (2, ("loss is not finite since update 2",))
+    assert b'"diverged_at":2' in msgspec.json.encode(summary)
+
+
+def test_dead_and_missing_nodes_are_a_warning(tmp_path, make_sample_plan):
+    """Workers apart from the server and the evaluator; a fleet without losses has no warning."""
+    states = [("edge-0", "died"), ("edge-1", "missing"), ("evaluator", "died"), ("phone-0", "joined")]
+    entries = [(1.0, "controller", records.Node(name=name, state=state)) for name, state in states]
+
+    assert summarise(make_sample_plan(), series_of(tmp_path, entries)).warnings == (
+        "1 worker died, 1 missing",
+        "1 node died, 0 missing",
+    )
+    assert summarise(make_sample_plan(), Series.empty()).warnings == ()

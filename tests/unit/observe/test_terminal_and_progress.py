@@ -1,6 +1,8 @@
 """What a person sees while a run goes on and when it is over, on a terminal and in a log."""
 
+import errno
 import io
+import re
 
 import msgspec
 import pytest
@@ -9,9 +11,20 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from edgebed.observe.progress import LINE_EVERY_S, Progress, Status
-from edgebed.observe.quantities import bytes_text, number_text, percent_text, seconds_text
+from edgebed.observe.quantities import (
+    bytes_text,
+    compared_texts,
+    local_text,
+    number_text,
+    percent_text,
+    seconds_text,
+    utc_text,
+)
+from edgebed.observe.report import write_report
 from edgebed.observe.series import Series
-from edgebed.observe.terminal import accuracy_chart, print_results
+from edgebed.observe.terminal import accuracy_chart, plain_table, print_results
+from edgebed.results import load
+from edgebed.roles import records
 
 
 class Terminal(io.StringIO):
@@ -74,7 +87,7 @@ def test_a_change_of_state_is_shown_at_once(make_sample_plan, sample_run):
 
 @pytest.mark.parametrize("colour", [True, False])
 def test_a_terminal_gets_a_live_display_and_keeps_the_last_line(make_sample_plan, sample_run, monkeypatch, colour):
-    """The bar moves and is wiped; NO_COLOR takes the colours away."""
+    """The bar moves and is wiped; NO_COLOR takes the colours away, and bold and dim with them."""
     if not colour:
         monkeypatch.setenv("NO_COLOR", "1")
     text = run_progress(Terminal(), [status(1), status(300)], make_sample_plan, sample_run.trials["asgd"].summary)
@@ -84,6 +97,7 @@ def test_a_terminal_gets_a_live_display_and_keeps_the_last_line(make_sample_plan
     assert "\x1b[?25h" in text  # The cursor is given back.
     assert text.rstrip().endswith("24 MB" + ("\x1b[0m" if colour else ""))
     assert ("\x1b[32m" in text) == colour
+    assert bool(re.search(r"\x1b\[[0-9;]*m", text)) == colour
 
 
 def test_an_expectation_not_met_is_named_when_the_trial_ends(make_sample_plan, sample_run):
@@ -94,7 +108,7 @@ def test_an_expectation_not_met_is_named_when_the_trial_ends(make_sample_plan, s
     )
     failed = msgspec.structs.replace(summary, outcome="failed", reason="the server died")
 
-    assert "✗ asgd completed (expected final_accuracy >= 0.9): " in run_progress(
+    assert "✗ asgd completed (expected final_accuracy >= 90.00 %): " in run_progress(
         io.StringIO(), [], make_sample_plan, missed
     )
     assert "✗ asgd failed (the server died): " in run_progress(io.StringIO(), [], make_sample_plan, failed)
@@ -110,7 +124,7 @@ def test_the_results_are_plain_text_in_a_file(sample_run):
     assert "\x1b" not in text
     assert max(len(line) for line in first_lines if not line.startswith("run:")) <= 80
     for part in (
-        "adacomp   97.00 %", "✓ asgd: final_accuracy 0.975, expected >= 0.9", "Both expectations are met.",
+        "adacomp   97.00 %", "✓ asgd: final_accuracy 97.50 %, expected >= 90.00 %", "Both expectations are met.",
         "x asgd", "o adacomp", "100 kB", "10 MB", f"run: {sample_run.path}",
     ):  # fmt: skip
         assert part in text
@@ -145,7 +159,7 @@ def test_quantities_are_written_as_people_read_them():
         "1,234",
         "0.1",
         "5e-05",
-        "–",
+        "not finite",
     ]
     assert [seconds_text(value) for value in (0.42, 12.34, 185, 7620)] == [
         "0.42 s",
@@ -163,3 +177,120 @@ def test_bytes_lose_at_most_half_a_per_cent_to_rounding(value):
     factor = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}[unit]
 
     assert float(number.replace(",", "")) * factor == pytest.approx(value, rel=0.0051)
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_a_death_is_told_once_when_it_happens(make_sample_plan, sample_run, stream):
+    """A line of its own on a terminal and in a log, even between two lines of progress."""
+    death, other = "edge-0 died: killed by SIGKILL", "edge-1 missing: no sign of life"
+    statuses = [status(1), status(2, troubles=(death,)), status(3, troubles=(death, other))]
+    text = run_progress(stream(), statuses, make_sample_plan, sample_run.trials["asgd"].summary, step_s=0.001)
+
+    assert text.count(f"! asgd: {death}") == 1
+    assert text.count(f"! asgd: {other}") == 1
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_live_lines_fit_with_room_for_the_echo_of_ctrl_c(make_sample_plan, sample_run, width):
+    """What does not fit is left out whole, the accuracy last of all."""
+    stream = Terminal()
+    with Progress(stream, width=width) as progress:
+        progress.trial_started(make_sample_plan())
+        progress.update(status(300, interrupted=True))
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    lines = [line.rstrip() for line in text.replace("\r", "\n").splitlines()]
+    first = next(line for line in lines if line.startswith("asgd interrupted"))
+    last = next(line for line in lines if "accuracy" in line)
+
+    assert max(len(first), len(last)) <= width - len("^C")
+    assert "…" not in text
+    assert "300 of 600 updates" in text
+    assert ("98.7 updates/s" in text) == (width >= 80)
+
+
+def test_a_broken_standard_error_ends_the_display_not_the_run(make_sample_plan, sample_run):
+    """A full disk behind `2>` takes nothing from the results."""
+
+    class Full(Terminal):
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert run_progress(Full(), [status(1), status(2)], make_sample_plan, sample_run.trials["asgd"].summary) == ""
+
+
+def print_plain(run, width=80):
+    """The results in a file of so many columns."""
+    output = io.StringIO()
+    print_results(run, Console(file=output, width=width))
+    return output.getvalue()
+
+
+def test_a_run_that_was_interrupted_is_not_judged(tmp_path, make_sample_run, make_sample_entries):
+    """Nothing is red: what was not measured is said so, and so is the trial that did not begin."""
+    entries = [
+        *list(make_sample_entries())[:300],
+        (9.0, "controller", records.Ended(outcome="interrupted", reason="x")),
+    ]
+    run = make_sample_run(tmp_path, {"asgd": entries})
+    run.folder.write_manifest(seed=7, runtime="process", command=[], trials=["asgd", "adacomp"])
+    text = print_plain(load(run.path))
+
+    assert "– asgd: final_accuracy not measured, expected >= 90.00 %" in text
+    assert "✗ asgd: interrupted: x; accuracy " in text
+    assert "– did not begin: adacomp" in text
+    assert re.search(r"^adacomp +– ", text, re.MULTILINE)
+
+
+def test_warnings_and_notes_close_the_results(tmp_path, make_sample_run, make_sample_entries):
+    """A note of the controller in both trials is printed once, and is in the JSON."""
+    extra = [
+        (5.0, "controller", records.Note(text="Memory caps are not held.")),
+        (5.0, "controller", records.Node(name="edge-0", state="died", reason="killed by SIGKILL")),
+        (5.0, "edge-1", records.Note(text="a node's own")),
+    ]
+    run = make_sample_run(tmp_path, {name: [*make_sample_entries(), *extra] for name in ("asgd", "adacomp")})
+    text = print_plain(run)
+
+    assert "! adacomp: 1 worker died, 0 missing" in text
+    assert text.count("note: Memory caps are not held.") == 1
+    assert msgspec.json.decode(run.summary_json())["notes"] == ["Memory caps are not held."]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_table_keeps_its_first_column(tmp_path, make_sample_run, make_sample_entries, width):
+    """Less important columns go; nothing is wider than the terminal."""
+    name = "hardy2017-adacomp-strict"
+    run = make_sample_run(tmp_path, {name: make_sample_entries()})
+    write_report(run)
+    table = print_plain(run, width).split("test accuracy")[0].splitlines()
+
+    assert any(line.startswith(f"{name}  ") for line in table)
+    assert max(len(line) for line in table) <= width
+    assert "accuracy" in table[1]
+    assert ("staleness" in table[1]) == (width >= 90)
+
+
+def test_a_flexible_column_is_cut_before_others_go():
+    """Its end is marked."""
+    output = io.StringIO()
+    columns = {"run": ["tiny/0001"], "trials": ["a, b, c, d, e, f, g"], "verdict": ["met"]}
+    console = Console(file=output, width=30)
+    console.print(plain_table(columns, 30, dispensable=("trials",), flexible="trials"))
+
+    assert "tiny/0001  a, b, c, …  met" in output.getvalue()
+
+
+def test_a_measure_is_written_in_its_unit_beside_its_bound():
+    """With all digits where rounding would hide the difference."""
+    assert compared_texts("final_accuracy", 0.975, 0.9) == ("97.50 %", "90.00 %")
+    assert compared_texts("ingress_bytes", 1_200_000, 1e6) == ("1.2 MB", "1 MB")
+    assert compared_texts("ingress_bytes", 1_000_001, 1e6) == ("1000001", "1000000")
+    assert compared_texts("time_s", None, 60.0) == ("–", "60.0 s")
+    assert compared_texts("final_loss", float("nan"), 0.5) == ("not finite", "0.5")
+
+
+def test_moments_are_dates_that_people_read():
+    """In UTC in a report, short in a list."""
+    assert utc_text("2026-11-02T13:56:01+00:00") == "2 November 2026, 13:56 UTC"
+    assert re.fullmatch(r"2026-11-0[123] \d\d:\d\d", local_text("2026-11-02T13:56:01+00:00"))
+    assert utc_text("") == local_text("") == ""

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from edgebed.algorithms.registry import PRESETS
 from edgebed.errors import ScenarioError
 from edgebed.scenario.choices import Interval, Split
 from edgebed.scenario.load import load_scenario, resolved_yaml
@@ -114,7 +115,7 @@ def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, go
             "{preset: asgd, aggregation: {staleness: all}}",
             "staleness: unknown: 'all'; allowed: none, whole-update,",
         ),
-        ("adacomp", "[1]", "7:9: method: not a method: a list; allowed: asgd, comp-asgd, adacomp, or a mapping"),
+        ("adacomp", "[1]", "7:9: method: not a method: a list; allowed: {presets}, or a mapping"),
         ("edge:", "server:", "9:3: fleet.server: 'server' is edgebed's own name"),
         ("edge:", "Edge:", "9:3: fleet.Edge: not a name: 'Edge'"),
         ("name: small", "name: latest", "1:7: name: 'latest' is edgebed's own name"),
@@ -164,6 +165,7 @@ def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, go
 def test_each_mistake_has_its_message_and_its_place(problems, good, old, new, message):
     """One change to a good scenario; what is found is at that place and says what is allowed."""
     assert old in good
+    message = message.replace("{presets}", ", ".join(PRESETS))
 
     found = problems(good.replace(old, new))
 
@@ -345,6 +347,60 @@ def test_options_are_read_as_yaml_and_applied_in_order(load, good):
     assert (120.0, Split("by-label", 2)) == (trial.stop.time, trial.task.split)
 
 
+PRESET_FIRST = ("method=asgd", "method.aggregation.learning_rate=0.5")
+METHOD_OPTIONS = (
+    "method.aggregation.learning_rate=0.5",
+    "method.preset=asgd",
+    "method.compression.fraction=0.2",
+    "method.compression.name=top-k",
+    "variants.adacomp.method.compression.scope=model",
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(options=st.permutations(METHOD_OPTIONS))
+def test_the_order_of_options_for_a_method_does_not_matter(tmp_path, good, options):
+    """A preset, or a part's name, takes nothing of what another option says."""
+    path = tmp_path / "s.yaml"
+    path.write_text(good + VARIANTS, encoding="utf-8")
+
+    trials = load_scenario(path, options).trials
+
+    for name, trial in trials.items():
+        assert (trial.method.name, trial.method.aggregation.settings["learning_rate"]) == ("asgd", 0.5)
+        assert trial.method.aggregation.settings["staleness"] == "whole-update"
+        scope = "model" if name == "adacomp" else "tensor"
+        assert trial.method.compression.settings == {"fraction": 0.2, "scope": scope, "values": "float32"}
+
+
+@pytest.mark.parametrize("options", [PRESET_FIRST, PRESET_FIRST[::-1]])
+def test_a_method_given_by_its_preset_alone_keeps_other_options_too(load, good, options):
+    """`method` is `method.preset`."""
+    (trial,) = load(good, *options).trials.values()
+
+    assert (trial.method.name, trial.method.aggregation.settings["learning_rate"]) == ("asgd", 0.5)
+
+
+@pytest.mark.parametrize(
+    "options", [("stop.updates=5", "variants.v.stop.updates=6"), ("variants.v.stop.updates=6", "stop.updates=5")]
+)
+def test_an_option_for_one_variant_comes_after_those_for_all(load, good, options):
+    """Wherever it stands."""
+    trials = load(good + "variants: { v: {}, w: {} }\n", *options).trials
+
+    assert (trials["v"].stop.updates, trials["w"].stop.updates) == (6, 5)
+
+
+@pytest.mark.parametrize(
+    "path", ["stop", "fleet", "fleet.edge", "evaluation", "method", "method.compression", "variants.v.stop"]
+)
+def test_an_option_that_changes_nothing_is_refused(problems, good, path):
+    """An empty mapping merged into anything; whoever writes it means to take something away."""
+    (problem,) = problems(good + "variants: { v: {} }\n", f"{path}={{}}")
+
+    assert problem == f"--set {path}={{}}: an empty mapping changes nothing; to take a key away, set it to null"
+
+
 def test_a_new_class_or_variant_is_given_as_a_whole(load, good):
     """And one can be taken away."""
     scenario = load(good + VARIANTS, "fleet.slow={count: 3, compute_speed: 0.5}", "variants.asgd=null", "variants.b={}")
@@ -366,6 +422,17 @@ def test_a_new_class_or_variant_is_given_as_a_whole(load, good):
         ("=3", "--set =3: not of the form a.b.c=value"),
         ("stop.time=[", "--set stop.time=[: not YAML: "),
         ("variants.x.stop.time=1s", "--set variants.x.stop.time=1s: there is no variant 'x'; allowed: asgd, adacomp"),
+        (
+            "variants.asgd.fleet.edgee.count=3",
+            "--set variants.asgd.fleet.edgee.count=3: the fleet has no class 'edgee'; did you mean 'edge'?",
+        ),
+        (
+            "variants.asgd.fleet.x.count=3",
+            (
+                "--set variants.asgd.fleet.x.count=3: the fleet has no class 'x'; allowed: edge. "
+                "A new class is given as a whole: --set variants.asgd.fleet.x={count: 1}"
+            ),
+        ),
         ("variants.asgd.seed=3", "--set variants.asgd.seed=3: a variant cannot change it"),
         (
             "method.compression.fraction=0.5",

@@ -7,7 +7,8 @@ import pytest
 
 from edgebed.errors import ScenarioError
 from edgebed.learning.data import load_data
-from edgebed.scenario.describe import Host, as_dict, as_text, describe_plan, labels_text
+from edgebed.scenario.describe import as_dict, as_text, describe_plan, labels_text
+from edgebed.scenario.doubts import Host
 from edgebed.scenario.plan import Waiting
 from edgebed.scenario.planning import plan_trials
 
@@ -137,17 +138,21 @@ def test_tracing_is_told_to_every_node(load):
     ("option", "message"),
     [
         ("task.split.by-label=11", "11 labels per worker"),
-        ("task.batch_size=900", "900 is more than the"),
+        ("task.batch_size=900", "a batch of 900 is more than the"),
         ("task.model=nowhere.nets:tiny", "nowhere"),
         ("task.data=nowhere.sets:tiny", "nowhere"),
         ("fleet.slow.count=5000", "5001 workers cannot share"),
-        ("task.fraction=0.001", "workers cannot share 1 examples"),
+        ("task.fraction=0.001", "workers cannot share 1 example, each"),
+        ("task.fraction=0.008", "a batch of 4 is more than the 3 examples of worker"),
+        ("fleet.slow.count=900", "a batch of 4 is more than the 1 example of worker"),
+        ("fleet.slow={count: 900, cpus: 1}", "fleet.slow.count: a batch of 4 is more than the 1 example"),
     ],
 )
 def test_what_only_data_or_model_can_show_is_refused_before_anything_starts(refusals, option, message):
-    """With what to change in front."""
+    """With the option that caused it in front, though the file has the key that it does not fit to."""
     (problem,) = refusals(option)
 
+    assert problem.startswith(f"--set {option}: ")
     assert message in problem
 
 
@@ -157,7 +162,7 @@ def test_a_mistake_shown_by_the_data_has_its_line_and_is_reported_once_for_all_v
 
     (problem,) = refusals(text=text)
 
-    assert problem.startswith("s.yaml:4:49: task.batch_size: 900 is more than the")
+    assert problem.startswith("s.yaml:4:49: task.batch_size: a batch of 900 is more than the")
 
 
 def test_the_users_model_is_found_beside_the_scenario_file(plan, tmp_path):
@@ -206,6 +211,8 @@ def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
             Host(cpus=64, memory_bytes=2**40),
             "only an accuracy ends this trial",
         ),
+        ("task.split.by-label=1", "simulation", Host(cpus=1, memory_bytes=1), "7 of 10 labels are with no worker"),
+        ("task.split.by-label=3", "process", Host(cpus=1, memory_bytes=1), "1 of 10 labels is with no worker"),
     ],
 )
 def test_what_may_surprise_is_warned_of(plan, option, runtime, host, warning):
@@ -215,13 +222,43 @@ def test_what_may_surprise_is_warned_of(plan, option, runtime, host, warning):
     assert any(warning in text for text in description.warnings)
 
 
-def test_a_plan_without_surprises_has_no_warnings(plan):
-    """A warning that is always there is not read."""
-    sets = ("fleet.slow={}", "fleet.slow.cpus=null", "fleet.slow.memory=null", "server=null")
-    (planned,) = plan(*sets)
+@pytest.mark.parametrize(
+    ("pause", "warned"),
+    [
+        ("21s", True),
+        ("20s", False),
+        ("{uniform: [0s, 21s]}", True),
+        ("{uniform: [0s, 20s]}", False),
+        ("{exponential: 21s}", True),
+        ("{exponential: 20s}", False),
+    ],
+)
+def test_pauses_of_all_workers_beyond_the_stall_deadline_are_warned_of(plan, pause, warned):
+    """Such a trial may be ended for want of progress; one class that pauses less keeps it going."""
+    sets = (f"fleet.slow.waiting={pause}", f"fleet.fast.waiting={pause}")
+    (all_slow,), (one_fast,) = plan(*sets), plan(sets[0])
 
-    for runtime in ("process", "simulation"):
-        assert describe_plan(planned, runtime=runtime, host=Host(cpus=1, memory_bytes=1)).warnings == ()
+    assert any("Raise deadlines.stall" in text for text in describe_plan(all_slow).warnings) == warned
+    assert not any("deadlines.stall" in text for text in describe_plan(one_fast).warnings)
+
+
+def test_a_plan_without_surprises_has_no_warnings(plan):
+    """A warning that is always there is not read; in processes the one on links holds for every run."""
+    (planned,) = plan("fleet.slow.cpus=null", "fleet.slow.memory=null", "fleet.slow.compute_speed=1", "server=null")
+    host = Host(cpus=1, memory_bytes=1)
+
+    assert describe_plan(planned, runtime="simulation", host=host).warnings == ()
+    assert describe_plan(planned, runtime="process", host=host).warnings == (
+        "links are as fast as the machine in the process runtime.",
+    )
+
+
+def test_the_examples_of_all_workers_are_counted_against_the_training_set(plan):
+    """A fraction, or labels with no worker, leaves some unused."""
+    description = describe_plan(plan("task.fraction=0.5")[0])
+
+    assert (description.examples, description.examples_total) == (719, 1438)
+    assert "Workers: 3 with 719 of 1,438 examples" in as_text(description)
 
 
 def test_the_text_names_every_node_and_the_dict_is_json(plan):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import edgebed
 from edgebed.algorithms.registry import KINDS, PRESETS
 from edgebed.learning.data import DATA_SETS as DATA_TABLE
 from edgebed.learning.models import MODELS as MODEL_TABLE
@@ -53,12 +54,15 @@ def test_every_scenario_begins_with_the_schema_it_is_checked_by(path):
     assert ((ROOT / path).parent / found[1]).resolve() == (ROOT / "schema/scenario.schema.json")
 
 
-def test_the_example_of_the_document_loads(tmp_path):
-    """What a user copies works."""
+def test_the_example_of_the_document_runs_and_meets_its_expectations(tmp_path):
+    """What a user copies works, in simulation."""
     path = tmp_path / "example.yaml"
     path.write_text(reference.EXAMPLE, encoding="utf-8")
 
-    assert list(load_scenario(path).trials) == ["iid", "two-labels", "two-labels-more-bytes"]
+    run = edgebed.run(path, runtime="simulation", runs_dir=tmp_path / "runs", processes=1)
+
+    assert list(run.trials) == ["iid", "two-labels", "two-labels-more-bytes"]
+    assert run.exit_code == 0
 
 
 def test_the_editor_schema_knows_exactly_the_keys_that_loading_allows(editor_schema):

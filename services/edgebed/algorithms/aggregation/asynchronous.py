@@ -59,16 +59,20 @@ class Aggregation:
     def push(self, worker: str, update: Update, base: int) -> tuple[str, ...]:
         """Apply `update`, computed at version `base`; return the workers that are answered with the new model."""
         self.version += 1
-        if self.config.staleness == "per-parameter":
-            self._apply_per_parameter(worker, update)
-        else:
-            staleness = self.version - 1 - base if self.config.staleness == "whole-update" else 0
-            rate = np.float32(self.config.learning_rate / max(1, staleness))
-            if update.indices is None:
-                self.theta -= rate * update.values
+        with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
+            if self.config.staleness == "per-parameter":
+                self._apply_per_parameter(worker, update)
             else:
-                self.theta[update.indices] -= rate * update.values
+                self._apply_whole(update, self.version - 1 - base)
         return (worker,)
+
+    def _apply_whole(self, update: Update, staleness: int) -> None:
+        divisor = max(1, staleness) if self.config.staleness == "whole-update" else 1
+        rate = np.float32(self.config.learning_rate / divisor)
+        if update.indices is None:
+            self.theta -= rate * update.values
+        else:
+            self.theta[update.indices] -= rate * update.values
 
     def _apply_per_parameter(self, worker: str, update: Update) -> None:
         at_pull = self.counts_at_pull[worker]

@@ -1,0 +1,62 @@
+"""docs/own-models-and-data.md works: its model is built, its data is loaded, its scenario runs."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import edgebed
+from edgebed.learning import models
+from edgebed.learning.data import load_data
+
+DOCUMENT = Path(__file__).parents[3] / "docs/own-models-and-data.md"
+TEXT = DOCUMENT.read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^File `([^`]+)`.*?:\n\n```\w+\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL))
+BLOCKS = re.findall(r"^```\w+\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+(UNNAMED,) = [block for block in BLOCKS if block not in FILES.values()]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The files of the document; what they bring into this process is gone after the test."""
+    for name, text in (FILES | {"mydatasets.py": UNNAMED}).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    for name in ("mynets", "mysets", "mydatasets"):
+        sys.modules.pop(name, None)
+
+
+def test_the_model_of_the_document_is_built_for_inputs_of_any_shape(folder):
+    """Called with what its parameters name; its layout is that of its two layers."""
+    path = (str(folder),)
+
+    model = models.build("mynets:wide", (2, 3), 5, path)
+    layout = models.layout("mynets:wide", (2, 3), 5, path)
+
+    assert sum(parameter.numel() for parameter in model.parameters()) == 6 * 200 + 200 + 200 * 5 + 5
+    assert [tensor.shape for tensor in layout] == [(200, 6), (200,), (5, 200), (5,)]
+
+
+def test_the_data_of_the_document_is_loaded(folder):
+    """Four arrays; the seed decides which."""
+    data, other = (load_data("mysets:blobs", seed=seed, python_path=(str(folder),)) for seed in (1, 2))
+
+    assert (data.train_x.shape, data.train_x.dtype, data.train_y.shape) == ((1_000, 2), np.float32, (1_000,))
+    assert (len(data.test_x), len(data.test_y), data.classes) == (200, 200, 3)
+    assert not np.array_equal(data.train_x, other.train_x)
+
+
+def test_a_data_set_states_its_number_of_classes(folder):
+    """Where the labels that occur do not."""
+    assert load_data("mydatasets:four_classes", seed=1, python_path=(str(folder),)).classes == 4
+
+
+def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
+    """In simulation, with the modules beside it."""
+    run = edgebed.run(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs", processes=1)
+
+    assert list(FILES) == ["mynets.py", "mysets.py", "own.yaml"]
+    assert run.exit_code == 0
