@@ -56,6 +56,7 @@ class Evaluations:
     """The E measurements on the test set, in order; every array has shape (E,)."""
 
     t: Floats
+    """When the model had this version, not when its evaluation was done."""
     version: Ints
     accuracy: Floats
     """Fraction of the test set, 0 to 1."""
@@ -159,7 +160,7 @@ class _Builder:
     def __init__(self) -> None:
         self.columns = {name: array("q") for name in ("worker", *_UPDATE_COLUMNS)}
         self.update_t, self.update_loss = array("d"), array("d")
-        self.evaluated: list[tuple[float, records.Evaluated]] = []
+        self.evaluated: list[records.Evaluated] = []
         self.workers: dict[str, int] = {}
         self.traffic: list[tuple[float, records.Traffic]] = []
         self.phases: dict[str, list[records.Phases]] = {}
@@ -184,7 +185,7 @@ class _Builder:
             case records.Update():
                 self._update(t, record)
             case records.Evaluated():
-                self.evaluated.append((t, record))
+                self.evaluated.append(record)
             case records.Traffic():
                 self.traffic.append((t, record))
             case records.Phases():
@@ -245,16 +246,16 @@ class _Builder:
         )
 
 
-def _evaluations(evaluated: list[tuple[float, records.Evaluated]], updates: Updates) -> Evaluations:
-    version = np.array([record.version for _, record in evaluated], dtype=np.int64)
-    before = np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])
+def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evaluations:
+    version = np.array([record.version for record in evaluated], dtype=np.int64)
+    reached = np.searchsorted(updates.version, version, side="right")
     return Evaluations(
-        t=np.array([t for t, _ in evaluated], dtype=np.float64),
+        t=np.concatenate([np.zeros(1), updates.t])[reached],
         version=version,
-        accuracy=np.array([record.accuracy for _, record in evaluated], dtype=np.float64),
-        loss=np.array([record.loss for _, record in evaluated], dtype=np.float64),
-        final=np.array([record.final for _, record in evaluated], dtype=np.bool_),
-        ingress_bytes=before[np.searchsorted(updates.version, version, side="right")],
+        accuracy=np.array([record.accuracy for record in evaluated], dtype=np.float64),
+        loss=np.array([record.loss for record in evaluated], dtype=np.float64),
+        final=np.array([record.final for record in evaluated], dtype=np.bool_),
+        ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
     )
 
 
