@@ -24,6 +24,7 @@ class ProcessLauncher:
         "CPU caps below one core are held by pacing: workers and the evaluator stretch their own work.",
         "The server's CPU cap is not held.",
         "Memory caps are not held.",
+        "Links are as fast as the machine.",
     )
 
     def __init__(self, plan: Plan, log_folder: Path) -> None:
