@@ -64,7 +64,7 @@ def accuracy_over_updates(trials: Trials) -> str:
 
 
 def accuracy_over_time(trials: Trials) -> str:
-    """Test accuracy against the time since the trial began."""
+    """Test accuracy against the time since training started."""
     return _draw("accuracy-time", trials, _accuracy_over_time)
 
 
@@ -169,7 +169,7 @@ def _accuracy_over_time(axes: Axes, trials: Trials) -> None:
         evaluations = series.evaluations
         if len(evaluations):
             axes.plot(evaluations.t, evaluations.accuracy, label=name, **_line(index, len(evaluations)))
-    axes.set_xlabel("time since the trial began (s)")
+    axes.set_xlabel("time since training started (s)")
     _accuracy_axis(axes)
 
 
@@ -203,7 +203,7 @@ def _update_rate(axes: Axes, trials: Trials) -> None:
         counts, edges = np.histogram(t, bins=min(RATE_BINS, max(1, len(t) // 5)))
         line = _line(index, len(counts))
         axes.plot((edges[1:] + edges[:-1]) / 2, counts / np.diff(edges), label=name, **{**line, "marker": None})
-    axes.set_xlabel("time since the trial began (s)")
+    axes.set_xlabel("time since training started (s)")
     axes.set_ylabel("updates a second (1/s)")
     if axes.has_data():
         axes.set_ylim(bottom=0)
