@@ -32,7 +32,7 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
     """Rows of (push, clients, echo/s, server/s, ratio): medians over rounds that alternate the two."""
     rows = []
     gradient = real_gradient()
-    sizes = [int(np.prod(tensor.shape)) for tensor in node_plan("worker").task.layout]
+    sizes = [tensor.size for tensor in node_plan("worker").task.layout]
     pushes = {
         "1 % sparse": ("adacomp", top_k.Compression(top_k.Config(), sizes).compress(gradient, None, 0)[0]),
         "dense": ("asgd", none.Compression(none.Config(), sizes).compress(gradient, None, 0)[0]),

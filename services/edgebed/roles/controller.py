@@ -183,7 +183,7 @@ class Controller:
             seed=self.plan.seed,
             runtime=self.runtime,
             nodes=len(self.members),
-            parameters=sum(_product(tensor.shape) for tensor in task.layout),
+            parameters=sum(tensor.size for tensor in task.layout),
         )
         wakes: list[Effect] = []
         if self.plan.stop_time_s is not None:
@@ -288,10 +288,3 @@ class Controller:
     def _send(self, name: str, message: messages.ManagementMessage) -> list[Effect]:
         member = self.members[name]
         return [Send(member.peer, message)] if member in self._present() else []
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size

@@ -88,7 +88,7 @@ class Work:
         self.plan = plan
         self.model = model
         self.clock = clock
-        sizes = [int(np.prod(tensor.shape)) for tensor in plan.task.layout]
+        sizes = [tensor.size for tensor in plan.task.layout]
         compression, local_work = plan.method.compression, plan.method.local_work
         self.compression = registry.COMPRESSIONS[compression.name].Compression(
             registry.configure("compression", compression), sizes

@@ -7,7 +7,6 @@
 It decides nothing. It serves every runtime whose nodes are processes: `process` today, containers as well.
 """
 
-import heapq
 import math
 import time
 from collections import deque
@@ -21,8 +20,10 @@ from edgebed.observe.resources import InterfaceBytes
 from edgebed.roles import records
 from edgebed.roles.events import Compute, Computed, Effect, Event, Heart, Journal, Received, Send, Stop, Wake, Woken
 from edgebed.roles.work import GradientResult, Work
+from edgebed.runtimes import tracing
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.flood import FloodGate
+from edgebed.runtimes.timers import Timers
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
@@ -74,8 +75,7 @@ class LiveNode:
     interface: InterfaceBytes | None = None
     """Server: the counters of the interface that carries the data network."""
     events: deque[Event] = field(default_factory=deque)
-    timers: list[tuple[float, int, Event]] = field(default_factory=list)
-    num_timers: int = 0
+    timers: Timers = field(default_factory=Timers)
     unreported: list[tuple[float, records.AnyRecord]] = field(default_factory=list)
     urgent: bool = False
     num_reported: int = 0
@@ -109,9 +109,7 @@ class LiveNode:
                 self._report()
                 next_report_s = now + REPORT_S
             due_s = min(next_observe_s, next_report_s) if self.unreported else next_observe_s
-            if self.timers:
-                due_s = min(due_s, self.timers[0][0])
-            self._drain(self._wait(poller, max(0.0, due_s - now)))
+            self._drain(self._wait(poller, max(0.0, min(due_s, self.timers.next_s) - now)))
         self._observe()
         self._report()
         return self.stopped
@@ -151,8 +149,8 @@ class LiveNode:
                     self._handle(event)
                 except RemoteWireError as error:
                     self.complain(f"from {event.peer!r}: {error}")
-        while self.timers and self.timers[0][0] <= self.now():
-            self._handle(heapq.heappop(self.timers)[2])
+        for due in self.timers.due(self.now):
+            self._handle(due)
 
     def _handle_management(self, event: Received) -> None:
         message = event.message
@@ -179,13 +177,9 @@ class LiveNode:
         elif isinstance(effect, Compute):
             self._compute(effect)
         elif isinstance(effect, Wake):
-            self._at(effect.at_s, Woken(effect.token))
+            self.timers.add(effect.at_s, Woken(effect.token))
         elif isinstance(effect, Stop):
             self.stopped = effect.reason
-
-    def _at(self, at_s: float, event: Event) -> None:
-        self.num_timers += 1
-        heapq.heappush(self.timers, (at_s, self.num_timers, event))
 
     # --- messages -----------------------------------------------------------------------------------------------
 
@@ -205,27 +199,22 @@ class LiveNode:
             if isinstance(effect.message, messages.Push):
                 self.times.pause_s += now - self.times.computed_at_s
             self.times.sent_at_s = now
-        kind = type(effect.message).__name__.lower()
         if not watched:
             self.traffic["egress"] += sent_bytes
-            self.metrics.count_bytes("egress", kind, sent_bytes)
+            self.metrics.count_bytes("egress", tracing.kind_of(effect.message), sent_bytes)
         if self.plan.trace and sent_bytes:
-            version = getattr(effect.message, "version", getattr(effect.message, "base", -1))
-            self._journal(records.Sent(to=effect.to, message=kind, version=version, bytes=sent_bytes))
+            self._journal(tracing.sent(effect.to, effect.message, sent_bytes))
 
     def _received(self, event: Received) -> None:
         self.traffic["ingress"] += event.bytes
-        self.metrics.count_bytes("ingress", type(event.message).__name__.lower(), event.bytes)
+        self.metrics.count_bytes("ingress", tracing.kind_of(event.message), event.bytes)
         if isinstance(event.message, messages.Model):
             self.times.wait_s += self.now() - self.times.sent_at_s
         self._trace_received(event)
 
     def _trace_received(self, event: Received) -> None:
         if self.plan.trace:
-            kind = type(event.message).__name__.lower()
-            version = getattr(event.message, "version", getattr(event.message, "base", -1))
-            record = records.Received(sender=event.message.sender, message=kind, version=version, bytes=event.bytes)
-            self._journal(record)
+            self._journal(tracing.received(event.message.sender, event.message, event.bytes))
 
     def complain(self, reason: str, network: str = "data") -> None:
         """A message was dropped."""
@@ -248,7 +237,7 @@ class LiveNode:
         stretch_s = max(0.0, cpu_s / self.pace - took_s) if self.pace < 1.0 else 0.0
         delay_s = stretch_s + effect.pause_s
         if delay_s > 0.0:
-            self._at(now + delay_s, Computed(result))
+            self.timers.add(now + delay_s, Computed(result))
         else:
             self.events.append(Computed(result))
 

@@ -3,7 +3,6 @@
 It alone writes the run folder. Nodes come and go through a launcher; everything else comes over the management network.
 """
 
-import heapq
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from edgebed.runtimes.endpoint import RouterEndpoint
 from edgebed.runtimes.flood import FloodGate
 from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.sockets import management_socket
+from edgebed.runtimes.timers import Timers
 from edgebed.runtimes.watch import SHOW_S, Watch
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
@@ -68,8 +68,7 @@ class LiveController:
     keep_checkpoint: Callable[[int, NDArray[np.float32]], None]
     watch: Watch
     host: str = "127.0.0.1"
-    timers: list[tuple[float, int, Event]] = field(default_factory=list)
-    num_timers: int = 0
+    timers: Timers = field(default_factory=Timers)
     reported: dict[str, int] = field(default_factory=dict)
     """Connection of a node: how many records it has reported."""
     flood: FloodGate = field(default_factory=FloodGate)
@@ -110,9 +109,7 @@ class LiveController:
                 self._release()
                 next_release_s = now + 1.0
             self._launch(to_launch, address)
-            due_s = now + (LAUNCH_AGAIN_S if to_launch else SHOW_S)
-            if self.timers:
-                due_s = min(due_s, self.timers[0][0])
+            due_s = min(now + (LAUNCH_AGAIN_S if to_launch else SHOW_S), self.timers.next_s)
             self._turn(dict(poller.poll(max(0, int((due_s - now) * 1000) + 1))))
 
     def _launch(self, to_launch: deque[str], address: str) -> None:
@@ -129,9 +126,9 @@ class LiveController:
                 self._complain(f"from {event.peer!r}: {error}")
         if self.launcher.fileno() in ready:
             for node, reason in self.launcher.exits():
-                self._at(self.now() + LAST_WORDS_S, NodeExited(node, reason))
-        while self.timers and self.timers[0][0] <= self.now():
-            self._handle(heapq.heappop(self.timers)[2])
+                self.timers.add(self.now() + LAST_WORDS_S, NodeExited(node, reason))
+        for due in self.timers.due(self.now):
+            self._handle(due)
         if self.interruptions and not self.watch.interrupted:
             self.watch.interrupted = True
             self._handle(Interrupted())
@@ -159,10 +156,6 @@ class LiveController:
         for _, record in report.records:
             self.watch.follow(record)
 
-    def _at(self, at_s: float, event: Event) -> None:
-        self.num_timers += 1
-        heapq.heappush(self.timers, (at_s, self.num_timers, event))
-
     def _handle(self, event: Event) -> None:
         self._carry_out(self.heart.handle(event, self.now()))
 
@@ -173,7 +166,7 @@ class LiveController:
             elif isinstance(effect, Journal):
                 self._journal(effect.record)
             elif isinstance(effect, Wake):
-                self._at(effect.at_s, Woken(effect.token))
+                self.timers.add(effect.at_s, Woken(effect.token))
             elif isinstance(effect, Stop):
                 self.over = True
 

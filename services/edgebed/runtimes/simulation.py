@@ -38,6 +38,7 @@ from edgebed.roles.events import (
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluationJob, Job
 from edgebed.roles.worker import Worker
+from edgebed.runtimes import tracing
 from edgebed.runtimes.arena import Arena
 from edgebed.runtimes.pool import Run, make_pool
 from edgebed.runtimes.signals import catch_signals, restore_signals
@@ -181,10 +182,8 @@ class Simulation:
         if "evaluator" not in (node, effect.to):  # which uses the management network
             self.traffic["egress" if node == "server" else "ingress"] += size
         if self.plan.nodes[0].trace:
-            kind = type(message).__name__.lower()
-            version = getattr(message, "version", getattr(message, "base", -1))
-            self._journal(node, records.Sent(to=effect.to, message=kind, version=version, bytes=size))
-            self._journal(effect.to, records.Received(sender=node, message=kind, version=version, bytes=size))
+            self._journal(node, tracing.sent(effect.to, message, size))
+            self._journal(effect.to, tracing.received(node, message, size))
         self._at(self.now, effect.to, Received(node, message, frames, size))
 
     def _make(self, configure: messages.Configure) -> Heart:

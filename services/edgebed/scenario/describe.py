@@ -72,7 +72,7 @@ def describe_plan(planned: PlannedTrial, *, runtime: str = "process", host: Host
     """The facts of a planned trial. `runtime` decides which settings have no effect; `host` is this machine if None."""
     plan, host = planned.plan, host or Host.here()
     task, method = plan.nodes[0].task, plan.nodes[0].method
-    sizes = [int(np.prod(tensor.shape)) for tensor in task.layout]
+    sizes = [tensor.size for tensor in task.layout]
     entries, push_bytes = _push(plan, sizes)
     return Description(
         trial=plan.trial,

@@ -4,6 +4,7 @@ These are plain msgspec structs, so that a node can read its own entry without i
 them from a scenario; nothing here decides anything. Times are seconds, memory is bytes, CPU is cores.
 """
 
+import math
 from typing import Any, Literal
 
 import msgspec
@@ -43,6 +44,11 @@ class TensorLayout(msgspec.Struct, frozen=True):
 
     name: str
     shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Entries in the flat vector."""
+        return math.prod(self.shape)
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,33 @@
+"""What is due when: a heap of (time, counter, event); the counter keeps events of one time in order."""
+
+import heapq
+from collections.abc import Callable, Iterator
+
+from edgebed.roles.events import Event
+
+
+class Timers:
+    """Events that wait for their time, in seconds of the trial."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Event]] = []
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        """Whether anything waits."""
+        return bool(self._heap)
+
+    @property
+    def next_s(self) -> float:
+        """When the first is due; infinite where nothing waits."""
+        return self._heap[0][0] if self._heap else float("inf")
+
+    def add(self, at_s: float, event: Event) -> None:
+        """`event` is due at `at_s`."""
+        self._count += 1
+        heapq.heappush(self._heap, (at_s, self._count, event))
+
+    def due(self, now: Callable[[], float]) -> Iterator[Event]:
+        """Those whose time has come by the clock `now`, which goes on while they are handled."""
+        while self._heap and self._heap[0][0] <= now():
+            yield heapq.heappop(self._heap)[2]

@@ -1,0 +1,25 @@
+"""The records of messages that tracing journals, the same in every runtime."""
+
+from edgebed.roles import records
+from edgebed.wire.messages import AnyMessage
+
+
+def kind_of(message: AnyMessage) -> str:
+    """The message's kind, as on the wire."""
+    return type(message).__name__.lower()
+
+
+def sent(to: str, message: AnyMessage, size: int) -> records.Sent:
+    """A message of `size` bytes left for `to`."""
+    return records.Sent(to=to, message=kind_of(message), version=_version(message), bytes=size)
+
+
+def received(sender: str, message: AnyMessage, size: int) -> records.Received:
+    """A message of `size` bytes came from `sender`."""
+    return records.Received(sender=sender, message=kind_of(message), version=_version(message), bytes=size)
+
+
+def _version(message: AnyMessage) -> int:
+    """The model's version that a message speaks of: a model's own, a push's base, -1 for others."""
+    version: int = getattr(message, "version", getattr(message, "base", -1))
+    return version
