@@ -9,20 +9,20 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks import encoding, nodes, server, simulation
+from benchmarks import containers, encoding, nodes, server, simulation
 
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
-PARTS = ("encoding", "nodes", "simulation", "server")
+PARTS = ("encoding", "nodes", "simulation", "server", "containers")
 
 
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: all)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: all but containers)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
-    chosen = options.parts or PARTS
+    chosen = options.parts or PARTS[:-1]
     measured: dict[str, Any] = {}
     for part in PARTS:
         if part in chosen:
@@ -42,6 +42,8 @@ def _measure(part: str, *, quick: bool) -> Any:
         return nodes.measure(seconds=1.0 if quick else 8.0)
     if part == "simulation":
         return simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3)
+    if part == "containers":
+        return containers.measure(quick=quick)
     return server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5)
 
 
@@ -74,6 +76,24 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
             what = f"bytes an entry at 1 % density, {values}, headers included ({found['images']})"
             pickles = f"(the AdaComp authors' pickles: {found['authors']:.1f})"
             yield f"{what:<76} {found[values]:>10.2f}  {limit:<8} {pickles}"
+    if found := measured.get("containers"):
+        yield from _containers(found)
+
+
+def _containers(found: dict[str, Any]) -> Iterator[str]:
+    up, memory = found["start_up"], found["memory"]
+    phases = ", ".join(f"{name} {up[f'{name}_s']:.1f}" for name in ("started", "joined", "ready", "contributed"))
+    what = "from the command until each of 20 containers of 0.5 CPU has an update"
+    yield f"{what:<76} {up['command_to_updates_s']:>8.1f} s  <= 40 s   (since the launch: {phases} s)"
+    per_s = found["per_s"]
+    rates = f"({per_s['docker']:.0f} of {per_s['process']:.0f} a second)"
+    yield f"{'updates/s, docker / process':<76} {per_s['docker'] / per_s['process']:>10.2f}  >= 0.9   {rates}"
+    what = f"memory of a worker's container, median of {memory['workers']}, CNN"
+    contributed = f"every worker had an update after {memory['contributed_s']:.0f} s"
+    peak = f"(highest peak {memory['peak_bytes'] / 1e6:.0f} MB; {contributed})"
+    yield f"{what:<76} {memory['working_set_bytes'] / 1e6:>7.0f} MB           {peak}"
+    for share in found["shares"]:
+        yield f"{'share of a core got, of 0.5, while throttled':<76} {share:>10.3f}  within 5 %"
 
 
 if __name__ == "__main__":

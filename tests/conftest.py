@@ -6,6 +6,7 @@ should run everything cannot leave a part out in silence.
 """
 
 import collections
+import functools
 import os
 from pathlib import Path
 
@@ -29,6 +30,28 @@ def data_dir() -> Path:
     if not folder or not (Path(folder) / "mnist").is_dir():
         pytest.skip("no MNIST: set EDGEBED_DATA_DIR to a folder whose mnist/ holds the four IDX files")
     return Path(folder)
+
+
+@functools.cache
+def why_no_containers() -> str | None:
+    """What is missing for tests in containers; None if nothing is."""
+    from edgebed.errors import InfrastructureError
+    from edgebed.runtimes.containers.engine import Images, connect
+
+    try:
+        client = connect()
+    except InfrastructureError as error:
+        return f"no containers: {error}"
+    images = Images.named()
+    missing = [name for name in (images.server, images.worker) if not client.images.list(name)]
+    client.close()
+    return f"no image {missing[0]}: scripts/build-images makes it" if missing else None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test in containers needs an engine that has the images."""
+    if item.get_closest_marker("docker") and (reason := why_no_containers()):
+        pytest.skip(reason)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,7 +4,6 @@ Exit codes: 0 all expectations met, 1 one is not, 2 the user's mistake, 3 the in
 `--json` standard output carries JSON alone; progress and errors go to standard error.
 """
 
-import enum
 import errno
 import os
 import sys
@@ -16,6 +15,7 @@ import typer
 
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.observe.output import discard_output, prepare_streams, put, put_json, put_rich, say, standard_output
+from edgebed.runtimes import Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from edgebed.results import Run
-
-
-class Runtime(enum.StrEnum):
-    """What hosts the nodes."""
-
-    process = "process"
-    simulation = "simulation"
 
 
 app = typer.Typer(
@@ -47,6 +40,9 @@ Sets = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. fleet.edge.count=8. Repeatable."),
 ]
 RuntimeOption = Annotated[Runtime, typer.Option(help="What hosts the nodes.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Warn of a memory cap that is too low for its container; do not refuse it.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
 RunsDir = Annotated[
     Path | None,
@@ -96,8 +92,9 @@ def options(
 def run(
     scenario: ScenarioFile,
     *,
-    runtime: RuntimeOption = Runtime.process,
+    runtime: RuntimeOption = "process",
     sets: Sets = None,
+    force: Force = False,
     json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Journal every message sent and received.")] = False,
     processes: Annotated[
@@ -106,7 +103,12 @@ def run(
     ] = None,
     port: Annotated[
         int,
-        typer.Option(min=0, max=65535, help="Where the controller serves /metrics, /targets and /status on loopback."),
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Where the controller serves /metrics, /targets and /status: on loopback, or in a container on its "
+            "management network (0: any free port).",
+        ),
     ] = 0,
     runs_dir: RunsDir = None,
 ) -> None:
@@ -117,8 +119,9 @@ def run(
     with Progress() as progress:
         result = run_scenario(
             scenario,
-            runtime=runtime.value,
+            runtime=runtime,
             set=sets or (),
+            force=force,
             trace=trace,
             processes=processes,
             runs_dir=runs_dir,
@@ -164,15 +167,24 @@ def validate(
 
 @app.command()
 def plan(
-    scenario: ScenarioFile, *, runtime: RuntimeOption = Runtime.process, sets: Sets = None, json: Json = False
+    scenario: ScenarioFile,
+    *,
+    runtime: RuntimeOption = "process",
+    sets: Sets = None,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Show what a run would do: every node, its caps and its data, and the totals against this machine."""
     from edgebed.scenario.describe import as_dict, as_text, describe_plan
     from edgebed.scenario.load import load_scenario
+    from edgebed.scenario.memory import check_caps
     from edgebed.scenario.planning import plan_trials
 
-    planned = plan_trials(load_scenario(scenario, sets or ()))
-    descriptions = [describe_plan(trial, runtime=runtime.value) for trial in planned]
+    loaded = load_scenario(scenario, sets or ())
+    planned = plan_trials(loaded)
+    if runtime == "docker" and not force:
+        check_caps(loaded, planned)
+    descriptions = [describe_plan(trial, runtime=runtime) for trial in planned]
     if json:
         put_json([as_dict(description) for description in descriptions])
     else:
@@ -243,6 +255,15 @@ def logs(
     with standard_output():
         for line in log_lines(load(name, runs_dir=runs_dir).folder, node=node, trial=trial, follow=follow):
             typer.echo(line)
+
+
+@app.command()
+def down() -> None:
+    """Remove what a killed controller has left: containers and networks of edgebed whose controller is gone."""
+    from edgebed.runtimes.containers.leftovers import remove_leftovers
+
+    if not remove_leftovers(put):
+        put("nothing to remove")
 
 
 @app.command()

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from edgebed.errors import EdgebedError, ScenarioError
 from edgebed.learning import models
@@ -18,12 +18,11 @@ from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root, write_atomically
 from edgebed.observe.summary import TrialSummary
 from edgebed.results import Run, Trial
-from edgebed.runtimes import hosting
+from edgebed.runtimes import RUNTIMES, Runtime, hosting
 from edgebed.scenario.load import load_scenario, resolved_yaml
+from edgebed.scenario.memory import check_caps
 from edgebed.scenario.plan import Plan
 from edgebed.scenario.planning import PlannedTrial, plan_trials
-
-RUNTIMES = ("process", "simulation")
 
 
 class ProgressLike(Protocol):
@@ -45,20 +44,22 @@ class ProgressLike(Protocol):
 def run(
     scenario: str | Path | Mapping[str, Any],
     *,
-    runtime: Literal["process", "simulation"] = "process",
+    runtime: Runtime = "process",
     set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
     trace: bool = False,
     processes: int | None = None,
     runs_dir: str | Path | None = None,
     port: int = 0,
+    force: bool = False,
     progress: ProgressLike | None = None,
 ) -> Run:
     """Run every trial of a scenario and return the results; `Run.exit_code` tells whether the expectations were met.
 
     `set` overrides parts of the scenario, e.g. `["fleet.edge.count=8"]`. `processes` is how many the simulation
     computes with (default: all cores); it changes no result. `port` is where the controller serves metrics, targets
-    and status on loopback (0: any free one). Raises ScenarioError for a scenario that cannot be run, found before
-    anything starts, and InfrastructureError when this machine gives up.
+    and status, on loopback, or in a container on its management network (0: any free one). `force` runs a scenario
+    although a container's memory cap is below what its node needs. Raises ScenarioError for a scenario that cannot be
+    run, found before anything starts, and InfrastructureError when this machine gives up.
     """
     if isinstance(set, str):
         raise ScenarioError(f"set: {set!r} is one string; give a list of them, e.g. ['fleet.edge.count=8']")
@@ -69,6 +70,8 @@ def run(
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own model prints is not a result
         loaded = load_scenario(scenario, set)
         planned = plan_trials(loaded, trace=trace)
+        if runtime == "docker":
+            check_caps(loaded, planned, force=force)
         with hosting.Host(runtime=runtime, processes=processes or len(os.sched_getaffinity(0)), port=port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             folder.write_manifest(
@@ -85,7 +88,7 @@ def run(
                 for trial in planned:
                     if not _run_trial(trial, folder.trial(trial.plan.trial), host, progress):
                         break
-            except EdgebedError:
+            except (EdgebedError, KeyboardInterrupt):
                 with contextlib.suppress(EdgebedError):  # what there is of it is worth reading, if it can be written
                     _write_results(folder)
                 raise

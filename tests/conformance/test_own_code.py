@@ -11,6 +11,7 @@ from edgebed.errors import EdgebedError
 RUNTIMES = [
     pytest.param("simulation", marks=pytest.mark.simulation),
     pytest.param("process", marks=pytest.mark.process),
+    pytest.param("docker", marks=pytest.mark.docker),
 ]
 MODULE = """
 import numpy as np

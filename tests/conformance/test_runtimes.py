@@ -18,6 +18,7 @@ from edgebed.roles import records
 RUNTIMES = [
     pytest.param("simulation", marks=pytest.mark.simulation),
     pytest.param("process", marks=pytest.mark.process),
+    pytest.param("docker", marks=pytest.mark.docker),
 ]
 SCENARIO = {
     "name": "conformance",
@@ -31,10 +32,13 @@ SCENARIO = {
 }
 
 
+FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-conformance-")  # gone when the tests are over
+
+
 @functools.cache
 def trial(runtime: str, *overrides: str) -> Trial:
     """The scenario's only trial in that runtime, with every message journaled; run once for all tests."""
-    folder = Path(tempfile.mkdtemp(prefix="edgebed-conformance-"))
+    folder = Path(FOLDER.name) / f"{runtime}{len(overrides)}"
     run: Run = edgebed.run(SCENARIO, runtime=runtime, set=overrides, trace=True, runs_dir=folder)
     (only,) = run.trials.values()
 

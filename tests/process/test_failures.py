@@ -20,10 +20,12 @@ import psutil
 import pytest
 import zmq
 
+from edgebed.fingerprint import fingerprint
 from edgebed.learning import models
 from edgebed.observe.journal import JournalWriter, read_journal
 from edgebed.observe.run_folder import TrialFolder
 from edgebed.observe.series import Series
+from edgebed.observe.start_up import start_up_of
 from edgebed.roles import records
 from edgebed.roles.controller import Controller
 from edgebed.runtimes.hosting import payload_of
@@ -251,7 +253,9 @@ class Stage:
         self.folder.make(self.planned.plan)
         plan = self.planned.plan
         theta = models.initial_parameters(plan.nodes[0].task, plan.seed)
-        self.heart = Controller(plan, payload_of(self.planned, theta), "process", time.monotonic_ns())
+        self.heart = Controller(
+            plan, payload_of(self.planned, theta), "process", time.monotonic_ns(), code=fingerprint()
+        )
         self.launcher = launcher(plan, self.folder.logs)
         self.checkpoints: list[np.ndarray] = []
 
@@ -283,6 +287,18 @@ def test_a_worker_that_never_joins_is_missing_and_the_others_train(tmp_path: Pat
     assert series.outcome == "completed"
     assert any(node.name == "edge-1" and node.state == "missing" for _, node in series.nodes)
     assert set(series.workers) == {"edge-0", "edge-2"}
+
+
+def test_every_node_is_heard_to_start_before_it_trains(tmp_path: Path) -> None:
+    """Started, or faster than that with its hello; each phase of the start-up is journaled and none runs backwards."""
+    stage = Stage(tmp_path)
+    series = stage.run()
+    start_up = start_up_of(stage.planned.plan, series)
+
+    assert {"joined", "running"} <= series.reached_s.keys()
+    assert start_up.nodes == 5
+    assert 0 < start_up.joined_s <= start_up.training_s < start_up.contributed_s
+    assert 0 < start_up.started_s <= start_up.training_s
 
 
 def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> None:

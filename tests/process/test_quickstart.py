@@ -65,7 +65,8 @@ def test_while_a_run_goes_on_prometheus_finds_every_node(tmp_path: Path) -> None
     assert sample(pages["server"], 'edgebed_ps_updates_total{result="applied"}') >= 100
     assert sample(pages["server"], 'edgebed_ps_ingress_bytes_total{kind="push"}') > 100 * 19_000
     assert sample(pages["edge-0"], "edgebed_worker_iterations_total") > 10
-    assert sample(controller, 'edgebed_nodes{device_class="edge",state="running"}') == 4
+    here = 'run="quickstart/0001",state="running",trial="asgd"'
+    assert sample(controller, f'edgebed_nodes{{device_class="edge",{here}}}') == 4
     assert status["trial"] == "asgd"
     assert status["nodes_up"] == 6
 

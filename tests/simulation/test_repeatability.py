@@ -29,14 +29,14 @@ DIGITS = {
 @functools.cache
 def journal(seed: int, processes: int, turn: int = 0, *overrides: str) -> str:
     """The journal's hash of one run; `turn` tells runs apart that ought to be equal."""
-    folder = Path(tempfile.mkdtemp(prefix="edgebed-repeat-"))
-    run = edgebed.run(
-        DIGITS | {"seed": seed}, runtime="simulation", processes=processes, set=overrides, runs_dir=folder
-    )
-    (trial,) = run.trials.values()
+    with tempfile.TemporaryDirectory(prefix="edgebed-repeat-") as folder:
+        run = edgebed.run(
+            DIGITS | {"seed": seed}, runtime="simulation", processes=processes, set=overrides, runs_dir=folder
+        )
+        (trial,) = run.trials.values()
 
-    assert trial.summary.outcome == "completed"
-    return journal_hash(trial.folder.journal)
+        assert trial.summary.outcome == "completed"
+        return journal_hash(trial.folder.journal)
 
 
 def test_the_same_seed_gives_the_same_journal() -> None:

@@ -22,6 +22,7 @@ NODE_MODULES = (
     "edgebed.runtimes.fork_server",
     "edgebed.runtimes.node",
     "edgebed.runtimes.live",
+    "edgebed.runtimes.containers.node_main",
     "edgebed.roles.parameter_server",
     "edgebed.roles.worker",
     "edgebed.roles.evaluator",

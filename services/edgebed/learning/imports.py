@@ -9,6 +9,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -37,6 +38,21 @@ def resolve(name: str, python_path: Sequence[str] = ()) -> Callable[..., Any]:
     if not callable(found):
         raise ScenarioError(f"{name}: {_what_is_wrong(module, function_name, found)}")
     return found  # type: ignore[no-any-return]  # `callable` narrows to a function of unknown result
+
+
+def sources(python_path: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """(relative path, text) of every module imported from the folders of `python_path`, for who does not see these.
+
+    A module that is imported later, or a file that is no module, is not among them.
+    """
+    found: dict[str, str] = {}
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        stem = name.replace(".", "/")
+        for path in (f"{stem}.py", f"{stem}/__init__.py"):
+            if file and any(Path(file) == Path(folder).absolute() / path for folder in python_path):
+                found[path] = Path(file).read_text(encoding="utf-8")
+    return tuple(found.items())
 
 
 def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:

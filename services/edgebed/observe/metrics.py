@@ -66,43 +66,45 @@ class NodeMetrics:
         """Server: this many messages have been received and not yet handled."""
         self._metrics["edgebed_ps_queue_length"].set(length)
 
-    def start_trial(self, plan: Plan, runtime: str, start_timestamp_s: float) -> None:
-        """Controller: a trial begins; all its nodes are expected. What an earlier trial said is forgotten."""
+    def start_trial(self, plan: Plan, run: str, runtime: str, start_timestamp_s: float) -> None:
+        """Controller: a trial of `run` begins; all its nodes are expected. What an earlier trial said is forgotten."""
         self._plan = plan
+        self._run = run
         self._states: dict[str, str] = {}
         self._version = 0
         self._done = False
-        for name in ("edgebed_nodes", "edgebed_run_info"):
-            self._metrics[name].clear()
+        for metric in table.CONTROLLER_METRICS:
+            self._metrics[metric.name].clear()
         self._children.clear()
         for name in ("edgebed_model_accuracy_ratio", "edgebed_model_loss"):
-            self._child(name, "test").set(float("nan"))
-        self._metrics["edgebed_model_version"].set(0)
+            self._of_trial(name, "test").set(float("nan"))
+        self._of_trial("edgebed_model_version").set(0)
         self._device_classes = {node.node: node.device_class for node in plan.nodes}
         for device_class in self._device_classes.values():
-            self._child("edgebed_crashes_total", device_class)
+            self._of_trial("edgebed_crashes_total", device_class)
             for state in _closed_values("edgebed_nodes", "state"):
-                self._child("edgebed_nodes", device_class, state)
+                self._of_trial("edgebed_nodes", device_class, state)
         for node in plan.nodes:
             self._observe_node(Node(name=node.node, state="expected"))
         algorithm = plan.nodes[0].method.name
-        info = self._child("edgebed_run_info", plan.scenario, plan.trial, algorithm, str(plan.seed), runtime)
-        info.set(1)
-        self._metrics["edgebed_run_start_timestamp_seconds"].set(start_timestamp_s)
+        self._of_trial("edgebed_run_info", plan.scenario, algorithm, str(plan.seed), runtime).set(1)
+        self._of_trial("edgebed_run_start_timestamp_seconds").set(start_timestamp_s)
         self._start_timestamp_s = start_timestamp_s
-        self._metrics["edgebed_run_progress_ratio"].set_function(self._progress)
+        self._of_trial("edgebed_run_progress_ratio").set_function(self._progress)
 
     # --- what each role listens to ------------------------------------------------------------------------------
 
     def _prepare_server(self) -> None:
         applied = self._child("edgebed_ps_updates_total", "applied")
         staleness: Histogram = self._metrics["edgebed_ps_update_staleness_versions"]
+        update_bytes: Counter = self._metrics["edgebed_ps_update_bytes_total"]
         algorithm_bytes: Counter = self._metrics["edgebed_ps_algorithm_bytes_total"]
         interface_bytes = {"ingress": 0, "egress": 0}
 
         def observe_update(record: Update) -> None:
             applied.inc()
             staleness.observe(record.staleness)
+            update_bytes.inc(record.bytes)
             algorithm_bytes.inc(record.bits / 8)
 
         def observe_traffic(record: Traffic) -> None:
@@ -114,7 +116,7 @@ class NodeMetrics:
                     interface_bytes[direction] = total
 
         def observe_refused(record: Refused) -> None:
-            self._child("edgebed_ps_updates_total", record.code).inc()
+            self._child("edgebed_ps_updates_total", record.code).inc(record.count)
 
         self._observers = {
             Update: observe_update,
@@ -147,11 +149,9 @@ class NodeMetrics:
         self._observers = {Evaluated: lambda _: evaluations.inc(), Dropped: self._observe_dropped}
 
     def _prepare_controller(self) -> None:
-        version: Gauge = self._metrics["edgebed_model_version"]
-
         def observe_update(record: Update) -> None:
             self._version = record.version
-            version.set(record.version)
+            self._of_trial("edgebed_model_version").set(record.version)
 
         self._observers = {
             Update: observe_update,
@@ -161,11 +161,11 @@ class NodeMetrics:
         }
 
     def _observe_dropped(self, record: Dropped) -> None:
-        self._child("edgebed_messages_dropped_total", record.socket).inc()
+        self._child("edgebed_messages_dropped_total", record.socket).inc(record.count)
 
     def _observe_evaluated(self, record: Evaluated) -> None:
-        self._child("edgebed_model_accuracy_ratio", "test").set(record.accuracy)
-        self._child("edgebed_model_loss", "test").set(record.loss)
+        self._of_trial("edgebed_model_accuracy_ratio", "test").set(record.accuracy)
+        self._of_trial("edgebed_model_loss", "test").set(record.loss)
 
     def _observe_node(self, record: Node) -> None:
         device_class = self._device_classes[record.name]
@@ -173,11 +173,13 @@ class NodeMetrics:
         if before == record.state:
             return
         if before is not None:
-            self._child("edgebed_nodes", device_class, before).dec()
-        self._child("edgebed_nodes", device_class, record.state).inc()
+            self._of_trial("edgebed_nodes", device_class, before).dec()
+        self._of_trial("edgebed_nodes", device_class, record.state).inc()
         self._states[record.name] = record.state
         if record.state == "died":
-            self._child("edgebed_crashes_total", device_class).inc()
+            self._of_trial("edgebed_crashes_total", device_class).inc()
+            crash = self._of_trial("edgebed_node_last_crash_timestamp_seconds", device_class, record.name)
+            crash.set(time.time())
 
     def _observe_ended(self, record: Ended) -> None:
         self._done = record.outcome == "completed"
@@ -192,6 +194,10 @@ class NodeMetrics:
         if self._plan.stop_time_s:
             shares.append((time.time() - self._start_timestamp_s) / self._plan.stop_time_s)
         return min(1.0, max(shares))
+
+    def _of_trial(self, name: str, *values: str) -> Any:
+        """A series of the controller, which names run and trial first."""
+        return self._child(name, self._run, self._plan.trial, *values)
 
     def _child(self, name: str, *values: str) -> Any:
         """A metric's series with these label values; looked up once, since `labels()` costs six times an increment."""

@@ -19,7 +19,12 @@ watching a run is not counted as its traffic. The controller serves three pages:
 | `/status` | the state of the run as JSON |
 
 Discovery adds the labels `node`, `role`, `device_class`, `run` and `trial` to everything a node exports. Counters end
-in `_total` and start at 0 with the node. What a machine cannot tell (a cap that is not set, an old kernel) is absent.
+in `_total` and start at 0 with the node, the controller's with the trial. What a machine cannot tell (a cap that is not
+set, an old kernel) is absent.
+
+While Prometheus asks for `/targets`, a node that is told to stop serves on until it has been scraped once more (at most
+21 s, the time in which a new target is found), so that its last values are those of the journal; the controller does
+the same at the end of each trial (at most 6 s). An interrupted run waits for nothing.
 """
 
 SECTIONS = (

@@ -1,8 +1,9 @@
 """Every metric that edgebed exports, declared once; `metrics.py` and docs/metrics.md are made from this table.
 
 Names follow Prometheus' conventions: the prefix `edgebed_`, what is measured, its base unit, `_total` on counters.
-Labels that tell targets apart (node, role, device_class, run, trial) come from service discovery (`targets.py`), not
-from here. The sum over a metric's labels always means something, and no label grows with the length of a run.
+Labels that tell nodes apart (node, role, device_class, run, trial) come from service discovery (`targets.py`), not from
+here. The controller outlives trials, so its metrics name run and trial themselves: a label from discovery would lag
+behind. The sum over a metric's labels always means something, and no label grows with the length of a run.
 """
 
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ def _kinds(*kinds: str) -> tuple[Label, ...]:
     return (Label(name="kind", examples=kinds, closed=True),)
 
 
+_RUN = Label(name="run", examples=("quickstart/0001",))
+_TRIAL = Label(name="trial", examples=("adacomp",))
 _SPLIT = Label(name="split", examples=("test",), closed=True)
 _DEVICE_CLASS = Label(name="device_class", examples=("edge",))
 
@@ -61,6 +64,10 @@ SERVER_METRICS = (
         name="edgebed_ps_egress_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
         help="Payload that the server sent on the data network (headers and tensors), by kind of message.",
         labels=_kinds("model", "refuse"),
+    ),
+    Metric(
+        name="edgebed_ps_update_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
+        help="Payload of the pushes whose updates were applied: the headline ingress of a report.",
     ),
     Metric(
         name="edgebed_ps_algorithm_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
@@ -126,10 +133,12 @@ CONTROLLER_METRICS = (
         name="edgebed_nodes", type="gauge", unit="nodes", roles=(CONTROLLER,),
         help="Nodes by class (a server's or evaluator's is its role) and state.",
         labels=(
+            _RUN,
+            _TRIAL,
             _DEVICE_CLASS,
             Label(
                 name="state",
-                examples=("expected", "joined", "ready", "running", "stopped", "died", "missing"),
+                examples=("expected", "started", "joined", "ready", "running", "stopped", "died", "missing"),
                 closed=True,
             ),
         ),
@@ -137,28 +146,35 @@ CONTROLLER_METRICS = (
     Metric(
         name="edgebed_crashes_total", type="counter", unit="crashes", roles=(CONTROLLER,),
         help="Nodes that ended although nobody had told them to.",
-        labels=(_DEVICE_CLASS,),
+        labels=(_RUN, _TRIAL, _DEVICE_CLASS),
+    ),
+    Metric(
+        name="edgebed_node_last_crash_timestamp_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
+        help="When a node last ended although nobody had told it to, in Unix time; only nodes that did have a series.",
+        labels=(_RUN, _TRIAL, _DEVICE_CLASS, Label(name="node", examples=("edge-0",))),
     ),
     Metric(
         name="edgebed_model_accuracy_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
-        help="Accuracy of the version evaluated last, 0 to 1.",
-        labels=(_SPLIT,),
+        help="Accuracy of the version evaluated last, 0 to 1; NaN before the first.",
+        labels=(_RUN, _TRIAL, _SPLIT),
     ),
     Metric(
         name="edgebed_model_loss", type="gauge", unit="nats", roles=(CONTROLLER,),
-        help="Mean cross-entropy of the version evaluated last.",
-        labels=(_SPLIT,),
+        help="Mean cross-entropy of the version evaluated last; NaN before the first.",
+        labels=(_RUN, _TRIAL, _SPLIT),
     ),
     Metric(
         name="edgebed_model_version", type="gauge", unit="updates", roles=(CONTROLLER,),
         help="Updates applied so far, as far as the server has reported.",
+        labels=(_RUN, _TRIAL),
     ),
     Metric(
         name="edgebed_run_info", type="gauge", unit="", roles=(CONTROLLER,),
         help="Always 1; the labels say what is running.",
         labels=(
+            _RUN,
+            _TRIAL,
             Label(name="scenario", examples=("quickstart",)),
-            Label(name="trial", examples=("adacomp",)),
             Label(name="algorithm", examples=("adacomp",)),
             Label(name="seed", examples=("7",)),
             Label(name="runtime", examples=("process",)),
@@ -167,10 +183,12 @@ CONTROLLER_METRICS = (
     Metric(
         name="edgebed_run_progress_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
         help="How much of the trial is done, 0 to 1, by its limit of updates or time; 1 once it has completed.",
+        labels=(_RUN, _TRIAL),
     ),
     Metric(
         name="edgebed_run_start_timestamp_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
         help="When the trial began, in Unix time.",
+        labels=(_RUN, _TRIAL),
     ),
 )  # fmt: skip
 

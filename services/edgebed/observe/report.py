@@ -48,9 +48,16 @@ TRIAL_ROWS: tuple[tuple[str, Callable[[TrialSummary], str]], ...] = (
     ("staleness: 90 %, maximum", lambda t: f"{number_text(t.staleness_p90)}, {number_text(t.staleness_max)}"),
     ("updates of a worker: least, most", lambda t: f"{t.worker_updates_min:,}, {t.worker_updates_max:,}"),
     ("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
+    ("all nodes started, joined: after launch", lambda trial: _start_up(trial, "started_s", "joined_s")),
+    ("training, update of every worker: after launch", lambda trial: _start_up(trial, "training_s", "contributed_s")),
     ("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
 )
 """The lines of the table of trials: name, text of a summary."""
+
+
+def _start_up(trial: TrialSummary, *phases: str) -> str:
+    start_up = trial.start_up
+    return ", ".join(seconds_text(getattr(start_up, phase)) for phase in phases) if start_up else UNMEASURED
 
 
 def write_report(run: Run) -> None:

@@ -76,6 +76,8 @@ class Series:
 
     trial: records.Trial | None = None
     """The start of training; None where the trial died before it."""
+    training_s: float | None = None
+    """When it started, in seconds since the launch."""
     workers: tuple[str, ...] = ()
     """Names of the workers whose updates were applied, in order of their first update."""
     updates: Updates
@@ -86,6 +88,8 @@ class Series:
     """Where each worker's time went, summed over its incarnations."""
     nodes: tuple[tuple[float, records.Node], ...] = ()
     """(t, change of a node's state)"""
+    reached_s: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
+    """For each state of a node: node -> when it first was in it, in seconds since the launch."""
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
     """Messages refused, by code."""
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -165,6 +169,7 @@ class _Builder:
         self.traffic: list[tuple[float, records.Traffic]] = []
         self.phases: dict[str, list[records.Phases]] = {}
         self.nodes: list[tuple[float, records.Node]] = []
+        self.reached_s: dict[str, dict[str, float]] = {}
         self.notes: list[tuple[float, str, str]] = []
         self.refused: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
@@ -201,6 +206,7 @@ class _Builder:
         match record:
             case records.Node():
                 self.nodes.append((t, record))
+                self.reached_s.setdefault(record.state, {}).setdefault(record.name, t + self.started_t)
             case records.Refused():
                 self.refused[record.code] += record.count
             case records.Dropped():
@@ -230,12 +236,14 @@ class _Builder:
         )
         return make(
             trial=self.trial,
+            training_s=None if self.trial is None else self.started_t,
             workers=tuple(self.workers),
             updates=updates,
             evaluations=_evaluations(self.evaluated, updates),
             traffic=tuple(self.traffic),
             phases={node: _sum_phases(lives) for node, lives in self.phases.items()},
             nodes=tuple(self.nodes),
+            reached_s=self.reached_s,
             refused=dict(self.refused),
             dropped=dict(self.dropped),
             notes=tuple(self.notes),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from edgebed.observe.quantities import count_text, percent_text
 from edgebed.observe.series import Series
+from edgebed.observe.start_up import StartUp, start_up_of
 from edgebed.scenario.plan import Plan
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -81,6 +82,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     staleness_median: float | None
     staleness_p90: float | None
     staleness_max: int | None
+    start_up: StartUp | None = None
+    """How long the nodes took to come up; None in the simulation."""
     nodes_expected: int
     nodes_joined: int
     nodes_died: int
@@ -158,6 +161,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         staleness_median=float(np.median(updates.staleness)) if num_updates else None,
         staleness_p90=float(np.quantile(updates.staleness, 0.9)) if num_updates else None,
         staleness_max=int(updates.staleness.max()) if num_updates else None,
+        start_up=start_up_of(plan, series),
         nodes_expected=len(plan.nodes),
         nodes_joined=sum(bool(seen & JOINED_STATES) for seen in states.values()),
         nodes_died=sum("died" in seen for seen in states.values()),

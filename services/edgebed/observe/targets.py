@@ -1,16 +1,21 @@
 """Metrics over HTTP on the management network: each node's own, and the controller's list of where to find them all.
 
 Prometheus asks the controller for `/targets` (HTTP service discovery), so it needs no rights and no list of its own,
-and a crashed node stays listed, visible as down. The server behind it is small and suspicious: a thread a connection, a
-bound on their number and on the life of each, no log, nothing that holds the process back when it ends.
+and a crashed node stays listed, visible as down. A process that is about to end can wait until Prometheus has read its
+last values (`Visits`). The server behind it is small and suspicious: a thread a connection, a bound on their number and
+on the life of each, no log, nothing that holds the process back when it ends.
 """
 
+import contextlib
 import errno
 import logging
+import os
+import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -24,6 +29,9 @@ from edgebed.errors import InfrastructureError
 
 CONNECTIONS_MAX = 32  # Prometheus and a few people looking; more is no visitor
 CONNECTION_S_MAX = 10.0  # five times the time-out of a scrape
+WATCHED_S = 15.0  # three scrape intervals: who has not asked since then is gone
+SCRAPE_AGAIN_S = 6.0  # one scrape interval and a moment
+SCRAPE_FIRST_S = 21.0  # refresh of the list, Prometheus' own two delays of 5 s each, one scrape interval, a moment
 _LOG = logging.getLogger(__name__)
 
 
@@ -52,6 +60,11 @@ class TargetList:
         with self._lock:
             self._targets[target.node] = target
 
+    def remove(self, node: str) -> None:
+        """The node has ended in order: that nobody answers there any more is no news."""
+        with self._lock:
+            self._targets.pop(node, None)
+
     def clear(self) -> None:
         """Another trial begins, with other nodes."""
         with self._lock:
@@ -76,6 +89,58 @@ class TargetList:
         ]
 
 
+class Visits:
+    """When Prometheus came, told from other visitors by a header of its own, and a way to wait until it comes again.
+
+    Its thread of the server notes visits; one other thread waits, for `fileno` in a poller of its own or here.
+    """
+
+    def __init__(self) -> None:
+        self._last_s: dict[str, float] = {}
+        """Page: when Prometheus last began to ask for it, on the monotonic clock."""
+        self._lock = threading.Lock()
+        self._expected_after_s = float("inf")
+        self._arrived = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, self._arrived)
+
+    def note(self, page: str, headers: Mapping[str, str], began_s: float) -> None:
+        """A request that began at `began_s` (monotonic clock) has been answered."""
+        if not any(name.lower().startswith("x-prometheus-") for name in headers):
+            return
+        self._last_s[page] = began_s
+        with self._lock:
+            if page == "/metrics" and began_s > self._expected_after_s:
+                os.eventfd_write(self._arrived, 1)
+
+    def is_watched(self, page: str) -> bool:
+        """Whether Prometheus asks for `page` regularly."""
+        return time.monotonic() - self._last_s.get(page, float("-inf")) < WATCHED_S
+
+    def linger_s(self) -> float:
+        """For how long a node may have to wait for its last scrape; 0 if Prometheus does not ask for the list of nodes.
+
+        A node that has just been listed waits longest, and cannot know by itself that it is about to be found.
+        """
+        return SCRAPE_FIRST_S if self.is_watched("/targets") else 0.0
+
+    def expect_scrape(self) -> None:
+        """All values are final: from here on `fileno` becomes readable when they have been read."""
+        with self._lock:
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._arrived)  # one that was expected before
+            self._expected_after_s = time.monotonic()
+
+    def fileno(self) -> int:
+        """Readable once the expected scrape has been answered."""
+        return self._arrived
+
+    def await_scrape(self) -> None:
+        """Return when Prometheus has read the values of this moment; at once if it does not come regularly."""
+        if self.is_watched("/metrics"):
+            self.expect_scrape()
+            select.select([self], [], [], SCRAPE_AGAIN_S)
+
+
 class HttpServer(ThreadingMixIn, WSGIServer):
     """Answers each connection in a thread of its own; no other client, and no end of the process, waits for it."""
 
@@ -89,6 +154,7 @@ class HttpServer(ThreadingMixIn, WSGIServer):
         self._open: dict[socket.socket, float] = {}
         """The connections being answered and when each began."""
         self._lock = threading.Lock()
+        self.visits = Visits()
         super().__init__((address, port), _SilentHandler)
 
     @property
@@ -160,10 +226,12 @@ class _SilentHandler(WSGIRequestHandler):
             return
         if not self.parse_request():
             return
+        began_s = time.monotonic()
         files = self.rfile, self.wfile, self.get_stderr()
         handler = _SilentServerHandler(*files, self.get_environ(), multithread=True)  # type: ignore[arg-type]
         handler.request_handler = self  # type: ignore[attr-defined]
         handler.run(self.server.application)  # type: ignore[arg-type]
+        self.server.visits.note(self.path.partition("?")[0], dict(self.headers), began_s)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 # the name is the base's
         pass

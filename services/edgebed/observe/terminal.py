@@ -19,6 +19,7 @@ from edgebed.observe.quantities import (
     seconds_text,
 )
 from edgebed.observe.series import Series
+from edgebed.observe.start_up import start_up_text
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.results import Run
 
@@ -35,7 +36,7 @@ FLEXIBLE_MIN = 8
 
 
 def print_results(run: Run, console: Console) -> None:
-    """The table, the chart, warnings, the verdict, notes and the path of the report."""
+    """The table, the chart, warnings, how the nodes came up, the verdict, notes and the path of the report."""
     summary = run.summary
     console.print(results_table(summary, console.width))
     chart = accuracy_chart(
@@ -48,6 +49,9 @@ def print_results(run: Run, console: Console) -> None:
     for trial in summary.trials:
         for line in _judgements(trial):
             console.print(line, soft_wrap=True)
+    for trial in summary.trials:
+        if trial.start_up:
+            console.print(Text(f"{trial.trial}: start-up: {start_up_text(trial.start_up)}", style="dim"))
     if summary.not_begun:
         console.print(Text(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}", style="dim"), soft_wrap=True)
     console.print(Text(summary.verdict, style=STYLES.get(summary.exit_code, "yellow")))

@@ -17,6 +17,7 @@ from edgebed.roles.events import (
     Interrupted,
     Journal,
     NodeExited,
+    NodeStarted,
     Received,
     Send,
     Stop,
@@ -32,7 +33,8 @@ from edgebed.wire.tensors import Buffer
 
 NAME = "controller"
 PRESENT = ("joined", "ready", "running")  # the states of a node that is there
-GRACE_S = 5.0  # for nodes to say goodbye; a node that was frozen or killed never does
+COMING = ("expected", "started", "joined")  # of one that is waited for before training starts
+GRACE_S = 10.0  # for goodbyes: a node may wait 6 s for a last scrape of its metrics; one frozen or killed says none
 
 Payload = Callable[[NodePlan], tuple[tuple[Tensor, ...], Sequence[Buffer]]]
 """What a node is given besides its plan: the initial model, or its part of the data."""
@@ -61,14 +63,33 @@ class Member(msgspec.Struct):
 class Controller:
     """The heart of the controller."""
 
-    def __init__(self, plan: Plan, payload: Payload, runtime: str, epoch_ns: int = 0) -> None:
-        """`epoch_ns`: the machine's monotonic clock at time 0; nothing in virtual time."""
+    def __init__(
+        self,
+        plan: Plan,
+        payload: Payload,
+        runtime: str,
+        epoch_ns: int = 0,
+        *,
+        code: str = "",
+        sources: tuple[tuple[str, str], ...] = (),
+        linger_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`epoch_ns`: the machine's monotonic clock at time 0; nothing in virtual time.
+
+        `code` is the fingerprint that a node's own must equal, `sources` are the user's modules that nodes are to be
+        given: (path, text). `linger_s` is asked at the end of the trial: for how long a node may have to wait until
+        Prometheus has read its last metrics; 0 if nobody reads them.
+        """
         self.plan = plan
         self.payload = payload
         self.runtime = runtime
         self.epoch_ns = epoch_ns
+        self.code = code
+        self.sources = sources
+        self.linger_s = linger_s
         self.members = {node.node: Member(node) for node in plan.nodes}
         self.phase = Phase.LAUNCHED
+        self.grace_s = GRACE_S
         self.outcome = ""
         self.reason = ""
         self.started_at_s = 0.0
@@ -84,6 +105,8 @@ class Controller:
         """React to a node's message, its end, the clock or the user."""
         if isinstance(event, Received):
             return self._received(event, now)
+        if isinstance(event, NodeStarted):
+            return self._started(event.node, now)
         if isinstance(event, NodeExited):
             return self._exited(event.node, event.reason, now)
         if isinstance(event, Woken):
@@ -102,7 +125,7 @@ class Controller:
     def _received(self, event: Received, now: float) -> list[Effect]:
         message = event.message
         if isinstance(message, messages.Hello):
-            return self._hello(event, message)
+            return self._hello(event, message, now)
         member = self.members.get(message.sender)
         if member is None or member.peer != event.peer:
             return []  # an old incarnation, or nobody of this trial: its hello was refused
@@ -112,12 +135,25 @@ class Controller:
             if member.state not in ("joined", "missing") or self.phase in (Phase.ENDING, Phase.OVER):
                 return []
             member.ready = message
+            self._came_up(now)
             return [*self._state(member, "ready"), *self._start(now)]
         if isinstance(message, messages.Bye):
             return self._exited(message.sender, message.reason, now)
         return []  # a checkpoint: the shell keeps it
 
-    def _hello(self, event: Received, hello: messages.Hello) -> list[Effect]:
+    def _came_up(self, now: float) -> None:
+        """A node is one state nearer to training: the join deadline counts from here."""
+        if self.phase is Phase.LAUNCHED:
+            self.progress_at_s = now
+
+    def _started(self, name: str, now: float) -> list[Effect]:
+        member = self.members[name]
+        if member.state != "expected" or self.phase is not Phase.LAUNCHED:
+            return []  # its hello was faster, or it is too late
+        self._came_up(now)
+        return self._state(member, "started")
+
+    def _hello(self, event: Received, hello: messages.Hello, now: float) -> list[Effect]:
         member = self.members.get(hello.sender)
         if member is None:
             return self._refuse(event, "unknown-node", f"{hello.sender!r} is not in the plan")
@@ -125,6 +161,14 @@ class Controller:
             return self._refuse(event, "duplicate", f"{hello.sender} is here already")
         if self.phase in (Phase.ENDING, Phase.OVER):
             return self._refuse(event, "finished", "the trial is over")
+        self._came_up(now)
+        if hello.code != self.code:
+            return self._refuse(
+                event,
+                "other-code",
+                f"the code of {hello.sender} ({hello.code}) is not the controller's ({self.code}); "
+                "build the images again: scripts/build-images",
+            )
         member.peer = event.peer
         member.incarnation += 1
         member.ready = None
@@ -137,6 +181,7 @@ class Controller:
             plan=member.plan,
             peers=peers,
             tensors=tensors,
+            sources=() if member.plan.role == "server" else self.sources,
         )
         return [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, frames)]
 
@@ -156,7 +201,7 @@ class Controller:
     def _start(self, now: float, *, deadline: bool = False) -> list[Effect]:
         """Start who is ready: all together, then late ones as they come."""
         if self.phase is Phase.LAUNCHED:
-            waiting = [name for name, member in self.members.items() if member.state in ("expected", "joined")]
+            waiting = [name for name, member in self.members.items() if member.state in COMING]
             if waiting and not deadline:
                 return []
             return self._start_training(waiting, now)
@@ -165,15 +210,15 @@ class Controller:
         return []
 
     def _start_training(self, waiting: list[str], now: float) -> list[Effect]:
-        deadline_s = self.plan.join_deadline_s
+        waited = f"no node came up for {self.plan.join_deadline_s:g} s"
         missing: list[Effect] = []
         for name in waiting:
-            missing += self._state(self.members[name], "missing", f"not ready within {deadline_s:g} s")
+            missing += self._state(self.members[name], "missing", f"not ready when {waited}")
         vital = [name for name in waiting if self.members[name].plan.role != "worker"]
         if vital:
-            return missing + self._end("failed", f"{', '.join(vital)} not ready within {deadline_s:g} s", now)
+            return missing + self._end("failed", f"{', '.join(vital)} not ready when {waited}", now)
         if not any(member.state == "ready" and member.plan.role == "worker" for member in self.members.values()):
-            return missing + self._end("failed", f"no worker was ready within {deadline_s:g} s", now)
+            return missing + self._end("failed", f"no worker was ready when {waited}", now)
         self.phase = Phase.RUNNING
         self.started_at_s = self.progress_at_s = now
         task = self.plan.nodes[0].task
@@ -229,7 +274,8 @@ class Controller:
 
     def _woken(self, token: str, now: float) -> list[Effect]:
         if token == "join" and self.phase is Phase.LAUNCHED:
-            return self._start(now, deadline=True)
+            due_s = self.progress_at_s + self.plan.join_deadline_s
+            return [Wake(due_s, "join")] if due_s > now else self._start(now, deadline=True)
         if token == "time" and self.phase is Phase.RUNNING:
             reason = f"{self.plan.stop_time_s:g} s have passed"
             return self._send("server", messages.Finish(sender=NAME, reason=reason))
@@ -267,18 +313,19 @@ class Controller:
         finish = self._send("server", messages.Finish(sender=NAME, reason=reason))  # so that it hands its model over
         self.phase = Phase.ENDING
         self.outcome, self.reason = outcome, reason
-        stops = [
-            effect for name in self.members for effect in self._send(name, messages.Stop(sender=NAME, reason=reason))
-        ]
+        linger_s = 0.0 if outcome == "interrupted" else self.linger_s()  # who presses Ctrl-C does not want to wait
+        stop = messages.Stop(sender=NAME, reason=reason, linger_s=linger_s)
+        stops = [effect for name in self.members for effect in self._send(name, stop)]
         if not stops:
             return self._over()
-        return [*finish, *stops, Wake(now + GRACE_S, "grace")]
+        self.grace_s = linger_s + GRACE_S
+        return [*finish, *stops, Wake(now + self.grace_s, "grace")]
 
     def _over(self) -> list[Effect]:
         late: list[Effect] = []
         for member in self.members.values():
             if member.state in PRESENT:
-                late += self._state(member, "died", f"did not answer 'stop' within {GRACE_S:g} s")
+                late += self._state(member, "died", f"did not answer 'stop' within {self.grace_s:g} s")
         self.phase = Phase.OVER
         return [*late, Journal(Ended(outcome=self.outcome, reason=self.reason)), Stop(self.reason)]
 

@@ -38,6 +38,12 @@ class Woken(msgspec.Struct, frozen=True, gc=False):
     token: str
 
 
+class NodeStarted(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: a node's process or container runs; it says hello by itself."""
+
+    node: str
+
+
 class NodeExited(msgspec.Struct, frozen=True, gc=False):
     """Controller only: a node's process or container ended."""
 
@@ -49,7 +55,7 @@ class Interrupted(msgspec.Struct, frozen=True, gc=False):
     """Controller only: the user asks to end the run."""
 
 
-Event = Received | Computed | Woken | NodeExited | Interrupted
+Event = Received | Computed | Woken | NodeStarted | NodeExited | Interrupted
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):

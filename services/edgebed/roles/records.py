@@ -29,7 +29,7 @@ class Node(Record):
 
     name: str
     state: str
-    """expected, joined, ready, running, stopped, died or missing"""
+    """expected, started, joined, ready, running, stopped, died or missing"""
     incarnation: int = 0
     pid: int = 0
     """joined: its process, as the node itself sees it."""

@@ -9,21 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.errors import InfrastructureError
-from edgebed.learning.imports import reason
+from edgebed.fingerprint import fingerprint
+from edgebed.learning.imports import reason, sources
 from edgebed.learning.network import Network
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
+from edgebed.observe.output import say
 from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import TrialFolder, write_atomically
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller
 from edgebed.roles.work import EvaluationJob, Job, Result, Work
-from edgebed.runtimes.live_controller import LiveController
+from edgebed.runtimes.live_controller import Launcher, LiveController
 from edgebed.runtimes.process import ProcessLauncher
+from edgebed.runtimes.signals import ending_by_signal
 from edgebed.runtimes.simulation import Simulation
 from edgebed.runtimes.watch import Watch
-from edgebed.scenario.plan import NodePlan
+from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.wire.messages import Tensor
 from edgebed.wire.tensors import Buffer, encode_dense
@@ -49,8 +52,9 @@ class Host:
     def __enter__(self) -> Self:
         """Serve the controller's pages; the simulation has no nodes to be discovered, and forks."""
         if self.runtime != "simulation":
+            address = self._prepare_containers() if self.runtime == "docker" else LOOPBACK
             self.server, self.port = serve_controller(
-                self.metrics.registry, self.targets, lambda: self.status, LOOPBACK, self.port
+                self.metrics.registry, self.targets, lambda: self.status, address, self.port
             )
         return self
 
@@ -80,7 +84,7 @@ class Host:
             write_atomically(folder.final_checkpoint, content.getvalue())
 
         self.targets.clear()
-        self.metrics.start_trial(plan, self.runtime, time.time())
+        self.metrics.start_trial(plan, self.run, self.runtime, time.time())
         if self.runtime == "simulation":
             Simulation(
                 plan,
@@ -92,15 +96,43 @@ class Host:
                 lambda heart: Watch(heart, keep_status, self.metrics.observe),
             ).run()
             return
-        heart = Controller(plan, payload_of(planned, theta), self.runtime, time.monotonic_ns())
+        heart = Controller(
+            plan,
+            payload_of(planned, theta),
+            self.runtime,
+            time.monotonic_ns(),
+            code=fingerprint(),
+            sources=sources(plan.nodes[0].task.python_path) if self.runtime == "docker" else (),
+            linger_s=self.server.visits.linger_s if self.server else lambda: 0.0,
+        )
         watch = Watch(heart, keep_status, self._observe(heart))
-        LiveController(heart, ProcessLauncher(plan, folder.logs), journal, keep_checkpoint, watch).run()
+        LiveController(heart, self._launcher(plan, folder), journal, keep_checkpoint, watch).run()
+        if self.server and heart.outcome != "interrupted":
+            with ending_by_signal():
+                self.server.visits.await_scrape()
+
+    def _prepare_containers(self) -> str:
+        """Remove what killed controllers have left; return where the controller's pages are to be served."""
+        from edgebed.runtimes.containers.leftovers import remove_leftovers
+        from edgebed.runtimes.containers.site import page_address
+
+        remove_leftovers(say)
+        return page_address() or LOOPBACK
+
+    def _launcher(self, plan: Plan, folder: TrialFolder) -> Launcher:
+        if self.runtime == "docker":
+            from edgebed.runtimes.containers.launcher import ContainerLauncher
+
+            return ContainerLauncher(plan, self.run, folder.logs)
+        return ProcessLauncher(plan, folder.logs)
 
     def _observe(self, heart: Controller) -> Callable[[records.Record], None]:
         """Follow the records, and list a node for Prometheus once it is ready."""
 
         def observe(record: records.Record) -> None:
             self.metrics.observe(record)
+            if isinstance(record, records.Node) and record.state == "stopped":
+                self.targets.remove(record.name)
             if isinstance(record, records.Node) and record.state == "ready":
                 member = heart.members[record.name]
                 assert member.ready is not None

@@ -17,6 +17,7 @@ import zmq
 
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
+from edgebed.observe.targets import Visits
 from edgebed.roles import records
 from edgebed.roles.events import Compute, Computed, Effect, Event, Heart, Journal, Received, Send, Stop, Wake, Woken
 from edgebed.roles.work import GradientResult, Work
@@ -84,7 +85,11 @@ class LiveNode:
     traffic: dict[str, int] = field(default_factory=lambda: {"ingress": 0, "egress": 0})
     watchers: set[str] = field(default_factory=set)
     """Peers that came in over `watch`."""
+    visits: Visits | None = None
+    """Those of Prometheus to this node's metrics."""
     stopped: str | None = None
+    linger_s: float = 0.0
+    """For how long at most Prometheus is waited for at the end."""
 
     def now(self) -> float:
         """Seconds of the trial."""
@@ -112,7 +117,24 @@ class LiveNode:
             self._drain(self._wait(poller, max(0.0, min(due_s, self.timers.next_s) - now)))
         self._observe()
         self._report()
+        self._linger()
         return self.stopped
+
+    def _linger(self) -> None:
+        """Wait until Prometheus has read the last values, the controller says stop once more, or it is gone."""
+        if not self.visits or not self.linger_s:
+            return
+        self.visits.expect_scrape()
+        poller = zmq.Poller()
+        poller.register(self.visits, zmq.POLLIN)
+        poller.register(self.management.socket, zmq.POLLIN)
+        until_s = self.now() + self.linger_s
+        while (now := self.now()) < until_s and not self.management.lost_for_s(now):
+            self.management.flush()
+            ready = dict(poller.poll(math.ceil(1000 * min(OBSERVE_S, until_s - now))))
+            told = [event.message for event in self.management.receive()]
+            if self.visits.fileno() in ready or any(isinstance(message, messages.Stop) for message in told):
+                return
 
     def _wait(self, poller: zmq.Poller, timeout_s: float) -> list[tuple[Any, int]]:
         """Wait for a message, for room for one that waits to leave, or for the time that something is due."""
@@ -155,7 +177,7 @@ class LiveNode:
     def _handle_management(self, event: Received) -> None:
         message = event.message
         if isinstance(message, messages.Stop):
-            self.stopped = message.reason
+            self.stopped, self.linger_s = message.reason, message.linger_s
         elif isinstance(message, messages.Refuse):
             self.stopped = f"refused by the controller ({message.code}): {message.reason}"
         else:

@@ -19,11 +19,23 @@ from edgebed.errors import InfrastructureError
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
 from edgebed.roles.controller import NAME, Controller, Phase
-from edgebed.roles.events import Effect, Event, Interrupted, Journal, NodeExited, Received, Send, Stop, Wake, Woken
+from edgebed.roles.events import (
+    Effect,
+    Event,
+    Interrupted,
+    Journal,
+    NodeExited,
+    NodeStarted,
+    Received,
+    Send,
+    Stop,
+    Wake,
+    Woken,
+)  # fmt: skip
 from edgebed.runtimes.endpoint import RouterEndpoint
 from edgebed.runtimes.flood import FloodGate
 from edgebed.runtimes.signals import catch_signals, restore_signals
-from edgebed.runtimes.sockets import management_socket
+from edgebed.runtimes.sockets import bind, management_socket
 from edgebed.runtimes.timers import Timers
 from edgebed.runtimes.watch import SHOW_S, Watch
 from edgebed.wire import messages
@@ -40,17 +52,19 @@ class Launcher(Protocol):
 
     name: str
     notes: tuple[str, ...]
+    host: str
+    """The address at which nodes reach the controller: its management socket binds there."""
 
     def fileno(self) -> int:
-        """A file descriptor that is readable when `exits` has something to say."""
+        """A file descriptor that is readable when `happenings` has something to say."""
         ...
 
     def launch(self, node: str, controller_address: str) -> bool:
         """Start a node, which says hello to the controller by itself. Never blocks: False means try again later."""
         ...
 
-    def exits(self) -> Iterator[tuple[str, str]]:
-        """(node, how it ended) for those that ended since the last call."""
+    def happenings(self) -> Iterator[NodeStarted | NodeExited]:
+        """Which nodes started and which ended, and how, since the last call; called when `fileno` is readable."""
         ...
 
     def close(self) -> None:
@@ -67,7 +81,6 @@ class LiveController:
     journal: JournalWriter
     keep_checkpoint: Callable[[int, NDArray[np.float32]], None]
     watch: Watch
-    host: str = "127.0.0.1"
     timers: Timers = field(default_factory=Timers)
     reported: dict[str, int] = field(default_factory=dict)
     """Connection of a node: how many records it has reported."""
@@ -85,7 +98,7 @@ class LiveController:
         socket = management_socket(context, zmq.ROUTER)
         self.endpoint = RouterEndpoint(socket, "management", self._complain)
         try:
-            address = f"tcp://{self.host}:{socket.bind_to_random_port(f'tcp://{self.host}')}"
+            address = bind(socket, self.launcher.host)
             for text in self.launcher.notes:
                 self._journal(records.Note(text=text))
             with self._interruptible():
@@ -108,6 +121,8 @@ class LiveController:
             if now >= next_release_s:
                 self._release()
                 next_release_s = now + 1.0
+            if self.heart.phase is Phase.ENDING:
+                to_launch.clear()
             self._launch(to_launch, address)
             due_s = min(now + (LAUNCH_AGAIN_S if to_launch else SHOW_S), self.timers.next_s)
             self._turn(dict(poller.poll(max(0, int((due_s - now) * 1000) + 1))))
@@ -125,8 +140,11 @@ class LiveController:
             except RemoteWireError as error:
                 self._complain(f"from {event.peer!r}: {error}")
         if self.launcher.fileno() in ready:
-            for node, reason in self.launcher.exits():
-                self.timers.add(self.now() + LAST_WORDS_S, NodeExited(node, reason))
+            for happened in self.launcher.happenings():
+                if isinstance(happened, NodeExited):
+                    self.timers.add(self.now() + LAST_WORDS_S, happened)
+                else:
+                    self._handle(happened)
         for due in self.timers.due(self.now):
             self._handle(due)
         if self.interruptions and not self.watch.interrupted:

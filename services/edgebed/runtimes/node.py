@@ -15,15 +15,19 @@ The data socket is opened only after `configure`.
 import os
 import secrets
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from edgebed.fingerprint import fingerprint
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import serve_metrics
@@ -34,7 +38,8 @@ from edgebed.roles.work import Work
 from edgebed.roles.worker import Worker
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live import LiveNode
-from edgebed.runtimes.sockets import data_socket, management_socket
+from edgebed.runtimes.sockets import bind, data_socket, management_socket
+from edgebed.scenario.plan import Task
 from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, cut, decode_dense, split_frames
 
@@ -68,7 +73,7 @@ def _run(here: Surroundings, context: zmq.Context[zmq.Socket[bytes]]) -> int:
     management = DealerEndpoint(socket, "controller", "management", _complain)
     management.lost_for_s(0.0)  # from here on the end of the connection is noticed
     socket.connect(here.controller_address)
-    management.send(messages.Hello(sender=here.node, pid=os.getpid()), [])
+    management.send(messages.Hello(sender=here.node, pid=os.getpid(), code=fingerprint()), [])
     configured = _await_configure(management)
     if configured is None:
         return 1
@@ -92,6 +97,18 @@ def _await_configure(management: DealerEndpoint) -> tuple[messages.Configure, li
                 return None
     print(f"no answer from the controller within {HELLO_TIMEOUT_S:g} s", file=sys.stderr)
     return None
+
+
+def _with_sources(task: Task, sources: Sequence[tuple[str, str]]) -> Task:
+    """The same task, its own modules written where this node finds them."""
+    if not sources:
+        return task
+    folder = Path(tempfile.mkdtemp(prefix="edgebed-"))
+    for path, text in sources:
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    return msgspec.structs.replace(task, python_path=(str(folder),))
 
 
 def own_frames(theta: NDArray[np.float32]) -> Sequence[Any]:
@@ -121,22 +138,21 @@ def _build(
     else:
         from edgebed.learning.network import Network  # torch: a server without it is smaller
 
-        work = Work(plan, Network(plan.task, arrays["x"], arrays["y"]), time.perf_counter)
+        task = _with_sources(plan.task, configure.sources)
+        work = Work(plan, Network(task, arrays["x"], arrays["y"]), time.perf_counter)
         heart = Worker(plan, configure.incarnation) if plan.role == "worker" else Evaluator(plan)
     metrics = NodeMetrics(plan.role)
-    _, port = serve_metrics(metrics.registry, here.management_host)
+    pages, port = serve_metrics(metrics.registry, here.management_host)
     ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
     data: RouterEndpoint | DealerEndpoint
     interface = watch = None
     if plan.role == "server":
         socket, watch_socket = data_socket(context, zmq.ROUTER), data_socket(context, zmq.ROUTER)
-        data_port = socket.bind_to_random_port(f"tcp://{here.data_host}")
-        management_port = watch_socket.bind_to_random_port(f"tcp://{here.management_host}")
         ready = messages.Ready(
             sender=plan.node,
             metrics_address=ready.metrics_address,
-            data_address=f"tcp://{here.data_host}:{data_port}",
-            management_address=f"tcp://{here.management_host}:{management_port}",
+            data_address=bind(socket, here.data_host),
+            management_address=bind(watch_socket, here.management_host),
         )
         data = RouterEndpoint(socket, "data", _complain)
         watch = RouterEndpoint(watch_socket, "data", _complain)
@@ -155,6 +171,7 @@ def _build(
         watch=watch,
         pace=(min(1.0, plan.cpus or 1.0) if here.pace_cpus else 1.0) * min(1.0, plan.compute_speed),
         interface=interface,
+        visits=pages.visits,
     )
     data.complain = node.complain
     if watch:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edgebed.errors import InfrastructureError
+from edgebed.roles.events import NodeExited, NodeStarted
 from edgebed.scenario.plan import Plan
 
 
@@ -20,6 +21,7 @@ class ProcessLauncher:
     """Starts nodes as processes and tells of their ends."""
 
     name = "process"
+    host = "127.0.0.1"
     notes: tuple[str, ...] = (
         "CPU caps below one core are held by pacing: workers and the evaluator stretch their own work.",
         "The server's CPU cap is not held.",
@@ -51,7 +53,7 @@ class ProcessLauncher:
         os.set_blocking(self.process.stdin.fileno(), False)
 
     def fileno(self) -> int:
-        """A file descriptor that is readable when `exits` has something to say."""
+        """A file descriptor that is readable when `happenings` has something to say."""
         assert self.process.stdout is not None
         return self.process.stdout.fileno()
 
@@ -71,8 +73,8 @@ class ProcessLauncher:
         except OSError as error:
             raise InfrastructureError(f"the fork server is gone: {self._last_words()}") from error
 
-    def exits(self) -> Iterator[tuple[str, str]]:
-        """(node, how it ended) for those that ended since the last call; call when `fileno` is readable."""
+    def happenings(self) -> Iterator[NodeStarted | NodeExited]:
+        """Which nodes started and which ended, and how, since the last call; called when `fileno` is readable."""
         data = os.read(self.fileno(), 65536)
         if not data:
             raise InfrastructureError(f"the fork server ended: {self._last_words()}")
@@ -81,9 +83,10 @@ class ProcessLauncher:
             said = json.loads(line)
             if "forked" in said:
                 self.pids[said["forked"]] = said["pid"]
+                yield NodeStarted(said["forked"])
             elif self.pids.get(said["exited"]) == said["pid"]:
                 del self.pids[said["exited"]]
-                yield said["exited"], said["reason"] + self._last_line(said["exited"])
+                yield NodeExited(said["exited"], said["reason"] + self._last_line(said["exited"]))
 
     def close(self) -> None:
         """Kill what is left and wait for it."""

@@ -2,7 +2,8 @@
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -20,3 +21,17 @@ def restore_signals(previous: dict[signal.Signals, Any]) -> None:
     """Undo `catch_signals`."""
     for number, handler in previous.items():
         signal.signal(number, handler)
+
+
+@contextmanager
+def ending_by_signal() -> Iterator[None]:
+    """Meanwhile either of them raises KeyboardInterrupt."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    previous = catch_signals(interrupt)
+    try:
+        yield
+    finally:
+        restore_signals(previous)

@@ -7,6 +7,7 @@ hidden queue falsifies staleness. The *management* sockets have heartbeats. A fr
 
 import zmq
 
+from edgebed.errors import InfrastructureError
 from edgebed.wire.frames import MAX_HEADER_BYTES
 
 DATA_FRAME_BYTES_MAX = 1024 * 1024  # four times the largest frame that is ever sent
@@ -40,6 +41,18 @@ def management_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identi
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
     socket.setsockopt(zmq.LINGER, 2_000)
     return socket
+
+
+def bind(socket: zmq.Socket[bytes], host: str) -> str:
+    """Bind to any free port of that address, and return what to connect to.
+
+    Raises InfrastructureError where this machine cannot listen there.
+    """
+    try:
+        socket.bind(f"tcp://{host}:*")
+    except zmq.ZMQError as error:
+        raise InfrastructureError(f"cannot listen on {host}: {error.strerror}") from error
+    return socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
 
 def _socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str) -> zmq.Socket[bytes]:

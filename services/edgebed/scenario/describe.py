@@ -12,7 +12,9 @@ import numpy as np
 
 from edgebed.algorithms.registry import COMPRESSIONS, configure
 from edgebed.observe.quantities import bytes_text
+from edgebed.runtimes import Runtime
 from edgebed.scenario.doubts import Host, warnings_of
+from edgebed.scenario.memory import needs_of
 from edgebed.scenario.plan import NodePlan, Plan, Waiting
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.scenario.units import format_duration, format_memory
@@ -68,12 +70,13 @@ class Description:
     warnings: tuple[str, ...]
 
 
-def describe_plan(planned: PlannedTrial, *, runtime: str = "process", host: Host | None = None) -> Description:
+def describe_plan(planned: PlannedTrial, *, runtime: Runtime = "process", host: Host | None = None) -> Description:
     """The facts of a planned trial. `runtime` decides which settings have no effect; `host` is this machine if None."""
     plan, host = planned.plan, host or Host.here()
     task, method = plan.nodes[0].task, plan.nodes[0].method
     sizes = [tensor.size for tensor in task.layout]
     entries, push_bytes = _push(plan, sizes)
+    needs = needs_of(planned) if runtime == "docker" else {}
     return Description(
         trial=plan.trial,
         method=method.name,
@@ -100,7 +103,7 @@ def describe_plan(planned: PlannedTrial, *, runtime: str = "process", host: Host
         host=host,
         stop=tuple(_stops(plan)),
         expectations=tuple(f"{measure} {comparison} {bound:g}" for measure, comparison, bound in plan.expectations),
-        warnings=tuple(warnings_of(plan, runtime, host)),
+        warnings=tuple(warnings_of(plan, runtime, host, needs)),
     )
 
 

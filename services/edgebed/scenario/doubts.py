@@ -1,16 +1,20 @@
 """What may surprise in a plan, before it runs: what cannot be learnt or reached, and settings without effect."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import psutil
 
-from edgebed.observe.quantities import bytes_text
+from edgebed.observe.quantities import bytes_text, count_text
+from edgebed.runtimes import Runtime
+from edgebed.scenario.memory import Need, mib_text, tight_caps, tight_text
 from edgebed.scenario.plan import Plan, Waiting
 from edgebed.scenario.schema import TaskSection
 from edgebed.scenario.units import format_duration, format_memory
+
+MANY_CONTAINERS = 100  # each has a process and, in most of them, torch of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +31,21 @@ class Host:
         return cls(cpus=len(os.sched_getaffinity(0)), memory_bytes=psutil.virtual_memory().total)
 
 
-def warnings_of(plan: Plan, runtime: str, host: Host) -> Iterator[str]:
-    """A sentence for each thing that may surprise when `plan` runs in `runtime` on `host`."""
+def warnings_of(plan: Plan, runtime: Runtime, host: Host, needs: Mapping[str, Need]) -> Iterator[str]:
+    """A sentence for each thing that may surprise when `plan` runs in `runtime` on `host`.
+
+    `needs` is what each node needs of memory, where that matters: in containers.
+    """
     yield from _doubts(plan)
+    if runtime == "simulation":
+        if any(node.memory_bytes for node in plan.nodes):
+            yield "memory caps have no effect in the simulation."
+        return
+    yield from _live_warnings(plan, runtime, host)
     if runtime == "process":
-        yield from _process_warnings(plan, host)
-    elif any(node.memory_bytes for node in plan.nodes):
-        yield "memory caps have no effect in the simulation."
+        yield from _process_warnings(plan)
+    else:
+        yield from _container_warnings(plan, host, needs)
 
 
 def _doubts(plan: Plan) -> Iterator[str]:
@@ -52,11 +64,11 @@ def _doubts(plan: Plan) -> Iterator[str]:
         )
 
 
-def _process_warnings(plan: Plan, host: Host) -> Iterator[str]:
-    """Caps beyond the machine, and settings without effect in processes."""
+def _live_warnings(plan: Plan, runtime: Runtime, host: Host) -> Iterator[str]:
+    """Caps beyond the machine, and settings without effect where time is real."""
     cpus = sum(node.cpus or 0.0 for node in plan.nodes)
     memory_bytes = sum(node.memory_bytes or 0 for node in plan.nodes)
-    yield "links are as fast as the machine in the process runtime."
+    yield f"links are as fast as the machine in the {runtime} runtime."
     if cpus > host.cpus:
         yield (
             f"the CPU caps add up to {cpus:g} cores, but this machine has {host.cpus}: "
@@ -67,17 +79,41 @@ def _process_warnings(plan: Plan, host: Host) -> Iterator[str]:
             f"the memory caps add up to {format_memory(memory_bytes)}, but this machine has "
             f"{bytes_text(host.memory_bytes)}."
         )
-    if memory_bytes:
+    if any(node.compute_speed > 1.0 for node in plan.workers()):
+        yield f"a compute speed above 1 has no effect in the {runtime} runtime: no node is faster than the machine."
+    if plan.nodes[0].task.gradient_time_s != TaskSection.model_fields["gradient_time"].default:
+        yield f"task.gradient_time has no effect in the {runtime} runtime: gradients take the time they take."
+
+
+def _process_warnings(plan: Plan) -> Iterator[str]:
+    """What is not held, or not as one may think, in processes."""
+    if any(node.memory_bytes for node in plan.nodes):
         yield "memory caps are not enforced in the process runtime."
     if any(node.cpus is not None for node in plan.nodes):
         yield (
             "CPU caps are paced in the process runtime: workers and the evaluator stretch their own work; "
             "the server's cap and caps above 1 have no effect."
         )
-    if any(node.compute_speed > 1.0 for node in plan.workers()):
-        yield "a compute speed above 1 has no effect in the process runtime: no node is faster than the machine."
-    if plan.nodes[0].task.gradient_time_s != TaskSection.model_fields["gradient_time"].default:
-        yield "task.gradient_time has no effect in the process runtime: gradients take the time they take."
+
+
+def _container_warnings(plan: Plan, host: Host, needs: Mapping[str, Need]) -> Iterator[str]:
+    """More than this machine can hold in containers, and caps that a node will not live under."""
+    capped_bytes = sum(node.memory_bytes or 0 for node in plan.nodes)
+    free = [node for node in plan.nodes if node.memory_bytes is None]
+    free_bytes = sum(needs[node.node].bytes for node in free)
+    if capped_bytes <= host.memory_bytes < capped_bytes + free_bytes:
+        beside = f" beside the memory caps of {format_memory(capped_bytes)}" if capped_bytes else ""
+        yield (
+            f"the {count_text(len(free), 'node')} without a memory cap need {mib_text(free_bytes)} together{beside}, "
+            f"but this machine has {bytes_text(host.memory_bytes)}."
+        )
+    for node, need in tight_caps(plan, needs):
+        yield f"memory cap of {node.device_class}: {tight_text(node, need)}; the kernel may kill it."
+    if len(plan.nodes) > MANY_CONTAINERS:
+        yield (
+            f"{len(plan.nodes)} containers are many: the docker runtime is meant for up to {MANY_CONTAINERS} nodes. "
+            "Use the process runtime or the simulation for more."
+        )
 
 
 def _long_pause_s(waiting: Waiting) -> float:

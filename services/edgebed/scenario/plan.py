@@ -113,7 +113,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     stop_time_s: float | None = None
     stop_accuracy: float | None = None
     join_deadline_s: float = 60.0
-    """How long to wait for a node before going on without it (workers) or giving up (server, evaluator)."""
+    """How long no node may start, join or become ready before going on without those that are not ready (workers), or
+    giving up (server, evaluator)."""
     stall_deadline_s: float = 60.0
     """How long the run may make no progress before it is ended."""
     expectations: tuple[tuple[str, str, float], ...] = ()

@@ -308,7 +308,8 @@ class Deadlines(Section):
     """How long to be patient."""
 
     join: Duration = 60.0
-    """With a node that does not come; the trial goes on without a worker, and ends without the server or evaluator."""
+    """With nodes that do not come, counted anew whenever one starts, joins or becomes ready; then training starts
+    without the workers that are not ready, and the trial ends if the server or the evaluator is not."""
     stall: Duration = 60.0
     """With a trial that makes no progress."""
 

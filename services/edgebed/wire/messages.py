@@ -95,7 +95,7 @@ class Model(Message, kw_only=True):
 class Refuse(Message, kw_only=True):
     """Server or controller to anybody: your message was understood and had no effect."""
 
-    code: Literal["unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate"]
+    code: Literal["unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate", "other-code"]
     """What is wrong, for programs; see below."""
     reason: Text
     """What is wrong, for people."""
@@ -106,6 +106,8 @@ class Hello(Message, kw_only=True):
 
     pid: Count
     """Its process, as it sees itself."""
+    code: Name = ""
+    """The fingerprint of its code, which must be the controller's own."""
 
 
 class Configure(Message, kw_only=True):
@@ -121,6 +123,8 @@ class Configure(Message, kw_only=True):
     """Server: the names that may join."""
     tensors: tuple[Tensor, ...]
     """`theta`, the initial model (server), or `x` and `y`, the node's own part of the data."""
+    sources: tuple[tuple[Name, str], ...] = ()
+    """The user's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
 
 
 class Ready(Message, kw_only=True):
@@ -171,6 +175,8 @@ class Stop(Message, kw_only=True):
 
     reason: Text
     """Why the trial is over."""
+    linger_s: float = 0.0
+    """For at most so long, serve metrics until Prometheus has read the last ones; a second `stop` ends that at once."""
 
 
 class Bye(Message, kw_only=True):

@@ -25,6 +25,7 @@ REFUSALS = {
     "stale-incarnation": "A newer incarnation of the sender has joined.",
     "not-joined": "A push came before its join: the server knows nothing of this worker.",
     "malformed": "Readable, but impossible: a tensor of another shape, a version that does not exist yet.",
+    "other-code": "The node's code is not the controller's: its image is older or newer.",
     "finished": "No more updates are applied, or the trial is over. No reason to worry.",
 }
 """What each code of `refuse` means."""

@@ -111,13 +111,15 @@ def test_run_exits_with_the_verdict(edgebed, running, runs, outcome, accuracy, c
 def test_run_hands_its_options_on(edgebed, running, runs):
     """Each option arrives under its own name."""
     running.outcome = lambda: make_run(runs)
-    words = "--runtime simulation --set a.b=1 --set c=2 --trace --processes 2 --port 9100 --runs-dir here --json"
-    _, out, err = edgebed("run", "tiny.yaml", *words.split())
+    words = (
+        "--runtime simulation --set a.b=1 --set c=2 --trace --processes 2 --port 9100 --runs-dir here --force --json"
+    )
+    _, out, err = edgebed("run", "tiny.yaml", "--json", *words.split())
     asked = {name: str(value) for name, value in running.asked.items() if name != "progress"}
 
     assert asked == {
         "path": "tiny.yaml", "runtime": "simulation", "set": "['a.b=1', 'c=2']", "trace": "True", "processes": "2",
-        "port": "9100", "runs_dir": "here",
+        "port": "9100", "runs_dir": "here", "force": "True",
     }  # fmt: skip
     assert json.loads(out)["exit_code"] == 0
     assert err == ""
@@ -154,7 +156,7 @@ def test_ctrl_c_exits_with_130(edgebed, running):
     assert edgebed("run", "a.yaml")[0] == 130
 
 
-@pytest.mark.parametrize("words", ["run", "run a.yaml --runtime docker", "walk", "run a.yaml --processes 0"])
+@pytest.mark.parametrize("words", ["run", "run a.yaml --runtime podman", "walk", "run a.yaml --processes 0"])
 def test_a_wrong_command_line_exits_with_2(edgebed, words):
     """Missing arguments, unknown commands and values out of range are the user's mistake."""
     code, out, err = edgebed(*words.split())
@@ -300,6 +302,38 @@ def test_plan_shows_every_node_and_the_machine(edgebed, scenario):
     assert code == 0
     assert {"server", "evaluator", "edge-0", "edge-2"} <= set(out.split())
     assert [node["node"] for node in description["nodes"]] == ["server", "evaluator", "edge-0", "edge-1"]
+
+
+def test_a_memory_cap_that_a_container_cannot_live_under_is_refused(edgebed, scenario):
+    """By `plan` and by `run`, before anything starts, where caps are held; with --force it is a warning."""
+    words = (scenario, "--set", "fleet.edge.memory=100MiB")
+    refused = "error: --set fleet.edge.memory=100MiB: 100MiB is below the 165MiB that a worker of this task needs"
+
+    for command in ("plan", "run"):
+        code, out, err = edgebed(command, *words, "--runtime", "docker")
+        assert (code, out) == (2, "")
+        assert err.startswith(refused)
+        assert err.endswith("raise it, or run with --force\n")
+    code, out, err = edgebed("plan", *words, "--runtime", "docker", "--force")
+    assert (code, err) == (0, "")
+    assert "Warning: memory cap of edge: 100MiB is below the 165MiB" in out
+
+
+@pytest.mark.parametrize("runtime", ["process", "simulation"])
+def test_a_memory_cap_that_is_not_held_is_not_refused(edgebed, scenario, runtime):
+    """Such a runtime has no use for it, and says so."""
+    code, out, _ = edgebed("plan", scenario, "--runtime", runtime, "--set", "fleet.edge.memory=1MiB")
+
+    assert code == 0
+    assert "Warning: memory caps" in out
+
+
+def test_down_says_what_it_removes(edgebed):
+    """Its help names what is touched, and nothing else is."""
+    code, out, _ = edgebed("down", "--help")
+
+    assert code == 0
+    assert "containers and networks of edgebed whose controller is gone" in " ".join(out.split())
 
 
 def test_the_schema_is_json(edgebed):

@@ -1,5 +1,6 @@
 """Finding a user's function by its import path, and saying what is wrong with it."""
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,3 +115,27 @@ def test_a_function_that_raises_is_reported_with_the_place(folder: Path) -> None
     """Type, message, file and line."""
     with pytest.raises(ScenarioError, match=r"mine:fails: .*KeyError: 'no such thing' \(.*mine\.py:17\)"):
         imports.call("mine:fails", imports.resolve("mine:fails", [str(folder)]))
+
+
+def test_sources_are_the_modules_that_were_imported_from_the_users_folders(tmp_path, monkeypatch) -> None:
+    """With the paths that an import of the same names needs; a neighbour that nobody imported is none of them."""
+    package = tmp_path / "own_nets_pkg"
+    (package / "parts").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "tiny.py").write_text("from own_nets_helper import scale\nfrom own_nets_pkg.parts import one\n")
+    (package / "parts" / "__init__.py").write_text("one = 1\n")
+    (package / "unused.py").write_text("")
+    (tmp_path / "own_nets_helper.py").write_text("scale = 'Größe'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("own_nets_pkg.tiny")
+
+    found = dict(imports.sources((str(tmp_path),)))
+
+    assert set(found) == {
+        "own_nets_helper.py",
+        "own_nets_pkg/__init__.py",
+        "own_nets_pkg/parts/__init__.py",
+        "own_nets_pkg/tiny.py",
+    }
+    assert found["own_nets_helper.py"] == "scale = 'Größe'\n"
+    assert imports.sources(()) == ()

@@ -1,5 +1,6 @@
 """Records go in, Prometheus samples come out: `observe/metrics.py`."""
 
+import time
 import timeit
 
 import msgspec
@@ -13,6 +14,7 @@ from edgebed.observe.metrics import NodeMetrics
 from edgebed.roles import records
 from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
 
+RUN = "quickstart/0001"
 METHOD = Method(name="adacomp", aggregation=Part(name="a"), compression=Part(name="b"), local_work=Part(name="c"))
 TASK = Task(
     model="small",
@@ -49,6 +51,11 @@ def sample(metrics: NodeMetrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(name, labels)
 
 
+def sample_of_trial(metrics: NodeMetrics, name: str, **labels: str) -> float | None:
+    """The value of one of the controller's series, which name run and trial."""
+    return sample(metrics, name, run=RUN, trial=labels.pop("trial", "adacomp"), **labels)
+
+
 @pytest.mark.parametrize("role", table.ROLES)
 def test_a_role_exports_what_the_table_says_and_nothing_else(role):
     """The families in a scrape are the declared ones of the role; what this machine cannot tell may be absent."""
@@ -66,7 +73,7 @@ def test_any_record_may_be_observed_by_any_role(role):
     """A record that says nothing about a role changes nothing in it, and a scrape after it is whole."""
     metrics = NodeMetrics(role)
     if role == "controller":
-        metrics.start_trial(plan(), "process", 0.0)
+        metrics.start_trial(plan(), RUN, "process", 0.0)
     for kind in records.RECORDS:
         fields = {field.name: _value(field) for field in msgspec.structs.fields(kind) if field.required}
         metrics.observe(kind(**(fields | ({"name": "edge-0", "state": "ready"} if kind is records.Node else {}))))
@@ -79,15 +86,16 @@ def _value(field):
 
 
 def test_an_update_counts_as_applied_with_its_staleness_and_its_own_bytes():
-    """One applied update, one observation of staleness, bits / 8 of algorithm bytes."""
+    """One applied update, one observation of staleness, its payload, bits / 8 of algorithm bytes."""
     metrics = NodeMetrics("server")
-    metrics.observe(update(staleness=3, bits=1344))
+    metrics.observe(update(staleness=3, bits=1344, bytes=160))
 
     assert sample(metrics, "edgebed_ps_updates_total", result="applied") == 1
     assert sample(metrics, "edgebed_ps_update_staleness_versions_sum") == 3
     assert sample(metrics, "edgebed_ps_update_staleness_versions_bucket", le="2.0") == 0
     assert sample(metrics, "edgebed_ps_update_staleness_versions_bucket", le="4.0") == 1
     assert sample(metrics, "edgebed_ps_algorithm_bytes_total") == 168
+    assert sample(metrics, "edgebed_ps_update_bytes_total") == 160
 
 
 @given(st.lists(st.integers(min_value=0, max_value=1000)))
@@ -137,6 +145,16 @@ def test_a_refusal_is_counted_by_its_code_and_a_dropped_message_by_its_socket():
     assert sample(metrics, "edgebed_messages_dropped_total", socket="data") == 1
 
 
+def test_a_record_that_stands_for_a_flood_counts_as_many():
+    """Of a flood only the first messages have records of their own; the counters know of all."""
+    metrics = NodeMetrics("server")
+    metrics.observe(records.Refused(peer="edge-0", code="malformed", reason="a shape", count=30))
+    metrics.observe(records.Dropped(socket="data", reason="no header", count=500))
+
+    assert sample(metrics, "edgebed_ps_updates_total", result="malformed") == 30
+    assert sample(metrics, "edgebed_messages_dropped_total", socket="data") == 500
+
+
 def test_a_workers_phases_are_taken_from_its_running_totals():
     """Counters follow the totals; the histogram gets one observation for each step, with the mean of its stretch."""
     metrics = NodeMetrics("worker")
@@ -164,7 +182,7 @@ def test_a_second_without_a_finished_step_counts_its_waiting():
 def test_the_node_counts_always_add_up_to_the_plan(changes):
     """Whatever the nodes do, each is in exactly one state."""
     metrics = NodeMetrics("controller")
-    metrics.start_trial(plan(num_workers=3), "process", 0.0)
+    metrics.start_trial(plan(num_workers=3), RUN, "process", 0.0)
     for index, state in changes:
         metrics.observe(records.Node(name=f"edge-{index}", state=state))
     counts = [
@@ -181,61 +199,73 @@ def test_the_node_counts_always_add_up_to_the_plan(changes):
 def test_a_node_that_dies_is_one_crash_of_its_class():
     """A node that stops when told is none."""
     metrics = NodeMetrics("controller")
-    metrics.start_trial(plan(), "process", 0.0)
+    metrics.start_trial(plan(), RUN, "process", 0.0)
     for name, state in (("edge-0", "running"), ("edge-0", "died"), ("edge-1", "stopped")):
         metrics.observe(records.Node(name=name, state=state))
 
-    assert sample(metrics, "edgebed_crashes_total", device_class="edge") == 1
-    assert sample(metrics, "edgebed_nodes", device_class="edge", state="died") == 1
-    assert sample(metrics, "edgebed_nodes", device_class="edge", state="running") == 0
-    assert sample(metrics, "edgebed_nodes", device_class="server", state="expected") == 1
+    assert sample_of_trial(metrics, "edgebed_crashes_total", device_class="edge") == 1
+    assert sample_of_trial(metrics, "edgebed_nodes", device_class="edge", state="died") == 1
+    assert sample_of_trial(metrics, "edgebed_nodes", device_class="edge", state="running") == 0
+    assert sample_of_trial(metrics, "edgebed_nodes", device_class="server", state="expected") == 1
+
+
+def test_a_crash_is_dated_and_named():
+    """A node that did not crash has no series."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(), RUN, "process", 0.0)
+    before_s = time.time()
+    metrics.observe(records.Node(name="edge-0", state="died"))
+    name = "edgebed_node_last_crash_timestamp_seconds"
+
+    assert before_s <= sample_of_trial(metrics, name, device_class="edge", node="edge-0") <= time.time()
+    assert sample_of_trial(metrics, name, device_class="edge", node="edge-1") is None
 
 
 def test_the_controller_tells_what_runs_and_how_well():
     """Run info, start, progress by updates, accuracy and loss of the last evaluation."""
     metrics = NodeMetrics("controller")
-    metrics.start_trial(plan(stop_updates=400), "process", 1_700_000_000.0)
+    metrics.start_trial(plan(stop_updates=400), RUN, "process", 1_700_000_000.0)
     metrics.observe(update(version=100))
     metrics.observe(records.Evaluated(version=100, accuracy=0.91, loss=0.3))
-    info = {"scenario": "quickstart", "trial": "adacomp", "algorithm": "adacomp", "seed": "7", "runtime": "process"}
+    info = {"scenario": "quickstart", "algorithm": "adacomp", "seed": "7", "runtime": "process"}
 
-    assert sample(metrics, "edgebed_run_info", **info) == 1
-    assert sample(metrics, "edgebed_run_start_timestamp_seconds") == 1_700_000_000.0
-    assert sample(metrics, "edgebed_run_progress_ratio") == 0.25
-    assert sample(metrics, "edgebed_model_version") == 100
-    assert sample(metrics, "edgebed_model_accuracy_ratio", split="test") == 0.91
-    assert sample(metrics, "edgebed_model_loss", split="test") == 0.3
+    assert sample_of_trial(metrics, "edgebed_run_info", **info) == 1
+    assert sample_of_trial(metrics, "edgebed_run_start_timestamp_seconds") == 1_700_000_000.0
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.25
+    assert sample_of_trial(metrics, "edgebed_model_version") == 100
+    assert sample_of_trial(metrics, "edgebed_model_accuracy_ratio", split="test") == 0.91
+    assert sample_of_trial(metrics, "edgebed_model_loss", split="test") == 0.3
 
 
 def test_progress_is_1_once_a_trial_has_completed_and_never_above():
     """A trial may complete early, by its accuracy, or a few updates late."""
     metrics = NodeMetrics("controller")
-    metrics.start_trial(plan(stop_updates=400), "process", 0.0)
+    metrics.start_trial(plan(stop_updates=400), RUN, "process", 0.0)
     metrics.observe(update(version=404))
 
-    assert sample(metrics, "edgebed_run_progress_ratio") == 1.0
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 1.0
 
-    metrics.start_trial(plan(stop_accuracy=0.9), "process", 0.0)
+    metrics.start_trial(plan(stop_accuracy=0.9), RUN, "process", 0.0)
 
-    assert sample(metrics, "edgebed_run_progress_ratio") == 0.0
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.0
 
     metrics.observe(records.Ended(outcome="completed", reason="accuracy reached"))
 
-    assert sample(metrics, "edgebed_run_progress_ratio") == 1.0
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 1.0
 
 
 def test_a_second_trial_forgets_the_first():
     """Run info and node counts are those of the trial that runs."""
     metrics = NodeMetrics("controller")
-    metrics.start_trial(plan(num_workers=9), "process", 0.0)
+    metrics.start_trial(plan(num_workers=9), RUN, "process", 0.0)
     metrics.observe(records.Evaluated(version=1, accuracy=0.9, loss=0.3))
-    metrics.start_trial(msgspec.structs.replace(plan(num_workers=1), trial="asgd"), "process", 0.0)
+    metrics.start_trial(msgspec.structs.replace(plan(num_workers=1), trial="asgd"), RUN, "process", 0.0)
     text = generate_latest(metrics.registry).decode()
 
     assert text.count("edgebed_run_info{") == 1
     assert 'trial="asgd"' in text
-    assert sample(metrics, "edgebed_nodes", device_class="edge", state="expected") == 1
-    assert 'edgebed_model_accuracy_ratio{split="test"} NaN' in text
+    assert sample_of_trial(metrics, "edgebed_nodes", trial="asgd", device_class="edge", state="expected") == 1
+    assert 'edgebed_model_accuracy_ratio{run="quickstart/0001",split="test",trial="asgd"} NaN' in text
 
 
 def test_no_created_series_are_exported():

@@ -5,8 +5,10 @@ import http.client
 import json
 import logging
 import re
+import select
 import socket
 import threading
+import time
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
@@ -38,11 +40,15 @@ def port(registry):
         yield port
 
 
-def fetch(port: int, path: str, method: str = "GET") -> tuple[int, str, bytes]:
+SCRAPE = {"X-Prometheus-Scrape-Timeout-Seconds": "2"}
+REFRESH = {"X-Prometheus-Refresh-Interval-Seconds": "5"}
+
+
+def fetch(port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> tuple[int, str, bytes]:
     """Status, content type and body of one request."""
     connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT_S)
     with contextlib.closing(connection):
-        connection.request(method, path)
+        connection.request(method, path, headers=headers or {})
         response = connection.getresponse()
         return response.status, response.getheader("Content-Type", ""), response.read()
 
@@ -100,6 +106,94 @@ def test_a_new_trial_starts_with_an_empty_list():
     nodes.clear()
 
     assert nodes.as_discovery() == []
+
+
+def test_a_node_that_ended_in_order_is_listed_no_longer():
+    """One that died stays; removing one that never came is no mistake."""
+    nodes = TargetList()
+    nodes.add(target("edge-0"))
+    nodes.add(target("edge-1"))
+    nodes.remove("edge-0")
+    nodes.remove("edge-7")
+
+    assert [one["labels"]["node"] for one in nodes.as_discovery()] == ["edge-1"]
+
+
+@pytest.fixture
+def watched(registry):
+    """A controller's pages and their visits."""
+    server, _ = serve_controller(registry, TargetList(), dict, HOST)
+    with contextlib.closing(server):
+        yield server
+
+
+def answered(watched, path, headers):
+    """Ask for a page and wait until the visit has been noted, which comes after the answer."""
+    noted = threading.Event()
+    note = watched.visits.note
+
+    def note_and_tell(*visit):
+        note(*visit)
+        noted.set()
+
+    watched.visits.note = note_and_tell
+    fetch(watched.port, path, headers=headers)
+    assert noted.wait(TIMEOUT_S)
+    watched.visits.note = note
+
+
+def is_readable(visits) -> bool:
+    """Whether the scrape that is expected has come."""
+    return bool(select.select([visits], [], [], 0)[0])
+
+
+def test_nodes_wait_for_prometheus_while_it_asks_for_their_list(watched, monkeypatch):
+    """Neither a person who looks at the list nor scrapes of the controller make them wait; nor does one that left."""
+    answered(watched, "/targets", {})
+    answered(watched, "/metrics", SCRAPE)
+    assert watched.visits.linger_s() == 0.0
+
+    answered(watched, "/targets", REFRESH)
+    assert watched.visits.linger_s() == under_test.SCRAPE_FIRST_S
+
+    monkeypatch.setattr(under_test, "WATCHED_S", 0.0)
+    assert watched.visits.linger_s() == 0.0
+
+
+def test_a_scrape_is_expected_once_values_are_final(watched):
+    """A scrape before that, another page or another visitor is not it; every expectation needs a scrape of its own."""
+    answered(watched, "/metrics", SCRAPE)
+    for _ in range(2):
+        watched.visits.expect_scrape()
+        answered(watched, "/metrics", {})
+        answered(watched, "/targets", REFRESH)
+        assert not is_readable(watched.visits)
+
+        answered(watched, "/metrics?name[]=x", SCRAPE)
+        assert is_readable(watched.visits)
+
+
+def test_a_scrape_that_began_before_the_values_were_final_is_not_the_expected_one(watched):
+    """It may have read what has changed since."""
+    began_s = time.monotonic()
+    watched.visits.expect_scrape()
+    watched.visits.note("/metrics", SCRAPE, began_s)
+
+    assert not is_readable(watched.visits)
+
+
+def test_who_waits_for_a_scrape_goes_on_when_it_came(watched, monkeypatch):
+    """And at once where nobody scrapes."""
+    monkeypatch.setattr(under_test, "SCRAPE_AGAIN_S", 1_000.0)
+    watched.visits.await_scrape()
+    answered(watched, "/metrics", SCRAPE)
+    waiting = threading.Thread(target=watched.visits.await_scrape)
+    waiting.start()
+    assert waiting.is_alive()
+    while waiting.is_alive():
+        answered(watched, "/metrics", SCRAPE)
+
+    assert is_readable(watched.visits)
 
 
 def test_the_status_is_asked_for_at_each_request(port):

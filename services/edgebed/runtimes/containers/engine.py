@@ -1,0 +1,99 @@
+"""The container engine: a connection to it, and its refusals in words that say what to do next."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, ImageNotFound
+from docker.utils.socket import frames_iter
+
+from edgebed.errors import InfrastructureError
+
+CALL_S_MAX = 60  # for one call; a busy engine takes seconds, a dead one for ever
+
+
+@dataclass(frozen=True)
+class Images:
+    """The names of the images that nodes are made of."""
+
+    server: str
+    worker: str
+    """Workers and the evaluator."""
+
+    @classmethod
+    def named(cls) -> "Images":
+        """As the environment says, or the names that scripts/build-images gives."""
+        return cls(
+            server=os.environ.get("EDGEBED_SERVER_IMAGE") or "edgebed-parameter-server",
+            worker=os.environ.get("EDGEBED_WORKER_IMAGE") or "edgebed-worker",
+        )
+
+    def of(self, role: str) -> str:
+        """The image for a node of that role."""
+        return self.server if role == "server" else self.worker
+
+
+def connect(connections: int = 10) -> docker.DockerClient:
+    """A client of the user's own engine ($DOCKER_HOST, else the current context), for so many calls at once; close it.
+
+    Raises InfrastructureError where no engine answers.
+    """
+    try:
+        client = docker.from_env(timeout=CALL_S_MAX, max_pool_size=connections)
+        client.ping()
+    except (DockerException, requests.RequestException, OSError) as error:
+        raise InfrastructureError(f"no container engine answers: {_reason(error)}. {_what_next(error)}") from error
+    return client
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """An error of the engine in here becomes an InfrastructureError that begins with `what`."""
+    try:
+        yield
+    except ImageNotFound as error:
+        raise InfrastructureError(
+            f"{what}: {_reason(error)}. Build the images: scripts/build-images (or docker compose build)."
+        ) from error
+    except APIError as error:
+        raise InfrastructureError(f"{what}: {_reason(error)}.{_hint(_reason(error))}") from error
+    except (DockerException, requests.RequestException, OSError) as error:
+        raise InfrastructureError(f"{what}: the container engine does not answer: {_reason(error)}") from error
+
+
+@contextmanager
+def attached(client: docker.DockerClient, container: str) -> Iterator[Iterator[bytes]]:
+    """What a container prints from now on, until it ends."""
+    stream = client.api.attach_socket(container, {"stdout": 1, "stderr": 1, "stream": 1})
+    try:
+        yield (part for _, part in frames_iter(stream, tty=False))
+    finally:
+        stream._sock.close()  # noqa: SLF001 - closing the stream alone leaves the connection open
+        stream.close()
+
+
+def _reason(error: Exception) -> str:
+    """What the engine said, in one line."""
+    text = error.explanation if isinstance(error, APIError) and error.explanation else error
+    return " ".join(str(text).split()).rstrip(".")[:300]
+
+
+def _what_next(error: Exception) -> str:
+    text = repr(error)
+    if "PermissionError" in text or "Permission denied" in text:
+        return "This user may not use its socket: `sudo usermod -aG docker $USER`, then log in again."
+    where = os.environ.get("DOCKER_HOST")
+    if where:
+        return f"DOCKER_HOST is {where}: is the engine there running?"
+    return "Start it (`sudo systemctl start docker`), or run without it: --runtime process."
+
+
+def _hint(reason: str) -> str:
+    if "address pool" in reason or "no available IPv4" in reason:
+        return " The engine has no free addresses: try `edgebed down`, then `docker network prune`."
+    if "no space left" in reason:
+        return " The engine's disk is full: `docker system df` shows with what."
+    return ""

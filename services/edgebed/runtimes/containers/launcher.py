@@ -1,0 +1,188 @@
+"""The docker runtime's launcher: each node is a container, and each container has a thread that sees it through.
+
+    create, join both networks, attach --> start --> copy its output to the log --> how did it end? --> remove
+
+At most four containers are being started at a time: more make the engine slower, not faster. A container is removed as
+soon as it has ended; its output is in the run's folder then.
+"""
+
+import os
+import queue
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from docker.errors import NotFound
+
+from edgebed.errors import EdgebedError
+from edgebed.roles.events import NodeExited, NodeStarted
+from edgebed.runtimes.containers import limits
+from edgebed.runtimes.containers.engine import Images, attached, connect, explained
+from edgebed.runtimes.containers.leftovers import remove_container
+from edgebed.runtimes.containers.site import Site, find_site
+from edgebed.runtimes.last_words import describe_status, last_line
+from edgebed.scenario.plan import NodePlan, Plan
+
+STARTERS = 4
+_MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
+
+
+class ContainerLauncher:
+    """Starts nodes as containers and tells of their starts and ends."""
+
+    name = "docker"
+    notes: tuple[str, ...] = ("Links are as fast as the machine.",)
+
+    def __init__(self, plan: Plan, run: str, log_folder: Path) -> None:
+        """Find or make the networks; `run` is the run's name. Raises InfrastructureError where there is no engine."""
+        self.plan = plan
+        self.log_folder = log_folder
+        self.images = Images.named()
+        self.client = connect(connections=2 * len(plan.nodes) + STARTERS)
+        self.site: Site = find_site(self.client, run, plan.trial)
+        self.host = self.site.host
+        self.numbers = _numbers(plan)
+        self.starting = threading.BoundedSemaphore(STARTERS)
+        self.lives: list[threading.Thread] = []
+        self.running: dict[str, str] = {}
+        """Node: the id of its container."""
+        self.closing = threading.Event()
+        self.happened: queue.SimpleQueue[NodeStarted | NodeExited | EdgebedError] = queue.SimpleQueue()
+        self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def fileno(self) -> int:
+        """A file descriptor that is readable when `happenings` has something to say."""
+        return self.bell_read
+
+    def launch(self, node: str, controller_address: str) -> bool:
+        """Have a node's container started; always True, since it is a thread that waits for the engine."""
+        life = threading.Thread(target=self._live, args=(self.plan.node(node), controller_address), name=node)
+        self.lives.append(life)
+        life.start()
+        return True
+
+    def happenings(self) -> Iterator[NodeStarted | NodeExited]:
+        """What has happened since the last call; call when `fileno` is readable."""
+        os.read(self.bell_read, 65536)
+        while not self.happened.empty():
+            event = self.happened.get()
+            if isinstance(event, EdgebedError):
+                raise event
+            yield event
+
+    def close(self) -> None:
+        """Remove what is left: containers, then networks."""
+        self.closing.set()
+        with explained("removing the containers of the run"), ThreadPoolExecutor(2 * STARTERS) as pool:
+            list(pool.map(lambda container: remove_container(self.client, container), list(self.running.values())))
+        for life in self.lives:
+            life.join()
+        with explained("removing the networks of the run"):
+            self.site.leave(self.client)
+        self.client.close()
+        os.close(self.bell_read)
+        os.close(self.bell_write)
+
+    # --- the life of a container, in a thread of its own --------------------------------------------------------
+
+    def _live(self, node: NodePlan, controller_address: str) -> None:
+        try:
+            with explained(f"the container of {node.node}"):
+                self._from_start_to_end(node, controller_address)
+        except EdgebedError as error:
+            if not self.closing.is_set():  # then its container was taken away on purpose
+                self._tell(error)
+
+    def _from_start_to_end(self, node: NodePlan, controller_address: str) -> None:
+        with ExitStack() as stack:
+            with self.starting:
+                if self.closing.is_set():
+                    return
+                container = self._create(node, controller_address)
+                self.running[node.node] = container
+                stack.callback(self._remove, node, container)
+                output = stack.enter_context(attached(self.client, container))
+                if self.closing.is_set():
+                    return
+                self.client.api.start(container)
+            self._tell(NodeStarted(node.node))
+            log = self.log_folder / f"{node.node}.log"
+            with log.open("ab", buffering=0) as file:
+                for part in output:
+                    file.write(part)
+            self._tell(NodeExited(node.node, self._how_it_ended(container, log)))
+
+    def _remove(self, node: NodePlan, container: str) -> None:
+        remove_container(self.client, container)
+        del self.running[node.node]
+
+    def _create(self, node: NodePlan, controller_address: str) -> str:
+        api, site = self.client.api, self.site
+        container: str = api.create_container(
+            self.images.of(node.role),
+            name=site.container_name(node),
+            hostname=node.node,
+            user=limits.USER,
+            environment=limits.environment(node, controller_address, site.data.subnet, site.management.subnet),
+            labels=site.labels_of(node, self.numbers[node.node]),
+            host_config=api.create_host_config(network_mode=site.management.id, **limits.host_settings(node)),
+            networking_config=api.create_networking_config({site.management.id: api.create_endpoint_config()}),
+        )["Id"]
+        try:
+            api.connect_container_to_network(container, site.data.id)
+        except BaseException:
+            remove_container(self.client, container)
+            raise
+        return container
+
+    def _how_it_ended(self, container: str, log: Path) -> str:
+        try:
+            code = int(self.client.api.wait(container)["StatusCode"])
+            state: dict[str, Any] = self.client.api.inspect_container(container)["State"]
+        except NotFound:
+            return "its container was removed"
+        memory = memory_at_end(log.read_text(encoding="utf-8", errors="replace"))
+        if state.get("OOMKilled") or memory.get("oom_kills"):
+            return out_of_memory(memory)
+        return describe_status(code - 128 if code > 128 else code << 8) + last_line(log)
+
+    def _tell(self, event: NodeStarted | NodeExited | EdgebedError) -> None:
+        self.happened.put(event)
+        try:
+            os.write(self.bell_write, b"!")
+        except BlockingIOError:
+            return  # it is ringing already
+
+
+def memory_at_end(log: str) -> dict[str, int]:
+    """`peak`, `limit` and `oom_kills` of a node that was killed, as its container said; what is unknown is absent."""
+    said = _MEMORY.search(log)
+    pairs = (word.partition("=") for word in said[1].split()) if said else ()
+    return {name: int(value) for name, _, value in pairs if value.isdigit()}
+
+
+def out_of_memory(memory: dict[str, int]) -> str:
+    """What an OOM kill is called, with the cgroup's limit and peak in bytes."""
+    limit = f"its limit of {_mebibytes(memory['limit'])}" if "limit" in memory else "the machine's limit"
+    peak = f", peak {_mebibytes(memory['peak'])}" if "peak" in memory else ""
+    return f"out of memory: killed by the kernel at {limit}{peak}"
+
+
+def _mebibytes(size: int) -> str:
+    """As caps are written."""
+    return f"{size / 2**20:.0f}MiB"
+
+
+def _numbers(plan: Plan) -> dict[str, int]:
+    """Each node's place among those of its class, from 1."""
+    seen: Counter[str] = Counter()
+    numbers = {}
+    for node in plan.nodes:
+        seen[node.device_class] += 1
+        numbers[node.node] = seen[node.device_class]
+    return numbers

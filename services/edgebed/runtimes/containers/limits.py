@@ -1,0 +1,55 @@
+"""From a node's plan to what its container may use and do: pure data, in the words of the engine's interface.
+
+CPU is capped by a quota for each period of the kernel's scheduler, not as `nano_cpus`, which could not be changed
+while the container runs. Swap is capped with memory: otherwise a node gets as much again, on disk.
+"""
+
+import math
+from typing import Any
+
+from edgebed.scenario.plan import NodePlan
+
+CPU_PERIOD_US = 100_000
+CPU_QUOTA_US_MIN = 1_000  # the least that the kernel accepts
+PIDS_MAX = 128  # a node has some ten threads, one more for each visitor of its metrics, and torch's
+TMP_BYTES = 64 * 2**20
+USER = "10001:10001"
+LOG_MAX = {"max-size": "10m", "max-file": "1"}
+
+
+def num_threads(node: NodePlan) -> int:
+    """Threads that compute at once: what the cap can feed, and one without a cap, as in every runtime."""
+    return max(1, math.ceil(node.cpus or 1.0))
+
+
+def host_settings(node: NodePlan) -> dict[str, Any]:
+    """Caps and rights of a node's container."""
+    settings: dict[str, Any] = {
+        "cap_drop": ["ALL"],
+        "init": True,
+        "log_config": {"type": "json-file", "config": LOG_MAX},
+        "pids_limit": PIDS_MAX,
+        "read_only": True,
+        "security_opt": ["no-new-privileges"],
+        "tmpfs": {"/tmp": f"size={TMP_BYTES},mode=1777"},  # noqa: S108 - the only place that a node can write to
+    }
+    if node.cpus is not None:
+        settings["cpu_period"] = CPU_PERIOD_US
+        settings["cpu_quota"] = max(CPU_QUOTA_US_MIN, round(node.cpus * CPU_PERIOD_US))
+    if node.memory_bytes is not None:
+        settings["mem_limit"] = settings["memswap_limit"] = node.memory_bytes
+    return settings
+
+
+def environment(node: NodePlan, controller_address: str, data_subnet: str, management_subnet: str) -> dict[str, str]:
+    """What a node is told before it says hello; `node_main.py` reads it."""
+    threads = str(num_threads(node))
+    return {
+        "EDGEBED_NODE": node.node,
+        "EDGEBED_CONTROLLER_ADDRESS": controller_address,
+        "EDGEBED_DATA_SUBNET": data_subnet,
+        "EDGEBED_MANAGEMENT_SUBNET": management_subnet,
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+    }

@@ -1,0 +1,153 @@
+"""Where a trial's containers go: their two networks, the controller's address, the labels they carry.
+
+On the host the controller makes both networks and listens on the management network's gateway. As a service of Compose
+it finds them by looking at its own container, and its nodes carry Compose's labels, so that `docker compose ps`, `logs`
+and `down --remove-orphans` see them.
+"""
+
+import hashlib
+import ipaddress
+import re
+import secrets
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import docker
+
+from edgebed.errors import InfrastructureError
+from edgebed.observe.resources import interface_of
+from edgebed.runtimes.containers.engine import connect, explained
+from edgebed.runtimes.containers.owner import own_container, own_name
+from edgebed.scenario.plan import NodePlan
+
+PREFIX = "edgebed"
+LABEL_OWNER = f"{PREFIX}.owner"
+LABEL_RUN = f"{PREFIX}.run"
+COMPOSE = "com.docker.compose"
+DATA, MANAGEMENT = "data", "management"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network of the engine, by its id: names need not be unique."""
+
+    id: str
+    subnet: str
+    gateway: str
+
+    @classmethod
+    def inspected(cls, client: docker.DockerClient, network_id: str) -> "Network":
+        """As the engine describes it."""
+        for config in client.api.inspect_network(network_id)["IPAM"]["Config"]:
+            if ipaddress.ip_network(config["Subnet"]).version == 4:
+                return cls(network_id, config["Subnet"], config.get("Gateway", "").partition("/")[0])
+        raise InfrastructureError(f"the network {network_id[:12]} has no IPv4 addresses; edgebed needs them")
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where one trial's containers go."""
+
+    data: Network
+    management: Network
+    host: str
+    """The controller's own address on the management network."""
+    name: str
+    """What the names of the trial's containers begin with."""
+    labels: dict[str, str]
+    project: str | None = None
+    """The project of Compose that the controller belongs to."""
+    made: tuple[str, ...] = field(default=())
+    """Networks to remove afterwards."""
+
+    def container_name(self, node: NodePlan) -> str:
+        """Unique on this engine."""
+        return f"{self.name}-{node.node}"
+
+    def labels_of(self, node: NodePlan, number: int) -> dict[str, str]:
+        """What tells the node's container apart; `number` counts those of its class from 1."""
+        labels = self.labels | {
+            f"{PREFIX}.node": node.node,
+            f"{PREFIX}.role": node.role,
+            f"{PREFIX}.class": node.device_class,
+        }
+        if self.project is None:
+            return labels
+        return labels | {
+            f"{COMPOSE}.project": self.project,
+            f"{COMPOSE}.service": f"node-{node.device_class}",  # never one of the file: `up` would remove it
+            f"{COMPOSE}.container-number": str(number),
+            f"{COMPOSE}.oneoff": "False",
+            f"{COMPOSE}.config-hash": hashlib.sha256(node.node.encode()).hexdigest(),
+        }
+
+    def leave(self, client: docker.DockerClient) -> None:
+        """Remove the networks that were made for the trial."""
+        for network_id in self.made:
+            client.api.remove_network(network_id)
+
+
+def find_site(client: docker.DockerClient, run: str, trial: str) -> Site:
+    """The networks for a trial: made here, or those of the Compose project that this process is a service of."""
+    with explained("the networks of the run"):
+        own_id = own_container(client)
+        labels = {LABEL_OWNER: own_name(own_id), LABEL_RUN: run, f"{PREFIX}.trial": trial}
+        name = re.sub(r"[^a-z0-9_.-]+", "-", f"{PREFIX}-{run}-{trial}-{secrets.token_hex(3)}".lower())
+        if own_id:
+            return _found(client, client.api.inspect_container(own_id), name, labels)
+        made: list[Network] = []
+        try:
+            made.append(_make(client, f"{name}-{DATA}", labels, internal=True))
+            made.append(_make(client, f"{name}-{MANAGEMENT}", labels, internal=False))
+            _require_here(made[1].gateway)
+        except BaseException:
+            for network in made:
+                client.api.remove_network(network.id)
+            raise
+        data, management = made
+        return Site(data, management, management.gateway, name, labels, made=tuple(network.id for network in made))
+
+
+def _require_here(gateway: str) -> None:
+    """The engine's networks are this machine's own, so that nodes reach a controller on it."""
+    try:
+        interface_of(gateway)
+    except InfrastructureError as error:
+        raise InfrastructureError(
+            f"the engine's networks are on another machine (here is no {gateway}): it is remote, or runs in a virtual "
+            "machine as Docker Desktop does. Start the controller there as well: docker compose up."
+        ) from error
+
+
+def page_address() -> str | None:
+    """Where a controller that is a service of Compose serves its pages: on its management network; None on the host."""
+    with closing(connect()) as client, explained("the controller's own networks"):
+        own_id = own_container(client)
+        return _attachments(client, client.api.inspect_container(own_id))[MANAGEMENT][1] if own_id else None
+
+
+def _found(client: docker.DockerClient, own: dict[str, Any], name: str, labels: dict[str, str]) -> Site:
+    attached = _attachments(client, own)
+    data, management = (Network.inspected(client, attached[label][0]) for label in (DATA, MANAGEMENT))
+    project = own["Config"]["Labels"][f"{COMPOSE}.project"]
+    return Site(data, management, attached[MANAGEMENT][1], name, labels, project)
+
+
+def _attachments(client: docker.DockerClient, own: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """(id of the network, own address in it) for each network by the name that its Compose file gives it."""
+    found: dict[str, tuple[str, str]] = {}
+    for attachment in own["NetworkSettings"]["Networks"].values():
+        labels = client.api.inspect_network(attachment["NetworkID"])["Labels"] or {}
+        found[labels.get(f"{COMPOSE}.network", "")] = attachment["NetworkID"], attachment["IPAddress"]
+    if not {DATA, MANAGEMENT} <= found.keys():
+        raise InfrastructureError(
+            "the controller runs in a container without the networks 'data' and 'management' of a Compose project. "
+            "Start it with docker compose, or run `edgebed run … --runtime docker` on the host."
+        )
+    return found
+
+
+def _make(client: docker.DockerClient, name: str, labels: dict[str, str], *, internal: bool) -> Network:
+    made = client.api.create_network(name, driver="bridge", internal=internal, labels=labels)
+    return Network.inspected(client, made["Id"])

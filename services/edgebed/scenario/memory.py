@@ -1,0 +1,160 @@
+"""What a node needs of memory in a container of its own, and which caps are below that.
+
+A node above its cap is killed by the kernel, so a cap that cannot hold the node is found before anything starts. The
+constants are measured: each role as a process of its own in a memory cgroup (torch 2.13, numpy 2.4, Python 3.11 on
+x86-64), as the peak of its anonymous and kernel memory, which is also the lowest limit that it lived under. File pages
+are given back under pressure and do not count, but for a little room: a process whose code hardly fits reads it from
+the disk again and again. Inputs of up to 234 MiB, models of 5 thousand to 20 million parameters, batches of 10 to 512
+and 2 to 16 workers were tried: what is said here is 3 to 15 % above what was measured, and up to 30 % for models of
+tens of MiB and for batches of hundreds of images.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from edgebed.algorithms.registry import configure
+from edgebed.errors import ScenarioError
+from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
+from edgebed.learning.data import DataSet
+from edgebed.learning.footprint import activation_bytes
+from edgebed.learning.network import EVALUATION_CHUNK
+from edgebed.observe.output import say
+from edgebed.scenario.plan import NodePlan, Plan
+from edgebed.scenario.planning import PlannedTrial
+from edgebed.scenario.schema import Scenario
+from edgebed.scenario.units import format_memory
+
+MIB = 2**20
+PYTHON_BYTES = 30 * MIB  # interpreter, numpy, ZeroMQ, metrics; measured: 27 MiB
+TORCH_BYTES = 164 * MIB  # the same with torch; measured: 150 MiB, and room for the pages of its code that are in use
+PEER_BYTES = 50_000  # buffers of a connection
+DATA_COPIES = 2  # as received, and in one piece
+LABEL_BYTES = 9  # as received, and as int64
+ACTIVATION_COPIES = 3  # with the gradients that flow back through them
+EVALUATION_COPIES = 2  # nothing flows back, but nothing of a chunk is given back before the next either
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    """How often a model is in a node's memory at once."""
+
+    kept: float
+    """While its arrays are small: what is freed stays with the process (learning/allocator.py)."""
+    returned: float
+    """Arrays above the allocator's threshold go back to the kernel."""
+
+    def bytes(self, model_bytes: int) -> float:
+        """Memory for a model; never less for a larger one."""
+        return max(self.kept * min(model_bytes, MMAP_THRESHOLD_BYTES), self.returned * model_bytes)
+
+
+EVALUATOR_COPIES = Copies(kept=9.0, returned=5.0)
+DENSE_WORKER_COPIES = Copies(kept=8.5, returned=6.5)
+SPARSE_WORKER_COPIES = Copies(kept=10.0, returned=9.0)
+SELECTED_WORKER_COPIES = 6.0  # of the share that is sent: positions take 8 bytes each while they are encoded
+SELECTED_SERVER_COPIES = 8.0
+DENSE_SERVER_COPIES, DENSE_PEER_COPIES = 6.0, 1.25  # all workers may push at once
+SPARSE_SERVER_COPIES, SPARSE_PEER_COPIES = 4.5, 0.5  # the models of slow workers are on their way
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a node needs of memory, and what for."""
+
+    parts: Mapping[str, int]
+    """Bytes by what takes them."""
+
+    @property
+    def bytes(self) -> int:
+        """All together."""
+        return sum(self.parts.values())
+
+    def __str__(self) -> str:
+        """The parts that matter, e.g. `torch 156MiB, model 9MiB`."""
+        return ", ".join(f"{name} {mib_text(size)}" for name, size in self.parts.items() if size >= MIB)
+
+
+def mib_text(size: int) -> str:
+    """A size as a scenario writes it, rounded up to MiB."""
+    return f"{math.ceil(size / MIB)}MiB"
+
+
+def needs_of(planned: PlannedTrial) -> dict[str, Need]:
+    """What each node of a trial needs, by its name."""
+    activations = activation_bytes(planned.plan.nodes[0].task)
+    return {node.node: need_of(node, planned.plan, planned.data, activations) for node in planned.plan.nodes}
+
+
+def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need:
+    """What `node` needs; `activations` are the bytes that one example takes on its way through the model."""
+    model = 4 * sum(tensor.size for tensor in node.task.layout)
+    if node.role == "server":
+        return _server_need(node, len(plan.workers()), model)
+    if node.role == "evaluator":
+        copied = EVALUATOR_COPIES.bytes(model)
+        batch = EVALUATION_COPIES * EVALUATION_CHUNK * activations
+    else:
+        copied = _worker_copies(node, model)
+        batch = ACTIVATION_COPIES * node.task.batch_size * activations
+    examples = node.num_examples * (DATA_COPIES * data.train_x[:1].nbytes + LABEL_BYTES)
+    return Need({"torch": TORCH_BYTES, "model": math.ceil(copied), "data": examples, "batch": batch})
+
+
+def _worker_copies(node: NodePlan, model: int) -> float:
+    share = _share_sent(node)
+    if share is None:
+        return DENSE_WORKER_COPIES.bytes(model)
+    return SPARSE_WORKER_COPIES.bytes(model) + SELECTED_WORKER_COPIES * share * model
+
+
+def _server_need(node: NodePlan, workers: int, model: int) -> Need:
+    share = _share_sent(node)
+    if share is None:
+        copies = DENSE_SERVER_COPIES + DENSE_PEER_COPIES * workers
+    else:
+        copies = SPARSE_SERVER_COPIES + SPARSE_PEER_COPIES * workers + SELECTED_SERVER_COPIES * share
+    if getattr(configure("aggregation", node.method.aggregation), "staleness", "") == "per-parameter":
+        copies += 1 + workers  # a counter for each parameter, and as it was at each worker's pull
+    models = {f"models for {workers} workers": math.ceil(copies * model)}
+    return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models)
+
+
+def _share_sent(node: NodePlan) -> float | None:
+    """The share of a gradient's entries that a push holds; None if it holds all, without positions."""
+    return getattr(configure("compression", node.method.compression), "fraction", None)
+
+
+def tight_caps(plan: Plan, needs: Mapping[str, Need]) -> Iterator[tuple[NodePlan, Need]]:
+    """For each class whose memory cap is below what a node of it needs: the node that needs most, and its need."""
+    worst: dict[str, NodePlan] = {}
+    for node in plan.nodes:
+        known = worst.setdefault(node.device_class, node)
+        if needs[node.node].bytes > needs[known.node].bytes:
+            worst[node.device_class] = node
+    for node in worst.values():
+        if node.memory_bytes is not None and node.memory_bytes < needs[node.node].bytes:
+            yield node, needs[node.node]
+
+
+def tight_text(node: NodePlan, need: Need) -> str:
+    """What is wrong with a cap that is too low."""
+    assert node.memory_bytes is not None
+    who = {"server": "the server", "evaluator": "the evaluator"}.get(node.role, "a worker")
+    cap = format_memory(node.memory_bytes)
+    return f"{cap} is below the {mib_text(need.bytes)} that {who} of this task needs ({need})"
+
+
+def check_caps(scenario: Scenario, trials: Sequence[PlannedTrial], *, force: bool = False) -> None:
+    """ScenarioError with every memory cap that cannot hold its node, each where it was written; a warning if forced."""
+    problems: dict[str, tuple[int, str]] = {}
+    for planned in trials:
+        for node, need in tight_caps(planned.plan, needs_of(planned)):
+            path = f"{node.role}.memory" if node.role != "worker" else f"fleet.{node.device_class}.memory"
+            place = scenario.place(planned.plan.trial, path)
+            problems[place] = max(problems.get(place, (0, "")), (need.bytes, f"{place}: {tight_text(node, need)}"))
+    texts = [text for _, text in problems.values()]
+    if texts and not force:
+        raise ScenarioError(*(f"{text}; raise it, or run with --force" for text in texts))
+    for text in texts:
+        say(f"warning: {text}")

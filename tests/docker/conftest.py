@@ -1,0 +1,94 @@
+"""What the tests in containers share: an engine with the images, and a look at what is on it."""
+
+import dataclasses
+import json
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import docker
+import pytest
+
+from edgebed.runtimes.containers.engine import connect
+from edgebed.runtimes.containers.site import LABEL_OWNER
+
+
+@dataclasses.dataclass
+class Engine:
+    """The engine of this machine."""
+
+    client: docker.DockerClient
+
+    def containers(self, **labels: str) -> list[dict[str, Any]]:
+        """What edgebed's containers are, as inspected; those with these labels (`role="worker"`)."""
+        wanted = [LABEL_OWNER, *(f"edgebed.{name}={value}" for name, value in labels.items())]
+        found = self.client.api.containers(all=True, filters={"label": wanted})
+        return [self.client.api.inspect_container(container["Id"]) for container in found]
+
+    def left(self) -> list[str]:
+        """Names of all containers and networks that edgebed's controllers have made."""
+        only = {"label": LABEL_OWNER}
+        containers = [container["Names"][0] for container in self.client.api.containers(all=True, filters=only)]
+        return containers + [network["Name"] for network in self.client.api.networks(filters=only)]
+
+
+def metrics_of(node: str, port: int) -> str:
+    """The page of a node's metrics, found in the list that the controller gives on `port`."""
+    for target in json.loads(page(f"http://127.0.0.1:{port}/targets")):
+        if target["labels"]["node"] == node:
+            return page(f"http://{target['targets'][0]}/metrics")
+    raise AssertionError(f"{node} is not on the controller's list")
+
+
+def page(url: str) -> str:
+    """What a server answers."""
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return answer.read().decode()
+
+
+@pytest.fixture
+def metrics() -> Callable[[str, int], str]:
+    """For the tests to call."""
+    return metrics_of
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Engine]:
+    """The one that the runs use."""
+    client = connect()
+    yield Engine(client)
+    client.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(engine: Engine) -> Iterator[None]:
+    """Whatever a test does, its containers and networks are gone afterwards."""
+    yield
+    assert engine.left() == []
+
+
+@pytest.fixture
+def onlooker() -> type["Onlooker"]:
+    """For the tests to make."""
+    return Onlooker
+
+
+class Onlooker:
+    """A `progress` that calls `look` once, as soon as the trial has applied `updates` updates."""
+
+    def __init__(self, look: Callable[[], None], updates: int = 1) -> None:
+        self.look: Callable[[], None] | None = look
+        self.updates = updates
+
+    def trial_started(self, plan: Any) -> None:
+        """Nothing to see yet."""
+
+    def update(self, status: Any) -> None:
+        """Look, if it is time to."""
+        if self.look and status.updates >= self.updates:
+            look, self.look = self.look, None
+            look()
+
+    def trial_ended(self, summary: Any) -> None:
+        """It must have been time to look by now."""
+        assert self.look is None, "the trial ended before there was anything to see"

@@ -1,0 +1,215 @@
+"""Runs from the host whose nodes are containers: caps, rights, networks, ends of all kinds, and nothing left behind."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import edgebed
+from edgebed.errors import EdgebedError
+from edgebed.roles import records
+
+SCENARIO = {
+    "name": "contained",
+    "question": "Do containers hold what they promise?",
+    "seed": 3,
+    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "method": "adacomp",
+    "fleet": {"edge": {"count": 2, "cpus": 0.5, "memory": "512MiB"}},
+    "server": {"cpus": 0.5, "memory": "256MiB"},
+    "evaluation": {"every": "100 updates"},
+    "stop": {"updates": 400},
+}
+SCENARIO_FILE = """
+name: contained
+question: Does anything stay behind?
+task: { data: digits, model: small, batch_size: 10 }
+method: asgd
+fleet: { edge: { count: 2, memory: 512MiB, waiting: 20ms } }
+evaluation: { every: 100 updates }
+stop: { time: 10m }
+"""
+
+
+@pytest.fixture
+def running(tmp_path: Path, engine):
+    """The command, running, with an update applied; ended in any case."""
+    path = tmp_path / "contained.yaml"
+    path.write_text(SCENARIO_FILE)
+    command = [sys.executable, "-m", "edgebed", "run", str(path), "--runtime", "docker", "--runs-dir", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        journal = tmp_path / "contained" / "0001" / "asgd" / "events.jsonl"
+        deadline_s = time.monotonic() + 60
+        while not (journal.exists() and '"kind":"update"' in journal.read_text()):
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline_s
+            time.sleep(0.2)
+        yield process
+        process.kill()
+        assert edgebed_command("down").returncode == 0
+
+
+def edgebed_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command `edgebed`, to its end."""
+    command = [sys.executable, "-m", "edgebed", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
+
+
+def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, onlooker) -> None:
+    """As the engine itself tells it of a running node: caps, user, file system, networks, labels."""
+
+    def look() -> None:
+        (first, second), (server,) = engine.containers(role="worker"), engine.containers(role="server")
+        host = first["HostConfig"]
+        assert (host["CpuPeriod"], host["CpuQuota"], host["NanoCpus"]) == (100_000, 50_000, 0)
+        assert server["HostConfig"]["CpuQuota"] == 50_000
+        assert host["Memory"] == host["MemorySwap"] == 512 * 2**20
+        assert host["CapDrop"] == ["ALL"]
+        assert not host["CapAdd"]
+        assert not host["Privileged"]
+        assert not host["Binds"]
+        assert not first["Mounts"]
+        assert host["ReadonlyRootfs"]
+        assert host["Init"]
+        assert host["PidsLimit"] > 0
+        assert host["SecurityOpt"] == ["no-new-privileges"]
+        assert first["Config"]["User"] == "10001:10001"
+        assert not first["NetworkSettings"]["Ports"]
+        networks = {engine.client.networks.get(name) for name in first["NetworkSettings"]["Networks"]}
+        assert sorted(network.attrs["Internal"] for network in networks) == [False, True]
+        assert first["Config"]["Labels"]["edgebed.run"] == "contained/0001"
+        assert {first["Config"]["Labels"]["edgebed.node"], second["Config"]["Labels"]["edgebed.node"]} == {
+            "edge-0",
+            "edge-1",
+        }
+        assert "OMP_NUM_THREADS=1" in first["Config"]["Env"]
+
+    run = edgebed.run(SCENARIO, runtime="docker", runs_dir=tmp_path, progress=onlooker(look))
+
+    (trial,) = run.trials.values()
+    assert trial.summary.outcome == "completed"
+    assert trial.series.final_accuracy is not None
+    assert trial.checkpoint().size
+    assert (run.path / "adacomp" / "logs" / "edge-0.log").read_text()
+
+
+def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path, onlooker, metrics) -> None:
+    """Half a core within 5 %, measured by the node's own cgroup while it is throttled."""
+    shares: dict[str, float] = {}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    def look() -> None:
+        before = {node: cpu_account(metrics(node, port)) for node in ("edge-0", "edge-1")}
+        time.sleep(5)
+        for node, (cpu_s, throttled, at_s) in before.items():
+            now_s, now_throttled, now = cpu_account(metrics(node, port))
+            assert now_throttled > throttled
+            shares[node] = (now_s - cpu_s) / (now - at_s)
+
+    overrides = [
+        "stop.updates=100000",
+        "stop.time=9s",
+        "task.model=cnn",
+        "method=asgd",
+        "evaluation.every=100000 updates",
+    ]
+    edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look), port=port)
+
+    assert shares == {"edge-0": pytest.approx(0.5, rel=0.05), "edge-1": pytest.approx(0.5, rel=0.05)}
+
+
+def cpu_account(text: str) -> tuple[float, float, float]:
+    """(CPU seconds, throttled periods, when) of a node's cgroup, as its metrics tell."""
+    at_s = time.monotonic()
+    cpu = re.search(r"^edgebed_cgroup_cpu_seconds_total (\S+)$", text, re.MULTILINE)
+    throttled = re.search(r"^edgebed_cgroup_cpu_throttled_periods_total (\S+)$", text, re.MULTILINE)
+    assert cpu
+    assert throttled
+    return float(cpu[1]), float(throttled[1]), at_s
+
+
+def test_a_killed_worker_is_told_of_and_the_trial_goes_on(engine, tmp_path, onlooker) -> None:
+    """The engine's SIGKILL; the others finish."""
+
+    def kill() -> None:
+        (victim,) = engine.containers(node="edge-1")
+        engine.client.api.kill(victim["Id"])
+
+    overrides = ["fleet.edge.waiting=20ms"]
+    run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(kill))
+
+    (trial,) = run.trials.values()
+    states = [(record.state, record.reason) for _, _, record in trial.events() if isinstance(record, records.Node)
+              and record.name == "edge-1"]  # fmt: skip
+    assert states[-1][0] == "died"
+    assert states[-1][1].startswith("killed by SIGKILL")
+    assert trial.summary.outcome == "completed"
+
+
+def test_too_little_memory_is_reported_as_such_with_limit_and_peak(engine, tmp_path) -> None:
+    """`plan` refuses such a cap; who forces it learns what happened."""
+    run = edgebed.run(SCENARIO, runtime="docker", set=["fleet.edge.memory=128MiB"], runs_dir=tmp_path, force=True)
+
+    (trial,) = run.trials.values()
+    assert trial.summary.outcome == "failed"
+    assert re.search(r"out of memory.*limit of 128MiB, peak 12\dMiB", trial.summary.reason)
+
+
+def test_an_image_that_is_not_there_is_named_with_what_to_do(engine, tmp_path, monkeypatch) -> None:
+    """Found when the first container is made; nothing of the run stays."""
+    monkeypatch.setenv("EDGEBED_WORKER_IMAGE", "edgebed-never-built")
+
+    with pytest.raises(EdgebedError, match=r"edgebed-never-built.*scripts/build-images"):
+        edgebed.run(SCENARIO, runtime="docker", runs_dir=tmp_path)
+
+
+def test_ctrl_c_leaves_nothing(engine, running) -> None:
+    """Exit code 130, after the containers are gone."""
+    running.send_signal(signal.SIGINT)
+
+    assert running.wait(40) == 130
+    assert engine.left() == []
+
+
+def test_what_a_killed_controller_leaves_goes_with_down(engine, running) -> None:
+    """Its nodes and networks are found by their label; while it lives they are left alone."""
+    assert edgebed_command("down").returncode == 0
+    assert len(engine.containers()) == 4
+    running.kill()
+    running.wait()
+
+    down = edgebed_command("down")
+
+    assert down.returncode == 0
+    assert "4 containers and 2 networks of contained/0001" in down.stdout + down.stderr
+    assert engine.left() == []
+
+
+def test_a_second_run_starts_cleanly_after_a_killed_controller(engine, running, tmp_path) -> None:
+    """It takes away what the first one left, so that nothing disturbs it."""
+    running.kill()
+    running.wait()
+
+    run = edgebed.run(SCENARIO, runtime="docker", runs_dir=tmp_path / "second")
+
+    assert run.exit_code == 0
+    assert engine.left() == []
+
+
+def test_without_an_engine_the_message_says_what_to_do(tmp_path) -> None:
+    """No traceback, exit code 3."""
+    path = tmp_path / "contained.yaml"
+    path.write_text(SCENARIO_FILE)
+
+    done = edgebed_command("run", str(path), "--runtime", "docker", DOCKER_HOST="unix:///nowhere/docker.sock")
+
+    assert done.returncode == 3
+    assert "no container engine answers" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,41 @@
+"""The end of a trial that Prometheus watches: nodes may serve their last metrics, and are waited for so much longer."""
+
+import pytest
+
+from edgebed.roles import records
+from edgebed.roles.controller import GRACE_S, Controller
+from edgebed.roles.events import Interrupted, Send, Wake
+from edgebed.wire import messages
+
+
+@pytest.fixture
+def controller(make_plan, received):
+    """One whose nodes run, and who says that a scrape may take 21 s."""
+    made = Controller(make_plan(), lambda node: ((), []), "process", linger_s=lambda: 21.0)
+    made.launch(0.0)
+    for name in made.members:
+        made.handle(received(messages.Hello(sender=name, pid=1)), 0.0)
+        made.handle(received(messages.Ready(sender=name, data_address="d", management_address="m")), 0.0)
+    return made
+
+
+def lingers(effects):
+    """What each node that is told to stop may do."""
+    return [e.message.linger_s for e in effects if isinstance(e, Send) and isinstance(e.message, messages.Stop)]
+
+
+def test_nodes_may_linger_and_grace_begins_afterwards(controller, received):
+    """A node that waits for its last scrape is not taken for dead."""
+    final = records.Evaluated(version=10, accuracy=0.9, loss=0.3, final=True)
+    effects = controller.handle(received(messages.Report(sender="evaluator", first=0, records=((1.0, final),))), 1.0)
+
+    assert lingers(effects) == [21.0] * len(controller.members)
+    assert effects[-1] == Wake(1.0 + 21.0 + GRACE_S, "grace")
+
+
+def test_who_interrupts_a_run_does_not_wait_for_prometheus(controller):
+    """Ctrl-C ends it as quickly as ever."""
+    effects = controller.handle(Interrupted(), 1.0)
+
+    assert lingers(effects) == [0.0] * len(controller.members)
+    assert effects[-1] == Wake(1.0 + GRACE_S, "grace")

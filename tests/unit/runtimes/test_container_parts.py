@@ -1,0 +1,179 @@
+"""What of the docker runtime needs no engine: limits from a plan, labels, owners, addresses, last words."""
+
+import msgspec
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.runtimes.containers import limits, node_main
+from edgebed.runtimes.containers.engine import Images
+from edgebed.runtimes.containers.launcher import memory_at_end, out_of_memory
+from edgebed.runtimes.containers.owner import is_alive, own_container, own_name
+from edgebed.runtimes.containers.site import Network, Site
+from edgebed.runtimes.last_words import describe_status, last_line
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.plan import NodePlan
+from edgebed.scenario.planning import plan_trials
+
+SCENARIO = {
+    "name": "limits",
+    "question": "?",
+    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "method": "asgd",
+    "fleet": {"edge": {"count": 2}},
+    "stop": {"updates": 10},
+}
+
+
+@pytest.fixture(scope="module")
+def node() -> NodePlan:
+    """A worker without caps."""
+    return plan_trials(load_scenario(SCENARIO, ()))[0].plan.node("edge-0")
+
+
+@given(cpus=st.floats(0.01, 64), memory_bytes=st.integers(2**20, 2**40))
+def test_a_cap_is_what_the_engine_is_told(node, cpus, memory_bytes) -> None:
+    """CPU as quota over period within one part in a thousand, memory with no swap on top."""
+    settings = limits.host_settings(msgspec.structs.replace(node, cpus=cpus, memory_bytes=memory_bytes))
+
+    assert settings["cpu_quota"] / settings["cpu_period"] == pytest.approx(cpus, abs=1e-5)
+    assert settings["mem_limit"] == settings["memswap_limit"] == memory_bytes
+    assert "nano_cpus" not in settings
+
+
+def test_without_caps_nothing_is_limited_but_rights_are(node) -> None:
+    """No capability, no way to gain one, nothing to write to but /tmp."""
+    settings = limits.host_settings(node)
+
+    assert not {"cpu_quota", "cpu_period", "mem_limit", "memswap_limit"} & settings.keys()
+    assert settings["cap_drop"] == ["ALL"]
+    assert settings["read_only"]
+
+
+@pytest.mark.parametrize(("cpus", "threads"), [(None, 1), (0.1, 1), (1, 1), (1.5, 2), (2, 2), (3.01, 4)])
+def test_threads_follow_the_cap(node, cpus, threads) -> None:
+    """As many as the cap can feed; more would only be throttled."""
+    capped = msgspec.structs.replace(node, cpus=cpus)
+
+    assert limits.num_threads(capped) == threads
+    told = limits.environment(capped, "tcp://10.0.0.1:1", "10.1.0.0/16", "10.2.0.0/16")
+    assert told["OMP_NUM_THREADS"] == str(threads)
+
+
+def site(project: str | None) -> Site:
+    """Somewhere."""
+    networks = (Network("1" * 64, "10.1.0.0/16", "10.1.0.1"), Network("2" * 64, "10.2.0.0/16", "10.2.0.1"))
+    return Site(*networks, "10.2.0.1", "edgebed-limits-0001", {"edgebed.run": "limits/0001"}, project)
+
+
+def test_labels_say_what_a_container_is(node) -> None:
+    """Those of Compose only where the controller is a service of Compose; its `ps` needs every one of them."""
+    alone, composed = site(None).labels_of(node, 1), site("lab").labels_of(node, 1)
+
+    assert alone == {
+        "edgebed.run": "limits/0001",
+        "edgebed.node": "edge-0",
+        "edgebed.role": "worker",
+        "edgebed.class": "edge",
+    }
+    assert alone.items() <= composed.items()
+    prefix = "com.docker.compose."
+    added = {name.removeprefix(prefix) for name in composed.keys() - alone.keys()}
+    assert added == {"project", "service", "container-number", "oneoff", "config-hash"}
+    assert composed[f"{prefix}project"] == "lab"
+
+
+class Engine:
+    """Stands for an engine that knows these containers; no more is asked of it here."""
+
+    def __init__(self, **running: bool) -> None:
+        self.running = running
+        self.api = self
+
+    def inspect_container(self, name: str) -> dict[str, dict[str, bool]]:
+        """As the engine answers."""
+        from docker.errors import NotFound
+
+        if name not in self.running:
+            raise NotFound(f"no such container: {name}")
+        return {"State": {"Running": self.running[name]}}
+
+
+def test_an_owner_on_the_host_lives_as_long_as_its_process() -> None:
+    """Another process under the same number, or another boot, is somebody else."""
+    me = own_name(None)
+    kind, boot, pid, start = me.split("/")
+    engine = Engine()
+
+    assert is_alive(engine, me, None)
+    assert not is_alive(engine, f"{kind}/{boot}/{pid}/{float(start) - 100:.2f}", None)
+    assert not is_alive(engine, f"{kind}/another-boot/{pid}/{start}", None)
+    unused = max(psutil.pids()) + 10_000
+    assert not is_alive(engine, f"{kind}/{boot}/{unused}/{start}", None)
+    assert is_alive(engine, f"{kind}/{boot}/{unused}/{start}", "seen from a container")
+
+
+def test_an_owner_in_a_container_lives_as_long_as_that_runs() -> None:
+    """The asker itself has only just begun: what bears its name is of its earlier life."""
+    engine = Engine(up=True, down=False)
+
+    assert is_alive(engine, "container/up", None)
+    assert not is_alive(engine, "container/up", "up")
+    assert not is_alive(engine, "container/down", None)
+    assert not is_alive(engine, "container/gone", None)
+
+
+def test_a_process_finds_the_container_it_is_in(tmp_path) -> None:
+    """By the files that the engine mounts; a container of another engine is none of this one's."""
+    own = "ab" * 32
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"1 2 8:1 /var/lib/docker/containers/{own}/hostname /etc/hostname rw - ext4 /dev/sda1 rw\n")
+
+    assert own_container(Engine(**{own: True}), mounts) == own
+    assert own_container(Engine(), mounts) is None
+    mounts.write_text("1 2 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    assert own_container(Engine(**{own: True}), mounts) is None
+
+
+def test_a_node_finds_its_own_address_in_a_subnet() -> None:
+    """Whatever the interface is called; without one it ends with a word."""
+    assert node_main.own_address("127.0.0.0/8") == "127.0.0.1"
+    with pytest.raises(SystemExit, match=r"no address in 203\.0\.113\.0/24"):
+        node_main.own_address("203.0.113.0/24")
+
+
+def test_images_have_names_that_the_environment_may_change(monkeypatch) -> None:
+    """An empty variable is none: Compose hands over such."""
+    monkeypatch.setenv("EDGEBED_WORKER_IMAGE", "registry.example/worker:2")
+    monkeypatch.setenv("EDGEBED_SERVER_IMAGE", "")
+
+    images = Images.named()
+
+    assert images.of("worker") == images.of("evaluator") == "registry.example/worker:2"
+    assert images.of("server") == "edgebed-parameter-server"
+
+
+def test_how_a_node_ended_is_told_in_words(tmp_path) -> None:
+    """The signal by its name, the code, and the last line that is not blank."""
+    log = tmp_path / "edge-0.log"
+
+    assert describe_status(9) == "killed by SIGKILL"
+    assert describe_status(3 << 8) == "exited with code 3"
+    assert last_line(log) == ""
+    log.write_text("starting\nValueError: no\n\n")
+    assert last_line(log) == "; last line: 'ValueError: no'"
+
+
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        ("edgebed-node: memory peak=134217728 limit=134217728 oom_kills=1\n", "at its limit of 128MiB, peak 128MiB"),
+        ("torch\nedgebed-node: memory limit=134217728 oom_kills=2\n", "at its limit of 128MiB"),
+        ("edgebed-node: memory peak=134217728\n", "at the machine's limit, peak 128MiB"),
+        ("killed before it could say a word", "at the machine's limit"),
+    ],
+)
+def test_an_oom_kill_is_told_with_what_is_known_of_it(log, text) -> None:
+    """Older kernels keep no peak in cgroup v2, and a container without a cap has no limit."""
+    assert out_of_memory(memory_at_end(log)) == f"out of memory: killed by the kernel {text}"

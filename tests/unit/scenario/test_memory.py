@@ -1,0 +1,217 @@
+"""What a node needs in a container: never below what was measured, and refused caps are named where they stand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.algorithms.registry import PRESETS
+from edgebed.errors import ScenarioError
+from edgebed.learning.data import DataSet
+from edgebed.learning.footprint import activation_bytes
+from edgebed.scenario.doubts import Host, warnings_of
+from edgebed.scenario.memory import MIB, check_caps, need_of, needs_of
+from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.scenario.planning import plan_trials
+
+ROOMY = Host(cpus=1000, memory_bytes=2**50)
+
+
+IMAGES, LABELS = np.zeros((4, 1, 8, 8), np.uint8), np.zeros(4, np.uint8)
+DATA = DataSet(name="d", train_x=IMAGES, train_y=LABELS, test_x=IMAGES, test_y=LABELS, classes=10)
+"""Only the size of an example matters."""
+
+
+def preset(name):
+    """A method as the plan has it."""
+    parts = {
+        kind: Part(name=part["name"], settings={key: value for key, value in part.items() if key != "name"})
+        for kind, part in PRESETS[name].items()
+    }
+    return Method(name=name, **parts)
+
+
+def need(role, *, method="asgd", parameters=1000, examples=100, batch=10, workers=2, activations=1000):
+    """What a node of `role` needs."""
+    task = Task(
+        model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (parameters,)),), batch_size=batch,
+        gradient_time_s=0.01,
+    )  # fmt: skip
+    roles = [("server", "server"), ("evaluator", "evaluator"), *((f"edge-{k}", "worker") for k in range(workers))]
+    nodes = tuple(
+        NodePlan(
+            node=name, role=kind, device_class=kind, seed=1, task=task, method=preset(method),
+            num_examples=0 if kind == "server" else examples,
+        )
+        for name, kind in roles
+    )  # fmt: skip
+    plan = Plan(scenario="s", trial="t", question="", seed=1, nodes=nodes)
+    node = next(node for node in nodes if node.role == role)
+    return need_of(node, plan, DATA, activations).bytes
+
+
+SIZES = {
+    "parameters": st.integers(1, 10**9),
+    "examples": st.integers(1, 10**7),
+    "batch": st.integers(1, 10**5),
+    "workers": st.integers(1, 1000),
+    "activations": st.integers(0, 10**8),
+}
+
+
+@pytest.mark.parametrize("grown", SIZES)
+@given(data=st.data(), method=st.sampled_from(sorted(PRESETS)), role=st.sampled_from(["server", "evaluator", "worker"]))
+def test_nothing_that_grows_lowers_a_need(grown, data, method, role):
+    """A larger model, part, batch or fleet never fits where a smaller one does not."""
+    given_sizes = {name: data.draw(sizes) for name, sizes in SIZES.items() if name != "workers"}
+    given_sizes["workers"] = data.draw(st.integers(1, 20))
+    larger = given_sizes | {grown: given_sizes[grown] + data.draw(st.integers(1, 50))}
+
+    assert need(role, method=method, **given_sizes) <= need(role, method=method, **larger)
+
+
+def test_a_server_is_small_and_grows_with_its_workers():
+    """It has no torch; per-parameter staleness remembers a counter for each parameter and worker."""
+    assert need("server") < 32 * MIB < 150 * MIB < need("worker")
+    few, many = (need("server", method="adacomp", parameters=10**6, workers=workers) for workers in (2, 12))
+    assert many - few >= 10 * 2 * 4 * 10**6
+    assert need("server", examples=10**6) == need("server")
+
+
+@pytest.mark.parametrize(
+    ("task", "method", "measured"),
+    [
+        ("{data: digits, model: small}", "asgd", {"server": 28, "evaluator": 150, "edge-0": 150}),
+        ("{data: mnist, model: cnn}", "adacomp", {"server": 34, "evaluator": 188, "edge-0": 207}),
+        ("{data: mnist, model: mlp}", "adacomp", {"server": 31, "evaluator": 168, "edge-0": 200}),
+    ],
+)
+def test_a_need_is_at_least_what_was_measured_and_not_much_more(load, good, request, task, method, measured):
+    """The lowest limits in MiB, found by halving, that real nodes of two workers lived under in a memory cgroup."""
+    if "mnist" in task:
+        monkeypatch = request.getfixturevalue("monkeypatch")
+        monkeypatch.setenv("EDGEBED_DATA_DIR", str(request.getfixturevalue("data_dir")))
+    (planned,) = plan_trials(load(good, f"task={task}", f"method={method}"))
+    needs = needs_of(planned)
+
+    for name, lowest in measured.items():
+        assert lowest * MIB <= needs[name].bytes <= 1.15 * lowest * MIB, name
+
+
+def test_activations_are_those_of_the_model_and_not_its_parameters(load, good):
+    """A linear layer keeps its input, a ReLU its output: 64 inputs and 64 hidden values of 4 bytes for each example."""
+    (planned,) = plan_trials(load(good))
+
+    assert activation_bytes(planned.plan.nodes[0].task) == (64 + 64) * 4
+
+
+# --- caps that are too low -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def refusals(load, good):
+    """`refusals(*sets, text)`: what is refused in docker."""
+
+    def refusals(*sets, text=good):
+        scenario = load(text, *sets)
+        with pytest.raises(ScenarioError) as caught:
+            check_caps(scenario, plan_trials(scenario))
+        return caught.value.problems
+
+    return refusals
+
+
+def test_a_cap_below_the_need_is_refused_where_it_stands(refusals, good):
+    """With what the node needs, what for, and what to do."""
+    (problem,) = refusals(text=good.replace("256MiB", "128MiB"))
+
+    assert problem.startswith("s.yaml:9:40: fleet.edge.memory: 128MiB is below the 165MiB that a worker of this task")
+    assert "(torch 164MiB)" in problem
+    assert problem.endswith("; raise it, or run with --force")
+
+
+def test_every_cap_is_looked_at_and_an_option_is_named(refusals):
+    """Server and evaluator too."""
+    problems = refusals("server.memory=16MiB", "evaluator.memory=64MiB", "fleet.edge.memory=100MiB")
+
+    assert [problem.partition(": ")[0] for problem in problems] == [
+        "--set server.memory=16MiB", "--set evaluator.memory=64MiB", "--set fleet.edge.memory=100MiB",
+    ]  # fmt: skip
+
+
+def test_the_same_cap_in_several_variants_is_refused_once_with_the_largest_need(refusals, good):
+    """AdaComp's server remembers more than that of the others."""
+    text = f"{good}server: {{ memory: 29MiB }}\nvariants: {{ a: {{ method: asgd }}, b: {{}} }}\n"
+    task = "task={data: synthetic, model: cnn}"
+    (problem,) = refusals(task, "fleet.edge.memory=null", text=text)
+    (alone,) = refusals(task, "fleet.edge.memory=null", text=text.replace("a: { method: asgd }, ", ""))
+
+    assert problem == alone
+
+
+def test_the_cap_of_a_class_has_to_hold_its_largest_node(load, good):
+    """Parts differ; the largest decides, and a cap of exactly its need will do."""
+
+    def planned(cap):
+        scenario = load(good, "task.split={dirichlet: 0.2}", f"fleet.edge.memory={cap}B", "fleet.edge.count=3")
+        return scenario, plan_trials(scenario)
+
+    _, (trial,) = planned(2**30)
+    needs = needs_of(trial)
+    workers = [needs[node.node].bytes for node in trial.plan.workers()]
+    assert len(set(workers)) > 1
+
+    check_caps(*planned(max(workers)))
+    with pytest.raises(ScenarioError):
+        check_caps(*planned(max(workers) - 1))
+
+
+def test_force_warns_instead(load, good, capsys):
+    """On standard error."""
+    scenario = load(good, "fleet.edge.memory=128MiB")
+    check_caps(scenario, plan_trials(scenario), force=True)
+
+    assert "warning: --set fleet.edge.memory=128MiB: 128MiB is below the 165MiB" in capsys.readouterr().err
+
+
+# --- what else may surprise in containers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sets", "host", "warning"),
+    [
+        (("fleet.edge.cpus=2",), Host(cpus=2, memory_bytes=2**40), "the CPU caps add up to 4 cores"),
+        (("fleet.edge.memory=10GiB",), Host(cpus=64, memory_bytes=2**30), "the memory caps add up to 20GiB"),
+        (
+            ("fleet.edge.memory=null",),
+            Host(cpus=64, memory_bytes=500 * MIB),
+            "the 4 nodes without a memory cap need 523MiB together, but this machine has 524 MB",
+        ),
+        (
+            (),
+            Host(cpus=64, memory_bytes=600 * MIB),
+            "the 2 nodes without a memory cap need 195MiB together beside the memory caps of 512MiB",
+        ),
+        (("fleet.edge.memory=100MiB",), ROOMY, "memory cap of edge: 100MiB is below the 165MiB"),
+        (("fleet.edge.compute_speed=2",), ROOMY, "a compute speed above 1 has no effect in the docker runtime"),
+        (("task.gradient_time=9ms",), ROOMY, "task.gradient_time has no effect in the docker runtime"),
+        (("fleet.edge.count=99",), ROOMY, "101 containers are many: the docker runtime is meant for up to 100 nodes"),
+    ],
+)
+def test_what_may_surprise_in_containers_is_warned_of(load, good, sets, host, warning):
+    """Beside the links, which hold for every live run."""
+    (planned,) = plan_trials(load(good, *sets))
+    warnings = list(warnings_of(planned.plan, "docker", host, needs_of(planned)))
+
+    assert warnings[0] == "links are as fast as the machine in the docker runtime."
+    assert len(warnings) == 2
+    assert warning in warnings[1]
+
+
+def test_caps_are_held_in_containers(load, good):
+    """So nothing is said of them where they fit."""
+    (planned,) = plan_trials(load(good, "fleet.edge.count=98"))
+
+    assert list(warnings_of(planned.plan, "docker", ROOMY, needs_of(planned))) == [
+        "links are as fast as the machine in the docker runtime."
+    ]

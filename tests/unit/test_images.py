@@ -1,0 +1,150 @@
+"""The images and the file for Compose, as far as they can be judged without an engine."""
+
+import os
+import re
+import signal
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package: version, of a file of requirements."""
+    text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
+    return dict(re.findall(r"^([a-z0-9.-]+)==([^\s;]+)", text, flags=re.MULTILINE))
+
+
+def steps(image: str) -> list[str]:
+    """The instructions of an image's Dockerfile, each on one line, from its first `RUN` after the last `FROM`."""
+    text = (ROOT / "images" / image / "Dockerfile").read_text(encoding="utf-8")
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
+    last = max(number for number, line in enumerate(lines) if line.startswith("FROM"))
+    return [" ".join(line.split()) for line in lines[last + 1 :]]
+
+
+@pytest.fixture(scope="module")
+def compose():
+    """docker-compose.yml."""
+    return YAML(typ="safe").load(ROOT / "docker-compose.yml")
+
+
+def test_the_nodes_carry_what_is_tested():
+    """Their packages are parts of the locked set; torch is the version that pyproject.toml names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    run = pins("run.txt").items()
+
+    assert pins("node.txt").keys() >= {"msgspec", "numpy", "prometheus-client", "psutil", "pyzmq", "zstandard"}
+    assert pins("node.txt").items() <= run
+    assert pins("worker.txt").keys() >= {"sympy", "typing-extensions"}
+    assert pins("worker.txt").items() <= run
+    assert [f"{name}=={version}" for name, version in pins("torch.txt").items()] == [
+        name for name in project["project"]["dependencies"] if name.startswith("torch==")
+    ]
+
+
+def test_the_images_share_their_large_layers():
+    """The same steps in the same order: what the server has, then torch, then the rest."""
+    server, worker, controller = (steps(image) for image in ("parameter-server", "worker", "controller"))
+    node_layers = [step for step in server if step.startswith("RUN --mount")]
+    torch_layers = [step for step in worker if step.startswith("RUN --mount")]
+
+    assert (len(node_layers), len(torch_layers)) == (1, 2)
+    assert server[: server.index(node_layers[0]) + 1] == worker[: worker.index(node_layers[0]) + 1]
+    shared = worker.index(torch_layers[1]) + 1
+    assert worker[:shared] == controller[:shared]
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.parent.name)
+def test_images_build_with_the_oldest_engine(path):
+    """Neither a frontend that has to be pulled nor syntax that a built-in one does not know."""
+    text = path.read_text(encoding="utf-8")
+
+    assert "syntax=" not in text
+    assert "<<" not in text
+
+
+def test_the_socket_is_in_the_controller_alone(compose):
+    """It is root on the host."""
+    assert [name for name, service in compose["services"].items() if "docker.sock" in str(service)] == ["controller"]
+
+
+def test_nothing_is_open_to_the_network(compose):
+    """Ports are published on loopback; the data network leads nowhere; no service may gain rights."""
+    services = {name: service for name, service in compose["services"].items() if service.get("scale") != 0}
+
+    assert set(services) == {"controller", "prometheus", "grafana"}
+    ports = [port for service in services.values() for port in service["ports"]]
+    assert len(ports) == 3
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+    assert compose["networks"]["data"] == {"internal": True}
+    assert [name for name, service in services.items() if "data" in service["networks"]] == ["controller"]
+    for service in services.values():
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_every_variable_without_a_default_is_in_the_env_file(compose):
+    """So that the bare command works."""
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    known = set(re.findall(r"^(\w+)=", (ROOT / ".env").read_text(encoding="utf-8"), flags=re.MULTILINE))
+
+    needed = set(re.findall(r"\$\{(\w+)\}", text))
+    assert needed
+    assert needed <= known
+    assert {name for name, value in compose["services"]["controller"]["environment"].items() if value is None} <= known
+
+
+@pytest.mark.parametrize(
+    ("files", "last_words"),
+    [
+        (
+            {"memory/memory.max_usage_in_bytes": "61", "memory/memory.limit_in_bytes": "64",
+             "memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 2"},
+            " peak=61 limit=64 oom_kills=2",
+        ),
+        (
+            {"memory/memory.max_usage_in_bytes": "61", "memory/memory.limit_in_bytes": "9223372036854771712"},
+            " peak=61",
+        ),
+        (
+            {"cgroup.controllers": "memory", "memory.peak": "61", "memory.max": "64",
+             "memory.events": "low 0\noom 3\noom_kill 1\noom_group_kill 0"},
+            " peak=61 limit=64 oom_kills=1",
+        ),
+        ({"cgroup.controllers": "memory", "memory.max": "max", "memory.events": "oom_kill 0"}, " oom_kills=0"),
+    ],
+    ids=["v1", "v1 without limit", "v2", "v2 of an old kernel"],
+)  # fmt: skip
+def test_a_node_that_was_killed_leaves_what_its_cgroup_knew(tmp_path, files, last_words):
+    """Of either version; what is not known is left out; the exit code is the node's."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+
+    done = run_node(tmp_path, "kill -KILL $$")
+
+    assert (done.returncode, done.stderr) == (128 + signal.SIGKILL, f"edgebed-node: memory{last_words}\n")
+
+
+def test_a_node_that_ended_by_itself_has_no_last_words(tmp_path):
+    """Whatever its exit code was."""
+    done = run_node(tmp_path, "exit 3")
+
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def run_node(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """What `images/edgebed-node` does when Python is this shell program and the cgroup this folder."""
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\n{program}\n")
+    python.chmod(0o755)
+    return subprocess.run(
+        [ROOT / "images/edgebed-node"], capture_output=True, text=True, check=False,
+        env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "EDGEBED_CGROUP": str(folder)},
+    )  # fmt: skip
