@@ -74,7 +74,7 @@ def test_a_server_is_small_and_grows_with_its_workers():
     """It has no torch; per-parameter staleness remembers a counter for each parameter and worker."""
     assert need("server") < 32 * MIB < 150 * MIB < need("worker")
     few, many = (need("server", method="adacomp", parameters=10**6, workers=workers) for workers in (2, 12))
-    assert many - few >= 10 * 2 * 4 * 10**6
+    assert many - few >= 10 * 1.5 * 4 * 10**6
     assert need("server", examples=10**6) == need("server")
 
 
@@ -184,8 +184,8 @@ def test_force_warns_instead(load, good, capsys):
         (("fleet.edge.memory=10GiB",), Host(cpus=64, memory_bytes=2**30), "the memory caps add up to 20GiB"),
         (
             ("fleet.edge.memory=null",),
-            Host(cpus=64, memory_bytes=500 * MIB),
-            "the 4 nodes without a memory cap need 523MiB together, but this machine has 524 MB",
+            Host(cpus=64, memory_bytes=400 * MIB),
+            "the 4 nodes without a memory cap need 524MiB together, but this machine has 419 MB",
         ),
         (
             (),
