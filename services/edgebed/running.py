@@ -81,13 +81,15 @@ def run(
                 trials=[trial.plan.trial for trial in planned],
                 scenario_file=None if isinstance(scenario, Mapping) else str(scenario),
                 sets=set,
+                engine=host.engine,
             )
             folder.write_scenario(resolved_yaml(loaded))
             host.run = f"{folder.scenario_name}/{folder.path.name}"
             try:
-                for trial in planned:
-                    if not _run_trial(trial, folder.trial(trial.plan.trial), host, progress):
-                        break
+                with folder.held():
+                    for trial in planned:
+                        if not _run_trial(trial, folder.trial(trial.plan.trial), host, progress):
+                            break
             except (EdgebedError, KeyboardInterrupt):
                 with contextlib.suppress(EdgebedError):  # what there is of it is worth reading, if it can be written
                     _write_results(folder)

@@ -10,7 +10,7 @@ import docker
 import pytest
 
 from edgebed.runtimes.containers.engine import connect
-from edgebed.runtimes.containers.site import LABEL_OWNER
+from edgebed.runtimes.containers.labels import LABEL_OWNER
 
 
 @dataclasses.dataclass

@@ -111,7 +111,7 @@ def until(condition, what: str, timeout_s: float = 60.0):
 def test_up_watch_wait_down(project) -> None:
     """All nodes are scraped; the series' totals are the journal's; the results belong to the owner; nothing stays."""
     project.up()
-    up = dict.fromkeys(("server", "evaluator", "edge-0", "edge-1", "controller"), "up")
+    up = dict.fromkeys(("server", "evaluator", "edge-0", "edge-1", "edgebed-controller"), "up")
     until(lambda: project.targets().items() >= up.items(), "every node is scraped")
     listed = project.compose("ps", "--format", "json").stdout
     assert {"node-server", "node-evaluator", "node-edge"} <= {

@@ -153,6 +153,23 @@ def test_a_killed_worker_is_told_of_and_the_trial_goes_on(engine, tmp_path, onlo
     assert trial.summary.outcome == "completed"
 
 
+def test_a_frozen_worker_does_not_hold_back_the_end(engine, tmp_path, onlooker) -> None:
+    """It cannot say goodbye; its container is removed all the same."""
+
+    def freeze() -> None:
+        (victim,) = engine.containers(node="edge-1")
+        engine.client.api.pause(victim["Id"])
+
+    overrides = ["fleet.edge.waiting=20ms", "stop.updates=100"]
+    run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(freeze))
+
+    (trial,) = run.trials.values()
+    assert trial.summary.outcome == "completed"
+    last = [record for _, _, record in trial.events() if isinstance(record, records.Node) and record.name == "edge-1"]
+    assert last[-1].reason == "did not answer 'stop' within 5 s"
+    assert engine.left() == []
+
+
 def test_too_little_memory_is_reported_as_such_with_limit_and_peak(engine, tmp_path) -> None:
     """`plan` refuses such a cap; who forces it learns what happened."""
     run = edgebed.run(SCENARIO, runtime="docker", set=["fleet.edge.memory=128MiB"], runs_dir=tmp_path, force=True)

@@ -11,14 +11,14 @@
 """
 
 import contextlib
+import fcntl
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.observe.host import facts
@@ -28,7 +28,6 @@ ENVIRONMENT_VARIABLE = "EDGEBED_RUNS_DIR"
 LATEST = "latest"
 NUMBER_DIGITS = 4
 LISTED_MAX = 12
-CLOCK_SLACK_S = 1.0  # Start times of processes are counted in ticks since the machine started.
 
 
 def runs_root(given: str | Path | None = None) -> Path:
@@ -137,21 +136,23 @@ class RunFolder:
         trials: Sequence[str],
         scenario_file: str | None = None,
         sets: Sequence[str] = (),
+        engine: Mapping[str, Any] | None = None,
     ) -> None:
         """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine.
 
-        `scenario_file` is where the scenario was read, None if it was given from Python; `sets` are its overrides.
+        `scenario_file` is where the scenario was read, None if it was given from Python; `sets` are its overrides;
+        `engine` are the facts of the container engine, if there is one.
         """
         manifest = {
             "scenario": self.scenario_name,
             "seed": seed,
             "runtime": runtime,
             "command": list(command),
-            "pid": os.getpid(),
             "trials": list(trials),
             "scenario_file": scenario_file,
             "sets": list(sets),
             **facts(),
+            **({"engine": engine} if engine else {}),
         }
         write_atomically(self.manifest, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
@@ -162,20 +163,34 @@ class RunFolder:
         except (OSError, msgspec.DecodeError):
             return {}
 
-    def is_running(self) -> bool:
-        """Whether another process still works on this run: it has no summary yet, and who began it lives.
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """The run goes on: a lock says so to whoever looks, from other processes and containers, too.
 
-        A process that started after the manifest was written has merely got the same number.
+        It ends with the process that holds it, whatever ends that.
         """
-        pid = self.read_manifest().get("pid")
-        if not isinstance(pid, int) or pid == os.getpid() or self.summary.exists():
-            return False
+        folder = os.open(self.path, os.O_RDONLY)
         try:
-            process = psutil.Process(pid)
-            began_s = self.manifest.stat().st_mtime + CLOCK_SLACK_S
-            return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= began_s
-        except (psutil.Error, OSError):
+            with contextlib.suppress(OSError):  # a file system without locks: then nobody can tell
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        finally:
+            os.close(folder)
+
+    def is_running(self) -> bool:
+        """Whether somebody still works on this run: it has no summary yet, and who began it holds it."""
+        if self.summary.exists():
             return False
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(folder)
+        return False
 
 
 def list_runs(root: Path) -> list[RunFolder]:

@@ -34,7 +34,7 @@ from edgebed.wire.tensors import Buffer
 NAME = "controller"
 PRESENT = ("joined", "ready", "running")  # the states of a node that is there
 COMING = ("expected", "started", "joined")  # of one that is waited for before training starts
-GRACE_S = 10.0  # for goodbyes: a node may wait 6 s for a last scrape of its metrics; one frozen or killed says none
+GRACE_S = 5.0  # for nodes to say goodbye, after they may have lingered; one that was frozen or killed never does
 
 Payload = Callable[[NodePlan], tuple[tuple[Tensor, ...], Sequence[Buffer]]]
 """What a node is given besides its plan: the initial model, or its part of the data."""
@@ -300,12 +300,11 @@ class Controller:
         member.peer = ""
         if member.plan.role != "worker":
             return effects + self._end("failed", f"the {member.plan.role} died: {reason}", now)
-        if self.phase is Phase.LAUNCHED:
-            return effects + self._start(now)
         workers = [other for other in self.members.values() if other.plan.role == "worker"]
-        if self.phase is Phase.RUNNING and all(other.state in ("died", "missing") for other in workers):
+        is_last = all(other.state in ("died", "missing") for other in workers)
+        if is_last and self.phase in (Phase.LAUNCHED, Phase.RUNNING):
             return effects + self._end("failed", f"no worker is left; {name} was the last: {reason}", now)
-        return effects
+        return effects + self._start(now)
 
     def _end(self, outcome: str, reason: str, now: float) -> list[Effect]:
         if self.phase in (Phase.ENDING, Phase.OVER):

@@ -48,11 +48,17 @@ class Host:
         self.targets = TargetList()
         self.status = Status(trial="", state="starting")
         self.server: HttpServer | None = None
+        self.engine: dict[str, Any] = {}
+        """The facts of the container engine, in the docker runtime."""
 
     def __enter__(self) -> Self:
         """Serve the controller's pages; the simulation has no nodes to be discovered, and forks."""
         if self.runtime != "simulation":
-            address = self._prepare_containers() if self.runtime == "docker" else LOOPBACK
+            address = LOOPBACK
+            if self.runtime == "docker":
+                from edgebed.runtimes.containers.site import prepare
+
+                address, self.engine = prepare(say)
             self.server, self.port = serve_controller(
                 self.metrics.registry, self.targets, lambda: self.status, address, self.port
             )
@@ -110,14 +116,6 @@ class Host:
         if self.server and heart.outcome != "interrupted":
             with ending_by_signal():
                 self.server.visits.await_scrape()
-
-    def _prepare_containers(self) -> str:
-        """Remove what killed controllers have left; return where the controller's pages are to be served."""
-        from edgebed.runtimes.containers.leftovers import remove_leftovers
-        from edgebed.runtimes.containers.site import page_address
-
-        remove_leftovers(say)
-        return page_address() or LOOPBACK
 
     def _launcher(self, plan: Plan, folder: TrialFolder) -> Launcher:
         if self.runtime == "docker":

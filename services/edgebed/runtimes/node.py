@@ -78,6 +78,7 @@ def _run(here: Surroundings, context: zmq.Context[zmq.Socket[bytes]]) -> int:
     if configured is None:
         return 1
     node = _build(here, context, management, *configured)
+    del configured  # its frames: a second copy of the data
     reason = node.run()
     print(f"{here.node}: {reason}", file=sys.stderr)
     management.send(messages.Bye(sender=here.node, reason=reason), [])

@@ -1,7 +1,8 @@
 """Run folders: numbers, links, names, and what a broken disk does."""
 
 import json
-import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -127,24 +128,33 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
         write_atomically(tmp_path / "gone" / "summary.json", b"")
 
 
-def test_a_run_goes_on_while_the_process_that_began_it_lives(tmp_path):
-    """Not this process, which would know; none that is gone, none that began later; and none with a summary."""
+def test_a_run_goes_on_while_somebody_holds_it(tmp_path):
+    """Seen from another process as well, and no longer once it is let go, or has a summary."""
     run = RunFolder.create(tmp_path, "quickstart")
-    run.write_manifest(seed=7, runtime="simulation", command=[], trials=["asgd"])
-    own = json.loads(run.manifest.read_text())
+    ask = f"from edgebed.observe.run_folder import RunFolder, Path; print(RunFolder(Path({str(run.path)!r})).is_running())"
 
-    def running(pid):
-        run.manifest.write_text(json.dumps(own | {"pid": pid}))
-        return run.is_running()
-
-    assert own["pid"] == os.getpid()
-    assert not running(os.getpid())
-    assert not running(2**22 + 1)
-    assert running(os.getppid())
-    os.utime(run.manifest, (1.0, 1.0))
     assert not run.is_running()
-    assert running(os.getppid())
-    run.summary.write_text("{}")
+    with run.held():
+        assert run.is_running()
+        told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+        assert told.stdout == "True\n"
+        run.summary.write_text("{}")
+        assert not run.is_running()
+        run.summary.unlink()
+    assert not run.is_running()
+
+
+def test_a_run_whose_process_was_killed_goes_on_no_longer(tmp_path):
+    """The lock ends with it."""
+    run = RunFolder.create(tmp_path, "quickstart")
+    hold = (
+        "import sys; from edgebed.observe.run_folder import RunFolder, Path\n"
+        f"with RunFolder(Path({str(run.path)!r})).held(): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        assert run.is_running()
+        holder.kill()
     assert not run.is_running()
 
 

@@ -401,6 +401,17 @@ def test_training_goes_on_without_a_worker_and_ends_without_the_last(fleet):
     assert fleet.ended() == ("failed", "no worker is left; edge-1 was the last: killed")
 
 
+def test_a_fleet_whose_workers_all_die_before_training_is_told_why(fleet):
+    """Not that they were late: what killed the last of them."""
+    fleet.start("server", "evaluator")
+    fleet.do(NodeExited("edge-0", "out of memory"), 5.0)
+
+    fleet.do(NodeExited("edge-1", "out of memory"), 6.0)
+    end_all(fleet)
+
+    assert fleet.ended() == ("failed", "no worker is left; edge-1 was the last: out of memory")
+
+
 def test_a_worker_that_says_goodbye_before_the_end_has_died(fleet):
     """Whatever made it go: it was not told to."""
     fleet.start()

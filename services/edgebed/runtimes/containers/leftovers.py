@@ -8,8 +8,8 @@ import docker
 from docker.errors import NotFound
 
 from edgebed.runtimes.containers.engine import connect, explained
+from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN
 from edgebed.runtimes.containers.owner import is_alive, own_container
-from edgebed.runtimes.containers.site import LABEL_OWNER, LABEL_RUN
 
 
 def remove_leftovers(say: Callable[[str], None]) -> int:

@@ -9,6 +9,7 @@ import hashlib
 import ipaddress
 import re
 import secrets
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,15 +18,14 @@ import docker
 
 from edgebed.errors import InfrastructureError
 from edgebed.observe.resources import interface_of
-from edgebed.runtimes.containers.engine import connect, explained
+from edgebed.runtimes.containers.engine import Images, connect, explained
+from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, PREFIX
+from edgebed.runtimes.containers.leftovers import remove_leftovers
 from edgebed.runtimes.containers.owner import own_container, own_name
 from edgebed.scenario.plan import NodePlan
 
-PREFIX = "edgebed"
-LABEL_OWNER = f"{PREFIX}.owner"
-LABEL_RUN = f"{PREFIX}.run"
-COMPOSE = "com.docker.compose"
 DATA, MANAGEMENT = "data", "management"
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,22 @@ def _require_here(gateway: str) -> None:
         ) from error
 
 
-def page_address() -> str | None:
-    """Where a controller that is a service of Compose serves its pages: on its management network; None on the host."""
-    with closing(connect()) as client, explained("the controller's own networks"):
-        own_id = own_container(client)
-        return _attachments(client, client.api.inspect_container(own_id))[MANAGEMENT][1] if own_id else None
+def prepare(say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
+    """Before a run: remove what killed controllers have left, of which `say` is told, and look at the engine.
+
+    Returns where the controller's pages are to be served (on the host loopback, as a service of Compose its address on
+    the management network) and what of the engine a run's record should hold.
+    """
+    remove_leftovers(say)
+    with closing(connect()) as client:
+        with explained("the images of the nodes"):
+            images = {role: client.api.inspect_image(name)["Id"] for role, name in vars(Images.named()).items()}
+        with explained("the controller's own networks"):
+            own_id = own_container(client)
+            attached = _attachments(client, client.api.inspect_container(own_id)) if own_id else {}
+            info = client.info()
+    engine = {"version": info["ServerVersion"], "cgroup": info.get("CgroupVersion"), "images": images}
+    return attached[MANAGEMENT][1] if attached else LOOPBACK, engine
 
 
 def _found(client: docker.DockerClient, own: dict[str, Any], name: str, labels: dict[str, str]) -> Site:
