@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
 def test_a_run_goes_on_while_somebody_holds_it(tmp_path):
     """Seen from another process as well, and no longer once it is let go, or has a summary."""
     run = RunFolder.create(tmp_path, "quickstart")
-    ask = f"from edgebed.observe.run_folder import RunFolder, Path; print(RunFolder(Path({str(run.path)!r})).is_running())"
+    ask = f"from edgebed.observe.run_folder import *; print(RunFolder(Path({str(run.path)!r})).is_running())"
 
     assert not run.is_running()
     with run.held():
