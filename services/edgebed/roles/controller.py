@@ -112,6 +112,8 @@ class Controller:
         if isinstance(event, Woken):
             return self._woken(event.token, now)
         if isinstance(event, Interrupted):
+            if self.phase is Phase.ENDING:
+                return self._stop_all(linger_s=0.0)
             return self._end("interrupted", "the user ended the run", now)
         raise unexpected(self, event)
 
@@ -313,12 +315,15 @@ class Controller:
         self.phase = Phase.ENDING
         self.outcome, self.reason = outcome, reason
         linger_s = 0.0 if outcome == "interrupted" else self.linger_s()  # who presses Ctrl-C does not want to wait
-        stop = messages.Stop(sender=NAME, reason=reason, linger_s=linger_s)
-        stops = [effect for name in self.members for effect in self._send(name, stop)]
+        stops = self._stop_all(linger_s)
         if not stops:
             return self._over()
         self.grace_s = linger_s + GRACE_S
         return [*finish, *stops, Wake(now + self.grace_s, "grace")]
+
+    def _stop_all(self, linger_s: float) -> list[Effect]:
+        stop = messages.Stop(sender=NAME, reason=self.reason, linger_s=linger_s)
+        return [effect for name in self.members for effect in self._send(name, stop)]
 
     def _over(self) -> list[Effect]:
         late: list[Effect] = []

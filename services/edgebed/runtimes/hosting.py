@@ -113,6 +113,8 @@ class Host:
         )
         watch = Watch(heart, keep_status, self._observe(heart))
         LiveController(heart, self._launcher(plan, folder), journal, keep_checkpoint, watch).run()
+        if watch.interrupted and heart.outcome != "interrupted":
+            raise KeyboardInterrupt  # the trial had ended by itself, but no other is wanted
         if self.server and heart.outcome != "interrupted":
             with ending_by_signal():
                 self.server.visits.await_scrape()

@@ -39,3 +39,12 @@ def test_who_interrupts_a_run_does_not_wait_for_prometheus(controller):
 
     assert lingers(effects) == [0.0] * len(controller.members)
     assert effects[-1] == Wake(1.0 + GRACE_S, "grace")
+
+
+def test_who_interrupts_while_nodes_linger_ends_that(controller, received):
+    """They are told to stop once more; what the trial came to stays."""
+    final = records.Evaluated(version=10, accuracy=0.9, loss=0.3, final=True)
+    controller.handle(received(messages.Report(sender="evaluator", first=0, records=((1.0, final),))), 1.0)
+
+    assert lingers(controller.handle(Interrupted(), 2.0)) == [0.0] * len(controller.members)
+    assert controller.outcome == "completed"
