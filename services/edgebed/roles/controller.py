@@ -112,7 +112,7 @@ class Controller:
         if isinstance(event, Woken):
             return self._woken(event.token, now)
         if isinstance(event, Interrupted):
-            if self.phase is Phase.ENDING:
+            if self.phase is Phase.ENDING and self.outcome != "interrupted":
                 return self._stop_all(linger_s=0.0)
             return self._end("interrupted", "the user ended the run", now)
         raise unexpected(self, event)
