@@ -93,21 +93,21 @@ class LiveController:
         return (time.monotonic_ns() - self.heart.epoch_ns) * 1e-9
 
     def run(self) -> None:
-        """Launch every node, host the heart until it stops, leave nothing behind."""
+        """Launch every node, host the heart until it stops, leave nothing behind, however often the user asks."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         socket = management_socket(context, zmq.ROUTER)
         self.endpoint = RouterEndpoint(socket, "management", self._complain)
-        try:
-            address = bind(socket, self.launcher.host)
-            for text in self.launcher.notes:
-                self._journal(records.Note(text=text))
-            with self._interruptible():
+        with self._interruptible():
+            try:
+                address = bind(socket, self.launcher.host)
+                for text in self.launcher.notes:
+                    self._journal(records.Note(text=text))
                 self._carry_out(self.heart.launch(self.now()))
                 self._serve(socket, address)
-        finally:
-            self.launcher.close()
-            socket.close(linger=0)
-            context.term()
+            finally:
+                self.launcher.close()
+                socket.close(linger=0)
+                context.term()
 
     def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
         poller = zmq.Poller()
