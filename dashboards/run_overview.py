@@ -7,6 +7,7 @@ traffic, the work and the machine. A test keeps the committed file equal to what
 Prometheus every query. Queries name run and trial, since one Prometheus sees many of both.
 """
 
+import itertools
 import json
 import sys
 from typing import Any
@@ -142,8 +143,8 @@ def standing() -> list[Any]:
         ).decimals(2),
         figure(
             4,
-            "Total server ingress",
-            "Payload of all pushes that were applied: the headline ingress of the report.",
+            "Total of applied pushes",
+            "Payload of all pushes that were applied: the report's headline ingress, and less than all that came in.",
             "decbytes",
             (total("edgebed_ps_update_bytes_total"), BY_TRIAL),
         ),
@@ -183,15 +184,15 @@ def traffic() -> list[Any]:
         curves(
             12,
             "Server traffic",
-            "Payload on the data network: pushes come in, models go out.",
+            "All payload on the data network: pushes come in, applied or not, models go out.",
             "Bps",
             (rate("edgebed_ps_ingress_bytes_total"), "{{trial}} in"),
             (rate("edgebed_ps_egress_bytes_total"), "{{trial}} out"),
         ).min(0),
         curves(
             12,
-            "Total server ingress over time",
-            "Payload of the pushes that have been applied so far.",
+            "Total of applied pushes over time",
+            "Payload of the pushes that have been applied so far: the report's headline ingress.",
             "decbytes",
             (total("edgebed_ps_update_bytes_total"), BY_TRIAL),
         ).min(0),
@@ -204,7 +205,7 @@ def work() -> list[Any]:
     states = curves(
         8,
         "Workers by state",
-        "As the controller sees them; a worker that died, or never came, stays counted.",
+        "In the trial in progress, as the controller sees them; a worker that died, or never came, stays counted.",
         "none",
         (by_state, "{{state}}"),
     )
@@ -251,9 +252,9 @@ def machine() -> list[Any]:
         curves(
             8,
             "Held back by the CPU cap",
-            "Share of the kernel's scheduling periods in which nodes had to wait. Only containers have such caps.",
+            "Share of the kernel's scheduling periods in which nodes had to wait. Empty where there is no cap.",
             "percentunit",
-            (f"{throttled} / {periods}", BY_CLASS),
+            (f"{throttled} / ({periods} > 0)", BY_CLASS),
         )
         .min(0)
         .max(1),
@@ -320,11 +321,11 @@ def build() -> str:
     built = (
         dashboard.Dashboard("Run overview")
         .uid("edgebed-run-overview")
-        .description("How is the run doing?")
+        .description("How is the run doing? Empty: choose a longer time range, top right.")
         .tags(["edgebed"])
         .readonly()
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
-        .time("now-15m", "now")
+        .time("now-1h", "now")
         .timezone("browser")
         .refresh("5s")
         .annotation(mark("Trials", "edgebed_run_start_timestamp_seconds", "{{trial}} begins", "blue"))
@@ -332,9 +333,13 @@ def build() -> str:
     )
     for variable in variables():
         built.with_variable(variable)
-    panels = [*standing(), *learning(), *traffic(), *work(), *machine()]
-    for number, panel in enumerate(panels, start=1):
-        built.with_panel(panel.id(number))
+    rows = {"": standing(), "Model": learning(), "Traffic": traffic(), "Work": work(), "Machine": machine()}
+    numbers = itertools.count(1)
+    for title, panels in rows.items():
+        if title:
+            built.with_row(dashboard.Row(title).id(next(numbers)))
+        for panel in panels:
+            built.with_panel(panel.id(next(numbers)))
     return json.dumps(json.loads(JSONEncoder().encode(built.build())), indent=2, sort_keys=True) + "\n"
 
 

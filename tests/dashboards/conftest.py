@@ -16,6 +16,12 @@ def dashboards() -> dict[str, dict]:
 
 
 @pytest.fixture(scope="session")
+def panels(dashboards) -> list[dict]:
+    """Every panel that shows data: all but the titles of rows."""
+    return [panel for dashboard in dashboards.values() for panel in dashboard["panels"] if panel["type"] != "row"]
+
+
+@pytest.fixture(scope="session")
 def filled() -> Callable[..., str]:
     """Puts values in place of Grafana's variables in a query."""
 

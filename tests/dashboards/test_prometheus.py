@@ -232,16 +232,11 @@ def test_a_crash_has_its_exact_time(watched: Watched) -> None:
     assert watched.killed_s - 0.1 <= float(result["value"][1]) <= watched.killed_s + 5.0
 
 
-def test_every_query_of_every_dashboard_is_answered_with_data(watched: Watched, dashboards, filled) -> None:
+def test_every_query_of_every_dashboard_is_answered_with_data(watched: Watched, dashboards, panels, filled) -> None:
     """As Grafana asks it, over the time of the run; but for caps, which the kernel does not hold here."""
     when = {"start": str(watched.began_s), "end": str(watched.ended_s), "step": "5"}
     marks = [("mark", one["expr"]) for dashboard in dashboards.values() for one in dashboard["annotations"]["list"]]
-    shown = [
-        (panel["title"], target["expr"])
-        for dashboard in dashboards.values()
-        for panel in dashboard["panels"]
-        for target in panel["targets"]
-    ]
+    shown = [(panel["title"], target["expr"]) for panel in panels for target in panel["targets"]]
     for title, expr in marks + shown:
         result = watched.prometheus.get("query_range", query=filled(expr, run=RUN), **when)["result"]
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from edgebed.runtimes.containers.engine import connect
 from edgebed.runtimes.containers.labels import LABEL_OWNER
+from edgebed.runtimes.containers.leftovers import containers_with, networks_with
 
 
 @dataclasses.dataclass
@@ -20,16 +22,16 @@ class Engine:
     client: docker.DockerClient
 
     def containers(self, **labels: str) -> list[dict[str, Any]]:
-        """What edgebed's containers are, as inspected; those with these labels (`role="worker"`)."""
-        wanted = [LABEL_OWNER, *(f"edgebed.{name}={value}" for name, value in labels.items())]
-        found = self.client.api.containers(all=True, filters={"label": wanted})
-        return [self.client.api.inspect_container(container["Id"]) for container in found]
+        """The containers of these tests' scenarios, as inspected; those with these labels (`role="worker"`)."""
+        wanted = {f"edgebed.{name}": value for name, value in labels.items()}
+        found = [self.client.api.inspect_container(name.removeprefix("/")) for name in self.left() if name[0] == "/"]
+        return [container for container in found if wanted.items() <= container["Config"]["Labels"].items()]
 
     def left(self) -> list[str]:
-        """Names of all containers and networks that edgebed's controllers have made."""
-        only = {"label": LABEL_OWNER}
-        containers = [container["Names"][0] for container in self.client.api.containers(all=True, filters=only)]
-        return containers + [network["Name"] for network in self.client.api.networks(filters=only)]
+        """Names of the containers and networks of these tests' scenarios; others may use the engine as well."""
+        containers = [container["Names"][0] for container in containers_with(self.client, LABEL_OWNER)]
+        networks = [network["Name"] for network in networks_with(self.client, LABEL_OWNER)]
+        return [name for name in containers + networks if f"-{os.getpid()}-" in name]
 
 
 def metrics_of(node: str, port: int) -> str:

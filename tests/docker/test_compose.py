@@ -21,14 +21,15 @@ from edgebed.roles import records
 
 ROOT = Path(__file__).parents[2]
 USER = 12345
-SCENARIO = """
-name: composed
+NAME = f"composed-{os.getpid()}"
+SCENARIO = f"""
+name: {NAME}
 question: Does everything arrive?
-task: { data: digits, model: small, batch_size: 10 }
+task: {{ data: digits, model: small, batch_size: 10 }}
 method: adacomp
-fleet: { edge: { count: 2, cpus: 0.5, memory: 512MiB, waiting: 10ms } }
-evaluation: { every: 200 updates }
-stop: { time: 20s }
+fleet: {{ edge: {{ count: 2, cpus: 0.5, memory: 512MiB, waiting: 10ms }} }}
+evaluation: {{ every: 200 updates }}
+stop: {{ time: 20s }}
 """
 
 
@@ -55,8 +56,8 @@ class Project:
         """`docker compose` with these arguments, to its end, on ports that are free."""
         ports = dict.fromkeys(("EDGEBED_PORT", "EDGEBED_PROMETHEUS_PORT", "EDGEBED_GRAFANA_PORT"), "0")
         return subprocess.run(
-            ["docker", "compose", "--project-name", self.name, *arguments],
-            cwd=self.folder, env=os.environ | ports | environment, capture_output=True, text=True, check=False,
+            ["docker", "compose", *arguments], capture_output=True, text=True, check=False, cwd=self.folder,
+            env=os.environ | ports | {"COMPOSE_PROJECT_NAME": self.name} | environment,
         )  # fmt: skip
 
     def up(self, **environment: str) -> None:
@@ -120,7 +121,7 @@ def test_up_watch_wait_down(project) -> None:
 
     assert project.compose("wait", "controller").returncode == 0
 
-    run = edgebed.load("composed", runs_dir=project.folder / "runs")
+    run = edgebed.load(NAME, runs_dir=project.folder / "runs")
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
     owners = {(path.stat().st_uid, path.stat().st_gid) for path in [run.path, *run.path.rglob("*")]}
@@ -142,7 +143,7 @@ def total(project: Project, expression: str) -> float:
     return sum(float(series["value"][1]) for series in project.query(expression))
 
 
-@pytest.mark.parametrize(("text", "code"), [("name: composed\n", 2), (SCENARIO + "expect: { accuracy: '> 1.5' }\n", 2)])
+@pytest.mark.parametrize(("text", "code"), [(f"name: {NAME}\n", 2), (SCENARIO + "expect: { accuracy: '> 1.5' }\n", 2)])
 def test_a_scenario_that_fails_at_once_still_tells_its_exit_code(project, text, code) -> None:
     """Compose can only wait for what still runs; the last words are in the logs."""
     project.write("wrong.yaml", text)
@@ -164,8 +165,9 @@ def test_down_ends_a_run_and_takes_its_nodes_along(project) -> None:
     assert project.compose("down").returncode == 0
 
     assert project.left() == []
-    (trial,) = edgebed.load("composed", runs_dir=project.folder / "runs").trials.values()
-    assert trial.summary.outcome == "interrupted"
+    (trial,) = edgebed.load(NAME, runs_dir=project.folder / "runs").trials.values()
+    assert (trial.summary.outcome, trial.summary.nodes_died) == ("interrupted", 0)
+    assert trial.checkpoint().size, "the server handed its model over before it ended"
 
 
 def test_up_again_after_a_killed_controller_starts_cleanly(project) -> None:
@@ -180,3 +182,15 @@ def test_up_again_after_a_killed_controller_starts_cleanly(project) -> None:
 
     assert project.compose("wait", "controller").returncode == 0
     assert len(project.left()) == 4  # controller, Prometheus and two networks
+
+
+def test_down_takes_what_a_killed_controller_left(project) -> None:
+    """With the option that the README names; the engine's refusals are no reason to fail."""
+    project.write("quickstart.yaml", SCENARIO.replace("20s", "10m"))
+    project.up()
+    until(lambda: len(project.left()) >= 8, "four nodes, controller, Prometheus and two networks")
+    assert project.compose("kill", "controller").returncode == 0
+
+    assert project.compose("down", "--remove-orphans").returncode == 0
+
+    assert project.left() == []

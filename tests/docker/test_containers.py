@@ -15,8 +15,9 @@ import edgebed
 from edgebed.errors import EdgebedError
 from edgebed.roles import records
 
+NAME = f"contained-{os.getpid()}"
 SCENARIO = {
-    "name": "contained",
+    "name": NAME,
     "question": "Do containers hold what they promise?",
     "seed": 3,
     "task": {"data": "digits", "model": "small", "batch_size": 10},
@@ -26,14 +27,14 @@ SCENARIO = {
     "evaluation": {"every": "100 updates"},
     "stop": {"updates": 400},
 }
-SCENARIO_FILE = """
-name: contained
+SCENARIO_FILE = f"""
+name: {NAME}
 question: Does anything stay behind?
-task: { data: digits, model: small, batch_size: 10 }
+task: {{ data: digits, model: small, batch_size: 10 }}
 method: asgd
-fleet: { edge: { count: 2, memory: 512MiB, waiting: 20ms } }
-evaluation: { every: 100 updates }
-stop: { time: 10m }
+fleet: {{ edge: {{ count: 2, memory: 512MiB, waiting: 20ms }} }}
+evaluation: {{ every: 100 updates }}
+stop: {{ time: 10m }}
 """
 
 
@@ -44,7 +45,7 @@ def running(tmp_path: Path, engine):
     path.write_text(SCENARIO_FILE)
     command = [sys.executable, "-m", "edgebed", "run", str(path), "--runtime", "docker", "--runs-dir", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        journal = tmp_path / "contained" / "0001" / "asgd" / "events.jsonl"
+        journal = tmp_path / NAME / "0001" / "asgd" / "events.jsonl"
         deadline_s = time.monotonic() + 60
         while not (journal.exists() and '"kind":"update"' in journal.read_text()):
             assert process.poll() is None, process.stderr.read()
@@ -83,7 +84,7 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
         assert not first["NetworkSettings"]["Ports"]
         networks = {engine.client.networks.get(name) for name in first["NetworkSettings"]["Networks"]}
         assert sorted(network.attrs["Internal"] for network in networks) == [False, True]
-        assert first["Config"]["Labels"]["edgebed.run"] == "contained/0001"
+        assert first["Config"]["Labels"]["edgebed.run"] == f"{NAME}/0001"
         assert {first["Config"]["Labels"]["edgebed.node"], second["Config"]["Labels"]["edgebed.node"]} == {
             "edge-0",
             "edge-1",
@@ -100,29 +101,35 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
 
 
 def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path, onlooker, metrics) -> None:
-    """Half a core within 5 %, measured by the node's own cgroup while it is throttled."""
-    shares: dict[str, float] = {}
+    """Half a core within 5 % by its own cgroup, while throttled: never more, and as much where the machine has it."""
+    shares: list[dict[str, float]] = []
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
     def look() -> None:
         before = {node: cpu_account(metrics(node, port)) for node in ("edge-0", "edge-1")}
-        time.sleep(5)
-        for node, (cpu_s, throttled, at_s) in before.items():
-            now_s, now_throttled, now = cpu_account(metrics(node, port))
-            assert now_throttled > throttled
-            shares[node] = (now_s - cpu_s) / (now - at_s)
+        for _ in range(3):
+            time.sleep(4)
+            now = {node: cpu_account(metrics(node, port)) for node in before}
+            shares.append({})
+            for node, (cpu_s, throttled, at_s) in before.items():
+                now_s, now_throttled, now_at_s = now[node]
+                assert now_throttled > throttled
+                shares[-1][node] = (now_s - cpu_s) / (now_at_s - at_s)
+            before = now
 
     overrides = [
         "stop.updates=100000",
-        "stop.time=9s",
+        "stop.time=16s",
         "task.model=cnn",
         "method=asgd",
         "evaluation.every=100000 updates",
     ]
     edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look), port=port)
 
-    assert shares == {"edge-0": pytest.approx(0.5, rel=0.05), "edge-1": pytest.approx(0.5, rel=0.05)}
+    for node in ("edge-0", "edge-1"):
+        got = [share[node] for share in shares]
+        assert max(got) == pytest.approx(0.5, rel=0.05), f"{node}: {got}"
 
 
 def cpu_account(text: str) -> tuple[float, float, float]:
@@ -180,7 +187,7 @@ def test_too_little_memory_is_reported_as_such_with_limit_and_peak(engine, tmp_p
 
 
 def test_an_image_that_is_not_there_is_named_with_what_to_do(engine, tmp_path, monkeypatch) -> None:
-    """Found when the first container is made; nothing of the run stays."""
+    """Before anything is made, not even a folder for the run."""
     monkeypatch.setenv("EDGEBED_WORKER_IMAGE", "edgebed-never-built")
 
     with pytest.raises(EdgebedError, match=r"edgebed-never-built.*scripts/build-images"):
@@ -205,7 +212,7 @@ def test_what_a_killed_controller_leaves_goes_with_down(engine, running) -> None
     down = edgebed_command("down")
 
     assert down.returncode == 0
-    assert "4 containers and 2 networks of contained/0001" in down.stdout + down.stderr
+    assert f"4 containers and 2 networks of {NAME}/0001" in down.stdout + down.stderr
     assert engine.left() == []
 
 

@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor
 
-from edgebed.learning import models
+from edgebed.errors import ScenarioError
+from edgebed.learning import imports, models
 from edgebed.scenario.plan import Task
 
 BATCH = 2  # one example alone is refused by some layers
@@ -14,7 +15,8 @@ BATCH = 2  # one example alone is refused by some layers
 def activation_bytes(task: Task) -> int:
     """Bytes that the task's model keeps for each example of a batch until its gradient is computed.
 
-    Parameters do not count, and what two layers keep together counts once. ScenarioError if the model cannot be built.
+    Parameters do not count, and what two layers keep together counts once. ScenarioError if the model cannot be
+    built, or raises while it trains.
     """
     kept: dict[int, int] = {}
 
@@ -26,7 +28,11 @@ def activation_bytes(task: Task) -> int:
     with torch.random.fork_rng(devices=[]):
         model = models.build(task.model, task.input_shape, task.classes, task.python_path)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            output = model(torch.zeros(BATCH, *task.input_shape))  # it holds what was kept, so no address comes twice
+            try:
+                output = model(torch.zeros(BATCH, *task.input_shape))  # holds what was kept: no address comes twice
+            except Exception as error:  # whatever the user's code raises is the user's to read
+                reason = imports.reason(error)
+                raise ScenarioError(f"{task.model}: the model cannot be trained: {reason}") from error
     for parameter in (*model.parameters(), *model.buffers()):
         kept.pop(parameter.untyped_storage().data_ptr(), None)
     del output

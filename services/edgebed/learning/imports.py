@@ -7,13 +7,17 @@ the top of that module runs once in each node.
 import difflib
 import importlib
 import inspect
+import re
 import sys
+import tokenize
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from edgebed.errors import ScenarioError
+
+ENCODING_COOKIE = re.compile(r"^([ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+", re.ASCII | re.MULTILINE)  # PEP 263
 
 
 def is_import_path(name: str) -> bool:
@@ -43,7 +47,8 @@ def resolve(name: str, python_path: Sequence[str] = ()) -> Callable[..., Any]:
 def sources(python_path: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """(relative path, text) of every module imported from the folders of `python_path`, for who does not see these.
 
-    A module that is imported later, or a file that is no module, is not among them.
+    A module that is imported later, or a file that is no module, is not among them. A text is to be written as UTF-8,
+    whatever its file was in.
     """
     found: dict[str, str] = {}
     for name, module in sorted(sys.modules.items()):
@@ -51,7 +56,7 @@ def sources(python_path: Sequence[str]) -> tuple[tuple[str, str], ...]:
         stem = name.replace(".", "/")
         for path in (f"{stem}.py", f"{stem}/__init__.py"):
             if file and any(Path(file) == Path(folder).absolute() / path for folder in python_path):
-                found[path] = Path(file).read_text(encoding="utf-8")
+                found[path] = _text(file)
     return tuple(found.items())
 
 
@@ -83,6 +88,13 @@ def reason(error: BaseException) -> str:
         traceback = traceback.tb_next
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
+
+
+def _text(file: str) -> str:
+    """A module's text, which says UTF-8 where it said another encoding."""
+    with tokenize.open(file) as source:
+        text = source.read()
+        return text if source.encoding.startswith("utf-8") else ENCODING_COOKIE.sub(r"\1utf-8", text, count=1)
 
 
 def _import(name: str, module_name: str) -> ModuleType:

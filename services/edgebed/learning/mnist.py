@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.containment import in_container
 from edgebed.errors import ScenarioError
 from edgebed.learning.download import DownloadError, fetch
 
@@ -84,10 +85,13 @@ def _read(name: str, folders: tuple[Path, ...]) -> NDArray[np.uint8]:
 def _missing(names: list[str], folders: tuple[Path, ...], error: Exception) -> str:
     files = ", ".join(f"{name}[.gz]" for name in names)
     looked_in = " and ".join(str(folder) for folder in folders)
+    if in_container():
+        remedy = "Put the files into a folder `mnist` and run with EDGEBED_DATA_DIR=/folder/above/it docker compose up"
+    else:
+        remedy = f"Put the files into {folders[0]}, or set EDGEBED_DATA_DIR to the folder that has them"
     return (
         f"data: mnist: missing {files}; looked in {looked_in}. Downloading failed: {error}. "
-        f"Put the files into {folders[0]}, or set EDGEBED_DATA_DIR to the folder that has them, or run once "
-        "with a network."
+        f"{remedy}, or run once with a network."
     )
 
 

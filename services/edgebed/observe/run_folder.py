@@ -172,7 +172,7 @@ class RunFolder:
         folder = os.open(self.path, os.O_RDONLY)
         try:
             with contextlib.suppress(OSError):  # a file system without locks: then nobody can tell
-                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(folder, fcntl.LOCK_EX)  # who only looks holds it for no time
             yield
         finally:
             os.close(folder)

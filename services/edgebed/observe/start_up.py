@@ -3,6 +3,8 @@
 launch --every node started--> --joined--> --ready, training begins--> every worker has contributed
 """
 
+from collections.abc import Iterator
+
 import msgspec
 import numpy as np
 
@@ -45,18 +47,17 @@ def start_up_of(plan: Plan, series: Series) -> StartUp | None:
     )
 
 
-def start_up_text(start_up: StartUp) -> str:
-    """A line for people: `22 nodes started in 6.1 s, joined in 11.2 s, ready in 13.0 s; every worker …`."""
+def start_up_lines(start_up: StartUp) -> Iterator[str]:
+    """For people: `22 nodes started in 6.10 s, joined in 11.2 s, ready in 13.0 s`, then when every worker was heard."""
     phases = (
         ("started", start_up.started_s),
         ("joined", start_up.joined_s),
         ("ready", start_up.training_s),
     )
     reached = [f"{word} in {seconds_text(after_s)}" for word, after_s in phases if after_s is not None]
-    text = f"{start_up.nodes} nodes {', '.join(reached) or 'did not all start'}"
+    yield f"{start_up.nodes} nodes {', '.join(reached) or 'did not all start'}"
     if start_up.contributed_s is not None:
-        text += f"; every worker had an accepted update after {seconds_text(start_up.contributed_s)}"
-    return text
+        yield f"every worker had an accepted update after {seconds_text(start_up.contributed_s)}"
 
 
 def _contributed_s(plan: Plan, series: Series) -> float | None:

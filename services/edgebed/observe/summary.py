@@ -24,6 +24,8 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+LOST_MAX = 3
+"""Nodes that are named with the reason why they are gone."""
 JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
 
 
@@ -172,7 +174,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         refused=sum(series.refused.values()),
         refused_by_code=series.refused,
         dropped=sum(series.dropped.values()),
-        warnings=(*_losses(states, set(workers)), *_divergence(series)),
+        warnings=(*_losses(states, set(workers)), *_reasons(series), *_divergence(series)),
     )
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary))
 
@@ -225,6 +227,15 @@ def _losses(states: Mapping[str, set[str]], workers: set[str]) -> Iterator[str]:
         died, missing = (sum(state in states[name] for name in names) for state in ("died", "missing"))
         if died or missing:
             yield f"{count_text(died, noun)} died, {missing} missing"
+
+
+def _reasons(series: Series) -> Iterator[str]:
+    """The first nodes that died or never came, each with the reason."""
+    lost = {node.name: node for _, node in series.nodes if node.state in ("died", "missing")}
+    for node in list(lost.values())[:LOST_MAX]:
+        yield f"{node.name} {node.state}: {node.reason}" if node.reason else f"{node.name} {node.state}"
+    if len(lost) > LOST_MAX:
+        yield f"and {len(lost) - LOST_MAX} more"
 
 
 def _divergence(series: Series) -> Iterator[str]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from edgebed.observe.notes import gathered_notes
 from edgebed.observe.quantities import (
     UNMEASURED,
     bytes_text,
@@ -19,7 +20,7 @@ from edgebed.observe.quantities import (
     seconds_text,
 )
 from edgebed.observe.series import Series
-from edgebed.observe.start_up import start_up_text
+from edgebed.observe.start_up import start_up_lines
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.results import Run
 
@@ -50,15 +51,16 @@ def print_results(run: Run, console: Console) -> None:
         for line in _judgements(trial):
             console.print(line, soft_wrap=True)
     for trial in summary.trials:
-        if trial.start_up:
-            console.print(Text(f"{trial.trial}: start-up: {start_up_text(trial.start_up)}", style="dim"))
+        for phase in start_up_lines(trial.start_up) if trial.start_up else ():
+            console.print(Text(f"{trial.trial}: {phase}", style="dim"), soft_wrap=True)
     if summary.not_begun:
         console.print(Text(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}", style="dim"), soft_wrap=True)
     console.print(Text(summary.verdict, style=STYLES.get(summary.exit_code, "yellow")))
-    for note in summary.notes[:NOTES_MAX]:
+    notes = gathered_notes(summary.notes, {node.node for trial in run.trials.values() for node in trial.plan.nodes})
+    for note in notes[:NOTES_MAX]:
         console.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
-    if len(summary.notes) > NOTES_MAX:
-        console.print(Text(f"note: {len(summary.notes) - NOTES_MAX} more in the report", style="dim"))
+    if len(notes) > NOTES_MAX:
+        console.print(Text(f"note: {len(notes) - NOTES_MAX} more in the report", style="dim"))
     place = run.folder.report if run.folder.report.exists() else run.path
     console.print(Text(f"{'report' if place is not run.path else 'run'}: {place}"), soft_wrap=True)
 

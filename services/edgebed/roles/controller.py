@@ -113,7 +113,7 @@ class Controller:
             return self._woken(event.token, now)
         if isinstance(event, Interrupted):
             if self.phase is Phase.ENDING and self.outcome != "interrupted":
-                return self._stop_all(linger_s=0.0)
+                return self._stop_all(0.0, now)
             return self._end("interrupted", "the user ended the run", now)
         raise unexpected(self, event)
 
@@ -165,12 +165,10 @@ class Controller:
             return self._refuse(event, "finished", "the trial is over")
         self._came_up(now)
         if hello.code != self.code:
-            return self._refuse(
-                event,
-                "other-code",
-                f"the code of {hello.sender} ({hello.code}) is not the controller's ({self.code}); "
-                "build the images again: scripts/build-images",
+            remedy = (
+                "build the images again: scripts/build-images" if self.runtime == "docker" else "start the run again"
             )
+            return self._refuse(event, "other-code", f"its code is not the controller's; {remedy}")
         member.peer = event.peer
         member.incarnation += 1
         member.ready = None
@@ -314,16 +312,21 @@ class Controller:
         finish = self._send("server", messages.Finish(sender=NAME, reason=reason))  # so that it hands its model over
         self.phase = Phase.ENDING
         self.outcome, self.reason = outcome, reason
-        linger_s = 0.0 if outcome == "interrupted" else self.linger_s()  # who presses Ctrl-C does not want to wait
-        stops = self._stop_all(linger_s)
+        return [*finish, *self._stop_all(self.linger_s() if outcome == "completed" else 0.0, now)]
+
+    def _stop_all(self, linger_s: float, now: float) -> list[Effect]:
+        """Tell every node to end, within `linger_s` and the grace for goodbyes."""
+        stop = messages.Stop(sender=NAME, reason=self.reason, linger_s=linger_s)
+        stops = [effect for name in self.members for effect in self._send(name, stop)]
         if not stops:
             return self._over()
         self.grace_s = linger_s + GRACE_S
-        return [*finish, *stops, Wake(now + self.grace_s, "grace")]
+        return [*stops, Wake(now + self.grace_s, "grace")]
 
-    def _stop_all(self, linger_s: float) -> list[Effect]:
-        stop = messages.Stop(sender=NAME, reason=self.reason, linger_s=linger_s)
-        return [effect for name in self.members for effect in self._send(name, stop)]
+    @property
+    def is_lingering(self) -> bool:
+        """Whether nodes may still be waiting for Prometheus to read their last metrics."""
+        return self.phase is Phase.ENDING and self.grace_s > GRACE_S
 
     def _over(self) -> list[Effect]:
         late: list[Effect] = []

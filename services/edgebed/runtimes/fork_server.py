@@ -20,6 +20,8 @@ import signal
 import sys
 from typing import Any
 
+from edgebed.runtimes.last_words import describe_status
+
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -107,15 +109,6 @@ def _reap(children: dict[int, str]) -> None:
         if pid == 0:
             return
         _say({"exited": children.pop(pid), "pid": pid, "reason": describe_status(status)})
-
-
-def describe_status(status: int) -> str:
-    """What a wait status means, in words."""
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        known = number in signal.valid_signals() and number < signal.SIGRTMIN
-        return f"killed by {signal.Signals(number).name}" if known else f"killed by signal {number}"
-    return f"exited with code {os.WEXITSTATUS(status)}"
 
 
 def _say(line: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Runs a planned trial in the runtime that was asked for, and shows it to Prometheus while it goes on."""
 
+import contextlib
 import io
 import time
 from collections.abc import Callable, Sequence
@@ -48,11 +49,13 @@ class Host:
         self.targets = TargetList()
         self.status = Status(trial="", state="starting")
         self.server: HttpServer | None = None
+        self.stack = contextlib.ExitStack()
         self.engine: dict[str, Any] = {}
         """The facts of the container engine, in the docker runtime."""
 
     def __enter__(self) -> Self:
         """Serve the controller's pages; the simulation has no nodes to be discovered, and forks."""
+        self.stack.enter_context(ending_by_signal())
         if self.runtime != "simulation":
             address = LOOPBACK
             if self.runtime == "docker":
@@ -68,6 +71,7 @@ class Host:
         """Serve no longer."""
         if self.server:
             self.server.close()
+        self.stack.close()
 
     def run_trial(
         self,
@@ -116,8 +120,7 @@ class Host:
         if watch.interrupted and heart.outcome != "interrupted":
             raise KeyboardInterrupt  # the trial had ended by itself, but no other is wanted
         if self.server and heart.outcome != "interrupted":
-            with ending_by_signal():
-                self.server.visits.await_scrape()
+            self.server.visits.await_scrape()
 
     def _launcher(self, plan: Plan, folder: TrialFolder) -> Launcher:
         if self.runtime == "docker":

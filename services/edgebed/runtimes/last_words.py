@@ -1,8 +1,11 @@
-"""How a node's process ended, in words."""
+"""How a node's process ended, in words, and the end of what it printed."""
 
 import os
 import signal
 from pathlib import Path
+
+END_BYTES = 64 * 1024  # a log may be long
+SIGNALLED = 128  # a shell's exit code for a child that a signal ended is this and the signal's number
 
 
 def describe_status(status: int) -> str:
@@ -14,16 +17,29 @@ def describe_status(status: int) -> str:
     return f"exited with code {os.WEXITSTATUS(status)}"
 
 
-def last_line(log: Path) -> str:
-    """The last line of a log, as an addition to how its node ended; nothing if there is none."""
-    text = last_words(log)
-    return f"; last line: {text!r}" if text else ""
+def describe_exit_code(code: int) -> str:
+    """What the exit code of a container or shell means."""
+    by_signal = SIGNALLED < code <= SIGNALLED + max(signal.valid_signals())
+    return describe_status(code - SIGNALLED if by_signal else code << 8)
+
+
+def end_of(log: Path) -> str:
+    """The last lines of a log; nothing where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - END_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def last_words(log: Path) -> str:
     """The last line of a log that is not blank."""
-    try:
-        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    except OSError:
-        return ""
+    lines = [line for line in end_of(log).splitlines() if line.strip()]
     return lines[-1] if lines else ""
+
+
+def last_line(log: Path) -> str:
+    """The same, as an addition to how its node ended; nothing if there is none."""
+    text = last_words(log)
+    return f"; last line: {text!r}" if text else ""

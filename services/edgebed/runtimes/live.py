@@ -4,7 +4,7 @@
     management  ----> | heart.handle()  | ----> management (reports of records, every fifth of a second)
     clock, work ----> |                 | ----> clock, work
 
-It decides nothing. It serves every runtime whose nodes are processes: `process` today, containers as well.
+It decides nothing. It serves every runtime whose nodes are processes of their own, in containers or not.
 """
 
 import math

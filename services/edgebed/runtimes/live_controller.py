@@ -105,9 +105,12 @@ class LiveController:
                 self._carry_out(self.heart.launch(self.now()))
                 self._serve(socket, address)
             finally:
-                self.launcher.close()
-                socket.close(linger=0)
-                context.term()
+                try:
+                    self.launcher.close()
+                finally:
+                    socket.close(linger=0)
+                    context.term()
+        self.watch.interrupted |= self.interruptions > 0  # also while the launcher was closing
 
     def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
         poller = zmq.Poller()

@@ -96,7 +96,7 @@ def _await_configure(management: DealerEndpoint) -> tuple[messages.Configure, li
             if isinstance(event.message, (messages.Refuse, messages.Stop)):
                 print(f"refused: {event.message.reason}", file=sys.stderr)
                 return None
-    print(f"no answer from the controller within {HELLO_TIMEOUT_S:g} s", file=sys.stderr)
+    print(f"no answer from the controller within {HELLO_TIMEOUT_S:g} s; is a firewall in between?", file=sys.stderr)
     return None
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from edgebed.errors import InfrastructureError
 from edgebed.roles.events import NodeExited, NodeStarted
+from edgebed.runtimes.last_words import last_line, last_words
 from edgebed.scenario.plan import Plan
 
 
@@ -86,7 +87,7 @@ class ProcessLauncher:
                 yield NodeStarted(said["forked"])
             elif self.pids.get(said["exited"]) == said["pid"]:
                 del self.pids[said["exited"]]
-                yield NodeExited(said["exited"], said["reason"] + self._last_line(said["exited"]))
+                yield NodeExited(said["exited"], said["reason"] + last_line(self.log_folder / f"{said['exited']}.log"))
 
     def close(self) -> None:
         """Kill what is left and wait for it."""
@@ -105,17 +106,5 @@ class ProcessLauncher:
             self.process.wait()
         self.process.stdout.close()
 
-    def _last_line(self, node: str) -> str:
-        lines = _tail(self.log_folder / f"{node}.log")
-        return f"; last line: {lines[-1]!r}" if lines else ""
-
     def _last_words(self) -> str:
-        lines = _tail(self.fork_server_log)
-        return lines[-1] if lines else f"see {self.fork_server_log}"
-
-
-def _tail(path: Path) -> list[str]:
-    try:
-        return [line for line in path.read_text(errors="replace").splitlines() if line.strip()][-1:]
-    except OSError:
-        return []
+        return last_words(self.fork_server_log) or f"see {self.fork_server_log}"

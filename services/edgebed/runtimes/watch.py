@@ -50,7 +50,7 @@ class Watch:
         members = self.heart.members.values()
         status = Status(
             trial=self.heart.plan.trial,
-            state=self.heart.phase.value,
+            state="waiting for Prometheus' last scrape" if self.heart.is_lingering else self.heart.phase.value,
             updates=self.updates,
             updates_per_s=self._rate(wall_s),
             accuracy=self.accuracy,

@@ -121,10 +121,11 @@ def as_text(description: Description) -> str:
         ("node", "class", "cpus", "memory", "speed", "waiting", "examples", "labels"),
         [_cells(row) for row in d.nodes],
     )
+    cores = "core" if d.cpus == 1 else "cores"
     lines += [
         "",
         f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples",
-        f"Caps: {d.cpus:g} cores of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
+        f"Caps: {d.cpus:g} {cores} of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
         f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)} a pull",
         f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding",
         f"Stop: {', or '.join(d.stop)}",

@@ -12,6 +12,7 @@ tens of MiB and for batches of hundreds of images.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from edgebed.algorithms.registry import configure
 from edgebed.errors import ScenarioError
@@ -71,8 +72,13 @@ class Need:
         return sum(self.parts.values())
 
     def __str__(self) -> str:
-        """The parts that matter, e.g. `torch 156MiB, model 9MiB`."""
-        return ", ".join(f"{name} {mib_text(size)}" for name, size in self.parts.items() if size >= MIB)
+        """The parts that matter, e.g. `torch 164MiB, model 9MiB`, so rounded that they add up to the whole."""
+        ends = [math.ceil(end / MIB) for end in accumulate(self.parts.values(), initial=0)]
+        return ", ".join(
+            f"{name} {end - begin}MiB"
+            for name, (begin, end) in zip(self.parts, pairwise(ends), strict=True)
+            if end > begin
+        )
 
 
 def mib_text(size: int) -> str:

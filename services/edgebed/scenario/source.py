@@ -16,8 +16,10 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
+from edgebed.containment import in_container
 from edgebed.errors import ScenarioError
 
+NAMES_MAX = 8
 MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
 
 
@@ -109,6 +111,8 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
         line = text.count("\n", 0, error.position) + 1
         where = f"{source}:{line}" if lines else source
         raise ScenarioError(f"{where}: not YAML: it holds the control character {error.character:#04x}.") from None
+    except TypeError:  # what the library says of a mapping that stands where a key should
+        raise ScenarioError(f"{source}: not YAML: a mapping or list is a key; a key is a name.") from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise ScenarioError(f"{source}: not YAML: {' '.join(str(error).split())}.") from None
 
@@ -117,9 +121,9 @@ def _text(path: Path) -> str:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise ScenarioError(f"{path}: there is no such file{_neighbours(path)}.") from None
+        raise ScenarioError(f"{path}: there is no such file{_neighbours(path.parent)}.{_in_view()}") from None
     except IsADirectoryError:
-        raise ScenarioError(f"{path}: this is a folder, not a scenario file{_neighbours(path / 'x')}.") from None
+        raise ScenarioError(f"{path}: this is a folder, not a scenario file{_neighbours(path)}.") from None
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror}.") from None
     try:
@@ -129,13 +133,24 @@ def _text(path: Path) -> str:
         raise ScenarioError(f"{path}:{line}: not UTF-8 text (byte {content[error.start]:#04x}).") from None
 
 
-def _neighbours(path: Path) -> str:
-    """The scenario files beside `path`, for a message."""
+def _neighbours(folder: Path) -> str:
+    """The scenario files of a folder, then those of its sub-folders, for a message."""
     try:
-        names = sorted(entry.name for entry in path.parent.iterdir() if entry.suffix in (".yaml", ".yml"))
+        names = [
+            str(path.relative_to(folder))
+            for pattern in ("*", "[!.]*/*")
+            for path in sorted(folder.glob(pattern))
+            if path.suffix in (".yaml", ".yml")
+        ]
     except OSError:
         return ""
-    return f"; {path.parent} has {', '.join(names[:8])}" if names else ""
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return f"; {folder} has {', '.join(names[:NAMES_MAX])}{more}" if names else ""
+
+
+def _in_view() -> str:
+    """For who has a file that a container does not."""
+    return " A container sees ./scenarios alone, e.g. SCENARIO=scenarios/quickstart.yaml" if in_container() else ""
 
 
 def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) -> Node:

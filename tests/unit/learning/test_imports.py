@@ -1,6 +1,7 @@
 """Finding a user's function by its import path, and saying what is wrong with it."""
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,3 +140,20 @@ def test_sources_are_the_modules_that_were_imported_from_the_users_folders(tmp_p
     }
     assert found["own_nets_helper.py"] == "scale = 'Größe'\n"
     assert imports.sources(()) == ()
+
+
+@pytest.mark.parametrize("start", ["", "#!/usr/bin/env python3\n", "\n"])
+def test_a_module_in_another_encoding_is_sent_as_one_in_utf_8(folder: Path, tmp_path: Path, start: str) -> None:
+    """It says so itself, so that Python imports it where it was written; nothing else of it is touched."""
+    code = f"{start}# -*- coding: latin-1 -*-\n# coding: of words\nwide = 'Größe'\n"
+    (folder / "own_latin.py").write_text(code, encoding="latin-1")
+    sys.path.insert(0, str(folder))
+    importlib.import_module("own_latin")
+    text = dict(imports.sources([str(folder)]))["own_latin.py"]
+    sent = tmp_path / "sent"
+    sent.mkdir()
+    (sent / "own_latin.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-c", "import own_latin; print(ascii(own_latin.wide))"]
+
+    assert text == code.replace("latin-1", "utf-8")
+    assert subprocess.check_output(command, cwd=sent, text=True).strip() == ascii("Größe")

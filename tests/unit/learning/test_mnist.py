@@ -231,3 +231,12 @@ def test_the_real_files_are_read_as_published() -> None:
     assert data.test_x.shape == (10_000, 1, 28, 28)
     assert data.train_y[:5].tolist() == [5, 0, 4, 1, 9]
     assert np.bincount(data.test_y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+
+
+def test_in_a_container_the_remedy_is_one_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own folders mean nothing there."""
+    monkeypatch.setenv("EDGEBED_CONTAINER", "1")
+    with pytest.raises(ScenarioError, match=r"run with EDGEBED_DATA_DIR=\S+ docker compose up") as caught:
+        mnist.load(tmp_path / "mnist", tmp_path)
+
+    assert f"Put the files into {tmp_path}" not in str(caught.value)

@@ -187,10 +187,25 @@ def test_a_loss_that_is_not_finite_is_a_warning(tmp_path, make_sample_plan, loss
 def test_dead_and_missing_nodes_are_a_warning(tmp_path, make_sample_plan):
     """Workers apart from the server and the evaluator; a fleet without losses has no warning."""
     states = [("edge-0", "died"), ("edge-1", "missing"), ("evaluator", "died"), ("phone-0", "joined")]
-    entries = [(1.0, "controller", records.Node(name=name, state=state)) for name, state in states]
+    entries = [(1.0, "controller", records.Node(name=name, state=state, reason="why")) for name, state in states]
 
     assert summarise(make_sample_plan(), series_of(tmp_path, entries)).warnings == (
         "1 worker died, 1 missing",
         "1 node died, 0 missing",
+        "edge-0 died: why",
+        "edge-1 missing: why",
+        "evaluator died: why",
     )
     assert summarise(make_sample_plan(), Series.empty()).warnings == ()
+
+
+def test_of_many_dead_nodes_the_first_are_named(tmp_path, make_sample_plan):
+    """Each with its reason; the others are counted."""
+    names = [f"edge-{k}" for k in range(5)]
+    entries = [(1.0, "controller", records.Node(name=name, state="died", reason="why")) for name in names]
+    entries.insert(0, (0.5, "controller", records.Node(name="edge-0", state="missing", reason="was late")))
+    warnings = summarise(make_sample_plan(workers=names), series_of(tmp_path, entries)).warnings
+
+    assert warnings == (
+        "5 workers died, 1 missing", "edge-0 died: why", "edge-1 died: why", "edge-2 died: why", "and 2 more"
+    )  # fmt: skip

@@ -5,7 +5,7 @@ import pytest
 
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.series import Series
-from edgebed.observe.start_up import StartUp, start_up_of, start_up_text
+from edgebed.observe.start_up import StartUp, start_up_lines, start_up_of
 from edgebed.observe.summary import TrialSummary, summarise
 from edgebed.roles import records
 
@@ -112,8 +112,9 @@ def test_the_summary_keeps_it_and_one_without_it_is_read_all_the_same(plan, seri
 
 def test_the_text_says_what_is_known_and_no_more(plan, series_of):
     """A reader takes a missing figure for a missing phase."""
-    assert start_up_text(start_up_of(plan, series_of(journal()))) == (
-        "4 nodes started in 8.00 s, joined in 8.00 s, ready in 10.0 s; every worker had an accepted update after 12.5 s"
-    )
+    assert list(start_up_lines(start_up_of(plan, series_of(journal())))) == [
+        "4 nodes started in 8.00 s, joined in 8.00 s, ready in 10.0 s",
+        "every worker had an accepted update after 12.5 s",
+    ]
     beginning = start_up_of(plan, series_of(line for line in journal() if line[0] < 5.0))
-    assert start_up_text(beginning) == "4 nodes did not all start"
+    assert list(start_up_lines(beginning)) == ["4 nodes did not all start"]

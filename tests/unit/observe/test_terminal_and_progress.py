@@ -252,8 +252,40 @@ def test_warnings_and_notes_close_the_results(tmp_path, make_sample_run, make_sa
     text = print_plain(run)
 
     assert "! adacomp: 1 worker died, 0 missing" in text
+    assert "! adacomp: edge-0 died: killed by SIGKILL" in text
     assert text.count("note: Memory caps are not held.") == 1
     assert msgspec.json.decode(run.summary_json())["notes"] == ["Memory caps are not held."]
+
+
+def test_notes_that_say_the_same_of_several_nodes_are_shown_once(tmp_path, make_sample_run, make_sample_entries):
+    """With how many there were; who came too late is no news. The JSON has them all."""
+    texts = [
+        *(f"refused edge-{k}~f00{k}: the code of edge-{k} (a) is not the controller's (b)" for k in range(3)),
+        "refused edge-1~ca11: the trial is over",
+        "7 records of phone-1 were lost on the way",
+    ]
+    entries = [*make_sample_entries(), *((5.0, "controller", records.Note(text=text)) for text in texts)]
+    run = make_sample_run(tmp_path, {"asgd": entries})
+    text = print_plain(run)
+
+    assert [line for line in text.splitlines() if line.startswith("note: ")] == [
+        "note: refused edge-0~f000: the code of edge-0 (a) is not the controller's (b) (and 1 like it)",
+        "note: refused edge-2~f002: the code of edge-2 (a) is not the controller's (b)",
+        "note: 7 records of phone-1 were lost on the way",
+    ]
+    assert msgspec.json.decode(run.summary_json())["notes"] == texts
+
+
+def test_the_start_up_takes_two_lines_that_fit(tmp_path, make_sample_run, make_sample_entries):
+    """Each begins with its trial, and none is broken or padded."""
+    names = ("server", "evaluator", "edge-0", "edge-1", "phone-0", "phone-1")
+    ready = (0.5, "controller", records.Trial(scenario="s", trial="t", seed=1, runtime="docker", nodes=6, parameters=1))
+    joins = [(0.1, "controller", records.Node(name=name, state="joined")) for name in names]
+    updates = [line for line in make_sample_entries() if isinstance(line[2], records.Update)]
+    text = print_plain(make_sample_run(tmp_path, {"asgd": [*joins, ready, *updates]}))
+
+    assert "asgd: 6 nodes started in 0.10 s, joined in 0.10 s, ready in 0.50 s\n" in text
+    assert "\nasgd: every worker had an accepted update after " in text
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])

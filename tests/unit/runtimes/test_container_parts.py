@@ -11,7 +11,7 @@ from edgebed.runtimes.containers.engine import Images
 from edgebed.runtimes.containers.launcher import memory_at_end, out_of_memory
 from edgebed.runtimes.containers.owner import is_alive, own_container, own_name
 from edgebed.runtimes.containers.site import Network, Site
-from edgebed.runtimes.last_words import describe_status, last_line
+from edgebed.runtimes.last_words import describe_exit_code, describe_status, last_line
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.plan import NodePlan
 from edgebed.scenario.planning import plan_trials
@@ -103,15 +103,22 @@ class Engine:
 def test_an_owner_on_the_host_lives_as_long_as_its_process() -> None:
     """Another process under the same number, or another boot, is somebody else."""
     me = own_name(None)
-    kind, boot, pid, start = me.split("/")
+    kind, boot, namespace, pid, start = me.split("/")
     engine = Engine()
+    unused = max(psutil.pids()) + 10_000
 
     assert is_alive(engine, me, None)
-    assert not is_alive(engine, f"{kind}/{boot}/{pid}/{float(start) - 100:.2f}", None)
-    assert not is_alive(engine, f"{kind}/another-boot/{pid}/{start}", None)
-    unused = max(psutil.pids()) + 10_000
-    assert not is_alive(engine, f"{kind}/{boot}/{unused}/{start}", None)
-    assert is_alive(engine, f"{kind}/{boot}/{unused}/{start}", "seen from a container")
+    assert not is_alive(engine, f"{kind}/{boot}/{namespace}/{pid}/{int(start) - 100}", None)
+    assert not is_alive(engine, f"{kind}/another-boot/{namespace}/{pid}/{start}", None)
+    assert not is_alive(engine, f"{kind}/{boot}/{namespace}/{unused}/{start}", None)
+
+
+@pytest.mark.parametrize("owner", ["process/{boot}/1/{pid}/1", "process/7/8", "machine/7", ""])
+def test_an_owner_of_whom_nothing_can_be_told_is_left_alone(owner) -> None:
+    """In another namespace of process numbers, or named by another version."""
+    boot, pid = own_name(None).split("/")[1], max(psutil.pids()) + 10_000
+
+    assert is_alive(Engine(), owner.format(boot=boot, pid=pid), None)
 
 
 def test_an_owner_in_a_container_lives_as_long_as_that_runs() -> None:
@@ -132,6 +139,8 @@ def test_a_process_finds_the_container_it_is_in(tmp_path) -> None:
 
     assert own_container(Engine(**{own: True}), mounts) == own
     assert own_container(Engine(), mounts) is None
+    mounts.write_text(f"1 2 0:99 / /var/lib/docker/containers/{own}/mounts/shm rw - tmpfs shm rw\n")
+    assert own_container(Engine(**{own: True}), mounts) is None, "the host of a container is not in it"
     mounts.write_text("1 2 8:1 / / rw - ext4 /dev/sda1 rw\n")
     assert own_container(Engine(**{own: True}), mounts) is None
 
@@ -160,6 +169,11 @@ def test_how_a_node_ended_is_told_in_words(tmp_path) -> None:
 
     assert describe_status(9) == "killed by SIGKILL"
     assert describe_status(3 << 8) == "exited with code 3"
+    assert [describe_exit_code(code) for code in (0, 137, 255)] == [
+        "exited with code 0",
+        "killed by SIGKILL",
+        "exited with code 255",
+    ]
     assert last_line(log) == ""
     log.write_text("starting\nValueError: no\n\n")
     assert last_line(log) == "; last line: 'ValueError: no'"

@@ -1,5 +1,7 @@
 """Loading: every mistake at once, each at its line and column; variants, overrides, and the resolved form."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -207,6 +209,30 @@ def test_a_missing_file_is_refused_with_the_scenarios_beside_it(scenario_file, g
         load_scenario("t.yaml")
 
 
+def test_scenarios_in_sub_folders_are_listed_too(tmp_path, monkeypatch):
+    """After those beside it; no more than can be read at once, and nothing hidden."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("z.yaml", "a/b.yaml", "a/deep/c.yaml", ".git/d.yaml", *(f"n/{k}.yml" for k in range(8))):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario("t.yaml")
+    assert "; . has z.yaml, a/b.yaml, n/0.yml, n/1.yml, n/2.yml, n/3.yml, n/4.yml, n/5.yml and 2 more." in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("container", [True, False])
+def test_a_container_says_that_it_sees_one_folder_alone(tmp_path, monkeypatch, container):
+    """A file that is there, for who typed the command, is not there for the container."""
+    monkeypatch.setenv("EDGEBED_CONTAINER", "1" if container else "")
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(tmp_path / "t.yaml")
+
+    assert ("A container sees ./scenarios alone, e.g. SCENARIO=scenarios/" in str(caught.value)) == container
+
+
 def test_a_folder_is_refused_with_the_scenarios_in_it(scenario_file, good, tmp_path):
     """The next thing to type is in the message."""
     scenario_file(good)
@@ -235,6 +261,15 @@ def test_any_damage_to_a_scenario_gives_a_scenario_or_a_scenario_error(tmp_path,
         outcome = tuple(problem for problem in error.problems if problem.startswith(str(path)))
 
     assert outcome
+
+
+def test_a_mapping_that_stands_where_a_key_should_is_no_scenario(tmp_path, good):
+    """YAML allows it, Python does not."""
+    path = tmp_path / "s.yaml"
+    path.write_text(f"{good}? variants:\n    asgd: 1\n")
+
+    with pytest.raises(ScenarioError, match="a mapping or list is a key"):
+        load_scenario(path)
 
 
 def test_each_variant_becomes_a_trial_with_its_changes_merged_in(load, good):

@@ -1,5 +1,8 @@
 """What a node needs in a container: never below what was measured, and refused caps are named where they stand."""
 
+import re
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +13,7 @@ from edgebed.errors import ScenarioError
 from edgebed.learning.data import DataSet
 from edgebed.learning.footprint import activation_bytes
 from edgebed.scenario.doubts import Host, warnings_of
-from edgebed.scenario.memory import MIB, check_caps, need_of, needs_of
+from edgebed.scenario.memory import MIB, Need, check_caps, mib_text, need_of, needs_of
 from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.scenario.planning import plan_trials
 
@@ -105,6 +108,32 @@ def test_activations_are_those_of_the_model_and_not_its_parameters(load, good):
     assert activation_bytes(planned.plan.nodes[0].task) == (64 + 64) * 4
 
 
+@given(sizes=st.lists(st.integers(0, 200 * MIB), min_size=1, max_size=5))
+def test_the_parts_of_a_need_add_up_to_it(sizes):
+    """As they are written, each rounded by less than a MiB."""
+    need = Need({f"part {k}": size for k, size in enumerate(sizes)})
+    shown = {name: int(mib) for name, mib in re.findall(r"(part \d) (\d+)MiB", str(need))}
+
+    assert f"{sum(shown.values())}MiB" == mib_text(need.bytes)
+    assert all(abs(shown.get(name, 0) - size / MIB) < 1 for name, size in need.parts.items())
+
+
+def test_a_model_that_cannot_be_trained_is_the_users_to_mend(load, good, tmp_path, monkeypatch):
+    """It may take an input in evaluation, and raise in training."""
+    (tmp_path / "own_untrainable.py").write_text(
+        "from torch import nn\n\n\nclass Moody(nn.Linear):\n    def forward(self, x):\n        if self.training:\n"
+        "            raise RuntimeError('not today')\n        return super().forward(x.flatten(1))\n\n\n"
+        "def moody():\n    return Moody(64, 10)\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (planned,) = plan_trials(load(good.replace("small\nmethod", "own_untrainable:moody\nmethod")))
+
+    with pytest.raises(
+        ScenarioError, match=r"^own_untrainable:moody: the model cannot be trained: RuntimeError: not t"
+    ):
+        needs_of(planned)
+
+
 # --- caps that are too low -------------------------------------------------------------------------------------------
 
 
@@ -126,7 +155,7 @@ def test_a_cap_below_the_need_is_refused_where_it_stands(refusals, good):
     (problem,) = refusals(text=good.replace("256MiB", "128MiB"))
 
     assert problem.startswith("s.yaml:9:40: fleet.edge.memory: 128MiB is below the 165MiB that a worker of this task")
-    assert "(torch 164MiB)" in problem
+    assert "(torch 164MiB, model 1MiB)" in problem
     assert problem.endswith("; raise it, or run with --force")
 
 

@@ -58,5 +58,5 @@ def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
     """In simulation, with the modules beside it."""
     run = edgebed.run(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs", processes=1)
 
-    assert list(FILES) == ["mynets.py", "mysets.py", "own.yaml"]
+    assert list(FILES) == ["mynets.py", "mysets.py", "own.yaml", "more.Dockerfile"]
     assert run.exit_code == 0

@@ -188,6 +188,14 @@ def test_a_description_counts_what_is_asked_for_and_what_a_push_costs(plan):
     assert len(load_data("digits", seed=5).train_y) == description.examples
 
 
+@pytest.mark.parametrize(("cpus", "text"), [(0.5, "Caps: 0.5 cores of 1, "), (1, "Caps: 1 core of 1, ")])
+def test_one_core_is_no_cores(plan, cpus, text):
+    """In the line of the caps."""
+    capped = plan(f"fleet.slow.cpus={cpus}", "fleet.slow.count=1", "fleet.fast.cpus=null", "server.cpus=null")
+
+    assert text in as_text(describe_plan(capped[0], host=Host(cpus=1, memory_bytes=2**34)))
+
+
 def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
     """No indices travel."""
     description = describe_plan(plan("method=asgd")[0])

@@ -28,13 +28,15 @@ def main() -> None:
     try:
         command()
     except SystemExit as leaving:
-        if leaving.code != 130:  # whoever ended it does not wait for its exit code
+        if sys.argv[1:2] == ["run"] and leaving.code != 130:  # whoever ended a run does not wait for its exit code
             _wait_until_old(started_s)
         raise
 
 
 def become_owner() -> None:
     """Drop to the owner of the scenarios, keeping the right to use the engine."""
+    if not (SCENARIOS.is_dir() and RUNS.is_dir()):
+        sys.exit("error: ./scenarios and ./runs are not mounted here: start this with docker compose")
     owner = SCENARIOS.stat()
     groups = [SOCKET.stat().st_gid] if SOCKET.exists() and stat.S_ISSOCK(SOCKET.stat().st_mode) else []
     if RUNS.stat().st_uid == 0 and owner.st_uid and not any(RUNS.iterdir()):
@@ -47,7 +49,7 @@ def become_owner() -> None:
 def _wait_until_old(started_s: float) -> None:
     left_s = AGE_S_MIN - (time.monotonic() - started_s)
     if left_s > 0:
-        print(f"this container ends in {left_s:.0f} s, so that its exit code can be waited for", file=sys.stderr)
+        print(f"this container ends in {left_s:.0f} s, so that its exit code can be waited for", flush=True)
         time.sleep(left_s)
 
 

@@ -60,8 +60,10 @@ def explained(what: str) -> Iterator[None]:
         ) from error
     except APIError as error:
         raise InfrastructureError(f"{what}: {_reason(error)}.{_hint(_reason(error))}") from error
-    except (DockerException, requests.RequestException, OSError) as error:
+    except (DockerException, requests.RequestException, ConnectionError, TimeoutError) as error:
         raise InfrastructureError(f"{what}: the container engine does not answer: {_reason(error)}") from error
+    except OSError as error:
+        raise InfrastructureError(f"{what}: {error}") from error
 
 
 @contextmanager
@@ -75,15 +77,30 @@ def attached(client: docker.DockerClient, container: str) -> Iterator[Iterator[b
         stream.close()
 
 
-def _reason(error: Exception) -> str:
-    """What the engine said, in one line."""
-    text = error.explanation if isinstance(error, APIError) and error.explanation else error
-    return " ".join(str(text).split()).rstrip(".")[:300]
+def _reason(error: BaseException) -> str:
+    """What the engine said, or what the system says of the way to it, in one line."""
+    if isinstance(error, APIError) and error.explanation:
+        return " ".join(str(error.explanation).split()).rstrip(".")[:300]
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+    return " ".join(str(error).split()).rstrip(".")[:300]
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and all that led to it: libraries wrap them in one another's arguments."""
+    waiting: list[object] = [error]
+    seen: set[int] = set()
+    while waiting:
+        found = waiting.pop(0)
+        if isinstance(found, BaseException) and id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting += [*found.args, found.__cause__, found.__context__, getattr(found, "reason", None)]
 
 
 def _what_next(error: Exception) -> str:
-    text = repr(error)
-    if "PermissionError" in text or "Permission denied" in text:
+    if any(isinstance(cause, PermissionError) for cause in _causes(error)):
         return "This user may not use its socket: `sudo usermod -aG docker $USER`, then log in again."
     where = os.environ.get("DOCKER_HOST")
     if where:

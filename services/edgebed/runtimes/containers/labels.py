@@ -2,5 +2,9 @@
 
 PREFIX = "edgebed"
 LABEL_OWNER = f"{PREFIX}.owner"
+"""The controller that made it (owner.py)."""
 LABEL_RUN = f"{PREFIX}.run"
+"""For people: `quickstart/0001`."""
+LABEL_SITE = f"{PREFIX}.site"
+"""What one trial has made carries the same."""
 COMPOSE = "com.docker.compose"

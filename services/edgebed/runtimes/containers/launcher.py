@@ -12,20 +12,20 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from docker.errors import NotFound
 
-from edgebed.errors import EdgebedError
+from edgebed.errors import EdgebedError, InfrastructureError
+from edgebed.learning.imports import reason
 from edgebed.roles.events import NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
-from edgebed.runtimes.containers.engine import Images, attached, connect, explained
+from edgebed.runtimes.containers.engine import CALL_S_MAX, Images, attached, connect, explained
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.site import Site, find_site
-from edgebed.runtimes.last_words import describe_status, last_line
+from edgebed.runtimes.last_words import describe_exit_code, end_of, last_line
 from edgebed.scenario.plan import NodePlan, Plan
 
 STARTERS = 4
@@ -49,8 +49,6 @@ class ContainerLauncher:
         self.numbers = _numbers(plan)
         self.starting = threading.BoundedSemaphore(STARTERS)
         self.lives: list[threading.Thread] = []
-        self.running: dict[str, str] = {}
-        """Node: the id of its container."""
         self.closing = threading.Event()
         self.happened: queue.SimpleQueue[NodeStarted | NodeExited | EdgebedError] = queue.SimpleQueue()
         self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -61,9 +59,11 @@ class ContainerLauncher:
 
     def launch(self, node: str, controller_address: str) -> bool:
         """Have a node's container started; always True, since it is a thread that waits for the engine."""
-        life = threading.Thread(target=self._live, args=(self.plan.node(node), controller_address), name=node)
-        self.lives.append(life)
+        life = threading.Thread(
+            target=self._live, args=(self.plan.node(node), controller_address), name=node, daemon=True
+        )
         life.start()
+        self.lives.append(life)
         return True
 
     def happenings(self) -> Iterator[NodeStarted | NodeExited]:
@@ -78,15 +78,17 @@ class ContainerLauncher:
     def close(self) -> None:
         """Remove what is left: containers, then networks."""
         self.closing.set()
-        with explained("removing the containers of the run"), ThreadPoolExecutor(2 * STARTERS) as pool:
-            list(pool.map(lambda container: remove_container(self.client, container), list(self.running.values())))
-        for life in self.lives:
-            life.join()
-        with explained("removing the networks of the run"):
-            self.site.leave(self.client)
-        self.client.close()
-        os.close(self.bell_read)
-        os.close(self.bell_write)
+        try:
+            with explained("what is left goes with `edgebed down`: removing the containers of the run"):
+                self.site.clear(self.client, networks=False)
+                for life in self.lives:
+                    life.join(CALL_S_MAX)
+                self.site.clear(self.client, networks=True)  # with what was being created meanwhile
+        finally:
+            self.client.close()
+            if not any(life.is_alive() for life in self.lives):  # else one might ring yet
+                os.close(self.bell_read)
+                os.close(self.bell_write)
 
     # --- the life of a container, in a thread of its own --------------------------------------------------------
 
@@ -95,8 +97,9 @@ class ContainerLauncher:
             with explained(f"the container of {node.node}"):
                 self._from_start_to_end(node, controller_address)
         except EdgebedError as error:
-            if not self.closing.is_set():  # then its container was taken away on purpose
-                self._tell(error)
+            self._complain(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the controller must hear of it
+            self._complain(InfrastructureError(f"the container of {node.node}: {reason(error)}"))
 
     def _from_start_to_end(self, node: NodePlan, controller_address: str) -> None:
         with ExitStack() as stack:
@@ -104,8 +107,7 @@ class ContainerLauncher:
                 if self.closing.is_set():
                     return
                 container = self._create(node, controller_address)
-                self.running[node.node] = container
-                stack.callback(self._remove, node, container)
+                stack.callback(remove_container, self.client, container)
                 output = stack.enter_context(attached(self.client, container))
                 if self.closing.is_set():
                     return
@@ -116,10 +118,6 @@ class ContainerLauncher:
                 for part in output:
                     file.write(part)
             self._tell(NodeExited(node.node, self._how_it_ended(container, log)))
-
-    def _remove(self, node: NodePlan, container: str) -> None:
-        remove_container(self.client, container)
-        del self.running[node.node]
 
     def _create(self, node: NodePlan, controller_address: str) -> str:
         api, site = self.client.api, self.site
@@ -142,14 +140,18 @@ class ContainerLauncher:
 
     def _how_it_ended(self, container: str, log: Path) -> str:
         try:
-            code = int(self.client.api.wait(container)["StatusCode"])
+            code = int(self.client.api.wait(container, timeout=CALL_S_MAX)["StatusCode"])
             state: dict[str, Any] = self.client.api.inspect_container(container)["State"]
         except NotFound:
             return "its container was removed"
-        memory = memory_at_end(log.read_text(encoding="utf-8", errors="replace"))
+        memory = memory_at_end(end_of(log))
         if state.get("OOMKilled") or memory.get("oom_kills"):
             return out_of_memory(memory)
-        return describe_status(code - 128 if code > 128 else code << 8) + last_line(log)
+        return describe_exit_code(code) + last_line(log)
+
+    def _complain(self, error: EdgebedError) -> None:
+        if not self.closing.is_set():  # then its container was taken away on purpose
+            self._tell(error)
 
     def _tell(self, event: NodeStarted | NodeExited | EdgebedError) -> None:
         self.happened.put(event)
@@ -161,8 +163,8 @@ class ContainerLauncher:
 
 def memory_at_end(log: str) -> dict[str, int]:
     """`peak`, `limit` and `oom_kills` of a node that was killed, as its container said; what is unknown is absent."""
-    said = _MEMORY.search(log)
-    pairs = (word.partition("=") for word in said[1].split()) if said else ()
+    said = _MEMORY.findall(log)
+    pairs = (word.partition("=") for word in said[-1].split()) if said else ()
     return {name: int(value) for name, _, value in pairs if value.isdigit()}
 
 

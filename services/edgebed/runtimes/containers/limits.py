@@ -11,7 +11,8 @@ from edgebed.scenario.plan import NodePlan
 
 CPU_PERIOD_US = 100_000
 CPU_QUOTA_US_MIN = 1_000  # the least that the kernel accepts
-PIDS_MAX = 128  # a node has some ten threads, one more for each visitor of its metrics, and torch's
+PIDS_MAX = 64  # a node has some ten threads, and one more for each visitor of its metrics
+PIDS_A_CORE = 4  # torch's and OpenBLAS' own
 TMP_BYTES = 64 * 2**20
 USER = "10001:10001"
 LOG_MAX = {"max-size": "10m", "max-file": "1"}
@@ -28,7 +29,7 @@ def host_settings(node: NodePlan) -> dict[str, Any]:
         "cap_drop": ["ALL"],
         "init": True,
         "log_config": {"type": "json-file", "config": LOG_MAX},
-        "pids_limit": PIDS_MAX,
+        "pids_limit": PIDS_MAX + PIDS_A_CORE * num_threads(node),
         "read_only": True,
         "security_opt": ["no-new-privileges"],
         "tmpfs": {"/tmp": f"size={TMP_BYTES},mode=1777"},  # noqa: S108 - the only place that a node can write to

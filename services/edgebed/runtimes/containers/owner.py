@@ -1,25 +1,28 @@
 """Who made a container or network: a controller, named so that anybody can find out later whether it still lives.
 
-    process/<boot>/<pid>/<start>    a controller on the host
-    container/<id>                  a controller that is itself a container
+    process/<boot>/<namespace>/<pid>/<start>    a controller on the host
+    container/<id>                              a controller that is itself a container
 
 Each container and network that edgebed makes carries such a name in a label.
 """
 
+import os
 import re
 from pathlib import Path
 
 import docker
-import psutil
 from docker.errors import NotFound
 
 MOUNTS = Path("/proc/self/mountinfo")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/")
+_OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/\S+ /etc/(?:hostname|hosts|resolv\.conf) ")
 
 
 def own_container(client: docker.DockerClient, mounts: Path = MOUNTS) -> str | None:
-    """The id of the container that this process runs in, if this very engine runs it."""
+    """The id of the container that this process runs in, if this very engine runs it.
+
+    It is told by the files that an engine mounts over a container's own /etc.
+    """
     found = _OWN_ID.search(mounts.read_text(encoding="utf-8", errors="replace"))
     if found is None:
         return None
@@ -32,35 +35,46 @@ def own_container(client: docker.DockerClient, mounts: Path = MOUNTS) -> str | N
 
 def own_name(container_id: str | None) -> str:
     """This controller as an owner."""
-    if container_id:
-        return f"container/{container_id}"
-    process = psutil.Process()
-    return f"process/{_boot_id()}/{process.pid}/{process.create_time():.2f}"
+    return f"container/{container_id}" if container_id else _process_name(os.getpid())
 
 
 def is_alive(client: docker.DockerClient, owner: str, own_container_id: str | None) -> bool:
-    """Whether that controller still runs. Of a process seen from inside a container nobody can tell: so yes.
+    """Whether that controller still runs; yes where this cannot be told, as of a process in another namespace.
 
     This process itself counts as dead if it is a container: what bears its name is left from its earlier life.
     """
-    kind, _, rest = owner.partition("/")
-    if kind == "container":
-        if rest == own_container_id:
+    if owner.startswith("container/"):
+        container_id = owner.removeprefix("container/")
+        if container_id == own_container_id:
             return False
         try:
-            return bool(client.api.inspect_container(rest)["State"]["Running"])
+            return bool(client.api.inspect_container(container_id)["State"]["Running"])
         except NotFound:
             return False
-    if own_container_id:
-        return True
-    boot, pid, start = rest.split("/")
+    kind, *named = owner.split("/")
+    if kind != "process" or len(named) != 4:
+        return True  # of a version that names its controllers otherwise
+    boot, namespace, pid, _ = named
     if boot != _boot_id():
         return False
+    if namespace != _namespace():
+        return True
     try:
-        return f"{psutil.Process(int(pid)).create_time():.2f}" == start
-    except psutil.NoSuchProcess:
+        return _process_name(pid) == owner
+    except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def _process_name(pid: int | str) -> str:
+    """The start is counted in ticks since the machine started: the time of day may be set, this may not."""
+    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+    return f"process/{_boot_id()}/{_namespace()}/{pid}/{after_name.split()[19]}"
 
 
 def _boot_id() -> str:
     return BOOT_ID.read_text(encoding="ascii").strip()
+
+
+def _namespace() -> str:
+    """Of process numbers."""
+    return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")

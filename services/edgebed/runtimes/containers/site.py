@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import docker
@@ -19,8 +19,8 @@ import docker
 from edgebed.errors import InfrastructureError
 from edgebed.observe.resources import interface_of
 from edgebed.runtimes.containers.engine import Images, connect, explained
-from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, PREFIX
-from edgebed.runtimes.containers.leftovers import remove_leftovers
+from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, LABEL_SITE, PREFIX
+from edgebed.runtimes.containers.leftovers import containers_with, networks_with, remove, remove_leftovers
 from edgebed.runtimes.containers.owner import own_container, own_name
 from edgebed.scenario.plan import NodePlan
 
@@ -58,8 +58,6 @@ class Site:
     labels: dict[str, str]
     project: str | None = None
     """The project of Compose that the controller belongs to."""
-    made: tuple[str, ...] = field(default=())
-    """Networks to remove afterwards."""
 
     def container_name(self, node: NodePlan) -> str:
         """Unique on this engine."""
@@ -82,31 +80,28 @@ class Site:
             f"{COMPOSE}.config-hash": hashlib.sha256(node.node.encode()).hexdigest(),
         }
 
-    def leave(self, client: docker.DockerClient) -> None:
-        """Remove the networks that were made for the trial."""
-        for network_id in self.made:
-            client.api.remove_network(network_id)
+    def clear(self, client: docker.DockerClient, *, networks: bool) -> None:
+        """Remove the containers of the trial, and the `networks` that were made for it, if asked to."""
+        mine = f"{LABEL_SITE}={self.labels[LABEL_SITE]}"
+        remove(client, containers_with(client, mine), networks_with(client, mine) if networks else ())
 
 
 def find_site(client: docker.DockerClient, run: str, trial: str) -> Site:
     """The networks for a trial: made here, or those of the Compose project that this process is a service of."""
     with explained("the networks of the run"):
         own_id = own_container(client)
-        labels = {LABEL_OWNER: own_name(own_id), LABEL_RUN: run, f"{PREFIX}.trial": trial}
         name = re.sub(r"[^a-z0-9_.-]+", "-", f"{PREFIX}-{run}-{trial}-{secrets.token_hex(3)}".lower())
+        labels = {LABEL_OWNER: own_name(own_id), LABEL_SITE: name, LABEL_RUN: run, f"{PREFIX}.trial": trial}
         if own_id:
             return _found(client, client.api.inspect_container(own_id), name, labels)
-        made: list[Network] = []
         try:
-            made.append(_make(client, f"{name}-{DATA}", labels, internal=True))
-            made.append(_make(client, f"{name}-{MANAGEMENT}", labels, internal=False))
-            _require_here(made[1].gateway)
+            data = _make(client, f"{name}-{DATA}", labels, internal=True)
+            management = _make(client, f"{name}-{MANAGEMENT}", labels, internal=False)
+            _require_here(management.gateway)
         except BaseException:
-            for network in made:
-                client.api.remove_network(network.id)
+            remove(client, (), networks_with(client, f"{LABEL_SITE}={name}"))
             raise
-        data, management = made
-        return Site(data, management, management.gateway, name, labels, made=tuple(network.id for network in made))
+        return Site(data, management, management.gateway, name, labels)
 
 
 def _require_here(gateway: str) -> None:
@@ -126,7 +121,7 @@ def prepare(say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
     Returns where the controller's pages are to be served (on the host loopback, as a service of Compose its address on
     the management network) and what of the engine a run's record should hold.
     """
-    remove_leftovers(say)
+    remove_leftovers(say, say_kept=lambda _: None)
     with closing(connect()) as client:
         with explained("the images of the nodes"):
             images = {role: client.api.inspect_image(name)["Id"] for role, name in vars(Images.named()).items()}
