@@ -1,7 +1,7 @@
 """What containers cost: the time until a fleet trains, its speed beside processes, a container's memory, a cap's truth.
 
 - start-up: from the command until every worker has an accepted update, 20 workers of half a core each
-- speed: updates a second of the same scenario in `docker` and in `process`, by turns, where no cap is the limit
+- speed: updates a second of the same scenario in `docker` and in `process`, by turns, without caps and pauses
 - memory: working set and peak of each worker's cgroup in a fleet of 60 that trains the CNN on MNIST-like images
 - CPU: the share that two workers capped at half a core got while they were throttled, by their own cgroups
 """
@@ -40,9 +40,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
     """Seconds, updates a second, bytes and cores."""
     return {
         "start_up": _start_up(4 if quick else 20),
-        "per_s": {
-            runtime: _per_s(runtime, 4.0 if quick else 12.0, 1 if quick else 3) for runtime in ("docker", "process")
-        },
+        "per_s": _speeds(4.0 if quick else 8.0, 1 if quick else 3),
         "memory": _memory(4 if quick else 60),
         "shares": _shares(),
     }
@@ -82,17 +80,20 @@ def _start_up(workers: int) -> dict[str, float]:
     }
 
 
-def _per_s(runtime: str, seconds: float, rounds: int) -> float:
-    """Median over the rounds, of training alone."""
-    scenario = _scenario(
-        fleet={"edge": {"count": 4, "waiting": "20ms"}}, evaluation={"every": "1h"}, stop={"time": f"{seconds:g}s"}
-    )
-    rates = []
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory() as folder:
-            (trial,) = edgebed.run(scenario, runtime=runtime, runs_dir=folder).trials.values()
-            rates.append(trial.summary.updates / seconds)
-    return statistics.median(rates)
+def _speeds(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
+    """Task: runtime: updates a second of training alone, two workers without pauses; medians of runs by turns."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for task, section in (("digits, small", DIGITS), ("images, cnn", CNN)):
+        rates = found.setdefault(task, {"docker": [], "process": []})
+        scenario = _scenario(
+            task=section, fleet={"edge": {"count": 2}}, evaluation={"every": "1h"}, stop={"time": f"{seconds:g}s"}
+        )
+        for _ in range(rounds):
+            for runtime, measured in rates.items():
+                with tempfile.TemporaryDirectory() as folder:
+                    (trial,) = edgebed.run(scenario, runtime=runtime, runs_dir=folder).trials.values()
+                    measured.append(trial.summary.updates / seconds)
+    return {task: {name: statistics.median(each) for name, each in rates.items()} for task, rates in found.items()}
 
 
 def _memory(workers: int) -> dict[str, float]:
