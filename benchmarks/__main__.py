@@ -83,7 +83,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
 def _containers(found: dict[str, Any]) -> Iterator[str]:
     up, memory = found["start_up"], found["memory"]
     phases = ", ".join(f"{name} {up[f'{name}_s']:.1f}" for name in ("started", "joined", "ready", "contributed"))
-    what = "from the command until each of 20 containers of 0.5 CPU has an update"
+    what = f"from the command until each of {up['workers']} containers of 0.5 CPU has an update"
     yield f"{what:<76} {up['command_to_updates_s']:>8.1f} s  <= 40 s   (since the launch: {phases} s)"
     for task, per_s in found["per_s"].items():
         rates = f"({per_s['docker']:.0f} of {per_s['process']:.0f} a second)"

@@ -72,6 +72,7 @@ def _start_up(workers: int) -> dict[str, float]:
         (trial,) = edgebed.load("bench", runs_dir=folder).trials.values()
         phases = trial.summary.start_up
     return {
+        "workers": workers,
         "command_to_updates_s": took_s,
         "started_s": phases.started_s,
         "joined_s": phases.joined_s,
