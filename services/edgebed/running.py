@@ -19,6 +19,7 @@ from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root, write_
 from edgebed.observe.summary import TrialSummary
 from edgebed.results import Run, Trial
 from edgebed.runtimes import RUNTIMES, Runtime, hosting
+from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.memory import check_caps
 from edgebed.scenario.plan import Plan
@@ -72,7 +73,8 @@ def run(
         planned = plan_trials(loaded, trace=trace)
         if runtime == "docker":
             check_caps(loaded, planned, force=force)
-        with hosting.Host(runtime=runtime, processes=processes or len(os.sched_getaffinity(0)), port=port) as host:
+        host = hosting.Host(runtime=runtime, processes=processes or len(os.sched_getaffinity(0)), port=port)
+        with ending_by_signal(), host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             folder.write_manifest(
                 seed=loaded.seed,

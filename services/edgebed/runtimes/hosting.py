@@ -1,6 +1,5 @@
 """Runs a planned trial in the runtime that was asked for, and shows it to Prometheus while it goes on."""
 
-import contextlib
 import io
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +23,6 @@ from edgebed.roles.controller import Controller
 from edgebed.roles.work import EvaluationJob, Job, Result, Work
 from edgebed.runtimes.live_controller import Launcher, LiveController
 from edgebed.runtimes.process import ProcessLauncher
-from edgebed.runtimes.signals import ending_by_signal
 from edgebed.runtimes.simulation import Simulation
 from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import NodePlan, Plan
@@ -49,13 +47,11 @@ class Host:
         self.targets = TargetList()
         self.status = Status(trial="", state="starting")
         self.server: HttpServer | None = None
-        self.stack = contextlib.ExitStack()
         self.engine: dict[str, Any] = {}
         """The facts of the container engine, in the docker runtime."""
 
     def __enter__(self) -> Self:
         """Serve the controller's pages; the simulation has no nodes to be discovered, and forks."""
-        self.stack.enter_context(ending_by_signal())
         if self.runtime != "simulation":
             address = LOOPBACK
             if self.runtime == "docker":
@@ -71,7 +67,6 @@ class Host:
         """Serve no longer."""
         if self.server:
             self.server.close()
-        self.stack.close()
 
     def run_trial(
         self,

@@ -44,7 +44,11 @@ class ContainerLauncher:
         self.log_folder = log_folder
         self.images = Images.named()
         self.client = connect(connections=2 * len(plan.nodes) + STARTERS)
-        self.site: Site = find_site(self.client, run, plan.trial)
+        try:
+            self.site: Site = find_site(self.client, run, plan.trial)
+        except BaseException:
+            self.client.close()
+            raise
         self.host = self.site.host
         self.numbers = _numbers(plan)
         self.starting = threading.BoundedSemaphore(STARTERS)
