@@ -244,7 +244,8 @@ class Controller:
             if member.state == "ready":
                 address = server.management_address if member.plan.role == "evaluator" else server.data_address
                 effects += self._state(member, "running")
-                effects.append(Send(member.peer, messages.Start(sender=NAME, server_address=address)))
+                start = messages.Start(sender=NAME, server_address=address, began_s=self.started_at_s)
+                effects.append(Send(member.peer, start))
         return effects
 
     # --- the trial goes on and ends -----------------------------------------------------------------------------

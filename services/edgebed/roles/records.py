@@ -104,6 +104,15 @@ class Traffic(Record):
     egress_interface: int | None = None
     interface: str = ""
     """Its name; `lo` is shared by everything on the machine."""
+    pulls: int = 0
+    """Models sent to workers."""
+    pull_bytes: int = 0
+    """Their payload."""
+    pulls_changed: int = 0
+    """Those of them that hold changed entries only."""
+    pull_changed_bytes: int = 0
+    ack_bytes: int | None = None
+    """Bytes of packets without payload that the data sockets received, which acknowledge what was sent; None: unknown."""
 
 
 class Phases(Record):
@@ -136,6 +145,89 @@ class Received(Record):
     bytes: int = 0
 
 
+class Link(Record):
+    """A node's link to the data network: what was asked, and what holds it, read back from where it is held.
+
+    By the node itself, before it may talk, and whenever something of it has changed.
+    """
+
+    mechanism: str
+    """tc (the kernel's), model (the transport's own), or none"""
+    delay: str = ""
+    """What makes latency and jitter: netem (the kernel's), line (the transport's own), or nothing."""
+    interface: str = ""
+    uplink_asked: int | None = None
+    """Bits a second; None: no limit."""
+    downlink_asked: int | None = None
+    uplink_held: int | None = None
+    """Bits a second that the mechanism holds; None: no limit."""
+    downlink_held: int | None = None
+    uplink_burst: int | None = None
+    """Bytes that may leave at once after a silence."""
+    downlink_burst: int | None = None
+    latency_s: float = 0.0
+    jitter_s: float = 0.0
+    loss: float = 0.0
+    problem: str = ""
+    """What differs between asked and held; empty if nothing."""
+
+
+class Usage(Record):
+    """What a node used since training began, and what it was kept from: cumulative, by the node itself."""
+
+    time_s: float
+    """Since training began."""
+    cpu_s: float
+    starved_s: float | None = None
+    """Its threads could run, were not held back by its own cap, and got no core."""
+    throttled_s: float | None = None
+    """Its own CPU cap held it back."""
+    capped_s: float = 0.0
+    """Time in which its CPU cap was used up most of the time."""
+    capped_cpu_s: float = 0.0
+    """CPU time that it had in that."""
+    memory_bytes: int | None = None
+    """The highest so far."""
+    uplink_bytes: int | None = None
+    """Through its own interface; None where it has none of its own."""
+    downlink_bytes: int | None = None
+    uplink_packets: int | None = None
+    """Through the queue that shapes it."""
+    downlink_packets: int | None = None
+    uplink_drops: int | None = None
+    """Packets that this queue dropped."""
+    downlink_drops: int | None = None
+
+
+class Transfers(Record):
+    """How long a worker's messages were on their way, by whoever received them: cumulative."""
+
+    name: str
+    """The worker."""
+    direction: str
+    """up: its pushes, received by the server; down: its models"""
+    messages: int
+    bytes: int
+    """On the wire: with the headers of TCP, IP and Ethernet."""
+    time_s: float
+    """From the first byte sent to the whole message received, summed over messages."""
+    asked_s: float
+    """The same for a link exactly as asked, with nothing else on it."""
+
+
+class HostLoad(Record):
+    """How busy the whole machine was, since the last such record; by the controller."""
+
+    busy: float
+    """Share of all cores' time, from 0 to 1."""
+    steal: float
+    """Share that the machine under this one took away."""
+    load: float
+    """Processes that run or wait for a core, the kernel's mean of a minute, per core."""
+    lag_s: float
+    """How much later than asked a sleeping thread woke up: the 99th percentile."""
+
+
 class Note(Record):
     """Something a reader of the run should know."""
 
@@ -151,8 +243,10 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent, Received, Note, Ended,
+    Trial, Node, Update, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent, Received, Link, Usage, Transfers,
+    HostLoad, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Evaluated | Finished | Refused | Dropped | Traffic | Phases | Sent | Received | Note | Ended
-)
+    Trial | Node | Update | Evaluated | Finished | Refused | Dropped | Traffic | Phases | Sent | Received | Link | Usage
+    | Transfers | HostLoad | Note | Ended
+)  # fmt: skip

@@ -10,8 +10,9 @@ It decides nothing. It serves every runtime whose nodes are processes of their o
 import math
 import time
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import zmq
 
@@ -58,6 +59,14 @@ class Times:
         )
 
 
+class Meter(Protocol):
+    """Looks at something once a second."""
+
+    def read(self, now: float, began_s: float | None) -> Iterable[records.Record]:
+        """What is to be journaled; `now` in seconds of the trial, `began_s` when training began, None before that."""
+        ...
+
+
 @dataclass
 class LiveNode:
     """A node's shell. `run` returns when the heart or the controller says stop."""
@@ -87,6 +96,9 @@ class LiveNode:
     """Peers that came in over `watch`."""
     visits: Visits | None = None
     """Those of Prometheus to this node's metrics."""
+    meters: list[Meter] = field(default_factory=list)
+    began_s: float | None = None
+    """When training began, in seconds of the trial; None before that."""
     stopped: str | None = None
     linger_s: float = 0.0
     """For how long at most Prometheus is waited for at the end."""
@@ -181,8 +193,10 @@ class LiveNode:
         elif isinstance(message, messages.Refuse):
             self.stopped = f"refused by the controller ({message.code}): {message.reason}"
         else:
-            if isinstance(message, messages.Start) and isinstance(self.data, DealerEndpoint):
-                self.data.socket.connect(message.server_address)
+            if isinstance(message, messages.Start):
+                self.began_s = message.began_s
+                if isinstance(self.data, DealerEndpoint):
+                    self.data.socket.connect(message.server_address)
             self._handle(event)
 
     def _handle(self, event: Event) -> None:
@@ -287,6 +301,9 @@ class LiveNode:
         """What is known only by looking: time spent, bytes that crossed the interface, messages held back."""
         for held in self.flood.release():
             self._note(held)
+        for meter in self.meters:
+            for record in meter.read(self.now(), self.began_s):
+                self._journal(record)
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())
         if self.plan.role == "server":

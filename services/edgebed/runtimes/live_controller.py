@@ -67,6 +67,10 @@ class Launcher(Protocol):
         """Which nodes started and which ended, and how, since the last call; called when `fileno` is readable."""
         ...
 
+    def began(self, monotonic_s: float) -> None:
+        """Training began, at this time of the machine's monotonic clock: links change with time from here on."""
+        ...
+
     def close(self) -> None:
         """Leave nothing running."""
         ...
@@ -86,6 +90,7 @@ class LiveController:
     """Connection of a node: how many records it has reported."""
     flood: FloodGate = field(default_factory=FloodGate)
     interruptions: int = 0
+    has_begun: bool = False
     over: bool = False
 
     def now(self) -> float:
@@ -179,6 +184,9 @@ class LiveController:
 
     def _handle(self, event: Event) -> None:
         self._carry_out(self.heart.handle(event, self.now()))
+        if self.heart.phase is Phase.RUNNING and not self.has_begun:
+            self.has_begun = True
+            self.launcher.began(self.heart.epoch_ns * 1e-9 + self.heart.started_at_s)
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:

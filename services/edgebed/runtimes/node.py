@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -56,6 +56,14 @@ class Surroundings:
     management_host: str = "127.0.0.1"
     pace_cpus: bool = False
     """No cgroup holds the CPU cap here: the node holds itself back."""
+    mechanism: Literal["none", "tc", "model"] = "none"
+    """What limits the rates of the node's link: nothing, the kernel's queues, or the transport's own model."""
+    delay: Literal["", "netem", "line"] = ""
+    """What makes its latency and jitter: nothing, the kernel, or the transport's own delay line."""
+    namespace: str = ""
+    """Path of the network namespace that the data sockets belong in; empty: the process's own."""
+    cgroups: tuple[str, ...] = ()
+    """Folders of the cgroups that the process moves into before anything else."""
 
 
 def run_node(here: Surroundings) -> int:

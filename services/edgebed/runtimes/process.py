@@ -89,6 +89,9 @@ class ProcessLauncher:
                 del self.pids[said["exited"]]
                 yield NodeExited(said["exited"], said["reason"] + last_line(self.log_folder / f"{said['exited']}.log"))
 
+    def began(self, monotonic_s: float) -> None:
+        """Training began: links change with time from here on."""
+
     def close(self) -> None:
         """Kill what is left and wait for it."""
         assert self.process.stdin is not None

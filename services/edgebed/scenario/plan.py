@@ -39,6 +39,64 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Exponential: the mean."""
 
 
+class LinkChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a link changes to at a time; None: stays as it is."""
+
+    at_s: float
+    """Since training began; of a link that repeats, since the beginning of the period."""
+    uplink_bit_s: int | None = None
+    downlink_bit_s: int | None = None
+    latency_s: float | None = None
+    jitter_s: float | None = None
+    loss: float | None = None
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """A node's link to the data network: what it may carry, and how that changes while training goes on.
+
+    Rates count what is on the wire, headers and acknowledgements included. None: as fast as the machine.
+    """
+
+    uplink_bit_s: int | None = None
+    """What the node may send."""
+    downlink_bit_s: int | None = None
+    """What it may receive."""
+    latency_s: float = 0.0
+    """One way, in each direction."""
+    jitter_s: float = 0.0
+    """Latency is drawn evenly from latency - jitter to latency + jitter."""
+    loss: float = 0.0
+    """Share of the packets that are lost, in each direction, from 0 to 1."""
+    changes: tuple[LinkChange, ...] = ()
+    """By time."""
+    period_s: float | None = None
+    """After so long the changes begin anew; None: they happen once."""
+    offset_s: float = 0.0
+    """Where in the period training begins."""
+
+    @property
+    def shaped(self) -> bool:
+        """Whether it is anything but as fast as the machine."""
+        return self != Link()
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it ever loses packets."""
+        return self.loss > 0.0 or any(change.loss for change in self.changes)
+
+    @property
+    def delayed(self) -> bool:
+        """Whether it ever has latency or jitter."""
+        return any(each.latency_s or each.jitter_s for each in (self, *self.changes))
+
+    @property
+    def limited(self) -> bool:
+        """Whether a rate is ever limited."""
+        return any(
+            each.uplink_bit_s is not None or each.downlink_bit_s is not None for each in (self, *self.changes)
+        )
+
+
 class TensorLayout(msgspec.Struct, frozen=True):
     """A named parameter tensor and its place in the flat parameter vector, in order."""
 
@@ -85,6 +143,7 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     compute_speed: float = 1.0
     """Relative to the machine itself: 0.5 takes twice as long for a gradient."""
     waiting: Waiting = Waiting()
+    link: Link = Link()
     task: Task
     method: Method
     num_examples: int = 0
@@ -95,6 +154,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     evaluate_every_s: float | None = None
     stop_updates: int | None = None
     """Server: the update that ends the trial."""
+    pull: Literal["full", "changed-since"] = "full"
+    """Server: what it answers a push with: the whole model, or the entries that changed since the worker's last pull."""
     trace: bool = False
     """Journal every message sent and received."""
 

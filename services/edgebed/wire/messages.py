@@ -14,7 +14,7 @@ import msgspec
 from edgebed.roles.records import AnyRecord
 from edgebed.scenario.plan import NodePlan
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -70,6 +70,8 @@ class Push(Message, kw_only=True):
     """The version of the model that the update was computed at."""
     loss: float
     """Mean mini-batch loss at that version."""
+    sent_s: float = 0.0
+    """When its first byte left, in seconds of the trial; set by the shell."""
     tensors: tuple[Tensor, ...]
     """One, called `update`, of the model's flat shape."""
 
@@ -88,6 +90,10 @@ class Model(Message, kw_only=True):
     """The number of updates applied to it."""
     final: bool
     """No update will follow."""
+    since: Count | None = None
+    """None: the whole model. Else only the entries that changed since this version, which the worker has."""
+    sent_s: float = 0.0
+    """When its first byte left, in seconds of the trial; set by the shell."""
     tensors: tuple[Tensor, ...]
     """One, called `theta`, of the model's flat shape."""
 
@@ -143,6 +149,8 @@ class Start(Message, kw_only=True):
 
     server_address: Name
     """Where to connect to; the evaluator's is on the management network."""
+    began_s: float = 0.0
+    """When training began, in seconds of the trial: what changes with time counts from here."""
 
 
 class Report(Message, kw_only=True):

@@ -79,6 +79,9 @@ class ContainerLauncher:
                 raise event
             yield event
 
+    def began(self, monotonic_s: float) -> None:
+        """Training began: links change with time from here on."""
+
     def close(self) -> None:
         """Remove what is left: containers, then networks."""
         self.closing.set()

@@ -1,0 +1,18 @@
+"""What a message costs on an Ethernet link, where rates are counted: payload in TCP segments with all their headers."""
+
+SEGMENT_BYTES = 1448
+"""Payload of a full TCP segment: 1500 less the headers of IPv4 and TCP, and TCP's timestamps."""
+HEADER_BYTES = 66
+"""Ethernet 14, IPv4 20, TCP 32."""
+ACK_BYTES_A_SEGMENT = HEADER_BYTES / 2
+"""A receiver acknowledges every second full segment with a packet of headers alone (RFC 5681)."""
+
+
+def wire_bytes(payload_bytes: int) -> int:
+    """Bytes on the wire of `payload_bytes` sent in one go."""
+    return payload_bytes + HEADER_BYTES * num_segments(payload_bytes)
+
+
+def num_segments(payload_bytes: int) -> int:
+    """TCP segments of `payload_bytes` sent in one go."""
+    return -(-payload_bytes // SEGMENT_BYTES)
