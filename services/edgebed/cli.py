@@ -9,13 +9,13 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.observe.output import discard_output, prepare_streams, put, put_json, put_rich, say, standard_output
-from edgebed.runtimes import Runtime
+from edgebed.runtimes import Emulation, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +33,9 @@ app = typer.Typer(
     rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich",
 )
 
+link = typer.Typer(help="What the links of a run were, and whether they held.", no_args_is_help=True)
+app.add_typer(link, name="link")
+
 ScenarioFile = Annotated[Path, typer.Argument(help="A scenario's YAML file.", show_default=False)]
 RunName = Annotated[str, typer.Argument(help="A folder, a scenario (its latest run), scenario/number, or 'latest'.")]
 Sets = Annotated[
@@ -40,6 +43,14 @@ Sets = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. fleet.edge.count=8. Repeatable."),
 ]
 RuntimeOption = Annotated[Runtime, typer.Option(help="What hosts the nodes.")]
+EmulationOption = Annotated[
+    Emulation,
+    typer.Option(
+        envvar="EDGEBED_EMULATION",
+        help="What holds links and caps in the process runtime: the kernel (as root), the transport's model and "
+        "pacing, or whichever can be had.",
+    ),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Warn of a memory cap that is too low for its container; do not refuse it.")
 ]
@@ -93,6 +104,7 @@ def run(
     scenario: ScenarioFile,
     *,
     runtime: RuntimeOption = "process",
+    emulation: EmulationOption = "auto",
     sets: Sets = None,
     force: Force = False,
     json: Json = False,
@@ -120,6 +132,7 @@ def run(
         result = run_scenario(
             scenario,
             runtime=runtime,
+            emulation=emulation,
             set=sets or (),
             force=force,
             trace=trace,
@@ -170,21 +183,26 @@ def plan(
     scenario: ScenarioFile,
     *,
     runtime: RuntimeOption = "process",
+    emulation: EmulationOption = "auto",
     sets: Sets = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Show what a run would do: every node, its caps and its data, and the totals against this machine."""
+    from edgebed.emulation.means import check_means
     from edgebed.scenario.describe import as_dict, as_text, describe_plan
+    from edgebed.scenario.link_doubts import check_links
     from edgebed.scenario.load import load_scenario
     from edgebed.scenario.memory import check_caps
     from edgebed.scenario.planning import plan_trials
 
     loaded = load_scenario(scenario, sets or ())
     planned = plan_trials(loaded)
+    check_means([trial.plan for trial in planned], runtime, emulation)
+    check_links(loaded, planned, runtime, emulation)
     if runtime == "docker" and not force:
         check_caps(loaded, planned)
-    descriptions = [describe_plan(trial, runtime=runtime) for trial in planned]
+    descriptions = [describe_plan(trial, runtime=runtime, emulation=emulation) for trial in planned]
     if json:
         put_json([as_dict(description) for description in descriptions])
     else:
@@ -239,6 +257,20 @@ def report(
     put(str(output or result.folder.report))
 
 
+@link.command("show")
+def show_links(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Show each link of a run: what was asked, what held it, what was measured."""
+    from edgebed.observe.conditions_text import link_dicts
+    from edgebed.observe.terminal import print_links
+    from edgebed.results import load
+
+    result = load(name, runs_dir=runs_dir)
+    if json:
+        put_json(link_dicts(result))
+    else:
+        put_rich(lambda console: print_links(result, console))
+
+
 @app.command()
 def logs(
     name: RunName,
@@ -259,11 +291,47 @@ def logs(
 
 @app.command()
 def down() -> None:
-    """Remove what a killed controller has left: containers and networks of edgebed whose controller is gone."""
+    """Remove what killed controllers have left: containers, networks and cgroups whose controller is gone."""
+    from edgebed.emulation import cgroups
     from edgebed.runtimes.containers.leftovers import remove_leftovers
 
-    if not remove_leftovers(put):
+    if not cgroups.remove_leftovers(put) + remove_leftovers(put):
         put("nothing to remove")
+
+
+@app.command()
+def calibrate(
+    *,
+    runtime: Annotated[
+        Literal["docker", "process"] | None,
+        typer.Option(help="Measure this runtime alone (default: all that this host has).", show_default=False),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two rates, in minutes; the results are not kept.")] = False,
+    json: Json = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the results as JSON here, not where `plan` looks for them."),
+    ] = None,
+) -> None:
+    """Measure what this host can emulate: rates, small pushes, CPU caps, numbers of nodes; `plan` warns by it."""
+    from edgebed.calibrating import FULL, QUICK, keep
+    from edgebed.calibrating import calibrate as measure
+    from edgebed.emulation.calibration import save
+    from edgebed.observe.calibration_table import print_calibration, result_text
+
+    if output is not None:
+        _require_place(output)
+    calibration = measure(
+        runtime, QUICK if quick else FULL, say, lambda place, result: say(f"{place}: {result_text(result)}")
+    )
+    if json:
+        put_json(calibration)
+    else:
+        put_rich(lambda console: print_calibration(calibration, console))
+    if output is not None:
+        save(calibration, output)
+    elif not quick:
+        say(f"kept in {keep(calibration)}")
 
 
 @app.command()

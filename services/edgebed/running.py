@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from edgebed.emulation.means import check_means
 from edgebed.errors import EdgebedError, ScenarioError
 from edgebed.learning import models
 from edgebed.observe import report
@@ -18,8 +19,9 @@ from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root, write_atomically
 from edgebed.observe.summary import TrialSummary
 from edgebed.results import Run, Trial
-from edgebed.runtimes import RUNTIMES, Runtime, hosting
+from edgebed.runtimes import EMULATIONS, RUNTIMES, Emulation, Runtime, hosting
 from edgebed.runtimes.signals import ending_by_signal
+from edgebed.scenario.link_doubts import check_links
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.memory import check_caps
 from edgebed.scenario.plan import Plan
@@ -46,6 +48,7 @@ def run(
     scenario: str | Path | Mapping[str, Any],
     *,
     runtime: Runtime = "process",
+    emulation: Emulation = "auto",
     set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
     trace: bool = False,
     processes: int | None = None,
@@ -59,21 +62,28 @@ def run(
     `set` overrides parts of the scenario, e.g. `["fleet.edge.count=8"]`. `processes` is how many the simulation
     computes with (default: all cores); it changes no result. `port` is where the controller serves metrics, targets
     and status, on loopback, or in a container on its management network (0: any free one). `force` runs a scenario
-    although a container's memory cap is below what its node needs. Raises ScenarioError for a scenario that cannot be
-    run, found before anything starts, and InfrastructureError when this machine gives up.
+    although a container's memory cap is below what its node needs. `emulation` is what holds links and caps in the
+    process runtime: the kernel, which takes root, or the transport's model and pacing. Raises ScenarioError for a
+    scenario that cannot be run, found before anything starts, and InfrastructureError when this machine gives up.
     """
     if isinstance(set, str):
         raise ScenarioError(f"set: {set!r} is one string; give a list of them, e.g. ['fleet.edge.count=8']")
     if runtime not in RUNTIMES:
         raise ScenarioError(f"--runtime: {runtime!r} is none of {', '.join(RUNTIMES)}")
+    if emulation not in EMULATIONS:
+        raise ScenarioError(f"--emulation: {emulation!r} is none of {', '.join(EMULATIONS)}")
     if processes is not None and processes < 1:
         raise ScenarioError(f"--processes: {processes} is below 1")
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own model prints is not a result
         loaded = load_scenario(scenario, set)
         planned = plan_trials(loaded, trace=trace)
+        check_means([trial.plan for trial in planned], runtime, emulation)
+        check_links(loaded, planned, runtime, emulation)
         if runtime == "docker":
             check_caps(loaded, planned, force=force)
-        host = hosting.Host(runtime=runtime, processes=processes or len(os.sched_getaffinity(0)), port=port)
+        host = hosting.Host(
+            runtime=runtime, processes=processes or len(os.sched_getaffinity(0)), port=port, emulation=emulation
+        )
         with ending_by_signal(), host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             folder.write_manifest(

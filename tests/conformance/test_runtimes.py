@@ -84,6 +84,37 @@ def test_one_worker_pushes_equal_bytes_and_leaves_equal_weights(runtime: str) ->
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
+def test_changed_entries_bring_the_same_model_as_whole_ones_with_fewer_bytes(runtime: str) -> None:
+    """With one worker: the same messages and updates, the same bits at the end; one whole model after the join."""
+    whole = trial(runtime, "fleet.edge.count=1")
+    found = trial(runtime, "fleet.edge.count=1", "pull=changed-since")
+    traffic, before = found.series.traffic[-1][1], whole.series.traffic[-1][1]
+
+    assert messages_of(whole, "edge-0") == messages_of(found, "edge-0")
+    assert whole.series.updates.loss.tolist() == found.series.updates.loss.tolist()
+    assert np.array_equal(whole.checkpoint(), found.checkpoint())
+    assert (traffic.pulls, traffic.pulls_changed) == (301, 299)  # all but the first and the final one
+    assert (before.pulls, before.pulls_changed, before.pull_changed_bytes) == (301, 0, 0)
+    assert traffic.pull_bytes < before.pull_bytes / 2
+    assert traffic.pull_bytes == sum(
+        record.bytes
+        for _, node, record in found.events()
+        if node == "server" and isinstance(record, records.Sent) and record.to.startswith("edge-0")
+    )
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_changed_entries_are_what_they_are_in_every_runtime(runtime: str) -> None:
+    """One worker is sent the same bytes; several differ in the order of their pushes alone."""
+    expected = trial("simulation", "fleet.edge.count=1", "pull=changed-since").series.traffic[-1][1]
+    found = trial(runtime, "fleet.edge.count=1", "pull=changed-since").series.traffic[-1][1]
+
+    assert (expected.pulls, expected.pulls_changed) == (found.pulls, found.pulls_changed)
+    assert found.pull_changed_bytes == pytest.approx(expected.pull_changed_bytes, rel=0.001)  # times differ in length
+    assert (found.ack_bytes is None) == (runtime == "simulation")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_several_workers_push_equal_entries_and_nearly_equal_bytes(runtime: str) -> None:
     """The count of entries is the method's; their encoded size depends a little on which ones they are."""
     expected, found = trial("simulation").series.updates, trial(runtime).series.updates

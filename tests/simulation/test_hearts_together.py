@@ -98,12 +98,12 @@ class Link:
         return [record for record in self.journal if isinstance(record, records.Update)]
 
 
-def join_hearts(method: Method, num_workers: int, stop_updates: int) -> Link:
+def join_hearts(method: Method, num_workers: int, stop_updates: int, pull: str = "full") -> Link:
     """A server, workers and an evaluator of every fifth version."""
     names = [f"edge-{k}" for k in range(num_workers)]
-    server = make_plan("server", "server", method, stop_updates=stop_updates)
+    server = make_plan("server", "server", method, stop_updates=stop_updates, pull=pull)
     evaluator = make_plan("evaluator", "evaluator", method, evaluate_every_updates=5)
-    workers = [make_plan(name, "worker", method) for name in names]
+    workers = [make_plan(name, "worker", method, pull=pull) for name in names]
     hearts = {
         "server": ParameterServer(server, np.zeros(sum(SIZES), "f4"), tuple(names)),
         "evaluator": Evaluator(evaluator),
@@ -137,6 +137,17 @@ def test_hearts_train_a_model_together_and_come_to_rest(method, num_workers):
     (checkpoint,) = link.to_controller
     theta = decode_dense(checkpoint.message.tensors[0], checkpoint.frames)
     np.testing.assert_array_equal(theta, link.hearts["server"].aggregation.theta)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_what_a_pull_brings_makes_no_difference_to_what_is_learned(method):
+    """Whole models or changed entries: the same updates in the same order, the same bits at the end."""
+    whole, changed = (join_hearts(method, 3, stop_updates=60, pull=pull) for pull in ("full", "changed-since"))
+
+    assert whole.updates() == changed.updates()
+    assert whole.said == changed.said
+    thetas = [link.hearts["server"].aggregation.theta.tobytes() for link in (whole, changed)]
+    assert thetas[0] == thetas[1]
 
 
 def test_a_worker_and_the_server_take_turns():

@@ -69,6 +69,14 @@ def test_float16_values_are_what_arrives_in_the_pool_as_well() -> None:
     assert journal(1, 1, 0, setting) != journal(1, 1)
 
 
+@pytest.mark.parametrize("method", ["asgd", "adacomp"])
+def test_models_put_together_from_changes_are_in_the_pools_reach(method: str) -> None:
+    """Each worker keeps a model of its own, where every process sees it."""
+    settings = ("pull=changed-since", f"method={method}")
+
+    assert journal(1, 1, 0, *settings) == journal(1, 2, 0, *settings)
+
+
 def test_a_compression_with_a_large_memory_does_not_block_the_pool() -> None:
     """A megabyte travels with every job and every result, both ways at once."""
     arena = Arena(1000, 32)

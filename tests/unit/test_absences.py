@@ -30,11 +30,13 @@ NODE_MODULES = (
     "edgebed.observe.metrics",
     "edgebed.observe.resources",
     "edgebed.observe.targets",
+    "edgebed.emulation.netlink",
+    "edgebed.emulation.readback",
 )
 """Everything that a server, worker or evaluator imports."""
 TOO_HEAVY_FOR_A_NODE = (
     "pydantic", "typer", "click", "rich", "matplotlib", "plotext", "sklearn", "scipy", "ruamel", "pooch", "docker",
-    "torch._dynamo",
+    "pyroute2", "torch._dynamo",
 )  # fmt: skip
 UNSAFE_MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 """They run what they read."""

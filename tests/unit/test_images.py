@@ -43,6 +43,8 @@ def test_the_nodes_carry_what_is_tested():
     assert pins("node.txt").items() <= run
     assert pins("worker.txt").keys() >= {"sympy", "typing-extensions"}
     assert pins("worker.txt").items() <= run
+    assert "pyroute2" in pins("link.txt")
+    assert pins("link.txt").items() <= run
     assert [f"{name}=={version}" for name, version in pins("torch.txt").items()] == [
         name for name in project["project"]["dependencies"] if name.startswith("torch==")
     ]
@@ -51,12 +53,12 @@ def test_the_nodes_carry_what_is_tested():
 def test_the_images_share_their_large_layers():
     """The same steps in the same order: what the server has, then torch, then the rest."""
     server, worker, controller = (steps(image) for image in ("parameter-server", "worker", "controller"))
-    node_layers = [step for step in server if step.startswith("RUN --mount")]
-    torch_layers = [step for step in worker if step.startswith("RUN --mount")]
+    of_server, of_worker = ([step for step in image if step.startswith("RUN --mount")] for image in (server, worker))
 
-    assert (len(node_layers), len(torch_layers)) == (1, 2)
-    assert server[: server.index(node_layers[0]) + 1] == worker[: worker.index(node_layers[0]) + 1]
-    shared = worker.index(torch_layers[1]) + 1
+    assert (len(of_server), len(of_worker)) == (2, 2)
+    assert "link.txt" in of_server[1]
+    assert server[: server.index(of_server[0]) + 1] == worker[: worker.index(of_worker[0]) + 1]
+    shared = worker.index(of_worker[1]) + 1
     assert worker[:shared] == controller[:shared]
 
 

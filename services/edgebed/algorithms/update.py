@@ -33,6 +33,15 @@ class Update(NamedTuple):
         return self.entries * (self.values.itemsize * 8 + index_bits)
 
 
+class Applied(NamedTuple):
+    """What an aggregation did with a push."""
+
+    released: tuple[str, ...]
+    """The workers that are answered with the model as it is now."""
+    changed: NDArray[np.int64] | None
+    """(k,) positions of the entries whose value may have changed; None: all of them."""
+
+
 def as_dtype(values: NDArray[np.float32], dtype: str) -> NDArray[np.float32] | NDArray[np.float16]:
     """The values as they travel; float16 saturates at its largest number instead of overflowing to infinity."""
     if dtype == "float16":

@@ -1,7 +1,7 @@
 """What a link is at a moment: a pure function of its plan and the time since training began.
 
-    steps    conditions hold until the next change; after the last one they stay
-    trace    the changes begin anew after every period; the node's own offset says where in it training begins
+steps    conditions hold until the next change; after the last one they stay
+trace    the changes begin anew after every period; the node's own offset says where in it training begins
 """
 
 import math
@@ -57,12 +57,12 @@ class Timeline:
             return math.inf
         position_s = self._position_s(time_s)
         index = bisect_right(self.times_s, position_s)
+        if self.period_s is None:
+            return self.times_s[index] if index < len(self.times_s) else math.inf
         if index < len(self.times_s):
             wait_s = self.times_s[index] - position_s
-        elif self.period_s is not None:
-            wait_s = self.period_s + self.times_s[0] - position_s
         else:
-            return math.inf
+            wait_s = self.period_s + self.times_s[0] - position_s
         now_s = max(0.0, time_s)
         return max(now_s + wait_s, math.nextafter(now_s, math.inf))
 

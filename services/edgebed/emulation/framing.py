@@ -7,6 +7,9 @@ HEADER_BYTES = 66
 ACK_BYTES_A_SEGMENT = HEADER_BYTES / 2
 """A receiver acknowledges every second full segment with a packet of headers alone (RFC 5681)."""
 
+SLOW_BIT_S = 10_000_000
+BURST_BYTES_SLOW, BURST_BYTES = 1600, 3000
+
 
 def wire_bytes(payload_bytes: int) -> int:
     """Bytes on the wire of `payload_bytes` sent in one go."""
@@ -16,3 +19,12 @@ def wire_bytes(payload_bytes: int) -> int:
 def num_segments(payload_bytes: int) -> int:
     """TCP segments of `payload_bytes` sent in one go."""
     return -(-payload_bytes // SEGMENT_BYTES)
+
+
+def burst_bytes(rate_bit_s: int) -> int:
+    """Bytes that a limited link lets through at once after a silence.
+
+    One full packet; above 10 mbit two, or the kernel's timers would cost throughput. More would let a small push
+    through at the machine's own speed.
+    """
+    return BURST_BYTES_SLOW if rate_bit_s <= SLOW_BIT_S else BURST_BYTES

@@ -25,13 +25,18 @@ def facts() -> dict[str, Any]:
             "python": platform.python_version(),
             **{name: version for name in PACKAGES if (version := _version(name))},
         },
-        "host": {
-            "kernel": f"{platform.system()} {platform.release()}",
-            "machine": platform.machine(),
-            "cpu": _cpu_model(),
-            "cores": _cores(),
-            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        },
+        "host": machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Kernel, CPU, cores and memory in bytes."""
+    return {
+        "kernel": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cores": _cores(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     }
 
 

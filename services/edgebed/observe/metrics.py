@@ -20,7 +20,21 @@ from prometheus_client.registry import Collector
 
 from edgebed.observe import metrics_table as table
 from edgebed.observe.resources import cgroup_usage, process_usage
-from edgebed.roles.records import Dropped, Ended, Evaluated, Node, Phases, Record, Refused, Traffic, Update
+from edgebed.roles.records import (
+    Dropped,
+    Ended,
+    Evaluated,
+    HostLoad,
+    Link,
+    Node,
+    Phases,
+    Record,
+    Refused,
+    Traffic,
+    Transfers,
+    Update,
+    Usage,
+)
 from edgebed.scenario.plan import Plan
 
 disable_created_metrics()  # type: ignore[no-untyped-call] # a second time series for each series, which nobody reads
@@ -47,6 +61,7 @@ class NodeMetrics:
                 self._metrics[metric.name] = _make(metric, self.registry)
         self.registry.register(ResourceCollector())
         self._children: dict[tuple[str, ...], Any] = {}
+        self._totals: dict[tuple[str, ...], float] = {}
         owner = "ps" if role == table.SERVER else "client"
         self._bytes_names = {way: f"edgebed_{owner}_{way}_bytes_total" for way in ("ingress", "egress")}
         self._observers: dict[type[Record], Callable[[Any], None]] = {}
@@ -92,6 +107,10 @@ class NodeMetrics:
         self._start_timestamp_s = start_timestamp_s
         self._of_trial("edgebed_run_progress_ratio").set_function(self._progress)
 
+    def judge_trial(self, *, trusted: bool) -> None:
+        """Controller: the trial is over, and this is the verdict on its conditions."""
+        self._of_trial("edgebed_trial_trusted").set(float(trusted))
+
     # --- what each role listens to ------------------------------------------------------------------------------
 
     def _prepare_server(self) -> None:
@@ -99,7 +118,6 @@ class NodeMetrics:
         staleness: Histogram = self._metrics["edgebed_ps_update_staleness_versions"]
         update_bytes: Counter = self._metrics["edgebed_ps_update_bytes_total"]
         algorithm_bytes: Counter = self._metrics["edgebed_ps_algorithm_bytes_total"]
-        interface_bytes = {"ingress": 0, "egress": 0}
 
         def observe_update(record: Update) -> None:
             applied.inc()
@@ -108,12 +126,15 @@ class NodeMetrics:
             algorithm_bytes.inc(record.bits / 8)
 
         def observe_traffic(record: Traffic) -> None:
-            now = {"ingress": record.ingress_interface, "egress": record.egress_interface}
-            for direction, total in now.items():
-                if total is not None:
-                    grown = total - interface_bytes[direction]
-                    self._child("edgebed_link_bytes_total", direction, record.interface).inc(max(0, grown))
-                    interface_bytes[direction] = total
+            interface_bytes = {"ingress": record.ingress_interface, "egress": record.egress_interface}
+            for direction, total in interface_bytes.items():
+                self._raise_to(total, "edgebed_link_bytes_total", direction, record.interface)
+            whole, whole_bytes = record.pulls - record.pulls_changed, record.pull_bytes - record.pull_changed_bytes
+            self._raise_to(whole, "edgebed_ps_pulls_total", "full")
+            self._raise_to(whole_bytes, "edgebed_ps_pull_bytes_total", "full")
+            self._raise_to(record.pulls_changed, "edgebed_ps_pulls_total", "changed-since")
+            self._raise_to(record.pull_changed_bytes, "edgebed_ps_pull_bytes_total", "changed-since")
+            self._raise_to(record.ack_bytes, "edgebed_ps_acknowledgement_bytes_total")
 
         def observe_refused(record: Refused) -> None:
             self._child("edgebed_ps_updates_total", record.code).inc(record.count)
@@ -123,6 +144,7 @@ class NodeMetrics:
             Traffic: observe_traffic,
             Refused: observe_refused,
             Dropped: self._observe_dropped,
+            **self._conditions(),
         }
 
     def _prepare_worker(self) -> None:
@@ -142,11 +164,15 @@ class NodeMetrics:
             iterations.inc(steps)
             before = record
 
-        self._observers = {Phases: observe_phases, Dropped: self._observe_dropped}
+        self._observers = {Phases: observe_phases, Dropped: self._observe_dropped, **self._conditions()}
 
     def _prepare_evaluator(self) -> None:
         evaluations: Counter = self._metrics["edgebed_evaluations_total"]
-        self._observers = {Evaluated: lambda _: evaluations.inc(), Dropped: self._observe_dropped}
+        self._observers = {
+            Evaluated: lambda _: evaluations.inc(),
+            Dropped: self._observe_dropped,
+            Usage: self._observe_starved,
+        }
 
     def _prepare_controller(self) -> None:
         def observe_update(record: Update) -> None:
@@ -158,7 +184,55 @@ class NodeMetrics:
             Evaluated: self._observe_evaluated,
             Node: self._observe_node,
             Ended: self._observe_ended,
+            HostLoad: self._observe_host,
         }
+
+    def _conditions(self) -> dict[type[Record], Callable[[Any], None]]:
+        """What a node with a link listens to besides."""
+        interface = ""
+
+        def observe_link(record: Link) -> None:
+            nonlocal interface
+            interface = record.interface
+            limits = {
+                ("edgebed_link_asked_bytes_per_second", "egress"): record.uplink_asked,
+                ("edgebed_link_asked_bytes_per_second", "ingress"): record.downlink_asked,
+                ("edgebed_link_held_bytes_per_second", "egress"): record.uplink_held,
+                ("edgebed_link_held_bytes_per_second", "ingress"): record.downlink_held,
+            }
+            for key, bit_s in limits.items():
+                if bit_s is not None:
+                    self._child(*key).set(bit_s / 8)
+                elif self._children.pop(key, None):
+                    self._metrics[key[0]].remove(key[1])
+            self._child("edgebed_link_differs").set(1 if record.problem else 0)
+
+        def observe_usage(record: Usage) -> None:
+            self._observe_starved(record)
+            self._raise_to(record.uplink_drops, "edgebed_link_dropped_packets_total", "egress")
+            self._raise_to(record.downlink_drops, "edgebed_link_dropped_packets_total", "ingress")
+            if interface and "edgebed_worker_iterations_total" in self._metrics:  # the server's are in its `Traffic`
+                self._raise_to(record.uplink_bytes, "edgebed_link_bytes_total", "egress", interface)
+                self._raise_to(record.downlink_bytes, "edgebed_link_bytes_total", "ingress", interface)
+
+        transfers: dict[str, Transfers] = {}
+
+        def observe_transfers(record: Transfers) -> None:
+            transfers[record.name] = record
+            everybody = transfers.values()
+            self._raise_to(sum(each.time_s for each in everybody), "edgebed_transfer_seconds_total")
+            self._raise_to(sum(each.asked_s for each in everybody), "edgebed_transfer_asked_seconds_total")
+
+        return {Link: observe_link, Usage: observe_usage, Transfers: observe_transfers}
+
+    def _observe_starved(self, record: Usage) -> None:
+        self._raise_to(record.starved_s, "edgebed_starved_seconds_total")
+
+    def _observe_host(self, record: HostLoad) -> None:
+        self._of_trial("edgebed_host_busy_ratio").set(record.busy)
+        self._of_trial("edgebed_host_steal_ratio").set(record.steal)
+        self._of_trial("edgebed_host_load_processes").set(record.load)
+        self._of_trial("edgebed_host_wake_lag_seconds").set(record.lag_s)
 
     def _observe_dropped(self, record: Dropped) -> None:
         self._child("edgebed_messages_dropped_total", record.socket).inc(record.count)
@@ -204,8 +278,16 @@ class NodeMetrics:
         key = (name, *values)
         child = self._children.get(key)
         if child is None:
-            child = self._children[key] = self._metrics[name].labels(*values)
+            metric = self._metrics[name]
+            child = self._children[key] = metric.labels(*values) if values else metric
         return child
+
+    def _raise_to(self, total: float | None, name: str, *values: str) -> None:
+        """Let a counter stand at `total`, the sum so far; None: not known."""
+        if total is not None:
+            key = (name, *values)
+            self._child(*key).inc(max(0, total - self._totals.get(key, 0)))
+            self._totals[key] = total
 
 
 class ResourceCollector(Collector):

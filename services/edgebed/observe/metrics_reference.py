@@ -32,6 +32,7 @@ SECTIONS = (
     ("Workers and evaluator", table.WORKER_METRICS),
     ("Controller", table.CONTROLLER_METRICS),
     ("Messages", table.COMMON_METRICS),
+    ("Links and other conditions", table.CONDITION_METRICS),
     ("Resources", table.RESOURCE_METRICS),
 )
 

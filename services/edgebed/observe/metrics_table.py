@@ -14,6 +14,7 @@ WORKER = "worker"
 EVALUATOR = "evaluator"
 CONTROLLER = "controller"
 NODES = (SERVER, WORKER, EVALUATOR)
+LINKED = (SERVER, WORKER)
 ROLES = (*NODES, CONTROLLER)
 
 STALENESS_BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)  # staleness is an integer, so le="0" counts exactly the fresh
@@ -53,6 +54,9 @@ _RUN = Label(name="run", examples=("quickstart/0001",))
 _TRIAL = Label(name="trial", examples=("adacomp",))
 _SPLIT = Label(name="split", examples=("test",), closed=True)
 _DEVICE_CLASS = Label(name="device_class", examples=("edge",))
+_PULL = (Label(name="pull", examples=("full", "changed-since"), closed=True),)
+
+_DIRECTION = (Label(name="direction", examples=("ingress", "egress"), closed=True),)
 
 SERVER_METRICS = (
     Metric(
@@ -74,6 +78,20 @@ SERVER_METRICS = (
         help="What the applied updates need by the algorithm's own count: values and indices, no encoding, no framing.",
     ),
     Metric(
+        name="edgebed_ps_pulls_total", type="counter", unit="models", roles=(SERVER,),
+        help="Models sent to workers: whole, or only the entries that changed since the worker's last.",
+        labels=_PULL,
+    ),
+    Metric(
+        name="edgebed_ps_pull_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
+        help="Payload of these models.",
+        labels=_PULL,
+    ),
+    Metric(
+        name="edgebed_ps_acknowledgement_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
+        help="Packets without payload that reached the server's data socket: acknowledgements of models.",
+    ),
+    Metric(
         name="edgebed_ps_updates_total", type="counter", unit="updates", roles=(SERVER,),
         help="Updates applied (result `applied`), and joins and pushes that were refused, by the refusal's code.",
         labels=(Label(name="result", examples=("applied", "stale-incarnation", "not-joined", "malformed")),),
@@ -86,14 +104,6 @@ SERVER_METRICS = (
     Metric(
         name="edgebed_ps_queue_length", type="gauge", unit="messages", roles=(SERVER,),
         help="Messages that the server has received and not yet handled.",
-    ),
-    Metric(
-        name="edgebed_link_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
-        help="Bytes through the data network's interface, protocol overhead included; the whole machine shares `lo`.",
-        labels=(
-            Label(name="direction", examples=("ingress", "egress"), closed=True),
-            Label(name="interface", examples=("lo", "eth0")),
-        ),
     ),
 )  # fmt: skip
 
@@ -190,6 +200,31 @@ CONTROLLER_METRICS = (
         help="When the trial began, in Unix time.",
         labels=(_RUN, _TRIAL),
     ),
+    Metric(
+        name="edgebed_trial_trusted", type="gauge", unit="", roles=(CONTROLLER,),
+        help="Once the trial is over: 1 if the conditions that it asked for held, 0 if its report says degraded.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
+        name="edgebed_host_busy_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
+        help="Share of all cores' time that the machine was busy in the last two seconds of training, 0 to 1.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
+        name="edgebed_host_steal_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
+        help="Share of all cores' time that the machine under this one took away in these two seconds, 0 to 1.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
+        name="edgebed_host_load_processes", type="gauge", unit="processes", roles=(CONTROLLER,),
+        help="Processes that run or wait for a core, for each core; the kernel's mean of a minute.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
+        name="edgebed_host_wake_lag_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
+        help="How late a sleeping thread woke up in these two seconds: what 99 % of its sleeps stayed below.",
+        labels=(_RUN, _TRIAL),
+    ),
 )  # fmt: skip
 
 COMMON_METRICS = (
@@ -197,6 +232,45 @@ COMMON_METRICS = (
         name="edgebed_messages_dropped_total", type="counter", unit="messages", roles=NODES,
         help="Messages that could not be read or delivered and had no effect.",
         labels=(Label(name="socket", examples=("data", "management"), closed=True),),
+    ),
+)  # fmt: skip
+
+CONDITION_METRICS = (
+    Metric(
+        name="edgebed_link_bytes_total", type="counter", unit="bytes", roles=LINKED,
+        help="Bytes through the data network's interface, protocol overhead included; the whole machine shares `lo`.",
+        labels=(*_DIRECTION, Label(name="interface", examples=("lo", "eth0"))),
+    ),
+    Metric(
+        name="edgebed_link_asked_bytes_per_second", type="gauge", unit="bytes a second", roles=LINKED,
+        help="What the node's link may carry now by the scenario; absent where it asks for no limit.",
+        labels=_DIRECTION,
+    ),
+    Metric(
+        name="edgebed_link_held_bytes_per_second", type="gauge", unit="bytes a second", roles=LINKED,
+        help="The limit that is in force, as read back; absent without one.",
+        labels=_DIRECTION,
+    ),
+    Metric(
+        name="edgebed_link_differs", type="gauge", unit="", roles=LINKED,
+        help="Whether the limits in force are other than asked: 1, else 0.",
+    ),
+    Metric(
+        name="edgebed_link_dropped_packets_total", type="counter", unit="packets", roles=LINKED,
+        help="Packets that the queue of the node's link dropped, as a router's do when TCP fills them.",
+        labels=_DIRECTION,
+    ),
+    Metric(
+        name="edgebed_transfer_seconds_total", type="counter", unit="seconds", roles=LINKED,
+        help="For how long the messages that reached this node were on their way, together.",
+    ),
+    Metric(
+        name="edgebed_transfer_asked_seconds_total", type="counter", unit="seconds", roles=LINKED,
+        help="For how long they would have been over links exactly as asked.",
+    ),
+    Metric(
+        name="edgebed_starved_seconds_total", type="counter", unit="seconds", roles=NODES,
+        help="Time in which the node could compute, was entitled to by its cap and pace, and got no core.",
     ),
 )  # fmt: skip
 
@@ -255,4 +329,6 @@ RESOURCE_METRICS = (
     ),
 )  # fmt: skip
 
-METRICS = (*SERVER_METRICS, *WORKER_METRICS, *CONTROLLER_METRICS, *COMMON_METRICS, *RESOURCE_METRICS)
+METRICS = (
+    *SERVER_METRICS, *WORKER_METRICS, *CONTROLLER_METRICS, *COMMON_METRICS, *CONDITION_METRICS, *RESOURCE_METRICS,
+)  # fmt: skip

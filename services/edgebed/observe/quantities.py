@@ -74,7 +74,24 @@ def local_text(moment: str) -> str:
     return f"{dt.datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}" if moment else ""
 
 
+def rate_text(bit_s: float | None) -> str:
+    """Bits a second in tc's units, e.g. 9.94 mbit."""
+    if bit_s is None or not math.isfinite(bit_s):
+        return _absent(bit_s)
+    for factor, unit in ((1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit")):
+        if abs(bit_s) >= factor * 0.9995:
+            return f"{number_text(bit_s / factor)} {unit}"
+    return f"{number_text(bit_s)} bit"
+
+
+def verdict_text(trusted: float | None) -> str:
+    """The verdict on a trial's conditions as a word: 1 is trusted, 0 is degraded."""
+    return _absent(trusted) if trusted is None else "trusted" if trusted else "degraded"
+
+
 def _writer(measure: str) -> Callable[[float | None], str]:
+    if measure == "verdict":
+        return verdict_text
     if measure.endswith("_accuracy"):
         return percent_text
     if measure.endswith("_bytes"):

@@ -9,6 +9,15 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from edgebed.observe import charts
+from edgebed.observe.conditions_text import (
+    CLASS_HEAD,
+    HOST_HEAD,
+    NODE_HEAD,
+    class_rows,
+    host_row,
+    node_row,
+    verdict_lines,
+)
 from edgebed.observe.html import Raw, bars, definitions, details, escape, page, section, table
 from edgebed.observe.logs import last_lines
 from edgebed.observe.quantities import (
@@ -23,6 +32,12 @@ from edgebed.observe.quantities import (
 )
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
+from edgebed.observe.traffic_text import (
+    changed_models_text,
+    ingress_interface_text,
+    interface_text,
+    whole_models_text,
+)
 from edgebed.results import Run, Trial
 
 TROUBLE_STATES = frozenset({"died", "missing"})
@@ -42,6 +57,9 @@ TRIAL_ROWS: tuple[tuple[str, Callable[[TrialSummary], str]], ...] = (
     ("time to the last update", lambda trial: seconds_text(trial.time_s)),
     ("updates a second", lambda trial: number_text(trial.updates_per_s)),
     ("server ingress: payload of pushes", lambda trial: bytes_text(trial.ingress_bytes)),
+    ("server ingress: at the interface", ingress_interface_text),
+    ("server egress: whole models", whole_models_text),
+    ("server egress: changed entries", changed_models_text),
     ("a push, mean", lambda trial: bytes_text(trial.push_bytes_mean)),
     ("entries in a push, mean", lambda trial: number_text(trial.entries_mean)),
     ("staleness: mean, median", lambda t: f"{number_text(t.staleness_mean)}, {number_text(t.staleness_median)}"),
@@ -84,6 +102,7 @@ def render(run: Run) -> str:
     parts = [
         _expectations(summary.trials),
         _trials(summary),
+        _conditions(summary.trials),
         _deaths(run),
         _charts(trials),
         _phases(trials),
@@ -120,6 +139,23 @@ def _trials(summary: RunSummary) -> str:
     if summary.not_begun:
         body += f"<p>{escape(', '.join(summary.not_begun))} did not begin.</p>"
     return section("Trials", body or "<p>No trial has begun.</p>")
+
+
+def _conditions(trials: Sequence[TrialSummary]) -> str:
+    """The verdict on each trial, with what it rests on."""
+    parts = []
+    for trial in trials:
+        if fidelity := trial.fidelity:
+            status = "good" if fidelity.is_trusted else "bad"
+            lines = (f"<li class={status}>{escape(line)}</li>" for line in verdict_lines(fidelity))
+            remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in fidelity.remarks)
+            parts.append(f"<h3>{escape(trial.trial)}</h3><ul>{''.join((*lines, *remarks))}</ul>")
+            parts.append(table(CLASS_HEAD, list(class_rows(fidelity.nodes))))
+            if fidelity.host:
+                parts.append(table(HOST_HEAD, [host_row(fidelity.host)]))
+            rows = [node_row(node) for node in fidelity.nodes]
+            parts.append(details("Each node", table(NODE_HEAD, rows)))
+    return section("Did the conditions hold?", "".join(parts)) if parts else ""
 
 
 def _deaths(run: Run) -> str:
@@ -195,15 +231,12 @@ def _accounting(trials: Sequence[Trial]) -> str:
     rows.append(("bits the method needs, as bytes", *(bytes_text(summary.bits / 8) for summary, _ in columns)))
     rows.append(("ingress: payload of the pushes", *(bytes_text(summary.ingress_bytes) for summary, _ in columns)))
     rows.append(("ingress: payload of all messages", *(bytes_text(s.ingress_payload_bytes) for s, _ in columns)))
-    rows.append(("ingress: at the interface", *(_interface(s, s.ingress_interface_bytes) for s, _ in columns)))
+    rows.append(("ingress: at the interface", *(ingress_interface_text(summary) for summary, _ in columns)))
+    rows.append(("egress: whole models to workers", *(whole_models_text(summary) for summary, _ in columns)))
+    rows.append(("egress: changed entries to workers", *(changed_models_text(summary) for summary, _ in columns)))
     rows.append(("egress: payload of all messages", *(bytes_text(s.egress_payload_bytes) for s, _ in columns)))
-    rows.append(("egress: at the interface", *(_interface(s, s.egress_interface_bytes) for s, _ in columns)))
+    rows.append(("egress: at the interface", *(interface_text(s, s.egress_interface_bytes) for s, _ in columns)))
     return section("Do the books balance?", table(("", *(trial.name for trial in trials)), rows))
-
-
-def _interface(summary: TrialSummary, value: int | None) -> str:
-    shared = ", shared by the machine" if summary.interface == "lo" else ""
-    return UNMEASURED if value is None else f"{bytes_text(value)} ({summary.interface}{shared})"
 
 
 def _incidents(trials: Sequence[Trial]) -> str:

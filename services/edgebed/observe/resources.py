@@ -5,8 +5,11 @@ cgroup readers take the root of the file system as an argument, so that they are
 """
 
 import ipaddress
+import socket
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -70,13 +73,17 @@ def private_bytes(pid: int, root: Path = ROOT) -> int | None:
 
 def cgroup_usage(pid: int | None = None, root: Path = ROOT) -> CgroupUsage:
     """Usage of the cgroup (version 1 or 2) that process `pid` (None: this one) is in."""
-    folders = _cgroup_folders(pid, root)
+    return account(cgroup_folders(pid, root))
+
+
+def account(folders: Mapping[str, Path]) -> CgroupUsage:
+    """Usage of the cgroup whose folders these are: of each controller of version 1, or of "" in version 2."""
     if "" in folders:
         return _read_v2(folders[""])
     return _read_v1(folders.get("cpu"), folders.get("cpuacct"), folders.get("memory"))
 
 
-def _cgroup_folders(pid: int | None, root: Path) -> dict[str, Path]:
+def cgroup_folders(pid: int | None, root: Path) -> dict[str, Path]:
     """The folder for each controller of version 1, or for "" in version 2; only folders that exist.
 
     A line of /proc/PID/cgroup is `id:controllers:path`. In a container the path is often the host's, while the
@@ -136,15 +143,20 @@ def _read_v1(cpu: Path | None, cpuacct: Path | None, memory: Path | None) -> Cgr
 
 
 class InterfaceBytes:
-    """Counts the bytes through the network interface that holds IP `address`, from the moment it is made.
+    """Counts the bytes through a network interface from the moment it is made."""
 
-    Raises InfrastructureError where no interface of this machine has it.
-    """
-
-    def __init__(self, address: str, root: Path = ROOT) -> None:
-        self.name = interface_of(address)
-        self._folder = root / "sys/class/net" / self.name / "statistics"
+    def __init__(self, name: str, counters: Callable[[], tuple[int, int]]) -> None:
+        """`counters` reads the bytes received and sent so far; OSError where the kernel does not tell."""
+        self.name = name
+        self._read = counters
         self._start = self._counters()
+
+    @classmethod
+    def at(cls, address: str, root: Path = ROOT) -> Self:
+        """That of the interface which holds IP `address`; InfrastructureError where none of this machine has it."""
+        name = interface_of(address)
+        folder = root / "sys/class/net" / name / "statistics"
+        return cls(name, lambda: (int(_text(folder / "rx_bytes")), int(_text(folder / "tx_bytes"))))
 
     def read(self) -> tuple[int, int] | tuple[None, None]:
         """Bytes received and sent since the start; None, None if the kernel does not tell, or tells no longer."""
@@ -154,8 +166,10 @@ class InterfaceBytes:
         return now[0] - self._start[0], now[1] - self._start[1]
 
     def _counters(self) -> tuple[int, int] | None:
-        received, sent = _number(self._folder / "rx_bytes"), _number(self._folder / "tx_bytes")
-        return None if received is None or sent is None else (received, sent)
+        try:
+            return self._read()
+        except (OSError, ValueError):
+            return None
 
 
 def interface_of(address: str) -> str:
@@ -175,6 +189,19 @@ def interface_of(address: str) -> str:
         known = ", ".join(f"{text} ({name})" for text, name in sorted(held.items()) if "." in text)
         raise InfrastructureError(f"no network interface has the address {address}. This machine has {known}.")
     return found
+
+
+def own_address(subnet: str) -> str:
+    """The address in `subnet` that this machine or container has; interfaces have any name and order.
+
+    Raises InfrastructureError if it has none.
+    """
+    network = ipaddress.ip_network(subnet)
+    for addresses in psutil.net_if_addrs().values():
+        for entry in addresses:
+            if entry.family == socket.AF_INET and ipaddress.ip_address(entry.address) in network:
+                return entry.address
+    raise InfrastructureError(f"no network interface here has an address in {subnet}")
 
 
 def _text(path: Path) -> str:

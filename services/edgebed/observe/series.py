@@ -8,7 +8,7 @@ import dataclasses
 from array import array
 from collections import Counter
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from edgebed.observe.journal import read_journal
 from edgebed.roles import records
 
 Floats = NDArray[np.float64]
+R = TypeVar("R", bound=records.Record)
+Said = tuple[tuple[float, R], ...]
+"""What was said when: (t, record), by time."""
 Ints = NDArray[np.int64]
 _UPDATE_COLUMNS = ("incarnation", "step", "version", "base", "staleness", "entries", "bits", "bytes")
 
@@ -96,6 +99,14 @@ class Series:
     """Messages that could not be read, by socket."""
     notes: tuple[tuple[float, str, str], ...] = ()
     """(t, node, text)"""
+    links: dict[str, Said[records.Link]] = dataclasses.field(default_factory=dict)
+    """For each node, what held its link; before training started, t is negative."""
+    usage: dict[str, Said[records.Usage]] = dataclasses.field(default_factory=dict)
+    """For each node, what it used; cumulative, from 0 again where it was started anew."""
+    transfers: dict[tuple[str, str], Said[records.Transfers]] = dataclasses.field(default_factory=dict)
+    """For each worker and direction, how long its messages took; cumulative likewise."""
+    host: Said[records.HostLoad] = ()
+    """How busy the machine was while training went on."""
     finished: records.Finished | None = None
     ended: records.Ended | None = None
     """The verdict; None where the journal breaks off."""
@@ -173,6 +184,7 @@ class _Builder:
         self.notes: list[tuple[float, str, str]] = []
         self.refused: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
+        self.measured: list[tuple[float, str, records.Record]] = []
         self.trial: records.Trial | None = None
         self.finished: records.Finished | None = None
         self.ended: records.Ended | None = None
@@ -204,6 +216,8 @@ class _Builder:
     def _event(self, t: float, node: str, record: records.Record) -> None:
         """Take in a line that is rare."""
         match record:
+            case records.Link() | records.Usage() | records.Transfers() | records.HostLoad():
+                self.measured.append((t + self.started_t, node, record))
             case records.Node():
                 self.nodes.append((t, record))
                 self.reached_s.setdefault(record.state, {}).setdefault(record.name, t + self.started_t)
@@ -247,11 +261,35 @@ class _Builder:
             refused=dict(self.refused),
             dropped=dict(self.dropped),
             notes=tuple(self.notes),
+            **self._measured(),
             finished=self.finished,
             ended=self.ended,
             last_t=self.last_t,
             cut=cut,
         )
+
+    def _measured(self) -> dict[str, Any]:
+        """What tells whether the conditions held, by time, each under what it is about."""
+        links: dict[str, list[tuple[float, records.Link]]] = {}
+        usage: dict[str, list[tuple[float, records.Usage]]] = {}
+        transfers: dict[tuple[str, str], list[tuple[float, records.Transfers]]] = {}
+        host: list[tuple[float, records.HostLoad]] = []
+        for t, node, record in sorted(self.measured, key=lambda said: said[0]):
+            match record:
+                case records.Link():
+                    links.setdefault(node, []).append((t - self.started_t, record))
+                case records.Usage():
+                    usage.setdefault(node, []).append((t - self.started_t, record))
+                case records.Transfers():
+                    transfers.setdefault((record.name, record.direction), []).append((t - self.started_t, record))
+                case records.HostLoad():
+                    host.append((t - self.started_t, record))
+        return {
+            "links": {node: tuple(said) for node, said in links.items()},
+            "usage": {node: tuple(said) for node, said in usage.items()},
+            "transfers": {way: tuple(said) for way, said in transfers.items()},
+            "host": tuple(host),
+        }
 
 
 def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evaluations:

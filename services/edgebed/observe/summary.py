@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.emulation.fidelity import Fidelity, judge
 from edgebed.observe.quantities import count_text, percent_text
 from edgebed.observe.series import Series
 from edgebed.observe.start_up import StartUp, start_up_of
@@ -24,6 +25,8 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+TRUSTED = 1.0
+"""The verdict as a measure; 0 is degraded."""
 LOST_MAX = 3
 """Nodes that are named with the reason why they are gone."""
 JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
@@ -80,6 +83,15 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """At the network interface, headers and acknowledgements included."""
     egress_interface_bytes: int | None
     interface: str
+    ack_bytes: int | None = None
+    """Of the ingress at the interface: packets without payload, which acknowledge the models sent."""
+    pulls: int = 0
+    """Models sent to workers."""
+    pull_bytes: int = 0
+    """Their payload."""
+    pulls_changed: int = 0
+    """Those of them that held changed entries only."""
+    pull_changed_bytes: int = 0
     staleness_mean: float | None
     staleness_median: float | None
     staleness_p90: float | None
@@ -98,6 +110,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     refused_by_code: dict[str, int]
     dropped: int
+    fidelity: Fidelity | None = None
+    """Whether the conditions that were asked for held; None where it never trained."""
     expectations: tuple[Expectation, ...] = ()
     warnings: tuple[str, ...] = ()
     """What a reader must know before trusting the numbers: dead and missing nodes, a loss that is not finite."""
@@ -159,6 +173,11 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         ingress_interface_bytes=traffic.ingress_interface if traffic else None,
         egress_interface_bytes=traffic.egress_interface if traffic else None,
         interface=traffic.interface if traffic else "",
+        ack_bytes=traffic.ack_bytes if traffic else None,
+        pulls=traffic.pulls if traffic else 0,
+        pull_bytes=traffic.pull_bytes if traffic else 0,
+        pulls_changed=traffic.pulls_changed if traffic else 0,
+        pull_changed_bytes=traffic.pull_changed_bytes if traffic else 0,
         staleness_mean=_mean(updates.staleness),
         staleness_median=float(np.median(updates.staleness)) if num_updates else None,
         staleness_p90=float(np.quantile(updates.staleness, 0.9)) if num_updates else None,
@@ -174,6 +193,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         refused=sum(series.refused.values()),
         refused_by_code=series.refused,
         dropped=sum(series.dropped.values()),
+        fidelity=judge(plan, series),
         warnings=(*_losses(states, set(workers)), *_reasons(series), *_divergence(series)),
     )
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary))
@@ -250,6 +270,10 @@ def _judge(plan: Plan, summary: TrialSummary) -> tuple[Expectation, ...]:
         measured = float(value) if isinstance(value, int | float) else None
         met = measured is not None and COMPARISONS[comparison](measured, bound)
         judged.append(Expectation(measure=measure, comparison=comparison, bound=bound, measured=measured, met=met))
+    if plan.expects_trusted:
+        trusted = float(summary.fidelity.is_trusted) if summary.fidelity else None
+        met = trusted == TRUSTED
+        judged.append(Expectation(measure="verdict", comparison="==", bound=TRUSTED, measured=trusted, met=met))
     return tuple(judged)
 
 

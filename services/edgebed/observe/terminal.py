@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from edgebed.observe.conditions_text import LINK_HEAD, link_rows, verdict_lines
 from edgebed.observe.notes import gathered_notes
 from edgebed.observe.quantities import (
     UNMEASURED,
@@ -22,6 +23,7 @@ from edgebed.observe.quantities import (
 from edgebed.observe.series import Series
 from edgebed.observe.start_up import start_up_lines
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
+from edgebed.observe.traffic_text import traffic_lines
 from edgebed.results import Run
 
 MARKERS = "xo+*#@"
@@ -37,7 +39,7 @@ FLEXIBLE_MIN = 8
 
 
 def print_results(run: Run, console: Console) -> None:
-    """The table, the chart, warnings, how the nodes came up, the verdict, notes and the path of the report."""
+    """The table, the chart, warnings, traffic, how the nodes came up, the verdict, notes and the path of the report."""
     summary = run.summary
     console.print(results_table(summary, console.width))
     chart = accuracy_chart(
@@ -51,8 +53,8 @@ def print_results(run: Run, console: Console) -> None:
         for line in _judgements(trial):
             console.print(line, soft_wrap=True)
     for trial in summary.trials:
-        for phase in start_up_lines(trial.start_up) if trial.start_up else ():
-            console.print(Text(f"{trial.trial}: {phase}", style="dim"), soft_wrap=True)
+        for line in (*traffic_lines(trial), *(start_up_lines(trial.start_up) if trial.start_up else ())):
+            console.print(Text(f"{trial.trial}: {line}", style="dim"), soft_wrap=True)
     if summary.not_begun:
         console.print(Text(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}", style="dim"), soft_wrap=True)
     console.print(Text(summary.verdict, style=STYLES.get(summary.exit_code, "yellow")))
@@ -123,6 +125,21 @@ def plain_table(
     return table
 
 
+def print_links(run: Run, console: Console) -> None:
+    """What was asked of each link, what held it and what was measured."""
+    for name, trial in run.trials.items():
+        fidelity = trial.summary.fidelity
+        rows = list(link_rows(fidelity.nodes)) if fidelity else []
+        if not rows:
+            console.print(f"{name}: no link was asked for")
+            continue
+        columns = dict(zip(LINK_HEAD, map(list, zip(*rows, strict=True)), strict=True))
+        right = ("asked", "held", "measured", "drops")
+        console.print(plain_table(columns, console.width, dispensable=("drops", "mechanism"), right=right, title=name))
+        for line in _judgements(trial.summary):
+            console.print(line, soft_wrap=True)
+
+
 def _total(widths: Mapping[str, int], names: Sequence[str]) -> int:
     return sum(widths[name] for name in names) + GAP * (len(names) - 1)
 
@@ -177,7 +194,7 @@ def _key_lines(key: Sequence[str], columns: int) -> list[str]:
 
 
 def _judgements(trial: TrialSummary) -> Iterator[Text]:
-    """Lines about the outcome where it is not what was asked for, about what is suspicious, and the expectations.
+    """Lines about the outcome where it is not what was asked for, what is suspicious, the verdict, the expectations.
 
     A trial that did not complete is not judged.
     """
@@ -185,6 +202,12 @@ def _judgements(trial: TrialSummary) -> Iterator[Text]:
         yield Text(f"✗ {trial.trial}: {outcome_text(trial)}", style="yellow")
     for warning in trial.warnings:
         yield Text(f"! {trial.trial}: {warning}", style="yellow")
+    if trial.fidelity:
+        mark, style = ("✓", "green") if trial.fidelity.is_trusted else ("!", "yellow")
+        for line in verdict_lines(trial.fidelity):
+            yield Text(f"{mark} {trial.trial}: {line}", style=style)
+        for remark in trial.fidelity.remarks:
+            yield Text(f"  {trial.trial}: {remark}", style="dim")
     for each in trial.expectations:
         measured, bound = compared_texts(each.measure, each.measured, each.bound)
         if trial.outcome == "completed":

@@ -5,21 +5,27 @@
 
 It believes the data network alone: who joined, with which incarnation. After the last update it answers everybody with
 a model marked final, once.
+
+With `pull: changed-since` a worker that has been answered since it joined gets only the entries that may have changed
+since then, with their new values, bit for bit. It gets the whole model when it has joined, when its push names another
+version than it was last sent, when the model is final, and when the whole model is no larger.
 """
 
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms import registry
 from edgebed.algorithms.update import Update as SentUpdate
+from edgebed.roles.changes import Changes
 from edgebed.roles.events import Effect, Event, Journal, Received, Send, unexpected
 from edgebed.roles.records import Dropped, Finished, Refused, Update
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Checkpoint, Finish, Join, Model, Pull, Push, Refuse, Start, Tensor
-from edgebed.wire.tensors import Buffer, cut, decode_update
+from edgebed.wire.tensors import Buffer, cut, decode_update, encode_update, payload_bytes
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
 
@@ -44,9 +50,13 @@ class ParameterServer:
         """Worker: its incarnation and the connection it joined on."""
         self.pulls: dict[str, int] = {}
         """Connection of a waiting evaluator: the version it waits for."""
-        self.model: Model | None = None
-        self.model_frames: Sequence[Buffer] = ()
-        """The last answer: those who get the same version share one snapshot."""
+        self.changes = Changes(theta.size) if plan.pull == "changed-since" else None
+        self.held: dict[str, int] = {}
+        """Worker: the version it was last sent, and said it had if it has pushed since; absent: it needs all of it."""
+        self.answers: dict[int | None, tuple[Model, Sequence[Buffer]]] = {}
+        """The present model since each version asked for (None: whole): who gets the same shares one encoding."""
+        self.answered = (-1, False)
+        """The version that they are of, and whether it is final."""
         self.finished = False
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -77,6 +87,7 @@ class ParameterServer:
         if known is not None and join.incarnation == known[0] and event.peer != known[1]:
             return self._refuse(event, "duplicate", f"incarnation {known[0]} has joined from another connection")
         self.joined[join.sender] = (join.incarnation, event.peer)
+        self.held.pop(join.sender, None)
         return [self._answer(join.sender)]
 
     def _push(self, event: Received, push: Push) -> list[Effect]:
@@ -98,8 +109,12 @@ class ParameterServer:
                 *self._refuse(event, "malformed", str(error)),
             ]
         staleness = self.aggregation.version - push.base
-        released = self.aggregation.push(worker, update, push.base)
+        applied = self.aggregation.push(worker, update, push.base)
         version = self.aggregation.version
+        if self.changes:
+            self.changes.note(version, applied.changed)
+        if self.held.get(worker) != push.base:
+            self.held.pop(worker, None)
         effects: list[Effect] = [
             Journal(
                 Update(
@@ -110,7 +125,7 @@ class ParameterServer:
         ]  # fmt: skip
         if version == self.plan.stop_updates:
             effects += self._finish(f"{version} updates were applied")
-        effects += [self._answer(name) for name in released]
+        effects += [self._answer(name) for name in applied.released]
         return effects + self._answer_pulls()
 
     def _decode(self, event: Received, push: Push) -> SentUpdate:
@@ -135,14 +150,35 @@ class ParameterServer:
 
     def _answer(self, worker: str) -> Send:
         self.aggregation.pulled(worker)
-        return self._model(self.joined[worker][1])
+        since = self.held.get(worker) if self.changes and not self.finished else None
+        self.held[worker] = self.aggregation.version
+        return self._model(self.joined[worker][1], since)
 
-    def _model(self, peer: str) -> Send:
-        version = self.aggregation.version
-        if self.model is None or self.model.version != version or self.model.final != self.finished:
-            self.model = Model(sender=self.plan.node, version=version, final=self.finished, tensors=(self.tensor,))
-            self.model_frames = self.snapshot(self.aggregation.theta)
-        return Send(peer, self.model, self.model_frames)
+    def _model(self, peer: str, since: int | None = None) -> Send:
+        present = (self.aggregation.version, self.finished)
+        if self.answered != present:
+            self.answered = present
+            self.answers.clear()
+        if since not in self.answers:
+            self.answers[since] = self._encode(since)
+        return Send(peer, *self.answers[since])
+
+    def _encode(self, since: int | None) -> tuple[Model, Sequence[Buffer]]:
+        """The present model, whole, or what may have changed of it since a version if that is smaller."""
+        version, final = self.answered
+        theta = self.aggregation.theta
+        model = Model(sender=self.plan.node, version=version, final=final, tensors=(self.tensor,))
+        if since is None:
+            return model, self.snapshot(theta)
+        assert self.changes is not None
+        changed = self.changes.since(since)
+        if changed is not None and len(changed) < len(theta):
+            tensor, frames = encode_update("theta", SentUpdate(len(theta), changed, theta[changed]))
+            if payload_bytes(tensor) < payload_bytes(self.tensor):
+                return msgspec.structs.replace(model, since=since, tensors=(tensor,)), frames
+        if None not in self.answers:
+            self.answers[None] = self._encode(None)
+        return self.answers[None]
 
     def _finish(self, reason: str) -> list[Effect]:
         if self.finished:

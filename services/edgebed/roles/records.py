@@ -112,7 +112,7 @@ class Traffic(Record):
     """Those of them that hold changed entries only."""
     pull_changed_bytes: int = 0
     ack_bytes: int | None = None
-    """Bytes of packets without payload that the data sockets received, which acknowledge what was sent; None: unknown."""
+    """Bytes of packets without payload that it received: acknowledgements of models; None: unknown."""
 
 
 class Phases(Record):
@@ -143,6 +143,8 @@ class Received(Record):
     message: str
     version: int = -1
     bytes: int = 0
+    sent_s: float = 0.0
+    """When its first byte left, in the same time; of pushes and models."""
 
 
 class Link(Record):
@@ -176,23 +178,27 @@ class Usage(Record):
     """What a node used since training began, and what it was kept from: cumulative, by the node itself."""
 
     time_s: float
-    """Since training began."""
+    """Since training began, or since the node's start if that was later."""
     cpu_s: float
     starved_s: float | None = None
-    """Its threads could run, were not held back by its own cap, and got no core."""
+    """It could compute, was entitled to by its own cap and pace, and got no core."""
     throttled_s: float | None = None
-    """Its own CPU cap held it back."""
+    """Its own CPU cap held it back; None where no cgroup of its own holds one."""
     capped_s: float = 0.0
     """Time in which its CPU cap was used up most of the time."""
     capped_cpu_s: float = 0.0
     """CPU time that it had in that."""
+    cpus_held: float | None = None
+    """The CPU cap that its own cgroup holds, in cores."""
     memory_bytes: int | None = None
     """The highest so far."""
+    memory_held_bytes: int | None = None
+    """The memory cap that its own cgroup holds."""
     uplink_bytes: int | None = None
-    """Through its own interface; None where it has none of its own."""
+    """On the wire, through its own interface; None where it has none of its own."""
     downlink_bytes: int | None = None
     uplink_packets: int | None = None
-    """Through the queue that shapes it."""
+    """Through the queue that limits it; None where there is none."""
     downlink_packets: int | None = None
     uplink_drops: int | None = None
     """Packets that this queue dropped."""
@@ -212,7 +218,9 @@ class Transfers(Record):
     time_s: float
     """From the first byte sent to the whole message received, summed over messages."""
     asked_s: float
-    """The same for a link exactly as asked, with nothing else on it."""
+    """The same for links exactly as asked, with nothing else on them."""
+    latency_s: float = 0.0
+    """The part of `asked_s` that is latency."""
 
 
 class HostLoad(Record):

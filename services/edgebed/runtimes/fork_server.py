@@ -3,7 +3,7 @@
 It has one thread and no socket. Commands come as JSON lines on standard input, the ends of nodes go out as JSON lines
 on standard output:
 
-    {"fork": "edge-0", "controller": "tcp://127.0.0.1:5555", "log": "/…/edge-0.log", "pace_cpus": true}
+    {"fork": "edge-0", "log": "/…/edge-0.log", "surroundings": {"controller_address": "tcp://127.0.0.1:5555", …}}
     {"forked": "edge-0", "pid": 4711}
     {"exited": "edge-0", "pid": 4711, "reason": "killed by SIGKILL"}
 
@@ -20,6 +20,7 @@ import signal
 import sys
 from typing import Any
 
+from edgebed.emulation.cgroups import enter
 from edgebed.runtimes.last_words import describe_status
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -88,12 +89,10 @@ def _fork(command: dict[str, Any]) -> int:
         null = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, null), (1, log), (2, log)):
             os.dup2(source, target)
+        enter(command["surroundings"]["cgroups"])
         from edgebed.runtimes.node import Surroundings, run_node
 
-        here = Surroundings(
-            node=command["fork"], controller_address=command["controller"], pace_cpus=command["pace_cpus"]
-        )
-        code = run_node(here)
+        code = run_node(Surroundings(**command["surroundings"]))
     except BaseException:  # noqa: BLE001 - whatever it was, it ends this process and no other
         import traceback
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.emulation.fidelity import judge
 from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason, sources
@@ -17,10 +18,12 @@ from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.output import say
 from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import TrialFolder, write_atomically
+from edgebed.observe.series import Series
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller
 from edgebed.roles.work import EvaluationJob, Job, Result, Work
+from edgebed.runtimes import Emulation
 from edgebed.runtimes.live_controller import Launcher, LiveController
 from edgebed.runtimes.process import ProcessLauncher
 from edgebed.runtimes.simulation import Simulation
@@ -36,13 +39,14 @@ LOOPBACK = "127.0.0.1"
 class Host:
     """Where a run's trials run; a context manager, since the controller's pages are served meanwhile."""
 
-    def __init__(self, *, runtime: str, processes: int, port: int) -> None:
-        """`port` is where the controller's pages are served; 0: any free one."""
+    def __init__(self, *, runtime: str, processes: int, port: int, emulation: Emulation = "auto") -> None:
+        """`port` is where the controller's pages are served; 0: any free one. `emulation` is for processes."""
         self.run = ""
         """The run's name, `<scenario>/<number>`, once it has one."""
         self.runtime = runtime
         self.processes = processes
         self.port = port
+        self.emulation = emulation
         self.metrics = NodeMetrics("controller")
         self.targets = TargetList()
         self.status = Status(trial="", state="starting")
@@ -115,6 +119,8 @@ class Host:
         if watch.interrupted and heart.outcome != "interrupted":
             raise KeyboardInterrupt  # the trial had ended by itself, but no other is wanted
         if self.server and heart.outcome != "interrupted":
+            if fidelity := judge(plan, Series.from_journal(folder.journal)):
+                self.metrics.judge_trial(trusted=fidelity.is_trusted)
             self.server.visits.await_scrape()
 
     def _launcher(self, plan: Plan, folder: TrialFolder) -> Launcher:
@@ -122,7 +128,7 @@ class Host:
             from edgebed.runtimes.containers.launcher import ContainerLauncher
 
             return ContainerLauncher(plan, self.run, folder.logs)
-        return ProcessLauncher(plan, folder.logs)
+        return ProcessLauncher(plan, folder.logs, self.emulation)
 
     def _observe(self, heart: Controller) -> Callable[[records.Record], None]:
         """Follow the records, and list a node for Prometheus once it is ready."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 END_BYTES = 64 * 1024  # a log may be long
@@ -21,6 +22,13 @@ def describe_exit_code(code: int) -> str:
     """What the exit code of a container or shell means."""
     by_signal = SIGNALLED < code <= SIGNALLED + max(signal.valid_signals())
     return describe_status(code - SIGNALLED if by_signal else code << 8)
+
+
+def out_of_memory(memory: Mapping[str, int]) -> str:
+    """What an OOM kill is called, with the cgroup's `limit` and `peak` in bytes as far as they are known."""
+    limit = f"its limit of {_mebibytes(memory['limit'])}" if "limit" in memory else "the machine's limit"
+    peak = f", peak {_mebibytes(memory['peak'])}" if "peak" in memory else ""
+    return f"out of memory: killed by the kernel at {limit}{peak}"
 
 
 def end_of(log: Path) -> str:
@@ -43,3 +51,8 @@ def last_line(log: Path) -> str:
     """The same, as an addition to how its node ended; nothing if there is none."""
     text = last_words(log)
     return f"; last line: {text!r}" if text else ""
+
+
+def _mebibytes(size: int) -> str:
+    """As caps are written."""
+    return f"{size / 2**20:.0f}MiB"

@@ -16,16 +16,21 @@ from typing import Any, Protocol
 
 import zmq
 
+from edgebed.emulation.passage import Passage
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import Visits
+from edgebed.observe.tcp import Acknowledgements
 from edgebed.roles import records
 from edgebed.roles.events import Compute, Computed, Effect, Event, Heart, Journal, Received, Send, Stop, Wake, Woken
 from edgebed.roles.work import GradientResult, Work
-from edgebed.runtimes import tracing
+from edgebed.runtimes import crossing, tracing
+from edgebed.runtimes.crossing import Arriving, Leaving
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.flood import FloodGate
-from edgebed.runtimes.timers import Timers
+from edgebed.runtimes.meters import TransfersMeter
+from edgebed.runtimes.timers import Timers, sharpen_sleep
+from edgebed.runtimes.traffic import TrafficCount
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
@@ -45,6 +50,8 @@ class Times:
     encode_s: float = 0.0
     wait_s: float = 0.0
     pause_s: float = 0.0
+    absorbed_s: float = 0.0
+    """Waiting for a core that pacing made no difference to: the node would have rested for as long."""
     computed_at_s: float = 0.0
     sent_at_s: float = 0.0
 
@@ -84,19 +91,25 @@ class LiveNode:
     """Share of the machine's speed that this node may use; its work is stretched by the inverse."""
     interface: InterfaceBytes | None = None
     """Server: the counters of the interface that carries the data network."""
+    acknowledgements: Acknowledgements | None = None
+    """Server: those that its data connections received."""
     events: deque[Event] = field(default_factory=deque)
-    timers: Timers = field(default_factory=Timers)
+    timers: Timers[Event | Leaving | Arriving] = field(default_factory=Timers)
     unreported: list[tuple[float, records.AnyRecord]] = field(default_factory=list)
     urgent: bool = False
     num_reported: int = 0
     flood: FloodGate = field(default_factory=FloodGate)
     times: Times = field(default_factory=Times)
-    traffic: dict[str, int] = field(default_factory=lambda: {"ingress": 0, "egress": 0})
+    traffic: TrafficCount = field(default_factory=TrafficCount)
+    passage: Passage | None = None
+    """What is held here of the node's link; None: a message leaves and arrives at once."""
     watchers: set[str] = field(default_factory=set)
     """Peers that came in over `watch`."""
     visits: Visits | None = None
     """Those of Prometheus to this node's metrics."""
     meters: list[Meter] = field(default_factory=list)
+    transfers: TransfersMeter | None = None
+    """Told of each message that came; None where no link is asked for."""
     began_s: float | None = None
     """When training began, in seconds of the trial; None before that."""
     stopped: str | None = None
@@ -109,6 +122,8 @@ class LiveNode:
 
     def run(self) -> str:
         """Host the heart until it is told to stop; return the reason."""
+        if self.passage:
+            sharpen_sleep()
         poller = zmq.Poller()
         poller.register(self.management.socket, zmq.POLLIN)
         poller.register(self.data.socket, zmq.POLLIN)
@@ -178,13 +193,9 @@ class LiveNode:
             if self.plan.role == "server":
                 self.metrics.queue_length(len(waiting))
             for event in waiting:
-                self._received(event)
-                try:
-                    self._handle(event)
-                except RemoteWireError as error:
-                    self.complain(f"from {event.peer!r}: {error}")
+                self._arrive(event)
         for due in self.timers.due(self.now):
-            self._handle(due)
+            self._happen(due)
 
     def _handle_management(self, event: Received) -> None:
         message = event.message
@@ -195,9 +206,20 @@ class LiveNode:
         else:
             if isinstance(message, messages.Start):
                 self.began_s = message.began_s
+                if self.passage:
+                    self.passage.began(message.began_s)
                 if isinstance(self.data, DealerEndpoint):
                     self.data.socket.connect(message.server_address)
             self._handle(event)
+
+    def _happen(self, due: Event | Leaving | Arriving) -> None:
+        """Its time has come."""
+        if isinstance(due, Leaving):
+            self._hand_over(due.effect, due.first_s)
+        elif isinstance(due, Arriving):
+            self._take_in(due.event)
+        else:
+            self._handle(due)
 
     def _handle(self, event: Event) -> None:
         self.events.append(event)
@@ -224,25 +246,54 @@ class LiveNode:
             self._report()
             self.management.send(effect.message, effect.frames)
             return
-        watched = self.watch is not None and effect.to in self.watchers
-        if self.watch and watched:
-            sent_bytes = self.watch.send(effect.to, effect.message, effect.frames)
-        elif isinstance(self.data, RouterEndpoint):
-            sent_bytes = self.data.send(effect.to, effect.message, effect.frames)
+        now = self.now()
+        if isinstance(effect.message, messages.Push):
+            self.times.pause_s += now - self.times.computed_at_s
+        self.times.sent_at_s = now
+        if self.watch and effect.to in self.watchers:
+            sent_bytes = self.watch.send(effect.to, crossing.stamp(effect.message, now), effect.frames)
+            self._trace_sent(effect, sent_bytes)
+        elif self.passage:
+            first_s, gone_s = self.passage.leave(now, crossing.payload_bytes(effect))
+            self.timers.add(gone_s, Leaving(effect, first_s))
         else:
-            sent_bytes = self.data.send(effect.message, effect.frames)
-            now = self.now()
-            if isinstance(effect.message, messages.Push):
-                self.times.pause_s += now - self.times.computed_at_s
-            self.times.sent_at_s = now
-        if not watched:
-            self.traffic["egress"] += sent_bytes
-            self.metrics.count_bytes("egress", tracing.kind_of(effect.message), sent_bytes)
+            self._hand_over(effect, now)
+
+    def _hand_over(self, effect: Send, first_s: float) -> None:
+        """To the data network: nothing holds the message back any more."""
+        message = crossing.stamp(effect.message, first_s)
+        if isinstance(self.data, RouterEndpoint):
+            sent_bytes = self.data.send(effect.to, message, effect.frames)
+        else:
+            sent_bytes = self.data.send(message, effect.frames)
+        self.traffic.sent(message, sent_bytes)
+        self.metrics.count_bytes("egress", tracing.kind_of(message), sent_bytes)
+        self._trace_sent(effect, sent_bytes)
+
+    def _trace_sent(self, effect: Send, sent_bytes: int) -> None:
         if self.plan.trace and sent_bytes:
             self._journal(tracing.sent(effect.to, effect.message, sent_bytes))
 
+    def _arrive(self, event: Received) -> None:
+        """From the data network: it may have to wait for the node's own link."""
+        if self.passage:
+            due_s = self.passage.arrive(crossing.sent_s(event.message), self.now(), event.bytes)
+            self.timers.add(due_s, Arriving(event))
+        else:
+            self._take_in(event)
+
+    def _take_in(self, event: Received) -> None:
+        """The message is there."""
+        self._received(event)
+        try:
+            self._handle(event)
+        except RemoteWireError as error:
+            self.complain(f"from {event.peer!r}: {error}")
+
     def _received(self, event: Received) -> None:
-        self.traffic["ingress"] += event.bytes
+        self.traffic.received(event.bytes)
+        if self.transfers:
+            self.transfers.received(self.now(), event.message, event.bytes)
         self.metrics.count_bytes("ingress", tracing.kind_of(event.message), event.bytes)
         if isinstance(event.message, messages.Model):
             self.times.wait_s += self.now() - self.times.sent_at_s
@@ -271,6 +322,7 @@ class LiveNode:
             self.times.computed_at_s = now
         # waiting for a core is no work: only what was computed is stretched, and the wait counts as part of the stretch
         stretch_s = max(0.0, cpu_s / self.pace - took_s) if self.pace < 1.0 else 0.0
+        self.times.absorbed_s += max(0.0, min(took_s, cpu_s / self.pace) - cpu_s)
         delay_s = stretch_s + effect.pause_s
         if delay_s > 0.0:
             self.timers.add(now + delay_s, Computed(result))
@@ -307,13 +359,4 @@ class LiveNode:
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())
         if self.plan.role == "server":
-            received, sent = self.interface.read() if self.interface else (None, None)
-            self._journal(
-                records.Traffic(
-                    ingress_payload=self.traffic["ingress"],
-                    egress_payload=self.traffic["egress"],
-                    ingress_interface=received,
-                    egress_interface=sent,
-                    interface=self.interface.name if self.interface else "",
-                )
-            )
+            self._journal(self.traffic.record(self.interface, self.acknowledgements))

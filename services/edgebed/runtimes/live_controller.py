@@ -15,6 +15,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from edgebed.emulation.host_load import HostProbe
 from edgebed.errors import InfrastructureError
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
@@ -85,13 +86,15 @@ class LiveController:
     journal: JournalWriter
     keep_checkpoint: Callable[[int, NDArray[np.float32]], None]
     watch: Watch
-    timers: Timers = field(default_factory=Timers)
+    timers: Timers[Event] = field(default_factory=Timers)
     reported: dict[str, int] = field(default_factory=dict)
     """Connection of a node: how many records it has reported."""
     flood: FloodGate = field(default_factory=FloodGate)
     interruptions: int = 0
     has_begun: bool = False
     over: bool = False
+    probe: HostProbe | None = None
+    """Looks at the host while training goes on."""
 
     def now(self) -> float:
         """Seconds of the trial."""
@@ -110,6 +113,8 @@ class LiveController:
                 self._carry_out(self.heart.launch(self.now()))
                 self._serve(socket, address)
             finally:
+                if self.probe:
+                    self.probe.close()
                 try:
                     self.launcher.close()
                 finally:
@@ -131,6 +136,7 @@ class LiveController:
                 next_release_s = now + 1.0
             if self.heart.phase is Phase.ENDING:
                 to_launch.clear()
+                self._end_probe()
             self._launch(to_launch, address)
             due_s = min(now + (LAUNCH_AGAIN_S if to_launch else SHOW_S), self.timers.next_s)
             self._turn(dict(poller.poll(max(0, int((due_s - now) * 1000) + 1))))
@@ -186,6 +192,7 @@ class LiveController:
         self._carry_out(self.heart.handle(event, self.now()))
         if self.heart.phase is Phase.RUNNING and not self.has_begun:
             self.has_begun = True
+            self.probe = HostProbe()
             self.launcher.began(self.heart.epoch_ns * 1e-9 + self.heart.started_at_s)
 
     def _carry_out(self, effects: list[Effect]) -> None:
@@ -211,6 +218,18 @@ class LiveController:
     def _release(self) -> None:
         for record in self.flood.release():
             self._journal(record)
+        self._keep_host_load()
+
+    def _keep_host_load(self) -> None:
+        for monotonic_ns, load in self.probe.take() if self.probe else ():
+            self.journal.write(round((monotonic_ns - self.heart.epoch_ns) * 1e-9, 6), NAME, load)
+            self.watch.follow(load)
+
+    def _end_probe(self) -> None:
+        if self.probe:
+            self.probe.close()
+            self._keep_host_load()
+            self.probe = None
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:

@@ -27,23 +27,32 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from edgebed.emulation.namespaces import inside
+from edgebed.emulation.netlink import LinkReader
+from edgebed.emulation.passage import passage_of
+from edgebed.emulation.readback import LinkMeter, StatedLink
+from edgebed.errors import EdgebedError
 from edgebed.fingerprint import fingerprint
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import serve_metrics
+from edgebed.observe.tcp import Acknowledgements
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Heart
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.work import Work
 from edgebed.roles.worker import Worker
+from edgebed.runtimes import meters
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.live import LiveNode
+from edgebed.runtimes.live import LiveNode, Meter
 from edgebed.runtimes.sockets import bind, data_socket, management_socket
-from edgebed.scenario.plan import Task
+from edgebed.scenario.plan import Link, Task
 from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, cut, decode_dense, split_frames
 
 HELLO_TIMEOUT_S = 60.0
+
+Context = zmq.Context[zmq.Socket[bytes]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,18 +73,25 @@ class Surroundings:
     """Path of the network namespace that the data sockets belong in; empty: the process's own."""
     cgroups: tuple[str, ...] = ()
     """Folders of the cgroups that the process moves into before anything else."""
+    contained: bool = False
+    """The node is alone in a container: the cgroup that it finds itself in is its own."""
 
 
 def run_node(here: Surroundings) -> int:
     """Be the node; return the process's exit code."""
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    context: Context = zmq.Context()
+    data_context: Context = zmq.Context() if here.namespace else context
     try:
-        return _run(here, context)
+        return _run(here, context, data_context)
+    except EdgebedError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     finally:
+        data_context.destroy()
         context.destroy()  # each socket lingers as its network demands: what is reported still leaves
 
 
-def _run(here: Surroundings, context: zmq.Context[zmq.Socket[bytes]]) -> int:
+def _run(here: Surroundings, context: Context, data_context: Context) -> int:
     identity = f"{here.node}~{secrets.token_hex(4)}"
     socket = management_socket(context, zmq.DEALER, identity)
     management = DealerEndpoint(socket, "controller", "management", _complain)
@@ -85,7 +101,7 @@ def _run(here: Surroundings, context: zmq.Context[zmq.Socket[bytes]]) -> int:
     configured = _await_configure(management)
     if configured is None:
         return 1
-    node = _build(here, context, management, *configured)
+    node = _build(here, context, data_context, management, *configured)
     del configured  # its frames: a second copy of the data
     reason = node.run()
     print(f"{here.node}: {reason}", file=sys.stderr)
@@ -131,7 +147,8 @@ def _complain(reason: str) -> None:
 
 def _build(
     here: Surroundings,
-    context: zmq.Context[zmq.Socket[bytes]],
+    context: Context,
+    data_context: Context,
     management: DealerEndpoint,
     configure: messages.Configure,
     frames: list[Buffer],
@@ -154,20 +171,27 @@ def _build(
     pages, port = serve_metrics(metrics.registry, here.management_host)
     ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
     data: RouterEndpoint | DealerEndpoint
-    interface = watch = None
+    interface = watch = reader = None
+    if here.namespace or here.mechanism == "tc":
+        with inside(here.namespace):
+            reader = LinkReader(here.data_host)
     if plan.role == "server":
-        socket, watch_socket = data_socket(context, zmq.ROUTER), data_socket(context, zmq.ROUTER)
+        with inside(here.namespace):  # where the context's threads stay, which make its connections
+            socket = data_socket(data_context, zmq.ROUTER)
+            data_address = bind(socket, here.data_host)
+        watch_socket = data_socket(context, zmq.ROUTER)
         ready = messages.Ready(
             sender=plan.node,
             metrics_address=ready.metrics_address,
-            data_address=bind(socket, here.data_host),
+            data_address=data_address,
             management_address=bind(watch_socket, here.management_host),
         )
         data = RouterEndpoint(socket, "data", _complain)
         watch = RouterEndpoint(watch_socket, "data", _complain)
-        interface = InterfaceBytes(here.data_host)
+        interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
     else:
-        socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}")
+        with inside(here.namespace):
+            socket = data_socket(data_context, zmq.DEALER, f"{plan.node}~{configure.incarnation}")
         data = DealerEndpoint(socket, "server", "data", _complain)
     node = LiveNode(
         plan=plan,
@@ -180,10 +204,27 @@ def _build(
         watch=watch,
         pace=(min(1.0, plan.cpus or 1.0) if here.pace_cpus else 1.0) * min(1.0, plan.compute_speed),
         interface=interface,
+        acknowledgements=Acknowledgements(ready.data_address) if ready.data_address else None,
         visits=pages.visits,
+        passage=passage_of(plan, here.mechanism, here.delay),
     )
+    meters.attach(node, configure.links, own_cgroup=here.contained or bool(here.cgroups), delay=here.delay, link=reader)
+    if plan.link.shaped:
+        node.meters.append(_link_meter(plan.link, here, reader))
     data.complain = node.complain
     if watch:
         watch.complain = lambda reason: node.complain(reason, "management")
     management.send(ready, [])
     return node
+
+
+def _link_meter(link: Link, here: Surroundings, reader: LinkReader | None) -> Meter:
+    """What tells of the node's link, which is as asked when this returns: before that, the node may not talk.
+
+    Raises InfrastructureError where it does not become so.
+    """
+    if reader is None or here.mechanism != "tc":
+        return StatedLink(link, here.mechanism, here.delay)
+    meter = LinkMeter(link, reader, here.delay)
+    meter.wait_until_held()
+    return meter

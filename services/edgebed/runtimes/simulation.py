@@ -1,8 +1,9 @@
 """The simulation: the same hearts in virtual time, on a heap of (time, counter, event).
 
-What it simplifies: a message arrives in the instant it is sent, whatever its size; a gradient takes the task's
-`gradient_time` divided by the device's compute speed and CPU share; server and evaluator take no time, so that the
-model is evaluated at every interval exactly.
+What it simplifies: a message takes as long as the links of its two nodes need (see emulation/passage.py, which also
+says what that leaves out), and none at all where neither has one; a gradient takes the task's `gradient_time` divided
+by the device's compute speed and CPU share; server and evaluator take no time, so that the model is evaluated at every
+interval exactly.
 
 What it does not: the messages are the real ones, encoded and decoded, so their bytes are; gradients are computed, ahead
 of their virtual time and on all cores. The order of events decides everything, so the same scenario and seed write the
@@ -17,6 +18,7 @@ from types import FrameType
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.emulation.passage import Passage, passage_of
 from edgebed.errors import EdgebedError
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
@@ -38,10 +40,12 @@ from edgebed.roles.events import (
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluationJob, Job
 from edgebed.roles.worker import Worker
-from edgebed.runtimes import tracing
+from edgebed.runtimes import crossing, tracing
 from edgebed.runtimes.arena import Arena
+from edgebed.runtimes.crossing import Arriving, Leaving
 from edgebed.runtimes.pool import Run, make_pool
 from edgebed.runtimes.signals import catch_signals, restore_signals
+from edgebed.runtimes.traffic import TrafficCount
 from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.wire import frames as codec
@@ -87,10 +91,14 @@ class Simulation:
         self.pool = make_pool(run_job, processes, self.arena)
         self.plans = {node.node: node for node in plan.nodes}
         self.hearts: dict[str, Heart] = {}
-        self.heap: list[tuple[float, int, str, Event | Due]] = []
+        self.passages = {
+            node.node: passage for node in plan.nodes if (passage := passage_of(node, "model", "line")) is not None
+        }
+        """What holds a node's messages; nothing where its link is as fast as the machine."""
+        self.heap: list[tuple[float, int, str, Event | Due | Leaving | Arriving]] = []
         self.count = 0
         self.now = 0.0
-        self.traffic = {"ingress": 0, "egress": 0}
+        self.traffic = TrafficCount()
         self.over = False
         self.interruptions = 0
 
@@ -122,19 +130,28 @@ class Simulation:
             self.watch.tick(self.now)
             self.now, _, node, event = heapq.heappop(self.heap)
             if node == NAME:
-                assert not isinstance(event, Due)
+                assert not isinstance(event, Due | Leaving | Arriving)
                 self._control(event)
             elif node in self.hearts:
-                if isinstance(event, Due):
-                    event = Computed(self.pool.result(event.ticket))
-                self._carry_out(node, self.hearts[node].handle(event, self.now))
+                self._happen(node, event)
+
+    def _happen(self, node: str, event: Event | Due | Leaving | Arriving) -> None:
+        """It is time for something at a node, which is there."""
+        if isinstance(event, Leaving):
+            self._pass(node, event.effect, event.first_s)
+            return
+        if isinstance(event, Due):
+            event = Computed(self.pool.result(event.ticket))
+        elif isinstance(event, Arriving):
+            event = self._arrived(node, event.event)
+        self._carry_out(node, self.hearts[node].handle(event, self.now))
 
     def _control(self, event: Event) -> None:
         if isinstance(event, Received) and isinstance(event.message, messages.Checkpoint):
             self.keep_checkpoint(event.message.version, decode_dense(event.message.tensors[0], event.frames))
         self._carry_out(NAME, self.controller.handle(event, self.now))
 
-    def _at(self, at_s: float, node: str, event: Event | Due) -> None:
+    def _at(self, at_s: float, node: str, event: Event | Due | Leaving | Arriving) -> None:
         self.count += 1
         heapq.heappush(self.heap, (at_s, self.count, node, event))
 
@@ -161,7 +178,7 @@ class Simulation:
         elif effect.to == NAME:
             self._at(self.now, NAME, _management(node, effect.message, effect.frames))
         else:
-            self._deliver(node, effect)
+            self._leave(node, effect)
 
     def _tell(self, node: str, message: messages.AnyMessage) -> None:
         """From the controller to a node, in no time."""
@@ -172,19 +189,46 @@ class Simulation:
         elif isinstance(message, messages.Stop):
             self._end_node(node, message.reason)
         else:
+            if isinstance(message, messages.Start) and node in self.passages:
+                self.passages[node].began(message.began_s)
             self._at(self.now, node, _management(NAME, message))
 
-    def _deliver(self, node: str, effect: Send) -> None:
-        """From node to node, as the real bytes."""
-        buffers = codec.encode(effect.message, effect.frames)
+    def _leave(self, node: str, effect: Send) -> None:
+        """From node to node: the message leaves as its sender's link allows."""
+        passage = self._passage(node, effect.to)
+        if passage:
+            first_s, gone_s = passage.leave(self.now, crossing.payload_bytes(effect))
+            self._at(gone_s, node, Leaving(effect, first_s))
+        else:
+            self._pass(node, effect, self.now)
+
+    def _passage(self, node: str, peer: str) -> Passage | None:
+        """What holds messages between `node` and `peer` at `node`; the evaluator uses the management network."""
+        return None if "evaluator" in (node, peer) else self.passages.get(node)
+
+    def _pass(self, node: str, effect: Send, first_s: float) -> None:
+        """The message has left, as the real bytes, and arrives as its receiver's link allows."""
+        buffers = codec.encode(crossing.stamp(effect.message, first_s), effect.frames)
         size = codec.size_bytes(buffers)
         message, frames = codec.decode(buffers, "data")
-        if "evaluator" not in (node, effect.to):  # which uses the management network
-            self.traffic["egress" if node == "server" else "ingress"] += size
+        if node == "server" and effect.to != "evaluator":
+            self.traffic.sent(message, size)
         if self.plan.nodes[0].trace:
             self._journal(node, tracing.sent(effect.to, message, size))
-            self._journal(effect.to, tracing.received(node, message, size))
-        self._at(self.now, effect.to, Received(node, message, frames, size))
+        received = Received(node, message, frames, size)
+        passage = self._passage(effect.to, node)
+        if passage:
+            self._at(passage.arrive(first_s, self.now, size), effect.to, Arriving(received))
+        else:
+            self._at(self.now, effect.to, self._arrived(effect.to, received))
+
+    def _arrived(self, node: str, event: Received) -> Received:
+        """The message is there: counted and traced."""
+        if node == "server" and event.peer != "evaluator":
+            self.traffic.received(event.bytes)
+        if self.plan.nodes[0].trace:
+            self._journal(node, tracing.received(event.peer, event.message, event.bytes))
+        return event
 
     def _make(self, configure: messages.Configure) -> Heart:
         plan = configure.plan
@@ -192,16 +236,13 @@ class Simulation:
             return ParameterServer(
                 plan, self.theta.copy(), configure.peers, lambda theta: cut(self.arena.copy(theta).data)
             )
-        return Worker(plan, configure.incarnation) if plan.role == "worker" else Evaluator(plan)
+        return Worker(plan, configure.incarnation, self.arena.copy) if plan.role == "worker" else Evaluator(plan)
 
     def _end_node(self, node: str, reason: str) -> None:
         if self.hearts.pop(node, None) is None:
             return
         if node == "server":
-            self._journal(
-                node,
-                records.Traffic(ingress_payload=self.traffic["ingress"], egress_payload=self.traffic["egress"]),
-            )
+            self._journal(node, self.traffic.record())
         self._at(self.now, NAME, _management(node, messages.Bye(sender=node, reason=reason)))
 
     # --- work and records ---------------------------------------------------------------------------------------

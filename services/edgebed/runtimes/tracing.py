@@ -1,6 +1,7 @@
 """The records of messages that tracing journals, the same in every runtime."""
 
 from edgebed.roles import records
+from edgebed.runtimes.crossing import sent_s
 from edgebed.wire.messages import AnyMessage
 
 
@@ -16,7 +17,9 @@ def sent(to: str, message: AnyMessage, size: int) -> records.Sent:
 
 def received(sender: str, message: AnyMessage, size: int) -> records.Received:
     """A message of `size` bytes came from `sender`."""
-    return records.Received(sender=sender, message=kind_of(message), version=_version(message), bytes=size)
+    return records.Received(
+        sender=sender, message=kind_of(message), version=_version(message), bytes=size, sent_s=sent_s(message)
+    )
 
 
 def _version(message: AnyMessage) -> int:

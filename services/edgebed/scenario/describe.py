@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from edgebed.algorithms.registry import COMPRESSIONS, configure
+from edgebed.emulation.calibration import doubts_here
+from edgebed.emulation.means import Means, means_of
 from edgebed.observe.quantities import bytes_text
-from edgebed.runtimes import Runtime
+from edgebed.runtimes import Emulation, Runtime
+from edgebed.scenario.describe_links import LinkRow, link_rows, link_table
 from edgebed.scenario.doubts import Host, warnings_of
 from edgebed.scenario.memory import needs_of
 from edgebed.scenario.plan import NodePlan, Plan, Waiting
@@ -65,18 +68,29 @@ class Description:
     memory_bytes: int
     """Sum of the caps."""
     host: Host
+    links: tuple[LinkRow, ...]
+    """Of each class, and of the server; none where every link is as fast as the machine."""
+    links_held_by: str
+    """What makes them real; empty where there are none."""
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
-def describe_plan(planned: PlannedTrial, *, runtime: Runtime = "process", host: Host | None = None) -> Description:
-    """The facts of a planned trial. `runtime` decides which settings have no effect; `host` is this machine if None."""
+def describe_plan(
+    planned: PlannedTrial, *, runtime: Runtime = "process", emulation: Emulation = "auto", host: Host | None = None
+) -> Description:
+    """The facts of a planned trial.
+
+    `runtime` and `emulation` decide what holds links and which settings have no effect; `host` is this machine if None.
+    """
     plan, host = planned.plan, host or Host.here()
     task, method = plan.nodes[0].task, plan.nodes[0].method
     sizes = [tensor.size for tensor in task.layout]
     entries, push_bytes = _push(plan, sizes)
     needs = needs_of(planned) if runtime == "docker" else {}
+    links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))
+    means = means_of(runtime, emulation) if links else None
     return Description(
         trial=plan.trial,
         method=method.name,
@@ -101,9 +115,11 @@ def describe_plan(planned: PlannedTrial, *, runtime: Runtime = "process", host: 
         cpus=sum(node.cpus or 0.0 for node in plan.nodes),
         memory_bytes=sum(node.memory_bytes or 0 for node in plan.nodes),
         host=host,
+        links=links,
+        links_held_by=_held_by(plan, means) if means else "",
         stop=tuple(_stops(plan)),
-        expectations=tuple(f"{measure} {comparison} {bound:g}" for measure, comparison, bound in plan.expectations),
-        warnings=tuple(warnings_of(plan, runtime, host, needs)),
+        expectations=tuple(_expectations(plan)),
+        warnings=(*warnings_of(plan, runtime, host, needs, emulation), *_beyond_calibration(plan, means)),
     )
 
 
@@ -121,6 +137,8 @@ def as_text(description: Description) -> str:
         ("node", "class", "cpus", "memory", "speed", "waiting", "examples", "labels"),
         [_cells(row) for row in d.nodes],
     )
+    if d.links:
+        lines += ["", *_table(*link_table(d.links)), f"Links are held by {d.links_held_by}."]
     cores = "core" if d.cpus == 1 else "cores"
     lines += [
         "",
@@ -185,6 +203,24 @@ def _stops(plan: Plan) -> Iterator[str]:
         yield format_duration(plan.stop_time_s)
     if plan.stop_accuracy is not None:
         yield f"accuracy {plan.stop_accuracy:g}"
+
+
+def _expectations(plan: Plan) -> Iterator[str]:
+    yield from (f"{measure} {comparison} {bound:g}" for measure, comparison, bound in plan.expectations)
+    if plan.expects_trusted:
+        yield "verdict trusted"
+
+
+def _beyond_calibration(plan: Plan, means: Means | None) -> Iterator[str]:
+    """What this machine was not found to hold."""
+    if means is not None and means.place is not None:
+        yield from doubts_here(plan, means.place)
+
+
+def _held_by(plan: Plan, means: Means) -> str:
+    delayed = any(node.link.delayed for node in plan.nodes)
+    by_nodes = delayed and means.by_kernel and means.netem is False
+    return f"{means}, latency by the nodes themselves" if by_nodes else str(means)
 
 
 def _cells(row: NodeRow) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
+from edgebed.emulation.means import has_cgroups
 from edgebed.observe.quantities import bytes_text, count_text
-from edgebed.runtimes import Runtime
+from edgebed.runtimes import Emulation, Runtime
+from edgebed.scenario.link_doubts import link_doubts
 from edgebed.scenario.memory import Need, mib_text, tight_caps, tight_text
 from edgebed.scenario.plan import Plan, Waiting
 from edgebed.scenario.schema import TaskSection
@@ -31,20 +33,24 @@ class Host:
         return cls(cpus=len(os.sched_getaffinity(0)), memory_bytes=psutil.virtual_memory().total)
 
 
-def warnings_of(plan: Plan, runtime: Runtime, host: Host, needs: Mapping[str, Need]) -> Iterator[str]:
+def warnings_of(
+    plan: Plan, runtime: Runtime, host: Host, needs: Mapping[str, Need], emulation: Emulation = "auto"
+) -> Iterator[str]:
     """A sentence for each thing that may surprise when `plan` runs in `runtime` on `host`.
 
-    `needs` is what each node needs of memory, where that matters: in containers.
+    `needs` is what each node needs of memory, where that matters: in containers. `emulation` says what holds links and
+    caps in processes.
     """
     yield from _doubts(plan)
+    yield from link_doubts(plan)
     if runtime == "simulation":
         if any(node.memory_bytes for node in plan.nodes):
             yield "memory caps have no effect in the simulation."
         return
     yield from _live_warnings(plan, runtime, host)
-    if runtime == "process":
+    if runtime == "process" and not has_cgroups(emulation):
         yield from _process_warnings(plan)
-    else:
+    if runtime == "docker":
         yield from _container_warnings(plan, host, needs)
 
 
@@ -68,7 +74,6 @@ def _live_warnings(plan: Plan, runtime: Runtime, host: Host) -> Iterator[str]:
     """Caps beyond the machine, and settings without effect where time is real."""
     cpus = sum(node.cpus or 0.0 for node in plan.nodes)
     memory_bytes = sum(node.memory_bytes or 0 for node in plan.nodes)
-    yield f"links are as fast as the machine in the {runtime} runtime."
     if cpus > host.cpus:
         yield (
             f"the CPU caps add up to {cpus:g} cores, but this machine has {host.cpus}: "
@@ -86,12 +91,12 @@ def _live_warnings(plan: Plan, runtime: Runtime, host: Host) -> Iterator[str]:
 
 
 def _process_warnings(plan: Plan) -> Iterator[str]:
-    """What is not held, or not as one may think, in processes."""
+    """What is not held, or not as one may think, in processes without cgroups."""
     if any(node.memory_bytes for node in plan.nodes):
-        yield "memory caps are not enforced in the process runtime."
+        yield "memory caps are not enforced in the process runtime without root."
     if any(node.cpus is not None for node in plan.nodes):
         yield (
-            "CPU caps are paced in the process runtime: workers and the evaluator stretch their own work; "
+            "CPU caps are paced in the process runtime without root: workers and the evaluator stretch their own work; "
             "the server's cap and caps above 1 have no effect."
         )
 

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from edgebed.errors import ScenarioError
 from edgebed.scenario import overrides, source
+from edgebed.scenario.links import FOLDER
 from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
 from edgebed.scenario.schema import Header, Scenario, Trial, check_name
@@ -71,16 +72,16 @@ def load_scenario(path: str | Path | Mapping[str, Any], sets: Sequence[str] = ()
     ScenarioError with everything that is wrong, one message each: `file:line:col: path: what (what is allowed)`.
     """
     if isinstance(path, Mapping):
-        name, root = "", source.from_plain(path, Place(""))
+        name, root, folder = "", source.from_plain(path, Place("")), Path()
     else:
-        name, root = str(path), source.read_file(Path(path))
+        name, root, folder = str(path), source.read_file(Path(path)), Path(path).parent
     document = _take_apart(root)
     _apply_sets(document, sets)
     header = _check_header(document)
     trials: dict[str, Trial] = {}
     places: dict[str, dict[str, str]] = {}
     for variant, tree in _trees(document).items():
-        trial = _check_trial(document, tree, variant)
+        trial = _check_trial(document, tree, variant, folder)
         if trial is not None:
             key = variant or trial.method.name
             trials[key] = trial
@@ -214,9 +215,9 @@ def _has(tree: Node, keys: Sequence[str]) -> bool:
     return not tree.descend(keys)[1]
 
 
-def _check_trial(document: _Document, tree: Node, variant: str) -> Trial | None:
+def _check_trial(document: _Document, tree: Node, variant: str, folder: Path) -> Trial | None:
     try:
-        return Trial.model_validate(tree.plain())
+        return Trial.model_validate(tree.plain(), context={FOLDER: folder})
     except ValidationError as error:
         document.find_all(tree, problems_of(error), variant)
         return None

@@ -57,6 +57,7 @@ SELECTED_WORKER_COPIES = 6.0  # of the share that is sent: positions take 8 byte
 SELECTED_SERVER_COPIES = 8.0
 DENSE_SERVER_COPIES, DENSE_PEER_COPIES = 6.0, 1.25  # all workers may push at once
 SPARSE_SERVER_COPIES, SPARSE_PEER_COPIES = 4.5, 0.5  # the models of slow workers are on their way
+SHAPED_PEER_COPIES = 1.0  # a model may be on its way to every worker
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,13 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need
     """What `node` needs; `activations` are the bytes that one example takes on its way through the model."""
     model = 4 * sum(tensor.size for tensor in node.task.layout)
     if node.role == "server":
-        return _server_need(node, len(plan.workers()), model)
+        shaped = any(each.link.shaped for each in plan.nodes)
+        return _server_need(node, len(plan.workers()), model, shaped=shaped)
     if node.role == "evaluator":
         copied = EVALUATOR_COPIES.bytes(model)
         batch = EVALUATION_COPIES * EVALUATION_CHUNK * activations
     else:
-        copied = _worker_copies(node, model)
+        copied = _worker_copies(node, model) + (model if node.pull == "changed-since" else 0)  # the one it keeps
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
     examples = node.num_examples * (DATA_COPIES * data.train_x[:1].nbytes + LABEL_BYTES)
     return Need({"torch": TORCH_BYTES, "model": math.ceil(copied), "data": examples, "batch": batch})
@@ -114,14 +116,17 @@ def _worker_copies(node: NodePlan, model: int) -> float:
     return SPARSE_WORKER_COPIES.bytes(model) + SELECTED_WORKER_COPIES * share * model
 
 
-def _server_need(node: NodePlan, workers: int, model: int) -> Need:
+def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> Need:
     share = _share_sent(node)
     if share is None:
         copies = DENSE_SERVER_COPIES + DENSE_PEER_COPIES * workers
     else:
-        copies = SPARSE_SERVER_COPIES + SPARSE_PEER_COPIES * workers + SELECTED_SERVER_COPIES * share
+        peer_copies = SHAPED_PEER_COPIES if shaped else SPARSE_PEER_COPIES
+        copies = SPARSE_SERVER_COPIES + peer_copies * workers + SELECTED_SERVER_COPIES * share
     if getattr(configure("aggregation", node.method.aggregation), "staleness", "") == "per-parameter":
         copies += 1 + workers  # a counter for each parameter, and as it was at each worker's pull
+    if node.pull == "changed-since":
+        copies += 1  # for each parameter the version that last touched it
     models = {f"models for {workers} workers": math.ceil(copies * model)}
     return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models)
 

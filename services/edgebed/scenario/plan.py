@@ -87,14 +87,15 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def delayed(self) -> bool:
         """Whether it ever has latency or jitter."""
-        return any(each.latency_s or each.jitter_s for each in (self, *self.changes))
+        return any(each.latency_s or each.jitter_s for each in self._moments())
 
     @property
     def limited(self) -> bool:
         """Whether a rate is ever limited."""
-        return any(
-            each.uplink_bit_s is not None or each.downlink_bit_s is not None for each in (self, *self.changes)
-        )
+        return any(each.uplink_bit_s is not None or each.downlink_bit_s is not None for each in self._moments())
+
+    def _moments(self) -> "tuple[Link | LinkChange, ...]":
+        return (self, *self.changes)
 
 
 class TensorLayout(msgspec.Struct, frozen=True):
@@ -155,7 +156,7 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     stop_updates: int | None = None
     """Server: the update that ends the trial."""
     pull: Literal["full", "changed-since"] = "full"
-    """Server: what it answers a push with: the whole model, or the entries that changed since the worker's last pull."""
+    """Server, worker: what a push is answered with: the whole model, or what changed of it since the worker's last."""
     trace: bool = False
     """Journal every message sent and received."""
 
@@ -180,6 +181,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How long the run may make no progress before it is ended."""
     expectations: tuple[tuple[str, str, float], ...] = ()
     """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
+    expects_trusted: bool = False
+    """Whether the run fails if what was asked of links and caps did not hold."""
 
     def workers(self) -> tuple[NodePlan, ...]:
         """The worker nodes, in order."""

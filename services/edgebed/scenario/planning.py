@@ -19,6 +19,8 @@ from edgebed.learning.data import DataSet, load_data
 from edgebed.learning.imports import is_import_path
 from edgebed.learning.split import split
 from edgebed.observe.quantities import count_text
+from edgebed.scenario.choices import Bound
+from edgebed.scenario.links import link_of
 from edgebed.scenario.plan import NodePlan, Plan, Task, TensorLayout
 from edgebed.scenario.schema import DeviceClass, Scenario, TaskSection, Trial
 from edgebed.wire.tensors import MAX_BYTES
@@ -81,8 +83,9 @@ class _Planner:
             join_deadline_s=trial.deadlines.join,
             stall_deadline_s=trial.deadlines.stall,
             expectations=tuple(
-                (measure, bound.comparison, bound.value) for measure, bound in trial.expect if bound is not None
+                (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
             ),
+            expects_trusted=trial.expect.verdict == "trusted",
         )
         return PlannedTrial(plan=plan, data=data, parts=parts)
 
@@ -181,9 +184,11 @@ def _nodes(
         seed=seed,
         cpus=trial.server.cpus,
         memory_bytes=trial.server.memory,
+        link=link_of(trial.server, seed, SERVER),
         task=task,
         method=trial.method,
         stop_updates=trial.stop.updates,
+        pull=trial.pull,
         trace=trace,
     )
     evaluator = NodePlan(
@@ -211,10 +216,12 @@ def _nodes(
             memory_bytes=device_class.memory,
             compute_speed=device_class.compute_speed,
             waiting=device_class.waiting,
+            link=link_of(device_class, seed, node),
             task=task,
             method=trial.method,
             num_examples=len(parts[node]),
             label_counts=_label_counts(data.train_y[parts[node]], data.classes),
+            pull=trial.pull,
             trace=trace,
         )
         for name, device_class in trial.fleet.items()

@@ -107,6 +107,7 @@ _MESSAGES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "string_type": _type("text"),
     "bool_type": _type("true or false"),
     "dict_type": _type("a mapping"),
+    "list_type": _type("a list"),
     "greater_than": lambda value, context: f"{value} is not above {context['gt']:g}",
     "greater_than_equal": lambda value, context: f"{value} is below {context['ge']:g}",
     "less_than_equal": lambda value, context: f"{value} is above {context['le']:g}",

@@ -13,9 +13,13 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from edgebed.algorithms.registry import KINDS, PRESETS
+from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
 from edgebed.scenario import units
+from edgebed.scenario.choices import LATENCY_MAX_S, RATE_MAX_BIT_S, RATE_MIN_BIT_S
 from edgebed.scenario.methods import settings_schema
-from edgebed.scenario.schema import NAME_PATTERN, Header, Section, Trial
+from edgebed.scenario.schema import NAME_PATTERN, Header, Trial
+from edgebed.scenario.section import Section
+from edgebed.scenario.traces import HEADER_FORM, ROWS_MAX, SPACING_MIN_S
 
 JsonSchema = dict[str, Any]
 
@@ -25,7 +29,8 @@ REQUIRED = ("task", "method", "fleet", "stop")
 SECTIONS = {
     "task": "`task`",
     "fleet": "`fleet.<class>`",
-    "server": "`server` and `evaluator`",
+    "server": "`server`",
+    "evaluator": "`evaluator`",
     "evaluation": "`evaluation`",
     "stop": "`stop`",
     "expect": "`expect`",
@@ -75,6 +80,7 @@ Every quantity has its unit; a bare number is refused.
 | duration | {units.DURATION_FORM} |
 | memory size | {units.MEMORY_FORM} |
 | rate | {units.RATE_FORM} |
+| percentage | {units.PERCENTAGE_FORM} |
 
 `KiB` is 1,024 bytes and `KB` is 1,000. A bare `M` is refused, since tools disagree about it; so is `mbps`, which tc
 reads as megabytes per second.
@@ -95,6 +101,65 @@ what is for one variant comes after what is for all.
 With the same scenario and seed, all runtimes and variants see the same data in the same parts.
 """
 
+
+LINKS = f"""\
+## Links
+
+A class of devices, and the server, may say what their link to the data network carries:
+
+```yaml
+fleet:
+  phone: {{ count: 4, uplink: 5mbit, downlink: 30mbit, latency: 40ms, jitter: 5ms, loss: 0.5% }}
+server: {{ uplink: 100mbit, downlink: 100mbit, latency: 2ms }}
+```
+
+Every worker has a link of its own; all of them meet in the server's. What goes from one node to another passes the
+uplink of the first and the downlink of the second, and takes the latency of both. Rates are from \
+{units.format_rate(RATE_MIN_BIT_S)} to {units.format_rate(RATE_MAX_BIT_S)}
+and count what an Ethernet would carry: {SEGMENT_BYTES + HEADER_BYTES:,} bytes for {SEGMENT_BYTES:,} of payload, and \
+{HEADER_BYTES} for the acknowledgement of
+every second packet, which goes the other way. A rate that is left out is not limited; one that is given can be changed
+later, but not lifted. Latency is at most {units.format_duration(LATENCY_MAX_S)}. The evaluator has no link.
+
+What holds them: in `docker`, and in `process` for root, the kernel's queues; in `process` for others (or with
+`--emulation model`), and in `simulation`, a model of the link. Loss needs the kernel's netem and is refused without it.
+`edgebed plan` says what it will be, and how long a model and a push take.
+
+### Steps
+
+`link_steps` change a link while training goes on. These devices pass through a tunnel for ten seconds:
+
+```yaml
+link_steps:
+  - {{ at: 30s, uplink: 50kbit, downlink: 100kbit, latency: 200ms }}
+  - {{ at: 40s, uplink: 5mbit, downlink: 30mbit, latency: 40ms }}
+```
+
+A variant replaces the whole list.
+
+"""
+
+TRACES = f"""\
+### Traces
+
+`link_trace: lte.csv` takes the rates from a recorded bandwidth: a CSV file whose place is relative to the scenario
+file's. The header says in what each column is counted, so that the cells are plain numbers: `time_` with `s` or `ms`,
+`up_` and `down_` with {", ".join(f"`{unit}`" for unit in units.RATES_BIT_S)}.
+
+```
+# one remark a line, where the trace comes from
+{HEADER_FORM}
+0,4.2,18
+1,3.9,21.5
+2.5,,
+```
+
+A row holds until the time of the next one. The last row says when the trace begins anew, and nothing else: its rates
+may be left out. Times begin at 0 and increase by at least {units.format_duration(SPACING_MIN_S)}; there are up to \
+{ROWS_MAX:,} rows.
+The trace is played again and again while training goes on, and begins for every node at a place of its own, which the
+seed decides. `latency`, `jitter` and `loss` may stand beside it.
+"""
 
 METHODS = """\
 ## `method`
@@ -158,8 +223,9 @@ def markdown() -> str:
     sections = [INTRODUCTION, f"## The file\n\n{_table(top, {'name', *REQUIRED})}"]
     for key, title in SECTIONS.items():
         section = _section_of(trial["properties"][key], trial["$defs"])
-        required = {name for name, schema in section["properties"].items() if "default" not in schema}
-        sections.append(f"## {title}\n\n{_text(section['description'])}\n\n{_table(section['properties'], required)}")
+        sections.append(f"## {title}\n\n{_text(section['description'])}\n\n{_section_table(section)}")
+        if key == "evaluator":
+            sections += [LINKS + _section_table(trial["$defs"]["LinkStep"]), TRACES]
     sections.append(METHODS)
     sections.append(_grid(("preset", *KINDS), [_preset_row(name) for name in PRESETS]))
     for kind, names in KINDS.items():
@@ -196,6 +262,11 @@ def _section_of(schema: JsonSchema, definitions: Mapping[str, JsonSchema]) -> Js
     """What a key of the trial holds: a section, or sections by name."""
     by_name = next(iter(schema.get("patternProperties", {}).values()), schema)
     return definitions[by_name["$ref"].rpartition("/")[2]]
+
+
+def _section_table(section: JsonSchema) -> str:
+    required = {name for name, schema in section["properties"].items() if "default" not in schema}
+    return _table(section["properties"], required)
 
 
 def _table(properties: Mapping[str, JsonSchema], required: Container[str]) -> str:
@@ -239,6 +310,8 @@ def _type(schema: JsonSchema) -> str:
     if kind == "object":
         key, value = next(iter(schema["properties"].items()))
         return f"{{{key}: {_type(value)}}}" if len(schema["properties"]) == 1 else "mapping"
+    if kind == "array" and "$ref" in schema["items"]:
+        return "list, see below"
     if kind == "array":
         return f"[{', '.join([_type(schema['items'])] * schema['minItems'])}]"
     limits = [f" {words} {_yaml(schema[key])}" for key, words in LIMITS.items() if key in schema]

@@ -11,14 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
-    ModelWrapValidatorHandler,
     PlainSerializer,
     PlainValidator,
-    ValidationError,
     WithJsonSchema,
     model_validator,
 )
@@ -26,9 +21,11 @@ from pydantic import (
 from edgebed.learning.imports import is_import_path
 from edgebed.scenario import choices, units
 from edgebed.scenario.choices import Bound, Interval, Split
+from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import method_schema, resolve_method, write_method
 from edgebed.scenario.plan import Method, Waiting
-from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
+from edgebed.scenario.problems import choose, show
+from edgebed.scenario.section import Duration, Section, of_pattern
 
 NAME_PATTERN = "^[a-z0-9][a-z0-9_-]{0,59}$"
 CLASS_PATTERN = "^[a-z][a-z0-9-]{0,59}$"
@@ -68,16 +65,6 @@ def _built_in_or_import(names: tuple[str, ...]) -> Callable[[object], str]:
     return check
 
 
-def _above_zero(seconds: float) -> float:
-    if seconds <= 0.0:
-        raise ValueError("0s is not above 0s")
-    return seconds
-
-
-def _pattern(title: str, pattern: str, *examples: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "title": title, "pattern": pattern, "examples": list(examples)})
-
-
 def _named(names: tuple[str, ...]) -> WithJsonSchema:
     known = {"type": "string", "enum": list(names)}
     own: JsonSchema = {"type": "string", "title": "package.module:function", "pattern": IMPORT_PATTERN}
@@ -104,22 +91,15 @@ _SPLIT: JsonSchema = {
     ]
 }
 
-Name = Annotated[str, PlainValidator(check_name), _pattern("name", NAME_PATTERN)]
-ClassName = Annotated[str, PlainValidator(_check_class), _pattern("class name", CLASS_PATTERN)]
+Name = Annotated[str, PlainValidator(check_name), of_pattern("name", NAME_PATTERN)]
+ClassName = Annotated[str, PlainValidator(_check_class), of_pattern("class name", CLASS_PATTERN)]
 DataName = Annotated[str, PlainValidator(_built_in_or_import(DATA_SETS)), _named(DATA_SETS)]
 ModelName = Annotated[str, PlainValidator(_built_in_or_import(MODELS)), _named(MODELS)]
-Duration = Annotated[
-    float,
-    PlainValidator(units.parse_duration),
-    AfterValidator(_above_zero),
-    PlainSerializer(units.format_duration, return_type=str, when_used="json"),
-    _pattern("duration", units.DURATION_PATTERN, "500ms", "1m30s"),
-]
 Memory = Annotated[
     int,
     PlainValidator(units.parse_memory),
     PlainSerializer(units.format_memory, return_type=str, when_used="json"),
-    _pattern("memory size", units.MEMORY_PATTERN, "512MiB", "1GiB"),
+    of_pattern("memory size", units.MEMORY_PATTERN, "512MiB", "1GiB"),
 ]
 WaitingTime = Annotated[
     Waiting,
@@ -159,7 +139,7 @@ def _reads_bound(parse: Callable[[str], float], example: str) -> PlainValidator:
 
 
 def _bound_pattern(what: str, example: str) -> WithJsonSchema:
-    return _pattern(f"comparison with {what}", f"^({'|'.join(choices.COMPARISONS)}) *[^ ]+$", example)
+    return of_pattern(f"comparison with {what}", f"^({'|'.join(choices.COMPARISONS)}) *[^ ]+$", example)
 
 
 _WRITES_BOUND = PlainSerializer(lambda bound: bound.text, return_type=str, when_used="json")
@@ -195,30 +175,6 @@ MemoryBound = Annotated[
 ]
 
 
-class Section(BaseModel):
-    """A mapping of known keys. All its mistakes are reported together, unknown keys with the closest known one."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _all_problems(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        if isinstance(given, cls):
-            return given
-        if not isinstance(given, dict):
-            raise Problems([Problem((), f"not a mapping: {show(given)}; keys: {', '.join(cls.model_fields)}")])
-        problems = unknown_keys(given, cls.model_fields)
-        try:
-            section = handler({key: value for key, value in given.items() if key in cls.model_fields})
-        except ValidationError as error:
-            raise Problems([*problems, *problems_of(error)]) from None
-        if problems:
-            raise Problems(problems)
-        return section
-
-
 class TaskSection(Section):
     """What is trained, on which data."""
 
@@ -248,7 +204,11 @@ class Caps(Section):
     """Memory cap; none if left out."""
 
 
-class DeviceClass(Caps):
+class ServerSection(LinkSection, Caps):
+    """What the parameter server may use, and its link, which all workers share."""
+
+
+class DeviceClass(LinkSection, Caps):
     """Workers of one kind; they are called `<class>-0`, `<class>-1`, ..."""
 
     count: int = Field(default=1, ge=1, le=MAX_COUNT)
@@ -302,6 +262,8 @@ class Expectations(Section):
     """Time until the last update."""
     ingress_bytes: MemoryBound | None = None
     """Payload of all pushes the server applied."""
+    verdict: Literal["trusted"] | None = None
+    """`trusted`: links and caps were what was asked for, as far as was measured, and this machine was fast enough."""
 
 
 class Deadlines(Section):
@@ -322,12 +284,15 @@ class Trial(Section):
     method: MethodChoice
     """A preset's name; or `{preset: ..., compression: {fraction: 0.1}}`, settings that override the preset's one by
     one (a part with another `name` drops the preset's settings of that part); or all parts by name."""
+    pull: Literal["full", "changed-since"] = "full"
+    """What the server answers a push with: the whole model, or the entries that changed since the worker's last pull;
+    the worker computes with the same model either way."""
     fleet: dict[ClassName, DeviceClass] = Field(min_length=1)
     """Classes of devices by name. A worker is called `<class>-<index>`."""
-    server: Caps = Caps()
-    """Caps of the parameter server."""
+    server: ServerSection = ServerSection()
+    """Caps and link of the parameter server."""
     evaluator: Caps = Caps()
-    """Caps of the evaluator, which measures the model on the test set."""
+    """Caps of the evaluator, which measures the model on the test set. It has no link: watching is not traffic."""
     evaluation: Evaluation = Evaluation()
     """How often the model is measured."""
     stop: Stop

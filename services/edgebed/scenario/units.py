@@ -1,4 +1,4 @@
-"""Quantities as people write them: `1m30s`, `512MiB`, `10mbit`.
+"""Quantities as people write them: `1m30s`, `512MiB`, `10mbit`, `0.5%`.
 
 One meaning per spelling, and no guesses: a bare number is refused, and so is a unit that two tools read in two ways.
 `512M` is mega or mebi, depending on whom one asks; `10mbps` is ten megabytes a second to tc and ten megabits to people.
@@ -24,10 +24,12 @@ RATES_BIT_S = {
 DURATION_PATTERN = "^(?=.)" + "".join(f"({NUMBER}{unit})?" for unit in DURATIONS_S) + "$"
 MEMORY_PATTERN = f"^{NUMBER}({'|'.join(MEMORY_BYTES)})$"
 RATE_PATTERN = f"^{NUMBER}({'|'.join(RATES_BIT_S)})$"
+PERCENTAGE_PATTERN = f"^{NUMBER}%$"
 
 DURATION_FORM = "a number with h, m, s, ms or us, e.g. 1m30s or 500ms"
 MEMORY_FORM = "a number with GiB, MiB, KiB, GB, MB, KB or B, e.g. 512MiB"
 RATE_FORM = "a number with gbit, mbit, kbit, gibit, mibit, kibit or bit (per second), e.g. 10mbit"
+PERCENTAGE_FORM = "a number from 0 to 100 with its sign, e.g. 0.5%"
 
 
 def parse_duration(text: object) -> float:
@@ -48,6 +50,15 @@ def parse_memory(text: object) -> int:
 def parse_rate(text: object) -> int:
     """Bits per second; `10mbit` is 10,000,000. ValueError with a hint otherwise."""
     return _parse_whole("a rate", text, RATES_BIT_S, "bit/s", RATE_FORM, _rate_hint)
+
+
+def parse_percentage(text: object) -> float:
+    """A share from 0 to 1; `1%` is 0.01. ValueError with a hint otherwise."""
+    if isinstance(text, str) and re.fullmatch(PERCENTAGE_PATTERN, text):
+        share = float(Decimal(text[:-1]).scaleb(-2))
+        if share <= 1.0:
+            return share
+    raise _refusal("a percentage", text, PERCENTAGE_FORM, _percentage_hint(text))
 
 
 def format_duration(duration_s: float) -> str:
@@ -75,6 +86,13 @@ def format_memory(memory_bytes: int) -> str:
 def format_rate(rate_bit_s: int) -> str:
     """Bits per second in the largest unit that divides them: 10000000 -> `10mbit`."""
     return _format_whole(rate_bit_s, RATES_BIT_S)
+
+
+def format_percentage(share: float) -> str:
+    """A share from 0 to 1 with all its digits: 0.005 -> `0.5%`."""
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"{share} is not a share")
+    return f"{_plain(Decimal(repr(float(share))).scaleb(2))}%"
 
 
 def _parse_whole(
@@ -145,10 +163,24 @@ def _memory_hint(text: object) -> str:
 def _rate_hint(text: object) -> str:
     if number := _number(text):
         return f"the unit is missing: write {number}mbit or {number}kbit"
-    match = re.fullmatch(rf"({NUMBER})\s*([kmg]?)(i?)(b|bit|bits|bps|bit/s|b/s)", str(text).strip().lower())
+    match = re.fullmatch(rf"({NUMBER})\s*([kKmMgG]?)(i?)(\w+(?:/s(?:ec)?)?|)", str(text).strip())
     if match is None:
         return ""
-    meant = f"{match[1]}{match[2]}{match[3]}bit"
-    if match[4] in ("bps", "b/s"):
-        return f"did you mean {meant}? tc reads bps as bytes per second, so it is not used here"
-    return f"did you mean {meant}?"
+    number, prefix, binary, unit = match[1], match[2].lower(), match[3], match[4]
+    bits, octets = (f"{_plain(times * Decimal(number))}{prefix}{binary}bit" for times in (1, 8))
+    if unit in ("B", "Bps", "B/s"):
+        return f"did you mean {octets}? A B is a byte of 8 bits; if bits are meant, write {bits}"
+    if unit.lower() in ("bps", "b/s"):
+        return f"did you mean {bits}? tc reads bps as bytes per second, so it is not used here"
+    if unit.lower().removesuffix("/sec").removesuffix("/s") in ("b", "bit", "bits") or (prefix and not unit):
+        return f"did you mean {bits}?"
+    return ""
+
+
+def _percentage_hint(text: object) -> str:
+    if number := _number(text):
+        share = Decimal(number)
+        of_a_share = f", or {_plain(share.scaleb(2))}% for a share of {number}" if 0 < share < 1 else ""
+        return f"the sign is missing: write {number}% for {number} in a hundred{of_a_share}"
+    match = re.fullmatch(rf"({NUMBER})\s*(%|percent|pct)", str(text).strip().lower())
+    return f"did you mean {match[1]}%?" if match and match[1] + "%" != text else ""

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from edgebed.roles.records import AnyRecord
-from edgebed.scenario.plan import NodePlan
+from edgebed.scenario.plan import Link, NodePlan
 
 PROTOCOL = 2
 
@@ -50,6 +50,14 @@ class Message(
     """The version of this protocol; another one is refused."""
     sender: Name
     """The node's name."""
+
+
+class SharedLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A link that several nodes have, but for where in its period each begins."""
+
+    link: Link
+    offsets: tuple[tuple[Name, float], ...]
+    """Each node, and its own offset in seconds."""
 
 
 class Join(Message, kw_only=True):
@@ -131,6 +139,8 @@ class Configure(Message, kw_only=True):
     """`theta`, the initial model (server), or `x` and `y`, the node's own part of the data."""
     sources: tuple[tuple[Name, str], ...] = ()
     """The user's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
+    links: tuple[SharedLink, ...] = ()
+    """Those at the other end of its messages: for the server its workers', for a worker the server's."""
 
 
 class Ready(Message, kw_only=True):

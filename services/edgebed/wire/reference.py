@@ -94,10 +94,15 @@ no effect; one that can be read but not be acted upon is answered with `refuse`.
 ENCODINGS = """\
 `dense`: all entries in C order.
 
-`sparse`, for updates: k strictly increasing positions, then the k values. Of each position only the gap to the one
-before counts (position - previous - 1, the first from -1). As many bytes as the largest gap needs, at most 4, are
-written of every gap: first the lowest byte of all gaps, then the next of all, and so on. This is compressed with zstd
-as one frame that states its content size; `index_bytes` is the compressed length. With k = 0 there are no bytes at all.
+`sparse`, for updates and for what changed of a model: k strictly increasing positions, then the k values. Of each
+position only the gap to the one before counts (position - previous - 1, the first from -1). As many bytes as the
+largest gap needs, at most 4, are written of every gap: first the lowest byte of all gaps, then the next of all, and so
+on. This is compressed with zstd as one frame that states its content size; `index_bytes` is the compressed length.
+With k = 0 there are no bytes at all.
+
+A `model` with `since` holds a sparse `theta` of float32: new values, not differences. They replace those of a worker
+that has exactly the version `since`, and its model then equals the server's bit for bit. Another worker must not use
+them; it joins anew, and is answered with the whole model.
 """
 
 RECORDS_TEXT = """\

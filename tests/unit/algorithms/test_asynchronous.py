@@ -72,7 +72,7 @@ def test_per_parameter_staleness_is_that_of_the_history_of_updates(indicator, st
     version_of = dict.fromkeys(WORKERS, 0)
     for worker, update in steps:
         if update is not None:
-            assert server.push(worker, update, version_of[worker]) == (worker,)
+            assert server.push(worker, update, version_of[worker]).released == (worker,)
             reference.push(worker, update)
         server.pulled(worker)
         reference.pulled(worker)

@@ -134,6 +134,23 @@ def test_interface_bytes_follow_the_totals_of_traffic_records():
     assert sample(metrics, "edgebed_link_bytes_total", direction="ingress", interface="lo") == 250
 
 
+def test_pulls_and_acknowledgements_follow_the_totals_of_traffic_records():
+    """Whole models and changed entries apart; where acknowledgements are not known their counter stays."""
+    metrics = NodeMetrics("server")
+    for pulls, acknowledged in ((2, 660), (3, None), (5, 1320)):
+        record = records.Traffic(
+            ingress_payload=0, egress_payload=0, pulls=pulls, pull_bytes=pulls * 800, pulls_changed=pulls - 2,
+            pull_changed_bytes=(pulls - 2) * 100, ack_bytes=acknowledged,
+        )  # fmt: skip
+        metrics.observe(record)
+
+    assert sample(metrics, "edgebed_ps_pulls_total", pull="full") == 2
+    assert sample(metrics, "edgebed_ps_pulls_total", pull="changed-since") == 3
+    assert sample(metrics, "edgebed_ps_pull_bytes_total", pull="full") == 5 * 800 - 3 * 100
+    assert sample(metrics, "edgebed_ps_pull_bytes_total", pull="changed-since") == 300
+    assert sample(metrics, "edgebed_ps_acknowledgement_bytes_total") == 1320
+
+
 def test_a_refusal_is_counted_by_its_code_and_a_dropped_message_by_its_socket():
     """Neither counts as an applied update."""
     metrics = NodeMetrics("server")

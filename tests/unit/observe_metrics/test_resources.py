@@ -165,7 +165,7 @@ def test_interface_bytes_count_from_the_start(tmp_path):
     """What crossed the interface before is none of this run's."""
     folder = tmp_path / "sys/class/net" / interface_of("127.0.0.1") / "statistics"
     write(folder, {"rx_bytes": "1000", "tx_bytes": "50"})
-    counter = InterfaceBytes("127.0.0.1", root=tmp_path)
+    counter = InterfaceBytes.at("127.0.0.1", root=tmp_path)
     write(folder, {"rx_bytes": "1700", "tx_bytes": "80"})
 
     assert counter.read() == (700, 30)
@@ -173,12 +173,12 @@ def test_interface_bytes_count_from_the_start(tmp_path):
 
 def test_interface_bytes_of_a_vanished_interface_are_unknown(tmp_path):
     """None, not 0: nothing is known."""
-    assert InterfaceBytes("127.0.0.1", root=tmp_path).read() == (None, None)
+    assert InterfaceBytes.at("127.0.0.1", root=tmp_path).read() == (None, None)
 
 
 def test_interface_bytes_grow_with_real_traffic():
     """A datagram over loopback is at least its own size, once out and once in."""
-    counter = InterfaceBytes("127.0.0.1")
+    counter = InterfaceBytes.at("127.0.0.1")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink, socket.socket(type=socket.SOCK_DGRAM) as source:
         sink.bind(("127.0.0.1", 0))
         source.sendto(bytes(10_000), sink.getsockname())

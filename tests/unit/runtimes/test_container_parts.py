@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.runtimes.containers import limits, node_main
+from edgebed.errors import InfrastructureError
+from edgebed.observe.resources import own_address
+from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import Images
 from edgebed.runtimes.containers.launcher import memory_at_end, out_of_memory
 from edgebed.runtimes.containers.owner import is_alive, own_container, own_name
@@ -57,7 +59,7 @@ def test_threads_follow_the_cap(node, cpus, threads) -> None:
     capped = msgspec.structs.replace(node, cpus=cpus)
 
     assert limits.num_threads(capped) == threads
-    told = limits.environment(capped, "tcp://10.0.0.1:1", "10.1.0.0/16", "10.2.0.0/16")
+    told = limits.environment(capped, "tcp://10.0.0.1:1", "10.1.0.0/16", "10.2.0.0/16", "tc", "line")
     assert told["OMP_NUM_THREADS"] == str(threads)
 
 
@@ -147,9 +149,23 @@ def test_a_process_finds_the_container_it_is_in(tmp_path) -> None:
 
 def test_a_node_finds_its_own_address_in_a_subnet() -> None:
     """Whatever the interface is called; without one it ends with a word."""
-    assert node_main.own_address("127.0.0.0/8") == "127.0.0.1"
-    with pytest.raises(SystemExit, match=r"no address in 203\.0\.113\.0/24"):
-        node_main.own_address("203.0.113.0/24")
+    assert own_address("127.0.0.0/8") == "127.0.0.1"
+    with pytest.raises(InfrastructureError, match=r"no network interface here has an address in 203\.0\.113\.0/24"):
+        own_address("203.0.113.0/24")
+
+
+def test_a_helper_may_set_links_and_nothing_else(node) -> None:
+    """One capability, nothing to write to, and labels that no search for nodes finds."""
+    settings = limits.helper_settings()
+
+    assert (settings["cap_drop"], settings["cap_add"]) == (["ALL"], ["NET_ADMIN"])
+    assert settings["read_only"]
+    assert settings["security_opt"] == ["no-new-privileges"]
+    labels, composed = site(None).labels_of_helper(node, 1), site("lab").labels_of_helper(node, 1)
+    assert labels == {"edgebed.run": "limits/0001", "edgebed.link": "edge-0"}
+    assert labels.items() <= composed.items()
+    service = "com.docker.compose.service"
+    assert composed[service] != site("lab").labels_of(node, 1)[service]
 
 
 def test_images_have_names_that_the_environment_may_change(monkeypatch) -> None:

@@ -521,6 +521,9 @@ def test_mistakes_in_a_dict_are_reported_by_path():
         "expect: { best_accuracy: '>= 0.9', ingress_bytes: '<= 10MB', time_s: '<= 1m' }\n",
         "evaluation: { every: 5s }\nserver: { cpus: 2, memory: 1GiB }\ndeadlines: { join: 500ms }\n",
         "variants:\n  v: { task: { split: { dirichlet: 0.5 } }, fleet: { edge: { waiting: { uniform: [0s, 1s] } } }}\n",
+        "pull: changed-since\nserver: { uplink: 10mbit, latency: 40ms, jitter: 5ms, loss: 0.5% }\n",
+        "variants:\n  v: { server: { link_steps: [{ at: 30s, downlink: 1mbit }, { at: 1m, latency: 0s }] } }\n",
+        "expect: { verdict: trusted }\n",
         "variants:\n  v: { method: { preset: null, aggregation: { name: asynchronous}, compression: {name: none}}}\n",
     ],
 )

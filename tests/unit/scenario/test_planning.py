@@ -225,9 +225,16 @@ def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
 )
 def test_what_may_surprise_is_warned_of(plan, option, runtime, host, warning):
     """Caps beyond the machine, and settings without effect in the runtime."""
-    description = describe_plan(plan(option)[0], runtime=runtime, host=host)
+    description = describe_plan(plan(option)[0], runtime=runtime, emulation="model", host=host)
 
     assert any(warning in text for text in description.warnings)
+
+
+def test_caps_that_the_kernel_holds_are_not_warned_of(plan):
+    """In processes too, where cgroups hold them."""
+    roomy = Host(cpus=64, memory_bytes=2**40)
+
+    assert describe_plan(plan()[0], runtime="process", emulation="kernel", host=roomy).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -251,14 +258,12 @@ def test_pauses_of_all_workers_beyond_the_stall_deadline_are_warned_of(plan, pau
 
 
 def test_a_plan_without_surprises_has_no_warnings(plan):
-    """A warning that is always there is not read; in processes the one on links holds for every run."""
+    """A warning that is always there is not read."""
     (planned,) = plan("fleet.slow.cpus=null", "fleet.slow.memory=null", "fleet.slow.compute_speed=1", "server=null")
     host = Host(cpus=1, memory_bytes=1)
 
     assert describe_plan(planned, runtime="simulation", host=host).warnings == ()
-    assert describe_plan(planned, runtime="process", host=host).warnings == (
-        "links are as fast as the machine in the process runtime.",
-    )
+    assert describe_plan(planned, runtime="process", host=host).warnings == ()
 
 
 def test_the_examples_of_all_workers_are_counted_against_the_training_set(plan):

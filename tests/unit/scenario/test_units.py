@@ -11,7 +11,8 @@ from edgebed.scenario import units
 
 SECONDS = st.floats(min_value=0.0, max_value=1e300, allow_nan=False)
 AMOUNTS = st.integers(min_value=0, max_value=10**18)
-READERS = (units.parse_duration, units.parse_memory, units.parse_rate)
+SHARES = st.floats(min_value=0.0, max_value=1.0)
+READERS = (units.parse_duration, units.parse_memory, units.parse_rate, units.parse_percentage)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_a_rate_is_read_as_bits_per_second(text, rate):
 @pytest.mark.parametrize("bare", [5, 5.5, "5", "2.5"])
 def test_a_bare_number_is_refused_with_the_units_it_could_have(reader, bare):
     """The hint repeats the number with a unit, ready to be copied."""
-    with pytest.raises(ValueError, match=rf"the unit is missing: write {bare}\w+ "):
+    with pytest.raises(ValueError, match=rf"the (unit|sign) is missing: write {bare}[\w%]+ "):
         reader(bare)
 
 
@@ -86,11 +87,22 @@ def test_what_is_no_quantity_is_a_value_error(reader, other):
         (units.parse_rate, "10Mbps", "10mbit"),
         (units.parse_rate, "10Mbit", "10mbit"),
         (units.parse_rate, "8bps", "8bit"),
+        (units.parse_rate, "10 mbit", "10mbit"),
+        (units.parse_rate, "10Mb/s", "10mbit"),
+        (units.parse_rate, "10Mbit/s", "10mbit"),
+        (units.parse_rate, "1.5G", "1.5gbit"),
+        (units.parse_rate, "10MBps", "80mbit"),
+        (units.parse_rate, "1.5MB/s", "12mbit"),
+        (units.parse_rate, "1KiB/s", "8kibit"),
+        (units.parse_percentage, "1 %", "1%"),
+        (units.parse_percentage, "0.5 percent", "0.5%"),
+        (units.parse_percentage, 0.01, "1%"),
+        (units.parse_percentage, "2", "2%"),
     ],
 )
 def test_a_near_miss_is_refused_with_what_was_probably_meant(reader, text, meant):
     """What is suggested is itself readable."""
-    with pytest.raises(ValueError, match=rf"\W{meant}\b"):
+    with pytest.raises(ValueError, match=rf"\W{meant}(?!\w)"):
         reader(text)
     reader(meant)
 
@@ -99,6 +111,27 @@ def test_mbps_is_refused_because_tc_reads_it_as_bytes():
     """The bug of several testbeds is named in the message."""
     with pytest.raises(ValueError, match="tc reads bps as bytes per second"):
         units.parse_rate("10mbps")
+
+
+def test_a_byte_is_not_a_bit():
+    """MBps is eight times Mbps; which of the two is meant is for the user to say."""
+    with pytest.raises(ValueError, match=r"did you mean 80mbit.*A B is a byte.*if bits are meant, write 10mbit"):
+        units.parse_rate("10MBps")
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("1%", 0.01), ("0.5%", 0.005), ("0%", 0.0), ("100%", 1.0), ("33.3%", 0.333)]
+)
+def test_a_percentage_is_read_as_a_share(text, share):
+    """The float nearest to a hundredth of what is written."""
+    assert units.parse_percentage(text) == share
+
+
+@pytest.mark.parametrize("text", ["100.1%", "-1%", "1%%", "%", "1e1%"])
+def test_what_is_no_part_of_a_whole_is_no_percentage(text):
+    """From 0 to 100, written plainly."""
+    with pytest.raises(ValueError, match="not a percentage"):
+        units.parse_percentage(text)
 
 
 @pytest.mark.parametrize(("reader", "text"), [(units.parse_memory, "1.3B"), (units.parse_rate, "0.0001kbit")])
@@ -121,6 +154,12 @@ def test_reading_a_written_size_or_rate_gives_the_same_number(amount):
     assert units.parse_rate(units.format_rate(amount)) == amount
 
 
+@given(SHARES)
+def test_reading_a_written_percentage_gives_the_same_float(share):
+    """To the last bit, for every share."""
+    assert units.parse_percentage(units.format_percentage(share)) == share
+
+
 @given(st.decimals(min_value=0, max_value=10**6, places=3), st.sampled_from(sorted(units.DURATIONS_S)))
 def test_a_duration_is_the_float_nearest_to_what_is_written(number, unit):
     """Decimal arithmetic, rounded once at the end."""
@@ -132,7 +171,7 @@ def test_a_duration_is_the_float_nearest_to_what_is_written(number, unit):
 @given(st.text(max_size=12))
 def test_any_text_is_a_quantity_or_a_value_error(text):
     """No other exception, and what is read matches the pattern that editors check by."""
-    patterns = (units.DURATION_PATTERN, units.MEMORY_PATTERN, units.RATE_PATTERN)
+    patterns = (units.DURATION_PATTERN, units.MEMORY_PATTERN, units.RATE_PATTERN, units.PERCENTAGE_PATTERN)
     for reader, pattern in zip(READERS, patterns, strict=True):
         try:
             reader(text)
@@ -160,3 +199,10 @@ def test_what_is_no_duration_cannot_be_written(bad):
     """A negative or unlimited time is a bug of the caller."""
     with pytest.raises(ValueError):
         units.format_duration(bad)
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan")])
+def test_what_is_no_share_cannot_be_written(bad):
+    """A bug of the caller."""
+    with pytest.raises(ValueError, match="is not a share"):
+        units.format_percentage(bad)

@@ -139,7 +139,7 @@ def test_another_protocol_version_is_named_in_the_error():
     """Both versions, and who sent it."""
     sent = codec.encode(messages.Join(sender="edge-0", incarnation=1, protocol=99))
 
-    with pytest.raises(RemoteWireError, match="protocol 99 from 'edge-0'; this is 1"):
+    with pytest.raises(RemoteWireError, match=f"protocol 99 from 'edge-0'; this is {messages.PROTOCOL}"):
         codec.decode(sent, "data")
 
 

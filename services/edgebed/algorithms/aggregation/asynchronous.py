@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import Applied, Update
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +56,15 @@ class Aggregation:
             remembered = self.counts_at_pull.setdefault(worker, np.empty_like(self.counts))
             np.copyto(remembered, self.counts)
 
-    def push(self, worker: str, update: Update, base: int) -> tuple[str, ...]:
-        """Apply `update`, computed at version `base`; return the workers that are answered with the new model."""
+    def push(self, worker: str, update: Update, base: int) -> Applied:
+        """Apply `update`, computed at version `base`; its worker is answered with the new model."""
         self.version += 1
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             if self.config.staleness == "per-parameter":
                 self._apply_per_parameter(worker, update)
             else:
                 self._apply_whole(update, self.version - 1 - base)
-        return (worker,)
+        return Applied((worker,), update.indices)
 
     def _apply_whole(self, update: Update, staleness: int) -> None:
         divisor = max(1, staleness) if self.config.staleness == "whole-update" else 1

@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound
-from docker.utils.socket import frames_iter
+from docker.utils.socket import STDOUT, frames_iter
 
 from edgebed.errors import InfrastructureError
 
@@ -73,8 +74,53 @@ def attached(client: docker.DockerClient, container: str) -> Iterator[Iterator[b
     try:
         yield (part for _, part in frames_iter(stream, tty=False))
     finally:
-        stream._sock.close()  # noqa: SLF001 - closing the stream alone leaves the connection open
-        stream.close()
+        _close(stream)
+
+
+class Conversation:
+    """Lines to and from a container's process."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._frames = frames_iter(stream, tty=False)
+        self._output = b""
+        self.complaints = b""
+        """What it printed on standard error."""
+
+    def say(self, line: bytes) -> None:
+        """A line to its standard input. Raises OSError if it has ended."""
+        self._stream._sock.sendall(line + b"\n")  # noqa: SLF001 - the stream itself is for reading alone
+
+    def hear(self) -> bytes:
+        """The next line from its standard output; nothing when it has ended."""
+        while b"\n" not in self._output:
+            stream, part = next(self._frames, (0, b""))
+            if not part:
+                return b""
+            if stream == STDOUT:
+                self._output += part
+            else:
+                self.complaints += part
+        line, _, self._output = self._output.partition(b"\n")
+        return line
+
+
+@contextmanager
+def conversing(client: docker.DockerClient, container: str) -> Iterator[Conversation]:
+    """A conversation with a container that was made with an open standard input and is to be started in here.
+
+    Its standard input closes when this ends, or this process.
+    """
+    stream = client.api.attach_socket(container, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+    try:
+        yield Conversation(stream)
+    finally:
+        _close(stream)
+
+
+def _close(stream: Any) -> None:
+    stream._sock.close()  # noqa: SLF001 - closing the stream alone leaves the connection open
+    stream.close()
 
 
 def _reason(error: BaseException) -> str:

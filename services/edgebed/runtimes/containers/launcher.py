@@ -1,6 +1,6 @@
 """The docker runtime's launcher: each node is a container, and each container has a thread that sees it through.
 
-    create, join both networks, attach --> start --> copy its output to the log --> how did it end? --> remove
+    create, join both networks, attach --> start --> set its link --> copy its output --> how did it end? --> remove
 
 At most four containers are being started at a time: more make the engine slower, not faster. A container is removed as
 soon as it has ended; its output is in the run's folder then.
@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 
 from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.learning.imports import reason
@@ -24,8 +24,9 @@ from edgebed.roles.events import NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import CALL_S_MAX, Images, attached, connect, explained
 from edgebed.runtimes.containers.leftovers import remove_container
+from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.site import Site, find_site
-from edgebed.runtimes.last_words import describe_exit_code, end_of, last_line
+from edgebed.runtimes.last_words import describe_exit_code, end_of, last_line, out_of_memory
 from edgebed.scenario.plan import NodePlan, Plan
 
 STARTERS = 4
@@ -36,19 +37,25 @@ class ContainerLauncher:
     """Starts nodes as containers and tells of their starts and ends."""
 
     name = "docker"
-    notes: tuple[str, ...] = ("Links are as fast as the machine.",)
 
     def __init__(self, plan: Plan, run: str, log_folder: Path) -> None:
         """Find or make the networks; `run` is the run's name. Raises InfrastructureError where there is no engine."""
         self.plan = plan
         self.log_folder = log_folder
         self.images = Images.named()
-        self.client = connect(connections=2 * len(plan.nodes) + STARTERS)
+        self.client = connect(connections=3 * len(plan.nodes) + STARTERS)
         try:
             self.site: Site = find_site(self.client, run, plan.trial)
+            try:
+                with explained("the links of the nodes"):
+                    self.links = Links(self.client, self.site, self.images.server, plan, self._complain)
+            except BaseException:
+                self.site.clear(self.client, networks=True)
+                raise
         except BaseException:
             self.client.close()
             raise
+        self.notes = self.links.notes
         self.host = self.site.host
         self.numbers = _numbers(plan)
         self.starting = threading.BoundedSemaphore(STARTERS)
@@ -81,6 +88,7 @@ class ContainerLauncher:
 
     def began(self, monotonic_s: float) -> None:
         """Training began: links change with time from here on."""
+        self.links.began(monotonic_s)
 
     def close(self) -> None:
         """Remove what is left: containers, then networks."""
@@ -119,12 +127,25 @@ class ContainerLauncher:
                 if self.closing.is_set():
                     return
                 self.client.api.start(container)
-            self._tell(NodeStarted(node.node))
+                self._tell(NodeStarted(node.node))
+                self._set_link(node, container, stack)
             log = self.log_folder / f"{node.node}.log"
             with log.open("ab", buffering=0) as file:
                 for part in output:
                     file.write(part)
             self._tell(NodeExited(node.node, self._how_it_ended(container, log)))
+
+    def _set_link(self, node: NodePlan, container: str, stack: ExitStack) -> None:
+        """Have the link of a node that has just started set; until then it does not say that it is ready."""
+        if self.links.mechanism(node) == "none":
+            return
+        try:
+            helper = self.links.set(node, self.numbers[node.node], container)
+        except (InfrastructureError, APIError):
+            if self.client.api.inspect_container(container)["State"]["Running"]:
+                raise
+            return  # it has ended: how is told soon
+        stack.callback(remove_container, self.client, helper)
 
     def _create(self, node: NodePlan, controller_address: str) -> str:
         api, site = self.client.api, self.site
@@ -133,7 +154,14 @@ class ContainerLauncher:
             name=site.container_name(node),
             hostname=node.node,
             user=limits.USER,
-            environment=limits.environment(node, controller_address, site.data.subnet, site.management.subnet),
+            environment=limits.environment(
+                node,
+                controller_address,
+                site.data.subnet,
+                site.management.subnet,
+                self.links.mechanism(node),
+                self.links.delay(node),
+            ),
             labels=site.labels_of(node, self.numbers[node.node]),
             host_config=api.create_host_config(network_mode=site.management.id, **limits.host_settings(node)),
             networking_config=api.create_networking_config({site.management.id: api.create_endpoint_config()}),
@@ -173,18 +201,6 @@ def memory_at_end(log: str) -> dict[str, int]:
     said = _MEMORY.findall(log)
     pairs = (word.partition("=") for word in said[-1].split()) if said else ()
     return {name: int(value) for name, _, value in pairs if value.isdigit()}
-
-
-def out_of_memory(memory: dict[str, int]) -> str:
-    """What an OOM kill is called, with the cgroup's limit and peak in bytes."""
-    limit = f"its limit of {_mebibytes(memory['limit'])}" if "limit" in memory else "the machine's limit"
-    peak = f", peak {_mebibytes(memory['peak'])}" if "peak" in memory else ""
-    return f"out of memory: killed by the kernel at {limit}{peak}"
-
-
-def _mebibytes(size: int) -> str:
-    """As caps are written."""
-    return f"{size / 2**20:.0f}MiB"
 
 
 def _numbers(plan: Plan) -> dict[str, int]:

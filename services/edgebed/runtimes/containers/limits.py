@@ -7,15 +7,16 @@ while the container runs. Swap is capped with memory: otherwise a node gets as m
 import math
 from typing import Any
 
+from edgebed.emulation.cgroups import CPU_PERIOD_US, cpu_quota_us
+from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.scenario.plan import NodePlan
 
-CPU_PERIOD_US = 100_000
-CPU_QUOTA_US_MIN = 1_000  # the least that the kernel accepts
 PIDS_MAX = 64  # a node has some ten threads, and one more for each visitor of its metrics
 PIDS_A_CORE = 4  # torch's and OpenBLAS' own
 TMP_BYTES = 64 * 2**20
 USER = "10001:10001"
 LOG_MAX = {"max-size": "10m", "max-file": "1"}
+HELPER_BYTES = 128 * 2**20
 
 
 def num_threads(node: NodePlan) -> int:
@@ -36,13 +37,35 @@ def host_settings(node: NodePlan) -> dict[str, Any]:
     }
     if node.cpus is not None:
         settings["cpu_period"] = CPU_PERIOD_US
-        settings["cpu_quota"] = max(CPU_QUOTA_US_MIN, round(node.cpus * CPU_PERIOD_US))
+        settings["cpu_quota"] = cpu_quota_us(node.cpus)
     if node.memory_bytes is not None:
         settings["mem_limit"] = settings["memswap_limit"] = node.memory_bytes
     return settings
 
 
-def environment(node: NodePlan, controller_address: str, data_subnet: str, management_subnet: str) -> dict[str, str]:
+def helper_settings() -> dict[str, Any]:
+    """Rights of the helper that sets a node's link: the one right, in the namespace that it is put into."""
+    return {
+        "auto_remove": True,
+        "cap_add": ["NET_ADMIN"],
+        "cap_drop": ["ALL"],
+        "log_config": {"type": "none", "config": {}},
+        "mem_limit": HELPER_BYTES,
+        "memswap_limit": HELPER_BYTES,
+        "pids_limit": PIDS_MAX,
+        "read_only": True,
+        "security_opt": ["no-new-privileges"],
+    }
+
+
+def environment(
+    node: NodePlan,
+    controller_address: str,
+    data_subnet: str,
+    management_subnet: str,
+    mechanism: Mechanism,
+    delay: Delay,
+) -> dict[str, str]:
     """What a node is told before it says hello; `node_main.py` reads it."""
     threads = str(num_threads(node))
     return {
@@ -50,6 +73,8 @@ def environment(node: NodePlan, controller_address: str, data_subnet: str, manag
         "EDGEBED_CONTROLLER_ADDRESS": controller_address,
         "EDGEBED_DATA_SUBNET": data_subnet,
         "EDGEBED_MANAGEMENT_SUBNET": management_subnet,
+        "EDGEBED_MECHANISM": mechanism,
+        "EDGEBED_DELAY": delay,
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,

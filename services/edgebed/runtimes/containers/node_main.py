@@ -2,42 +2,40 @@
 
     EDGEBED_NODE, EDGEBED_CONTROLLER_ADDRESS             its name, and whom to say hello to
     EDGEBED_DATA_SUBNET, EDGEBED_MANAGEMENT_SUBNET       its own address in each is where it listens
+    EDGEBED_MECHANISM, EDGEBED_DELAY                     what limits its link, and what delays what passes it
 
 Everything else comes over the management network.
 """
 
-import ipaddress
 import os
-import socket
 import sys
 
-import psutil
+import msgspec
 
+from edgebed.emulation.readback import Delay, Mechanism
+from edgebed.errors import EdgebedError
 from edgebed.learning.allocator import keep_freed_memory
+from edgebed.observe.resources import own_address
 from edgebed.runtimes.node import Surroundings, run_node
 
 
 def main() -> int:
     """Be the node; return the exit code."""
     keep_freed_memory()
-    return run_node(
-        Surroundings(
-            node=os.environ["EDGEBED_NODE"],
-            controller_address=os.environ["EDGEBED_CONTROLLER_ADDRESS"],
-            data_host=own_address(os.environ["EDGEBED_DATA_SUBNET"]),
-            management_host=own_address(os.environ["EDGEBED_MANAGEMENT_SUBNET"]),
+    told = os.environ
+    try:
+        here = Surroundings(
+            node=told["EDGEBED_NODE"],
+            contained=True,
+            controller_address=told["EDGEBED_CONTROLLER_ADDRESS"],
+            data_host=own_address(told["EDGEBED_DATA_SUBNET"]),
+            management_host=own_address(told["EDGEBED_MANAGEMENT_SUBNET"]),
+            mechanism=msgspec.convert(told["EDGEBED_MECHANISM"], Mechanism),
+            delay=msgspec.convert(told["EDGEBED_DELAY"], Delay),
         )
-    )
-
-
-def own_address(subnet: str) -> str:
-    """This machine's address in `subnet`; interfaces have any name and order. SystemExit if it has none."""
-    network = ipaddress.ip_network(subnet)
-    for addresses in psutil.net_if_addrs().values():
-        for entry in addresses:
-            if entry.family == socket.AF_INET and ipaddress.ip_address(entry.address) in network:
-                return entry.address
-    sys.exit(f"this container has no address in {subnet}")
+    except EdgebedError as error:
+        sys.exit(str(error))
+    return run_node(here)
 
 
 if __name__ == "__main__":

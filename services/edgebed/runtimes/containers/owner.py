@@ -1,20 +1,20 @@
 """Who made a container or network: a controller, named so that anybody can find out later whether it still lives.
 
-    process/<boot>/<namespace>/<pid>/<start>    a controller on the host
-    container/<id>                              a controller that is itself a container
+    process/<process's name>    a controller on the host (see process_names.py)
+    container/<id>              a controller that is itself a container
 
 Each container and network that edgebed makes carries such a name in a label.
 """
 
-import os
 import re
 from pathlib import Path
 
 import docker
 from docker.errors import NotFound
 
+from edgebed.process_names import lives, own_process_name
+
 MOUNTS = Path("/proc/self/mountinfo")
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/\S+ /etc/(?:hostname|hosts|resolv\.conf) ")
 
 
@@ -35,7 +35,7 @@ def own_container(client: docker.DockerClient, mounts: Path = MOUNTS) -> str | N
 
 def own_name(container_id: str | None) -> str:
     """This controller as an owner."""
-    return f"container/{container_id}" if container_id else _process_name(os.getpid())
+    return f"container/{container_id}" if container_id else f"process/{own_process_name()}"
 
 
 def is_alive(client: docker.DockerClient, owner: str, own_container_id: str | None) -> bool:
@@ -51,30 +51,5 @@ def is_alive(client: docker.DockerClient, owner: str, own_container_id: str | No
             return bool(client.api.inspect_container(container_id)["State"]["Running"])
         except NotFound:
             return False
-    kind, *named = owner.split("/")
-    if kind != "process" or len(named) != 4:
-        return True  # of a version that names its controllers otherwise
-    boot, namespace, pid, _ = named
-    if boot != _boot_id():
-        return False
-    if namespace != _namespace():
-        return True
-    try:
-        return _process_name(pid) == owner
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def _process_name(pid: int | str) -> str:
-    """The start is counted in ticks since the machine started: the time of day may be set, this may not."""
-    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
-    return f"process/{_boot_id()}/{_namespace()}/{pid}/{after_name.split()[19]}"
-
-
-def _boot_id() -> str:
-    return BOOT_ID.read_text(encoding="ascii").strip()
-
-
-def _namespace() -> str:
-    """Of process numbers."""
-    return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
+    kind, _, name = owner.partition("/")
+    return kind != "process" or lives(name)  # another kind: of a version that names its controllers otherwise

@@ -70,14 +70,23 @@ class Site:
             f"{PREFIX}.role": node.role,
             f"{PREFIX}.class": node.device_class,
         }
+        return labels | self._composed(node.device_class, node.node, number)
+
+    def labels_of_helper(self, node: NodePlan, number: int) -> dict[str, str]:
+        """The same for the helper that sets the node's link."""
+        labels = self.labels | {f"{PREFIX}.link": node.node}
+        return labels | self._composed(f"{node.device_class}-link", f"{node.node}-link", number)
+
+    def _composed(self, service: str, container: str, number: int) -> dict[str, str]:
+        """The labels by which Compose knows a container as one of its project."""
         if self.project is None:
-            return labels
-        return labels | {
+            return {}
+        return {
             f"{COMPOSE}.project": self.project,
-            f"{COMPOSE}.service": f"node-{node.device_class}",  # never one of the file: `up` would remove it
+            f"{COMPOSE}.service": f"node-{service}",  # never one of the file: `up` would remove it
             f"{COMPOSE}.container-number": str(number),
             f"{COMPOSE}.oneoff": "False",
-            f"{COMPOSE}.config-hash": hashlib.sha256(node.node.encode()).hexdigest(),
+            f"{COMPOSE}.config-hash": hashlib.sha256(container.encode()).hexdigest(),
         }
 
     def clear(self, client: docker.DockerClient, *, networks: bool) -> None:

@@ -1,0 +1,200 @@
+"""A node's share of the machine, held by the kernel: a cgroup of its own with its caps of CPU and memory.
+
+    /sys/fs/cgroup/cpu/edgebed_<controller>_<n>/edge-0      version 1: a folder for each kind of resource
+    /sys/fs/cgroup/edgebed_<controller>_<n>/edge-0          version 2
+
+A node's process enters by writing its own number into `cgroup.procs`, before it does anything else: what it allocates
+is charged to where it is at that time. So pages that it shares with the fork server, as torch's code, are not charged.
+
+The folder's name tells whose it is (process_names.py): what a killed controller has left can be found and removed. The
+root of the file system is an argument, so that version 2 is tested on a tree of plain files.
+"""
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from edgebed.errors import InfrastructureError
+from edgebed.observe.resources import ROOT, CgroupUsage, account
+from edgebed.process_names import lives, own_process_name
+from edgebed.scenario.plan import NodePlan
+
+CPU_PERIOD_US = 100_000
+CPU_QUOTA_US_MIN = 1_000  # the least that the kernel accepts
+NEEDED = ("cpu", "memory")
+REMOVE_S_MAX = 5.0  # a killed process leaves its cgroup a moment later
+PREFIX = "edgebed_"
+
+_numbers = itertools.count()
+
+
+class Cgroups:
+    """The cgroups of one trial: a folder that is this process's own, and in it one for each node."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        """Make the folder. Raises InfrastructureError where that is not possible, and says what is in the way."""
+        self.mounts = mounts(root)
+        self.version = 2 if "" in self.mounts else 1
+        name = f"{PREFIX}{own_process_name().replace('/', '_')}_{next(_numbers)}"
+        self.parents = {controller: mount / name for controller, mount in self.mounts.items()}
+        try:
+            for mount, parent in {(self.mounts[each], parent) for each, parent in self.parents.items()}:
+                if self.version == 2:
+                    _delegate(mount)
+                make_folder(parent)
+                if self.version == 2:
+                    _delegate(parent)
+        except InfrastructureError:
+            self.remove()
+            raise
+
+    def make(self, node: NodePlan) -> tuple[str, ...]:
+        """Make a node's cgroup with its caps; return the folders that its process is to enter."""
+        folders = self._folders(node.node)
+        for folder in set(folders.values()):
+            make_folder(folder)
+        quota_us = None if node.cpus is None else cpu_quota_us(node.cpus)
+        if self.version == 2:
+            _write(folders[""] / "cpu.max", f"{quota_us or 'max'} {CPU_PERIOD_US}")
+            if node.memory_bytes is not None:
+                _write(folders[""] / "memory.max", str(node.memory_bytes))
+                _write_if_there(folders[""] / "memory.swap.max", "0")
+        else:
+            _write(folders["cpu"] / "cpu.cfs_period_us", str(CPU_PERIOD_US))
+            _write(folders["cpu"] / "cpu.cfs_quota_us", str(quota_us or -1))
+            if node.memory_bytes is not None:
+                _write(folders["memory"] / "memory.limit_in_bytes", str(node.memory_bytes))
+                _write_if_there(folders["memory"] / "memory.memsw.limit_in_bytes", str(node.memory_bytes))
+        return tuple(sorted({str(folder) for folder in folders.values()}))
+
+    def account(self, node: str) -> CgroupUsage:
+        """What a node has used, also after its end."""
+        return account(self._folders(node))
+
+    def remove(self) -> None:
+        """Remove all of them; what is left in them is killed. InfrastructureError if the kernel keeps one."""
+        for parent in set(self.parents.values()):
+            _remove(parent)
+
+    def _folders(self, node: str) -> dict[str, Path]:
+        return {controller: parent / node for controller, parent in self.parents.items()}
+
+
+def enter(folders: Iterable[str]) -> None:
+    """Move this process into these cgroups."""
+    for folder in folders:
+        _write(Path(folder) / "cgroup.procs", str(os.getpid()))
+
+
+def cpu_quota_us(cpus: float) -> int:
+    """CPU time in each period that makes a cap of `cpus` cores."""
+    return max(CPU_QUOTA_US_MIN, round(cpus * CPU_PERIOD_US))
+
+
+def mounts(root: Path = ROOT) -> dict[str, Path]:
+    """Where each controller of version 1 is mounted, or "" for version 2.
+
+    Raises InfrastructureError where CPU or memory is not controlled.
+    """
+    base = root / "sys/fs/cgroup"
+    unified = base / "cgroup.controllers"
+    found = unified.read_text(encoding="ascii").split() if unified.is_file() else _mounted(base)
+    missing = [controller for controller in NEEDED if controller not in found]
+    if missing:
+        raise InfrastructureError(f"the kernel offers no cgroup controller for {' and '.join(missing)} in {base}")
+    if unified.is_file():
+        return {"": base}
+    return {each: (base / each).resolve() for each in (*NEEDED, "cpuacct") if each in found}
+
+
+def remove_leftovers(say: Callable[[str], None], root: Path = ROOT) -> int:
+    """Remove cgroups of nodes whose controller is gone; return their number. `say` is told."""
+    try:
+        found = set(mounts(root).values())
+    except InfrastructureError:
+        return 0
+    removed: set[str] = set()
+    for folder in [folder for mount in found for folder in mount.glob(f"{PREFIX}*")]:
+        owner = folder.name.removeprefix(PREFIX).rpartition("_")[0].replace("_", "/")
+        if not lives(owner):
+            nodes = [f"{folder.name}/{node.name}" for node in _subfolders(folder)]
+            with suppress(InfrastructureError):  # another user's, or somebody else is removing it
+                _remove(folder)
+                removed.update(nodes)
+    if removed:
+        say(f"removed {len(removed)} cgroup{'s' * (len(removed) != 1)} whose controller is gone")
+    return len(removed)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a cgroup."""
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise InfrastructureError(f"no cgroup can be made in {folder.parent}: {error.strerror}") from error
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a cgroup that has no process."""
+    folder.rmdir()
+
+
+def _mounted(base: Path) -> list[str]:
+    return [folder.name for folder in base.iterdir() if (folder / "cgroup.procs").is_file()] if base.is_dir() else []
+
+
+def _delegate(folder: Path) -> None:
+    """Version 2: give the cgroups below `folder` control of CPU and memory."""
+    control = folder / "cgroup.subtree_control"
+    if not set(NEEDED) <= set(control.read_text(encoding="ascii").split()):
+        _write(control, " ".join(f"+{controller}" for controller in NEEDED))
+
+
+def _remove(parent: Path) -> None:
+    for folder in (*_subfolders(parent), parent):
+        deadline_s = time.monotonic() + REMOVE_S_MAX
+        while folder.is_dir():
+            try:
+                remove_folder(folder)
+            except FileNotFoundError:
+                break
+            except OSError as error:
+                if time.monotonic() > deadline_s:
+                    raise InfrastructureError(f"the cgroup {folder} cannot be removed: {error.strerror}") from error
+                for pid in _pids(folder):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.01)
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    with suppress(FileNotFoundError):
+        return [each for each in folder.iterdir() if each.is_dir()]
+    return []
+
+
+def _pids(folder: Path) -> Iterator[int]:
+    with suppress(OSError):
+        yield from map(int, (folder / "cgroup.procs").read_text(encoding="ascii").split())
+
+
+def _write(file: Path, text: str) -> None:
+    """Without making the file: in a cgroup it is the kernel's."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise InfrastructureError(f"{file} does not take {text!r}: {error.strerror}") from error
+
+
+def _write_if_there(file: Path, text: str) -> None:
+    """Where swap is not accounted there is no such file."""
+    if file.exists():
+        _write(file, text)

@@ -1,0 +1,107 @@
+"""What the rules of the verdict share: what they look at, what they find, and their words."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from edgebed.emulation.measured import Host, NodeConditions, Way
+from edgebed.scenario.plan import NodePlan, Plan, Waiting
+
+BUSY_MIN = 0.9
+"""Share of all cores' time from which on what is late is the host's fault."""
+STARVED_MAX = 0.1
+"""So much of the training, on a class's mean, nodes may miss a core that they were promised."""
+STARVED_WORST_MAX = 0.2
+"""The same for the worst node: twice as much, so that one unlucky node does not condemn a run."""
+FEWER = "ask for fewer nodes or lower caps, or take a host with more cores"
+NAMED_MAX = 2
+"""Nodes that a finding names."""
+
+
+class Finding(NamedTuple):
+    """What a rule has found."""
+
+    text: str
+    is_fault: bool = True
+    """What was asked for did not hold; else it is only worth knowing."""
+
+
+class Judged(NamedTuple):
+    """A node: what was asked, and its row."""
+
+    plan: NodePlan
+    row: NodeConditions
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.plan.node
+
+    def way(self, direction: str) -> Way:
+        """`up` or `down`."""
+        return self.row.uplink if direction == "up" else self.row.downlink
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What rules look at. The evaluator is left out: watching is no condition of the experiment."""
+
+    plan: Plan
+    nodes: tuple[Judged, ...]
+    host: Host | None
+
+    @property
+    def server(self) -> Judged:
+        """The parameter server."""
+        return next(node for node in self.nodes if node.plan.role == "server")
+
+    @property
+    def workers(self) -> list[Judged]:
+        """All workers."""
+        return [node for node in self.nodes if node.plan.role == "worker"]
+
+    def classes(self) -> Iterator[list[Judged]]:
+        """The nodes of each device class; the server is its own."""
+        found: dict[str, list[Judged]] = {}
+        for node in self.nodes:
+            found.setdefault(node.plan.device_class, []).append(node)
+        return iter(found.values())
+
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether nodes waited for cores, whatever they were promised."""
+        is_busy = self.host is not None and self.host.busy >= BUSY_MIN
+        return is_busy or any((node.row.starved or 0.0) > STARVED_WORST_MAX for node in self.nodes)
+
+    @property
+    def busy_text(self) -> str:
+        """How busy the host was, to stand after what it explains."""
+        return f" (cores busy {share_text(self.host.busy)})" if self.host else ""
+
+
+Rule = Callable[[Observed], Iterator[Finding]]
+
+
+def can_be_spoiled(node: NodePlan) -> bool:
+    """Whether the plan asks for anything that takes time, which a busy host stretches."""
+    return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or node.waiting != Waiting()
+
+
+def share_text(share: float) -> str:
+    """In whole per cent, small ones with a digit more."""
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
+
+
+def of_class(found: Sequence[Judged], nodes: Sequence[Judged]) -> str:
+    """Whom a finding is about: one node by its name, several as so many of their class."""
+    if len(found) == 1:
+        return found[0].name
+    count = "all" if len(found) == len(nodes) else f"{len(found)} of"
+    return f"{count} {len(nodes)} nodes of {nodes[0].plan.device_class}"
+
+
+def names_text(nodes: Iterable[Judged]) -> str:
+    """The first few, and how many more."""
+    names = [node.name for node in nodes]
+    rest = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return f"{', '.join(names[:NAMED_MAX])}{rest}"

@@ -1,0 +1,71 @@
+"""How busy the whole machine is while a trial trains: the controller's probe, for live runtimes.
+
+A thread sleeps a short while and looks how late it wakes up: that is how late the emulation's own timers are. Every two
+seconds it adds what the kernel says of all cores (psutil). It costs less than a hundredth of a core.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import psutil
+
+from edgebed.roles.records import HostLoad
+
+SLEEP_S = 0.025
+RECORD_S = 2.0
+LAG_QUANTILE = 0.99
+
+
+class HostProbe:
+    """A running probe; `close` ends it."""
+
+    def __init__(self) -> None:
+        self._found: deque[tuple[int, HostLoad]] = deque()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="host-load", daemon=True)
+        self._thread.start()
+
+    def take(self) -> Iterator[tuple[int, HostLoad]]:
+        """What it has found since the last call: (the machine's monotonic clock in ns, load until then)."""
+        while self._found:
+            yield self._found.popleft()
+
+    def close(self) -> None:
+        """End it; what it has found meanwhile can still be taken."""
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            before = psutil.cpu_times()._asdict()
+            lags_s: list[float] = []
+            until_s = time.monotonic() + RECORD_S
+            while not self._ended.is_set() and time.monotonic() < until_s:
+                asked_s = time.monotonic() + SLEEP_S
+                time.sleep(SLEEP_S)
+                lags_s.append(time.monotonic() - asked_s)
+            if lags_s:
+                self._found.append((time.monotonic_ns(), host_load(before, psutil.cpu_times()._asdict(), lags_s)))
+
+
+def host_load(before: Mapping[str, float], after: Mapping[str, float], lags_s: list[float]) -> HostLoad:
+    """The record of a time between two readings of what all cores have spent, in seconds, as psutil names it."""
+    grown = {name: after[name] - before[name] for name in after}
+    steal_s = grown.get("steal", 0.0)
+    # the kernel counts guests' time in user and nice as well
+    total_s = sum(grown.values()) - grown.get("guest", 0.0) - grown.get("guest_nice", 0.0)
+    idle_s = grown["idle"] + grown.get("iowait", 0.0)
+    return HostLoad(
+        busy=_share(total_s - idle_s - steal_s, total_s),
+        steal=_share(steal_s, total_s),
+        load=round(os.getloadavg()[0] / (psutil.cpu_count() or 1), 3),
+        lag_s=round(float(np.quantile(lags_s, LAG_QUANTILE)), 6),
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return round(min(1.0, max(0.0, part / whole)), 4) if whole > 0.0 else 0.0

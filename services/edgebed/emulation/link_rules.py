@@ -1,0 +1,151 @@
+"""Rules of the verdict about links: they were what was asked, no more passed, and no less.
+
+A message cannot pass a link sooner than its bytes allow; that is a fault whoever sent it. Later is a fault only if
+nothing else that was asked for explains it: a CPU cap that holds a device back, or the server's link, which all share.
+"""
+
+from collections.abc import Iterator
+
+from edgebed.emulation.conditions import Timeline
+from edgebed.emulation.findings import FEWER, Finding, Judged, Observed, Rule, names_text, of_class, share_text
+from edgebed.emulation.framing import SEGMENT_BYTES
+from edgebed.emulation.measured import Way
+from edgebed.scenario.plan import Link
+
+RATE_TOLERANCE = 0.1
+"""A tenth: what separates published methods is more, and a healthy host is within a fiftieth."""
+MESSAGES_MIN = 5
+"""Fewer messages say little about a link."""
+HANDLING_S = 0.005
+"""So much after its last byte a message may be handled: what Python and a scheduler take, on a host that has cores."""
+INITIAL_SEGMENTS = 10
+"""What TCP sends before the first acknowledgement (RFC 6928); with each round trip it is twice as much."""
+THROTTLED_MIN = 0.1
+"""A node that its own CPU cap held back for a tenth of the training is slow because of it."""
+SERVER_BUSY_MIN = 0.8
+"""Of a core, or of its cap: then messages wait for the server."""
+DROPS_NAMED = 0.01
+"""From one packet in a hundred on. TCP finds a link's rate by filling its queue, so drops alone are no fault."""
+
+HELD_BY = ("tc", "model")
+SENT = {"up": "pushes", "down": "models"}
+
+
+def read_back(trial: Observed) -> Iterator[Finding]:
+    """What holds a link is what was asked, whenever somebody looked."""
+    problems: dict[str, list[Judged]] = {}
+    for node in trial.nodes:
+        for problem in node.row.problems:
+            problems.setdefault(problem, []).append(node)
+    for problem, nodes in problems.items():
+        yield Finding(f"link: {names_text(nodes)}: {problem}; edgebed was late to set it, or somebody else changed it")
+    unheld = [
+        node for node in trial.nodes if node.plan.link.shaped and node.row.time_s and node.row.mechanism not in HELD_BY
+    ]
+    if unheld:
+        yield Finding(f"link: nothing held what was asked of {names_text(unheld)}; see the run's notes")
+
+
+def too_fast(trial: Observed) -> Iterator[Finding]:
+    """More passed than was asked: the fault that flatters a method most."""
+    for nodes in trial.classes():
+        for direction, what in (("up", "sent"), ("down", "received")):
+            early = [node for node in nodes if is_early(trial, node, node.way(direction))]
+            if early:
+                least = min(way.time_s / way.asked_s for way in (node.way(direction) for node in early))
+                yield Finding(
+                    f"link: {SENT[direction]} of {of_class(early, nodes)} took as little as {share_text(least)} of the "
+                    "time that their bytes need: too much passes at once, or the rate is higher; see "
+                    "`edgebed link show`"
+                )
+            over = [node for node in nodes if (node.way(direction).busiest or 0.0) > 1.0 + RATE_TOLERANCE]
+            if over:
+                most = max(node.way(direction).busiest or 0.0 for node in over)
+                yield Finding(
+                    f"link: {of_class(over, nodes)} {what} up to {share_text(most)} of what the link may carry; see "
+                    "`edgebed link show`"
+                )
+
+
+def is_early(trial: Observed, node: Judged, way: Way) -> bool:
+    """Whether messages came sooner than they can; jitter is drawn evenly, and allowed three deviations of its sum."""
+    jitter_s = most_jitter_s(node.plan.link) + most_jitter_s(trial.server.plan.link)
+    chance_s = 3.0 * jitter_s * (way.messages / 3.0) ** 0.5
+    return way.messages >= MESSAGES_MIN and way.time_s < (1.0 - RATE_TOLERANCE) * way.asked_s - chance_s
+
+
+def most_jitter_s(link: Link) -> float:
+    """The most that it ever has."""
+    timeline = Timeline(link)
+    return max(conditions.jitter_s for conditions in (timeline.initial, *timeline.conditions))
+
+
+def too_slow(trial: Observed) -> Iterator[Finding]:
+    """Less passed than was asked."""
+    for nodes in trial.classes():
+        for direction in ("up", "down"):
+            late = [node for node in nodes if is_late(node, node.way(direction))]
+            causes: dict[str, list[Judged]] = {}
+            for node in late:
+                causes.setdefault(_asked_cause(trial, node, direction), []).append(node)
+            for cause, alike in causes.items():
+                most = max(way.time_s / way.asked_s for way in (node.way(direction) for node in alike))
+                took = f"{SENT[direction]} of {of_class(alike, nodes)} took up to {most:.2g} times as long as asked"
+                if cause:
+                    yield Finding(f"{took}: {cause}", is_fault=False)
+                elif trial.is_overloaded:
+                    yield Finding(f"host CPU: {took}, since the host was overloaded{trial.busy_text}; {FEWER}")
+                else:
+                    yield Finding(f"link: {took}, though the host had cores{trial.busy_text}; see `edgebed calibrate`")
+
+
+def is_late(node: Judged, way: Way) -> bool:
+    """Whether messages came later than a link as asked, TCP and a healthy host explain."""
+    if way.messages < MESSAGES_MIN or not way.asked_s or node.plan.link.lossy:  # what is lost is sent again
+        return False
+    allowed_s = (1.0 + RATE_TOLERANCE) * way.asked_s + HANDLING_S * way.messages
+    if node.row.delay == "netem":  # the kernel delays acknowledgements as well, and TCP waits for them at first
+        allowed_s += 2.0 * way.latency_s * _extra_rounds(way.bytes / way.messages)
+    return way.time_s > allowed_s
+
+
+def _extra_rounds(message_bytes: float) -> int:
+    """Round trips that TCP needs after a silence before all of a message has left."""
+    rounds = 0
+    while INITIAL_SEGMENTS * (2 ** (rounds + 1) - 1) * SEGMENT_BYTES < message_bytes:
+        rounds += 1
+    return rounds
+
+
+def _asked_cause(trial: Observed, node: Judged, direction: str) -> str:
+    """What, of all that was asked for, made messages late; empty if nothing."""
+    server = trial.server
+    if (node.row.throttled or 0.0) > THROTTLED_MIN:
+        return "a CPU cap held the device back"
+    if (server.row.throttled or 0.0) > THROTTLED_MIN:
+        return "its CPU cap held the server back"
+    if (server.row.cpus_measured or 0.0) > SERVER_BUSY_MIN * min(1.0, server.plan.cpus or 1.0):
+        return "the server computed all the time"
+    return _shared_link(trial, direction)
+
+
+def _shared_link(trial: Observed, direction: str) -> str:
+    """The server's link, where it cannot carry at once what all workers' links can; empty if it can."""
+    name, way = ("downlink", "down") if direction == "up" else ("uplink", "up")
+    rate_bit_s = trial.server.way(way).asked_low_bit_s
+    rates = [worker.way(direction).asked_high_bit_s for worker in trial.workers]
+    if rate_bit_s is None or sum(rate_bit_s if rate is None else rate for rate in rates) <= rate_bit_s:
+        return ""
+    return f"all workers share the server's {name}, which carries less than their links together"
+
+
+def drops(trial: Observed) -> Iterator[Finding]:
+    """Queues dropped packets."""
+    found = [(node.way(way).drops or 0.0, node.name, f"{way}link") for node in trial.nodes for way in ("up", "down")]
+    share, name, what = max(found, default=(0.0, "", ""))
+    if share > DROPS_NAMED:
+        text = f"queues dropped up to {share_text(share)} of the packets (the {what} of {name}), as a router's do"
+        yield Finding(text, is_fault=False)
+
+
+LINK_RULES: tuple[Rule, ...] = (read_back, too_fast, too_slow, drops)

@@ -1,0 +1,119 @@
+"""What holds links and caps on this machine: decided before anything starts, so that `plan` can say it."""
+
+import functools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from edgebed.emulation.calibration import Place
+from edgebed.emulation.cgroups import Cgroups
+from edgebed.emulation.namespaces import PORTS_MAX
+from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.runtimes import Emulation, Runtime
+from edgebed.scenario.plan import Plan
+
+INSTEAD = "Run as root of the machine, or leave the option out"
+NOT_ROOT = "that takes root"
+
+
+@dataclass(frozen=True)
+class Means:
+    """What holds the links of a run."""
+
+    place: Place | None
+    """None: nothing does, the time is virtual."""
+    netem: bool | None = False
+    """Whether the kernel's netem can delay and lose packets; None: not known before the nodes' containers are."""
+
+    @property
+    def by_kernel(self) -> bool:
+        """Whether the kernel limits rates."""
+        return self.place in ("docker", "namespaces")
+
+    def __str__(self) -> str:
+        match self.place:
+            case "docker":
+                return "the kernel's queues (tc) in each container's network namespace"
+            case "namespaces":
+                return "the kernel's queues (tc) in a network namespace for each node"
+            case "model":
+                return "the transport's own model of a link"
+            case None:
+                return "the model of a link, in virtual time"
+
+
+def place_of(runtime: Runtime, emulation: Emulation = "auto") -> Place | None:
+    """Where the links of a run are held."""
+    if runtime == "simulation":
+        return None
+    if runtime == "docker":
+        return "docker"
+    if emulation == "auto":
+        return "model" if why_no_namespaces() else "namespaces"
+    return "namespaces" if emulation == "kernel" else "model"
+
+
+def means_of(runtime: Runtime, emulation: Emulation = "auto") -> Means:
+    """The place, and what the kernel can do there; tries the kernel in a network namespace of its own."""
+    place = place_of(runtime, emulation)
+    if place not in ("docker", "namespaces"):
+        return Means(place)
+    from edgebed.emulation import tc  # pyroute2 takes a while
+
+    try:
+        return Means(place, tc.probe().netem)
+    except InfrastructureError:
+        return Means(place, None)
+
+
+def has_cgroups(emulation: Emulation) -> bool:
+    """Whether the kernel holds the caps of nodes that are processes; else they are paced."""
+    return emulation == "kernel" or (emulation == "auto" and not why_no_cgroups())
+
+
+def check_means(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -> None:
+    """ScenarioError where what the user asked to hold links and caps cannot hold these."""
+    if runtime == "docker" and emulation == "model":
+        raise ScenarioError("--emulation model: in the docker runtime the kernel holds links and caps; leave it out")
+    if runtime == "simulation" and emulation == "kernel":
+        raise ScenarioError("--emulation kernel: the simulation has a model of links and caps alone; leave it out")
+    if runtime != "process":
+        return
+    for plan in plans:
+        linked = any(node.link.shaped for node in plan.nodes)
+        capped = any(node.cpus is not None or node.memory_bytes is not None for node in plan.nodes)
+        if emulation == "kernel" and linked and (reason := why_no_namespaces()):
+            raise ScenarioError(f"--emulation kernel: the kernel cannot hold links here: {reason}. {INSTEAD}")
+        if emulation == "kernel" and capped and (reason := why_no_cgroups()):
+            raise ScenarioError(f"--emulation kernel: the kernel cannot hold caps here: {reason}. {INSTEAD}")
+        if linked and place_of(runtime, emulation) == "namespaces" and len(plan.nodes) - 1 > PORTS_MAX:
+            raise ScenarioError(
+                f"{plan.trial}: {len(plan.nodes) - 1} nodes with links of their own are too many: the kernel's bridge "
+                f"takes {PORTS_MAX}. Take fewer workers, or --emulation model"
+            )
+
+
+@functools.cache
+def why_no_namespaces() -> str:
+    """Why this process cannot give nodes network namespaces with links of their own; empty if it can. Tries it."""
+    if os.geteuid() != 0:
+        return NOT_ROOT
+    from edgebed.emulation import switch
+
+    try:
+        switch.probe()
+    except InfrastructureError as error:
+        return str(error)
+    return ""
+
+
+@functools.cache
+def why_no_cgroups() -> str:
+    """Why this process cannot give nodes cgroups of their own; empty if it can. Tries it."""
+    if os.geteuid() != 0:
+        return NOT_ROOT
+    try:
+        Cgroups().remove()
+    except InfrastructureError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,230 @@
+"""What was asked of each node's conditions, what held them and what was measured: one row a node, from plan and series.
+
+Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked, or not measured.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, TypeVar
+
+import msgspec
+import numpy as np
+
+from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.framing import burst_bytes
+from edgebed.observe.series import Said, Series
+from edgebed.roles import records
+from edgebed.scenario.plan import NodePlan, Plan
+
+R = TypeVar("R", bound=records.Record)
+WINDOW_S_MIN = 1.0
+"""Over less, a queue that empties and a look that comes late say more about themselves than about a rate."""
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """One direction of a node's link; rates in bits a second on the wire."""
+
+    direction: Literal["up", "down"]
+    asked_low_bit_s: int | None = None
+    """The lowest rate asked over time; None: at some time no limit."""
+    asked_high_bit_s: int | None = None
+    held_bit_s: int | None = None
+    """As read back last."""
+    burst_bytes: int | None = None
+    measured_bit_s: float | None = None
+    """Worker: while a message passed. Server, whose link all share: in the busiest two seconds or so."""
+    busiest: float | None = None
+    """The highest share of the asked rate, over two seconds or so, that passed the interface."""
+    messages: int = 0
+    bytes: int = 0
+    time_s: float = 0.0
+    """Those messages were so long on their way, together."""
+    asked_s: float = 0.0
+    """So long they would have been over links exactly as asked."""
+    latency_s: float = 0.0
+    """The part of `asked_s` that is latency."""
+    drops: float | None = None
+    """Share of the packets that the queue dropped."""
+
+
+class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
+    """A node's row."""
+
+    node: str
+    role: str
+    device_class: str
+    mechanism: str = ""
+    """What held its link: tc, model or none; empty where nobody said."""
+    delay: str = ""
+    uplink: Way
+    downlink: Way
+    problems: tuple[str, ...] = ()
+    """What the read-back found to differ, at some time."""
+    time_s: float = 0.0
+    """For how long it was measured."""
+    cpus_asked: float | None = None
+    cpus_held: float | None = None
+    """By its own cgroup."""
+    cpus_measured: float | None = None
+    """Cores it used, on the mean."""
+    capped_s: float = 0.0
+    """For so long it used its cap up."""
+    cpus_capped: float | None = None
+    """Cores it had in that time."""
+    starved: float | None = None
+    """Share of the time in which it could compute, was entitled to, and got no core."""
+    throttled: float | None = None
+    """Share of the time in which its own CPU cap held it back; None where no cgroup of its own holds one."""
+    memory_asked_bytes: int | None = None
+    memory_held_bytes: int | None = None
+    memory_bytes: int | None = None
+    """The highest."""
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine while training went on."""
+
+    busy: float
+    """Share of all cores' time, mean."""
+    steal: float
+    """Share that the machine under this one took away, mean."""
+    load: float
+    """Processes that run or wait for a core, per core, mean."""
+    lag_s: float
+    """How late a sleeping thread woke up: the median of what 99 % stayed below in two seconds."""
+
+
+def rows_of(plan: Plan, series: Series) -> tuple[NodeConditions, ...]:
+    """A row for every node of the plan, in its order."""
+    return tuple(_row(node, series) for node in plan.nodes)
+
+
+def host_of(series: Series) -> Host | None:
+    """The machine's row; None where nobody looked, as in the simulation."""
+    if not series.host:
+        return None
+    loads = [load for _, load in series.host]
+    return Host(
+        busy=float(np.mean([load.busy for load in loads])),
+        steal=float(np.mean([load.steal for load in loads])),
+        load=float(np.mean([load.load for load in loads])),
+        lag_s=float(np.median([load.lag_s for load in loads])),
+    )
+
+
+def _row(plan: NodePlan, series: Series) -> NodeConditions:
+    links = [link for _, link in series.links.get(plan.node, ())]
+    last = links[-1] if links else records.Link(mechanism="")
+    lives = _lives(series.usage.get(plan.node, ()), lambda usage: usage.time_s)
+    ends = [life[-1][1] for life in lives]
+    time_s, capped_s = (sum(getattr(end, name) for end in ends) for name in ("time_s", "capped_s"))
+    return NodeConditions(
+        node=plan.node,
+        role=plan.role,
+        device_class=plan.device_class,
+        mechanism=last.mechanism,
+        delay=last.delay,
+        uplink=_way(plan, "up", series, last),
+        downlink=_way(plan, "down", series, last),
+        problems=tuple(dict.fromkeys(link.problem for link in links if link.problem)),
+        time_s=time_s,
+        cpus_asked=plan.cpus,
+        cpus_held=ends[-1].cpus_held if ends else None,
+        cpus_measured=_ratio(sum(end.cpu_s for end in ends), time_s),
+        capped_s=capped_s,
+        cpus_capped=_ratio(sum(end.capped_cpu_s for end in ends), capped_s),
+        starved=_ratio(_total(end.starved_s for end in ends), time_s),
+        throttled=_ratio(_total(end.throttled_s for end in ends), time_s),
+        memory_asked_bytes=plan.memory_bytes,
+        memory_held_bytes=ends[-1].memory_held_bytes if ends else None,
+        memory_bytes=max((end.memory_bytes for end in ends if end.memory_bytes is not None), default=None),
+    )
+
+
+def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last: records.Link) -> Way:
+    name = "uplink" if direction == "up" else "downlink"
+    timeline = Timeline(plan.link)
+
+    def rate(conditions: Conditions) -> int | None:
+        asked: int | None = getattr(conditions, f"{name}_bit_s")
+        return asked
+
+    asked = [rate(each) for each in (timeline.initial, *timeline.conditions)]
+    limits = [each for each in asked if each is not None]
+    lowest = min(limits) if len(limits) == len(asked) else None
+    usage = _lives(series.usage.get(plan.node, ()), lambda record: record.time_s)
+    windows = [window for life in usage for window in _windows(life, f"{name}_bytes")]
+    ways = _lives(series.transfers.get((plan.node, direction), ()), lambda record: record.messages)
+    ends = [life[-1][1] for life in ways]
+    messages, size, time_s, asked_s, latency_s = (
+        sum(getattr(end, field) for end in ends) for field in ("messages", "bytes", "time_s", "asked_s", "latency_s")
+    )
+    passed_bits = 8 * (size - messages * burst_bytes(min(limits))) if limits else 0
+    packets, drops = (_total(getattr(life[-1][1], f"{name}_{what}") for life in usage) for what in ("packets", "drops"))
+    busiest_bit_s = max((bit_s for _, _, bit_s in windows), default=None)
+    return Way(
+        direction=direction,
+        asked_low_bit_s=lowest,
+        asked_high_bit_s=max(limits, default=None),
+        held_bit_s=getattr(last, f"{name}_held"),
+        burst_bytes=getattr(last, f"{name}_burst"),
+        measured_bit_s=busiest_bit_s if plan.role == "server" else _ratio(passed_bits, time_s - latency_s) or None,
+        busiest=max(_shares(timeline, rate, windows), default=None),
+        messages=messages,
+        bytes=size,
+        time_s=time_s,
+        asked_s=asked_s,
+        latency_s=latency_s,
+        drops=_ratio(drops, (packets or 0) + (drops or 0)),
+    )
+
+
+Window = tuple[float, float, float]
+"""From when to when, in seconds since training began, and the mean rate in between in bits a second."""
+
+
+def _windows(life: Sequence[tuple[float, records.Usage]], counter: str) -> Iterator[Window]:
+    """The rate between any two looks that are far enough apart."""
+    since = None
+    for t, usage in life:
+        count = getattr(usage, counter)
+        if count is None:
+            continue
+        if since is not None and t - since[0] >= WINDOW_S_MIN:
+            yield since[0], t, 8 * (count - since[1]) / (t - since[0])
+            since = t, count
+        since = since or (t, count)
+
+
+def _shares(timeline: Timeline, rate: Callable[[Conditions], int | None], windows: Sequence[Window]) -> Iterator[float]:
+    """Of each window in which there always was a limit: the rate against what was asked on the mean."""
+    for since_s, until_s, bit_s in windows:
+        bits, at_s = 0.0, since_s
+        while at_s < until_s:
+            asked = rate(timeline.at(at_s))
+            if asked is None:
+                break
+            change_s = min(until_s, timeline.next_change_s(at_s))
+            bits += (change_s - at_s) * asked
+            at_s = change_s
+        else:
+            if bits:
+                yield bit_s * (until_s - since_s) / bits
+
+
+def _lives(said: Said[R], progress: Callable[[R], float]) -> list[list[tuple[float, R]]]:
+    """Cumulative records, apart for each time that they began anew."""
+    lives: list[list[tuple[float, R]]] = []
+    for t, record in said:
+        if not lives or progress(record) < progress(lives[-1][-1][1]):
+            lives.append([])
+        lives[-1].append((t, record))
+    return lives
+
+
+def _total(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _ratio(part: float | None, whole: float) -> float | None:
+    return part / whole if part is not None and whole > 0.0 else None

@@ -1,0 +1,156 @@
+"""A network namespace for each node of a trial in the process runtime, all held by one process (switch.py).
+
+    controller                       switch
+        | --- each node's link ----------> |   makes the namespaces and limits their links
+        | <-- each node's home ----------- |
+        | --- when training began -------> |   links change with time from here on
+        | <-- what the kernel refuses ---- |   at any time; then it ends
+
+Messages are JSON, one a line. When its standard input closes, or its controller dies, the process ends; with it and
+the nodes' processes everything is gone. A node runs where its controller does: it is in its own namespace only while
+it makes its data sockets (`inside`).
+"""
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from edgebed.emulation.orders import Began
+from edgebed.errors import InfrastructureError
+from edgebed.runtimes.last_words import last_words
+from edgebed.scenario.plan import Link
+
+PORTS_MAX = 1023
+"""Nodes that a bridge of the kernel's takes (BR_MAX_PORTS in its sources)."""
+_CLONE_NEWNET = 0x4000_0000
+
+
+class Home(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a node's data sockets belong."""
+
+    namespace: str
+    """A path to open, for as long as the process that holds it lives."""
+    address: str
+    """Of the interface in it."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A namespace for each of these nodes; the first is the server."""
+
+    links: dict[str, Link]
+
+
+class Made(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All are there, and every link is limited; or something is not as it should be."""
+
+    homes: dict[str, Home] = {}
+    problem: str = ""
+
+
+class Namespaces:
+    """The controller's side: starts that process, and ends it."""
+
+    def __init__(self, links: Mapping[str, Link], log: Path) -> None:
+        """`links` by node, the server's first; the process's own words go to `log`.
+
+        Raises InfrastructureError where the kernel refuses.
+        """
+        self.log = log
+        try:
+            with log.open("ab") as file:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-m", "edgebed.emulation.switch"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=file,
+                    process_group=0,  # what is sent to the controller's group is the controller's to answer
+                )
+        except OSError as error:
+            raise InfrastructureError(f"the process that holds the namespaces cannot be started: {error}") from error
+        try:
+            self._tell(Wanted(dict(links)))
+            self.homes = self._answer().homes
+        except BaseException:
+            self.close()
+            raise
+
+    def fileno(self) -> int:
+        """A file descriptor that is readable when something has failed."""
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    def began(self, monotonic_s: float) -> None:
+        """Training began, at this time of the machine's monotonic clock."""
+        self._tell(Began(monotonic_s))
+
+    def check(self) -> None:
+        """Raise InfrastructureError with what has failed; called when `fileno` is readable."""
+        self._answer()
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+
+    def _tell(self, message: Wanted | Began) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(msgspec.json.encode(message) + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self._answer()
+
+    def _answer(self) -> Made:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            reason = last_words(self.log) or f"see {self.log}"
+            raise InfrastructureError(f"the process that holds the namespaces ended: {reason}")
+        answer = msgspec.json.decode(line, type=Made)
+        if answer.problem:
+            raise InfrastructureError(f"the nodes' network: {answer.problem}")
+        return answer
+
+
+@contextlib.contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Meanwhile the calling thread is in that network namespace; nowhere else if it is empty.
+
+    Sockets and threads made meanwhile stay there. Raises InfrastructureError without the right, or where it is gone.
+    """
+    if not namespace:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            own, other = (os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in ("/proc/thread-self/ns/net", namespace))
+        except OSError as error:
+            raise InfrastructureError(f"no network namespace {namespace}: {error.strerror}") from error
+        stack.callback(os.close, own)
+        stack.callback(os.close, other)
+        _set_namespace(other)
+        try:
+            yield
+        finally:
+            _set_namespace(own)
+
+
+def _set_namespace(descriptor: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, _CLONE_NEWNET):
+        reason = os.strerror(ctypes.get_errno())
+        raise InfrastructureError(f"the network namespace cannot be entered: {reason}")

@@ -1,0 +1,256 @@
+"""What the kernel holds of a link: its queues and counters, read over netlink without any right.
+
+A request is one datagram; the kernel answers with many messages, each `length, type, flags, sequence, port, payload`. A
+payload is a fixed structure and then attributes, `length, type, value`, which may hold attributes themselves. Whatever
+the bytes are, they are either read or refused as `BadAnswerError`.
+
+Numbers and names: linux/netlink.h, rtnetlink.h, if_link.h, pkt_sched.h.
+"""
+
+import ipaddress
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from edgebed.errors import InfrastructureError
+
+IFB = "edgebed-down"
+"""Where tc.py leads what a node receives, so that it passes a queue."""
+
+TICK_NS = 64
+"""The unit in which the kernel takes and gives a queue's times."""
+UINT32_MAX = 2**32 - 1
+
+Payload = bytes
+_ERROR, _DONE = 2, 3
+_GET_LINK, _GET_ADDRESS, _GET_QDISC = 18, 22, 38
+_REQUEST_DUMP = 0x301
+_ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
+_HEADER = struct.Struct("=IHHII")
+_ATTRIBUTE = struct.Struct("=HH")
+_TYPE_MASK = 0x3FFF  # the upper two bits are flags
+_LINK = struct.Struct("=BxHiII")
+_ADDRESS = struct.Struct("=BBBBI")
+_QDISC = struct.Struct("=B3xiIII")
+_TBF = struct.Struct("=8xI12xII4x")  # of tc_tbf_qopt: rate in bytes a second, limit, buffer in ticks
+_NETEM = struct.Struct("=I4xI8xI")  # of tc_netem_qopt: latency, loss, jitter
+_BASIC = struct.Struct("=QI")
+_QUEUE = struct.Struct("=8xI8x")
+_STATS64 = struct.Struct("=16xQQ")  # of rtnl_link_stats64: bytes received and sent
+_UINT64 = struct.Struct("=Q")
+_INT32 = struct.Struct("=i")
+_IFLA_IFNAME, _IFLA_STATS64 = 3, 23
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
+_STATS_BASIC, _STATS_QUEUE, _STATS_PACKETS = 1, 3, 8
+_TBF_PARMS, _TBF_RATE64 = 1, 4
+_NETEM_LATENCY64, _NETEM_JITTER64 = 10, 11
+
+
+class BadAnswerError(ValueError):
+    """Bytes that are no answer of netlink's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """A direction of a link as the kernel holds it, with its counters since it was set."""
+
+    rate_bit_s: int | None = None
+    """None: no limit."""
+    burst_bytes: int | None = None
+    """What may leave at once after a silence."""
+    limit_bytes: int | None = None
+    """What may wait before packets are dropped."""
+    delay_s: float = 0.0
+    jitter_s: float = 0.0
+    loss: float = 0.0
+    packets: int = 0
+    bytes: int = 0
+    """On the wire, with the headers of Ethernet, IP and TCP."""
+    drops: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qdisc:
+    """One of the kernel's queueing disciplines."""
+
+    interface: int
+    handle: int
+    parent: int
+    kind: str
+    queue: Queue = field(default_factory=Queue)
+
+
+class LinkReader:
+    """Reads the interface that holds `address` in the network namespace that the thread is in now, for good.
+
+    Raises InfrastructureError where no interface of it has the address.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        try:
+            self._socket.settimeout(5.0)
+            self.index = self._index_of(address)
+            self.interface = self._names()[self.index]
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def close(self) -> None:
+        """Read no more."""
+        self._socket.close()
+
+    def bytes(self) -> tuple[int, int]:
+        """Bytes received and sent by the interface, with Ethernet's headers. Raises OSError if it is gone."""
+        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+            _, _, index, _, _ = _unpack(_LINK, payload)
+            if index == self.index:
+                received, sent = _unpack(_STATS64, attributes(payload[_LINK.size :]).get(_IFLA_STATS64, b""))
+                return received, sent
+        raise OSError(f"the interface {self.interface} is gone")
+
+    def uplink(self) -> Queue | None:
+        """What limits or delays what the node sends; None if nothing does."""
+        return stack(self.qdiscs(), self.index)
+
+    def downlink(self) -> Queue | None:
+        """What limits or delays what the node receives; None if nothing does."""
+        qdiscs = self.qdiscs()
+        if not any(each.interface == self.index and each.parent == _INGRESS for each in qdiscs):
+            return None  # nothing is led to the ifb
+        ifb = [index for index, name in self._names().items() if name == IFB]
+        return stack(qdiscs, ifb[0]) if ifb else None
+
+    def qdiscs(self) -> list[Qdisc]:
+        """All of the namespace's."""
+        request = _QDISC.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+        return [read_qdisc(payload) for payload in self._dump(_GET_QDISC, request)]
+
+    def _index_of(self, address: str) -> int:
+        wanted = ipaddress.ip_address(address)
+        held: dict[str, int] = {}
+        for payload in self._dump(_GET_ADDRESS, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+            _, _, _, _, index = _unpack(_ADDRESS, payload)
+            found = attributes(payload[_ADDRESS.size :])
+            packed = found.get(_IFA_LOCAL, found.get(_IFA_ADDRESS, b""))
+            if packed == wanted.packed:
+                return index
+            if len(packed) == 4:
+                held[str(ipaddress.ip_address(packed))] = index
+        known = ", ".join(sorted(held)) or "no address"
+        raise InfrastructureError(f"no network interface has the address {address}. This namespace has {known}.")
+
+    def _names(self) -> dict[int, str]:
+        names = {}
+        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+            _, _, index, _, _ = _unpack(_LINK, payload)
+            names[index] = _text(attributes(payload[_LINK.size :]).get(_IFLA_IFNAME, b""))
+        return names
+
+    def _dump(self, kind: int, request: Payload) -> list[Payload]:
+        """The payloads of the kernel's whole answer; OSError if it refuses."""
+        self._socket.send(_HEADER.pack(_HEADER.size + len(request), kind, _REQUEST_DUMP, 0, 0) + request)
+        answer: list[Payload] = []
+        while True:
+            for kind_of_message, payload in messages(self._socket.recv(1 << 16)):
+                if kind_of_message == _DONE:
+                    return answer
+                if kind_of_message == _ERROR:
+                    (code,) = _unpack(_INT32, payload)
+                    raise OSError(-code, os.strerror(-code))
+                answer.append(payload)
+
+
+def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(type, payload) of each message in a datagram. Raises BadAnswerError."""
+    while data:
+        length, kind, _, _, _ = _unpack(_HEADER, data)
+        if not _HEADER.size <= length <= len(data):
+            raise BadAnswerError(f"a message of {length} bytes in {len(data)}")
+        yield kind, data[_HEADER.size : length]
+        data = data[_aligned(length) :]
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """The value of each attribute by its type. Raises BadAnswerError."""
+    found = {}
+    while len(data) >= _ATTRIBUTE.size:
+        length, kind = _unpack(_ATTRIBUTE, data)
+        if not _ATTRIBUTE.size <= length <= len(data):
+            raise BadAnswerError(f"an attribute of {length} bytes in {len(data)}")
+        found[kind & _TYPE_MASK] = data[_ATTRIBUTE.size : length]
+        data = data[_aligned(length) :]
+    return found
+
+
+def read_qdisc(payload: bytes) -> Qdisc:
+    """A queueing discipline from the payload of its message. Raises BadAnswerError."""
+    _, interface, handle, parent, _ = _unpack(_QDISC, payload)
+    found = attributes(payload[_QDISC.size :])
+    kind, options = _text(found.get(_TCA_KIND, b"")), found.get(_TCA_OPTIONS, b"")
+    queue = Queue()
+    if kind == "tbf":
+        queue = _read_tbf(options)
+    elif kind == "netem":
+        queue = _read_netem(options)
+    queue = _with_counters(queue, attributes(found.get(_TCA_STATS2, b"")))
+    return Qdisc(interface=interface, handle=handle, parent=parent, kind=kind, queue=queue)
+
+
+def stack(qdiscs: list[Qdisc], interface: int) -> Queue | None:
+    """What an interface's queues do together: a rate at its root, a delay below it or alone."""
+    here = [each for each in qdiscs if each.interface == interface]
+    for root in here:
+        if root.parent == _ROOT and root.kind in ("tbf", "netem"):
+            for child in here:
+                if root.kind == "tbf" and child.kind == "netem" and child.parent >> 16 == root.handle >> 16:
+                    inner = child.queue
+                    return replace(root.queue, delay_s=inner.delay_s, jitter_s=inner.jitter_s, loss=inner.loss)
+            return root.queue
+    return None
+
+
+def _read_tbf(options: bytes) -> Queue:
+    found = attributes(options)
+    rate_byte_s, limit_bytes, buffer_ticks = _unpack(_TBF, found.get(_TBF_PARMS, b""))
+    if _TBF_RATE64 in found:
+        (rate_byte_s,) = _unpack(_UINT64, found[_TBF_RATE64])
+    burst_bytes = round(rate_byte_s * buffer_ticks * TICK_NS / 1e9)
+    return Queue(rate_bit_s=8 * rate_byte_s, burst_bytes=burst_bytes, limit_bytes=limit_bytes)
+
+
+def _read_netem(options: bytes) -> Queue:
+    delay_ticks, loss, jitter_ticks = _unpack(_NETEM, options)
+    delay_ns, jitter_ns = delay_ticks * TICK_NS, jitter_ticks * TICK_NS
+    found = attributes(options[_NETEM.size :])
+    if _NETEM_LATENCY64 in found:
+        (delay_ns,) = _unpack(_UINT64, found[_NETEM_LATENCY64])
+    if _NETEM_JITTER64 in found:
+        (jitter_ns,) = _unpack(_UINT64, found[_NETEM_JITTER64])
+    return Queue(delay_s=delay_ns * 1e-9, jitter_s=jitter_ns * 1e-9, loss=loss / UINT32_MAX)
+
+
+def _with_counters(queue: Queue, stats: dict[int, bytes]) -> Queue:
+    sent_bytes, packets = _unpack(_BASIC, stats[_STATS_BASIC]) if _STATS_BASIC in stats else (0, 0)
+    if _STATS_PACKETS in stats:
+        (packets,) = _unpack(_UINT64, stats[_STATS_PACKETS])
+    drops = _unpack(_QUEUE, stats[_STATS_QUEUE])[0] if _STATS_QUEUE in stats else 0
+    return replace(queue, bytes=sent_bytes, packets=packets, drops=drops)
+
+
+def _unpack(layout: struct.Struct, data: bytes) -> tuple[int, ...]:
+    """The integers at the beginning of `data`. Raises BadAnswerError."""
+    if len(data) < layout.size:
+        raise BadAnswerError(f"{len(data)} bytes where {layout.size} are needed")
+    return layout.unpack_from(data)
+
+
+def _text(data: bytes) -> str:
+    return data.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3

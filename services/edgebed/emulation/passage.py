@@ -1,0 +1,203 @@
+"""A node's passage to the data network where no kernel holds it: rates, latency and jitter as a pure model.
+
+    sender    heart -> latency -> uplink -> first byte … last byte        leave()
+    receiver  first byte … last byte -> downlink -> latency -> heart      arrive()
+
+The simulation asks it in virtual time, the live shell in real time; the answers are the same. Each direction is a token
+bucket like the kernel's tbf, first come, first served, and bytes pass the receiver's while they still leave the
+sender's: a message takes as long as the slower of the two needs, not the sum. Acknowledgements of what passes one way
+take their share of the other, and keep the message waiting where that is very slow.
+
+What it simplifies: rates are exact from the first byte on, as if TCP had neither slow start nor a window to wait for;
+messages that share a direction pass one after another, where a kernel lets their packets take turns; nothing is lost.
+
+Times are seconds of the trial, sizes are payload of whole messages; a rate is what the wire carries (see framing.py).
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Literal
+
+from edgebed import chance
+from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.framing import ACK_BYTES_A_SEGMENT, burst_bytes, num_segments, wire_bytes
+from edgebed.scenario.plan import NodePlan
+
+GAPS_MAX = 16
+"""Past idle times of a lane that are remembered."""
+
+
+class Clock:
+    """A link's conditions in seconds of the trial; those that it begins with until `began_s` is set."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.began_s = math.inf
+
+    def at(self, now_s: float) -> Conditions:
+        """The conditions at a time."""
+        return self.timeline.at(now_s - self.began_s)
+
+    def next_change_s(self, now_s: float) -> float:
+        """When, strictly after a time, they change next; infinity if never."""
+        change_s = self.timeline.next_change_s(now_s - self.began_s) + self.began_s
+        return max(change_s, math.nextafter(now_s, math.inf))
+
+
+class Lane:
+    """One direction of a link: a token bucket whose rate changes with time, first come, first served."""
+
+    def __init__(self, clock: Clock, rate: Callable[[Conditions], int | None]) -> None:
+        """`rate` picks this direction's from the conditions: bits a second, None for no limit."""
+        self.clock = clock
+        self.rate = rate
+        self.free_s = 0.0
+        """When the last byte booked so far has passed."""
+        self.tokens = math.inf
+        """Bytes that could have passed at once at `free_s`."""
+        self.gaps: deque[tuple[float, float]] = deque(maxlen=GAPS_MAX)
+        """Idle times before `free_s`: what began to come in one of them passed then, though it is booked now."""
+
+    def book(self, from_s: float, num_bytes: float) -> tuple[float, float]:
+        """When the first and the last of some bytes pass that come from `from_s` on."""
+        if from_s < self.free_s and self.gaps:
+            num_bytes -= self._fill_gaps(from_s, num_bytes)
+            if num_bytes <= 0.0:
+                return from_s, from_s
+        first_s = max(from_s, self.free_s)
+        burst = self._burst(first_s)
+        tokens = min(burst, self.tokens + self._gathered(self.free_s, first_s, burst))
+        if first_s > self.free_s:
+            self.gaps.append((self.free_s, first_s))
+        self.free_s = self._passed_s(first_s, num_bytes - tokens)
+        self.tokens = max(0.0, tokens - num_bytes)
+        return first_s, self.free_s
+
+    def alone_s(self, from_s: float, num_bytes: float) -> float:
+        """When the last of some bytes would pass if they had the lane to themselves; nothing is booked."""
+        return self._passed_s(from_s, num_bytes - self._burst(from_s))
+
+    def _burst(self, now_s: float) -> float:
+        rate_bit_s = self.rate(self.clock.at(now_s))
+        return math.inf if rate_bit_s is None else burst_bytes(rate_bit_s)
+
+    def _fill_gaps(self, from_s: float, num_bytes: float) -> float:
+        """Bytes of those that come from `from_s` on that pass in idle times, which they use up."""
+        filled = 0.0
+        for k, (begin_s, end_s) in enumerate(self.gaps):
+            if end_s > from_s and filled < num_bytes:
+                since_s = max(begin_s, from_s)
+                passing = self._gathered(since_s, end_s, num_bytes - filled)
+                self.gaps[k] = self._passed_s(since_s, passing), end_s
+                filled += passing
+        return filled
+
+    def _gathered(self, since_s: float, until_s: float, enough: float) -> float:
+        """Bytes that can pass in a time, or `enough` if that is less."""
+        gathered = 0.0
+        while since_s < until_s and gathered < enough:
+            rate_bit_s = self.rate(self.clock.at(since_s))
+            if rate_bit_s is None:
+                return enough
+            end_s = min(until_s, self.clock.next_change_s(since_s))
+            gathered += (end_s - since_s) * rate_bit_s / 8
+            since_s = end_s
+        return min(gathered, enough)
+
+    def _passed_s(self, since_s: float, num_bytes: float) -> float:
+        """When so many bytes have passed."""
+        while num_bytes > 0.0:
+            rate_bit_s = self.rate(self.clock.at(since_s))
+            if rate_bit_s is None:
+                return since_s
+            change_s = self.clock.next_change_s(since_s)
+            capacity = (change_s - since_s) * rate_bit_s / 8
+            if num_bytes <= capacity:
+                return since_s + num_bytes * 8 / rate_bit_s
+            num_bytes -= capacity
+            since_s = change_s
+        return since_s
+
+
+class DelayLine:
+    """One direction of a link's latency: what enters comes out later, in the same order."""
+
+    def __init__(self, clock: Clock, seed: int, direction: str, node: str) -> None:
+        self.clock = clock
+        self.seed = seed
+        self.purpose = f"jitter {direction}"
+        self.node = node
+        self.count = 0
+        self.last_s = -math.inf
+
+    def out_s(self, now_s: float) -> float:
+        """When what enters now comes out; the k-th message's jitter depends on nothing but k."""
+        conditions = self.clock.at(now_s)
+        delay_s = conditions.latency_s
+        if conditions.jitter_s:
+            draw = chance.uniform(self.seed, self.purpose, self.node, self.count)
+            delay_s += conditions.jitter_s * (2.0 * draw - 1.0)
+        self.count += 1
+        self.last_s = max(self.last_s, now_s + max(0.0, delay_s))
+        return self.last_s
+
+
+class Passage:
+    """Both directions of a node's link, as far as they are held here."""
+
+    def __init__(self, plan: NodePlan, *, limits: bool, delays: bool) -> None:
+        """`limits`: its rates are held here; `delays`: its latency is."""
+        self.clock = Clock(Timeline(plan.link))
+        self.uplink = self.downlink = None
+        self.outward = self.inward = None
+        self.gone_s = self.due_s = 0.0
+        """Of the message before: none overtakes another."""
+        if limits:
+            self.uplink = Lane(self.clock, lambda conditions: conditions.uplink_bit_s)
+            self.downlink = Lane(self.clock, lambda conditions: conditions.downlink_bit_s)
+        if delays:
+            self.outward = DelayLine(self.clock, plan.seed, "up", plan.node)
+            self.inward = DelayLine(self.clock, plan.seed, "down", plan.node)
+
+    def began(self, began_s: float) -> None:
+        """Training began then: the link's changes count from there."""
+        self.clock.began_s = began_s
+
+    def leave(self, now_s: float, payload_bytes: int) -> tuple[float, float]:
+        """A message is sent now: when its first byte leaves, and when its last one has left."""
+        if self.outward:
+            now_s = self.outward.out_s(now_s)
+        if not self.uplink or not self.downlink:
+            return now_s, now_s
+        first_s, gone_s = self.uplink.book(now_s, wire_bytes(payload_bytes))
+        self.gone_s = max(self.gone_s, gone_s, _acknowledged_s(self.downlink, first_s, payload_bytes))
+        return first_s, self.gone_s
+
+    def arrive(self, first_s: float, now_s: float, payload_bytes: int) -> float:
+        """The last byte of a message is here, its first one left the sender at `first_s`: when the heart gets it.
+
+        A `first_s` that cannot be, as a stranger may send it, counts as now.
+        """
+        if self.uplink and self.downlink:
+            first_s = first_s if 0.0 < first_s < now_s else now_s
+            _, passed_s = self.downlink.book(first_s, wire_bytes(payload_bytes))
+            acknowledged_s = _acknowledged_s(self.uplink, first_s, payload_bytes)
+            now_s = self.due_s = max(self.due_s, now_s, passed_s, acknowledged_s)
+        return self.inward.out_s(now_s) if self.inward else now_s
+
+
+def _acknowledged_s(lane: Lane, from_s: float, payload_bytes: int) -> float:
+    """When the acknowledgements of a message have passed, which keep its last bytes waiting on a very uneven link."""
+    num_bytes = ACK_BYTES_A_SEGMENT * num_segments(payload_bytes)
+    lane.book(from_s, num_bytes)
+    return lane.alone_s(from_s, num_bytes)
+
+
+def passage_of(
+    plan: NodePlan, mechanism: Literal["none", "tc", "model"], delay: Literal["", "netem", "line"]
+) -> Passage | None:
+    """What the transport itself has to hold of a node's link; None where a message never has to wait for it."""
+    limits = mechanism == "model" and plan.link.limited
+    delays = delay == "line" and plan.link.delayed
+    return Passage(plan, limits=limits, delays=delays) if limits or delays else None

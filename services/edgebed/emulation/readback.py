@@ -1,0 +1,168 @@
+"""What the kernel holds of a node's link, against what was asked: by the node itself, which has no right to change it.
+
+Before it may talk, a node waits until the kernel holds its link; from then on it looks every second.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Literal
+
+from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.framing import burst_bytes
+from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue
+from edgebed.errors import InfrastructureError
+from edgebed.roles import records
+from edgebed.scenario.plan import Link
+
+POLL_S = 0.02
+PATIENCE_S = 30.0  # whoever sets links may have hundreds to set
+TOLERANCE_S = 1.0  # a change may come so much too early or too late before it counts as missing
+TRACE_EVERY_S = 10.0  # a link that changes all the time is journaled no more often, while it is as asked
+
+Mechanism = Literal["none", "tc", "model"]
+Delay = Literal["", "netem", "line"]
+
+
+class LinkMeter:
+    """Journals what the kernel holds: at first, when that has changed, and when it is not what was asked."""
+
+    def __init__(self, link: Link, reader: LinkReader, delay: Delay) -> None:
+        """`delay`: what makes latency and jitter; netem is read back like the rates."""
+        self.timeline = Timeline(link)
+        self.seldom_s = 0.0 if link.period_s is None else TRACE_EVERY_S
+        self.reader = reader
+        self.delay = delay
+        self.last: records.Link | None = None
+        self.last_s = -math.inf
+
+    def wait_until_held(self) -> None:
+        """Return when the kernel holds the link. Raises InfrastructureError where it does not within PATIENCE_S."""
+        allowed = [self.timeline.initial, *self.timeline.conditions]  # a node that starts anew finds a later one
+        until_s = time.monotonic() + PATIENCE_S
+        while problem := self._compare(allowed).problem:
+            if time.monotonic() > until_s:
+                raise InfrastructureError(f"the link was not limited within {PATIENCE_S:g} s: {problem}")
+            time.sleep(POLL_S)
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
+        """A record if there is something to tell; times in seconds of the trial."""
+        time_s = 0.0 if began_s is None else now - began_s
+        seen = self._compare(around(self.timeline, time_s))
+        is_news = self.last is None or seen.problem != self.last.problem
+        if is_news or (seen != self.last and now >= self.last_s + self.seldom_s):
+            self.last, self.last_s = seen, now
+            yield seen
+
+    def _compare(self, allowed: list[Conditions]) -> records.Link:
+        """What is held, beside that of `allowed` which it is, or else the first."""
+        try:
+            up, down = self.reader.uplink(), self.reader.downlink()
+        except (OSError, ValueError) as error:
+            return self._record(allowed[0], None, None, f"the kernel cannot be asked: {error}")
+        deviations = {each: deviation(each, up, down, netem=self.delay == "netem") for each in allowed}
+        fitting = [each for each, problem in deviations.items() if not problem]
+        asked = fitting[0] if fitting else allowed[0]
+        return self._record(asked, up, down, deviations[asked])
+
+    def _record(self, asked: Conditions, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
+        return records.Link(
+            mechanism="tc",
+            delay=self.delay,
+            interface=self.reader.interface,
+            uplink_asked=asked.uplink_bit_s,
+            downlink_asked=asked.downlink_bit_s,
+            uplink_held=up.rate_bit_s if up else None,
+            downlink_held=down.rate_bit_s if down else None,
+            uplink_burst=up.burst_bytes if up else None,
+            downlink_burst=down.burst_bytes if down else None,
+            latency_s=asked.latency_s,
+            jitter_s=asked.jitter_s,
+            loss=asked.loss,
+            problem=problem,
+        )
+
+
+class StatedLink:
+    """Journals once, for a link that no kernel holds, what holds it; that is then as asked."""
+
+    def __init__(self, link: Link, mechanism: Mechanism, delay: Delay) -> None:
+        asked = Timeline(link).initial
+        self.unsaid = [
+            records.Link(
+                mechanism=mechanism,
+                delay=delay,
+                uplink_asked=asked.uplink_bit_s,
+                downlink_asked=asked.downlink_bit_s,
+                uplink_held=asked.uplink_bit_s,
+                downlink_held=asked.downlink_bit_s,
+                latency_s=asked.latency_s,
+                jitter_s=asked.jitter_s,
+                loss=asked.loss,
+            )
+        ]
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
+        """The record, the first time."""
+        while self.unsaid:
+            yield self.unsaid.pop()
+
+
+def around(timeline: Timeline, time_s: float) -> list[Conditions]:
+    """The conditions at a time first, then all others that hold at some moment at most TOLERANCE_S before or after."""
+    found = [timeline.at(time_s)]
+    at_s = time_s - TOLERANCE_S
+    while at_s <= time_s + TOLERANCE_S:
+        found.append(timeline.at(at_s))
+        at_s = timeline.next_change_s(at_s)
+    return list(dict.fromkeys(found))
+
+
+def deviation(asked: Conditions, up: Queue | None, down: Queue | None, *, netem: bool) -> str:
+    """How what the kernel holds in each direction differs from what was asked, in words; empty if it does not."""
+    found = []
+    for direction, rate_bit_s, held in (("uplink", asked.uplink_bit_s, up), ("downlink", asked.downlink_bit_s, down)):
+        held = held or Queue()  # noqa: PLW2901 - nothing there: no limit
+        wanted = asked if netem else Conditions()
+        if held.rate_bit_s != _held_rate(rate_bit_s):
+            found.append(f"{direction}: the kernel holds {_rate(held.rate_bit_s)}, asked {_rate(rate_bit_s)}")
+        elif rate_bit_s is not None and not _is_burst(held.burst_bytes, rate_bit_s):
+            found.append(
+                f"{direction}: the kernel lets {held.burst_bytes} bytes through at once, asked "
+                f"{burst_bytes(rate_bit_s)}"
+            )
+        elif not all(
+            math.isclose(one, other, rel_tol=1e-6, abs_tol=TICK_NS * 1e-9)
+            for one, other in zip((held.delay_s, held.jitter_s, held.loss),
+                                  (wanted.latency_s, wanted.jitter_s, wanted.loss), strict=True)
+        ):  # fmt: skip
+            found.append(
+                f"{direction}: the kernel's netem holds {_delay(held.delay_s, held.jitter_s, held.loss)}, asked "
+                + _delay(wanted.latency_s, wanted.jitter_s, wanted.loss)
+            )
+    return "; ".join(found)
+
+
+def _held_rate(asked_bit_s: int | None) -> int | None:
+    """The kernel counts whole bytes a second."""
+    return None if asked_bit_s is None else asked_bit_s // 8 * 8
+
+
+def _is_burst(held_bytes: int | None, rate_bit_s: int) -> bool:
+    """Whether it is the one that was asked, but for the kernel's unit of time."""
+    tick_bytes = rate_bit_s / 8 * TICK_NS * 1e-9
+    return held_bytes is not None and abs(held_bytes - burst_bytes(rate_bit_s)) <= 1 + tick_bytes
+
+
+def _rate(rate_bit_s: int | None) -> str:
+    """With all its digits: two that differ look different."""
+    if rate_bit_s is None:
+        return "no limit"
+    for factor, unit in ((10**9, "gbit"), (10**6, "mbit"), (10**3, "kbit")):
+        if rate_bit_s >= factor:
+            return f"{rate_bit_s / factor:.12g}{unit}"
+    return f"{rate_bit_s}bit"
+
+
+def _delay(delay_s: float, jitter_s: float, loss: float) -> str:
+    return f"{1000 * delay_s:g} ms ± {1000 * jitter_s:g} ms and {100 * loss:g} % loss"

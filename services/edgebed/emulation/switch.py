@@ -1,0 +1,210 @@
+r"""A network of its own for one trial: a namespace for each node, joined by a bridge in one more namespace.
+
+    namespace of the bridge        switch
+                                 /   |    \         pairs of veth
+    namespaces of nodes       data  data  data       10.0.0.1 the server, 10.0.0.2, …
+
+None has a name: whoever holds their descriptors holds them, and nothing appears in the machine's own namespace. Nobody
+has to be found: each worker is told the server's Ethernet address and the server all workers', and the bridge knows
+which port each is behind. So the first byte on a link is a node's own.
+
+`python -m edgebed.emulation.switch` is the process that holds them for a trial; namespaces.py talks with it.
+"""
+
+import contextlib
+import ctypes
+import math
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from pyroute2 import IPRoute, NetlinkError
+
+from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.namespaces import PORTS_MAX, Home, Made, Wanted
+from edgebed.emulation.orders import Began
+from edgebed.emulation.shaping import Lines, Shaping
+from edgebed.emulation.tc import Features, Shaper, probe_here
+from edgebed.errors import EdgebedError, InfrastructureError
+
+INTERFACE = "data"
+"""What a node's end of the pair is called in its namespace."""
+LOOPBACK = 1
+"""The index of lo, the first interface of every namespace."""
+PREFIX_LENGTH = 16
+ENOUGH_BIT_S = 10_000_000
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_CLONE_NEWNET = 0x4000_0000
+_NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80  # in a bridge's table: never forgotten; in a node's: never asked for
+_NO_IPV6 = [Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6") for which in ("all", "default")]
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A node's namespace, as whoever made it sees it."""
+
+    ip: IPRoute
+    """Opened inside."""
+    index: int
+    """Of the interface."""
+    address: str
+    ethernet: str
+    descriptor: int
+
+    @property
+    def home(self) -> Home:
+        """As the node is told."""
+        return Home(namespace=f"/proc/{os.getpid()}/fd/{self.descriptor}", address=self.address)
+
+
+class Switch:
+    """The namespaces of a trial. Raises InfrastructureError where the kernel refuses, e.g. without the right.
+
+    It changes the namespace of the thread that makes it.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Namespace] = {}
+        self.descriptors = contextlib.ExitStack()
+        with _explained("a network namespace"):
+            self.ip = self._enter_new()[0]
+        with _explained("a bridge"):
+            self.ip.link("add", ifname="switch", kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
+            (self.index,) = self.ip.link_lookup(ifname="switch")
+            self.ip.link("set", index=self.index, state="up")
+
+    def add(self, node: str) -> Namespace:
+        """A namespace for `node`; the first is the server's."""
+        number = len(self.nodes) + 1
+        assert number <= PORTS_MAX
+        high, low = divmod(number, 256)
+        with _explained(f"the network namespace of {node}"):
+            ip, descriptor = self._enter_new()
+            ethernet, port = f"02:ed:9e:bd:{high:02x}:{low:02x}", f"port{number}"
+            peer = {"ifname": INTERFACE, "net_ns_fd": descriptor, "address": ethernet, "num_tx_queues": 1,
+                    "num_rx_queues": 1}  # fmt: skip
+            self.ip.link(
+                "add", ifname=port, kind="veth", num_tx_queues=1, num_rx_queues=1, peer=peer, master=self.index,
+                state="up",
+            )  # fmt: skip
+            (port_index,) = self.ip.link_lookup(ifname=port)
+            self.ip.fdb("add", ifindex=port_index, lladdr=ethernet, state=_NUD_NOARP)
+            (index,) = ip.link_lookup(ifname=INTERFACE)
+            made = Namespace(ip, index, f"10.0.{high}.{low}", ethernet, descriptor)
+            for each in (LOOPBACK, index):
+                ip.link("set", index=each, state="up")
+            ip.addr("add", index=index, address=made.address, prefixlen=PREFIX_LENGTH)
+            for server in list(self.nodes.values())[:1]:
+                _introduce(made, server)
+                _introduce(server, made)
+            self.nodes[node] = made
+        return made
+
+    def close(self) -> None:
+        """Let go of them; those that nobody else is in are gone then."""
+        self.ip.close()
+        for node in self.nodes.values():
+            node.ip.close()
+        self.descriptors.close()
+
+    def _enter_new(self) -> tuple[IPRoute, int]:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.unshare(_CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        self.descriptors.callback(os.close, descriptor)
+        for file in _NO_IPV6:
+            if file.exists():
+                file.write_text("1", encoding="ascii")
+        return IPRoute(), descriptor
+
+
+def main() -> int:
+    """Hold a trial's namespaces until standard input closes."""
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return 1  # the controller died before the line above
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a namespace takes a handful
+    try:
+        _serve()
+    except EdgebedError as error:
+        _say(Made(problem=str(error)))
+        return error.exit_code
+    return 0
+
+
+def _serve() -> None:
+    lines = Lines(0)
+    switch, features, shaping = Switch(), probe_here(), Shaping()
+    wanted = msgspec.json.decode(lines.read(math.inf) or b"", type=Wanted)
+    for node, link in wanted.links.items():
+        namespace = switch.add(node)
+        if link.shaped:
+            shaper = Shaper(namespace.ip, INTERFACE, features)
+            if link.changes:
+                shaping.add(node, shaper, link)
+            else:
+                shaper.apply(Timeline(link).initial)
+        if not link.changes and len(switch.nodes) > 1:
+            namespace.ip.close()  # each takes several files; the server's is needed to introduce it to all
+    _say(Made({node: namespace.home for node, namespace in switch.nodes.items()}))
+    while (line := lines.read(shaping.due_s())) != b"":
+        if line:
+            shaping.began(msgspec.json.decode(line, type=Began).began)
+        shaping.tick()
+
+
+def _say(message: Made) -> None:
+    os.write(1, msgspec.json.encode(message) + b"\n")
+
+
+def probe() -> Features:
+    """Try everything that a trial may need, once. Raises InfrastructureError where something is not possible here."""
+    found: list[Features | BaseException] = []
+
+    def in_own_namespaces() -> None:
+        try:
+            switch = Switch()
+            try:
+                features = probe_here()
+                limited = Conditions(uplink_bit_s=ENOUGH_BIT_S, downlink_bit_s=ENOUGH_BIT_S)
+                Shaper(switch.add("probe").ip, INTERFACE, features).apply(limited)
+                found.append(features)
+            finally:
+                switch.close()
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever asked
+            found.append(error)
+
+    thread = threading.Thread(target=in_own_namespaces)  # a namespace is entered by a thread alone
+    thread.start()
+    thread.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def _introduce(one: Namespace, other: Namespace) -> None:
+    """Tell `one` where `other` is."""
+    one.ip.neigh("add", dst=other.address, lladdr=other.ethernet, ifindex=one.index, state=_NUD_PERMANENT)
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    try:
+        yield
+    except NetlinkError as error:
+        raise InfrastructureError(f"{what} cannot be made: {os.strerror(error.code)}") from error
+    except OSError as error:
+        raise InfrastructureError(f"{what} cannot be made: {error.strerror}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,280 @@
+"""A node's link in the kernel: a token bucket (tbf) before what it sends, and one before what it receives.
+
+    uplink      interface --- root: tbf --> network
+    downlink    interface --- ingress: u32 takes every packet, mirred --> ifb --- root: tbf --> interface
+
+A queueing discipline holds what leaves an interface; so what arrives is led through an interface made for that, an ifb.
+The token bucket cuts large segments into packets and lets hardly more than one of them through after a silence, so that
+a single small message takes as long as its bytes. Where the kernel has netem, it makes latency, jitter and loss, below
+the token bucket.
+
+All queues of edgebed's carry handles of its own. What somebody else has put onto the interface is never replaced.
+Needs NET_ADMIN in the network namespace.
+"""
+
+import ctypes
+import errno
+import functools
+import math
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyroute2 import IPRoute, NetlinkError
+
+from edgebed.emulation.conditions import Conditions
+from edgebed.emulation.framing import BURST_BYTES_SLOW, HEADER_BYTES, SEGMENT_BYTES, burst_bytes
+from edgebed.emulation.netlink import IFB, TICK_NS, UINT32_MAX
+from edgebed.errors import InfrastructureError
+
+QUEUE_S = 0.2
+"""For as long as that a packet may wait in a queue; what comes then is dropped."""
+RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
+ETHERNET_BYTES = 14
+_ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
+_INGRESS_HANDLE = 0xFFFF_0000
+_HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000}
+_ETHERNET = 1  # how tbf counts bytes: with Ethernet's headers
+_ALL_PROTOCOLS = 3
+_PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
+_NETEM_PACKETS_MIN = 100
+_NETEM_PACKETS_UNLIMITED = 100_000
+_NETEM_RATE_BYTE_S = 4_000_000_000  # far above any link's: a netem with a rate keeps packets in order
+_CLONE_NEWNET = 0x4000_0000
+
+Discipline = tuple[str, dict[str, Any]]
+"""Kind and options of a queueing discipline."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """What this kernel can do besides limiting rates."""
+
+    netem: bool
+
+
+@functools.cache
+def probe() -> Features:
+    """Try it once, in a network namespace made for that and left again. Needs root; else InfrastructureError."""
+    found: list[Features | BaseException] = []
+
+    def in_own_namespace() -> None:
+        try:
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.unshare(_CLONE_NEWNET):  # of this thread alone
+                reason = os.strerror(ctypes.get_errno())
+                raise InfrastructureError(f"no network namespace can be made to try the kernel in: {reason}")  # noqa: TRY301
+            found.append(probe_here())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever asked
+            found.append(error)
+
+    thread = threading.Thread(target=in_own_namespace)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def probe_here() -> Features:
+    """Try it on the loopback of the present network namespace, which must be one that nobody uses."""
+    with IPRoute() as ip, _explained("the loopback interface"):
+        (loopback,) = ip.link_lookup(ifname="lo")
+        try:
+            _put(ip, loopback, _ROOT, _HANDLES["netem"], ("netem", _netem(None, Conditions(latency_s=0.001))))
+        except NetlinkError as error:
+            if error.code in (errno.ENOENT, errno.EOPNOTSUPP):
+                return Features(netem=False)
+            raise
+        ip.tc("del", index=loopback, parent=_ROOT, handle=_HANDLES["netem"])
+        return Features(netem=True)
+
+
+class Shaper:
+    """Holds the link of one interface, in the network namespace that `ip` was opened in.
+
+    Raises InfrastructureError where the kernel refuses, and where somebody else already shapes the interface.
+    """
+
+    def __init__(self, ip: IPRoute, interface: str, features: Features) -> None:
+        self.ip = ip
+        self.interface = interface
+        self.features = features
+        with _explained(interface):
+            self.index = _index(ip, interface)
+            if self.index is None:
+                raise InfrastructureError(f"there is no network interface {interface} whose link could be limited")
+            self.ifb = _index(ip, IFB)
+            self.is_led = False
+            """Whether what arrives passes the ifb, for sure."""
+            self.held: dict[int, tuple[str, ...]] = {}
+            """The kinds of edgebed's own queues on an interface, from the root downwards."""
+            self._look()
+            self._check_packet_size()
+
+    def apply(self, conditions: Conditions) -> None:
+        """Make the link this one; packets that wait stay, unless a limit appears or goes."""
+        assert self.index is not None
+        with _explained(self.interface):
+            self._hold(self.index, disciplines(conditions.uplink_bit_s, conditions, self.features))
+            down = disciplines(conditions.downlink_bit_s, conditions, self.features)
+            if down:
+                self._lead_through_ifb(down)
+            elif self.ifb is not None:
+                _remove(self.ip, self.index, _INGRESS, _INGRESS_HANDLE)
+                self.ip.link("del", index=self.ifb)
+                self.held.pop(self.ifb, None)
+                self.ifb, self.is_led = None, False
+
+    def _look(self) -> None:
+        """Learn what is there; raise InfrastructureError if anything but the kernel's defaults and edgebed's own is."""
+        for index in (self.index, self.ifb):
+            own = {}
+            for qdisc in self.ip.get_qdiscs(index) if index is not None else ():
+                kind, handle, parent = qdisc.get("TCA_KIND"), qdisc["handle"], qdisc["parent"]
+                if handle in _HANDLES.values():
+                    own[handle] = kind
+                elif parent == _INGRESS and (kind != "ingress" or self.ifb is None):
+                    raise self._stranger(kind, handle, kind)
+                elif parent == _ROOT and handle:  # the kernel's defaults have none
+                    raise self._stranger(kind, handle, "root")
+            if index is not None and own:
+                self.held[index] = tuple(own[handle] for handle in sorted(own))
+
+    def _check_packet_size(self) -> None:
+        """Raise InfrastructureError if a packet may be larger than the least burst: tbf would drop it."""
+        (link,) = self.ip.get_links(self.index)
+        most = BURST_BYTES_SLOW - ETHERNET_BYTES
+        if link.get("IFLA_MTU") > most:
+            raise InfrastructureError(
+                f"{self.interface} has an MTU of {link.get('IFLA_MTU')}; an edge device's link is limited with one of "
+                f"at most {most}. Give the data network one of 1500"
+            )
+
+    def _stranger(self, kind: str, handle: int, place: str) -> InfrastructureError:
+        return InfrastructureError(
+            f"{self.interface} already has a {kind} {handle >> 16:x}: that edgebed did not put there, so its link "
+            f"cannot be limited. Remove it first: tc qdisc del dev {self.interface} {place}"
+        )
+
+    def _lead_through_ifb(self, wanted: Sequence[Discipline]) -> None:
+        assert self.index is not None
+        if self.ifb is None:
+            with _explained(self.interface, "ifb"):
+                self.ip.link("add", ifname=IFB, kind="ifb")
+            self.ifb = _index(self.ip, IFB)
+        assert self.ifb is not None
+        self._hold(self.ifb, wanted)  # first the limit, then what it limits
+        if self.is_led:
+            return
+        self.ip.link("set", index=self.ifb, state="up")
+        with _explained(self.interface, "ingress"):
+            _put(self.ip, self.index, _INGRESS, _INGRESS_HANDLE, ("ingress", {}))
+        if not list(self.ip.get_filters(index=self.index, parent=_INGRESS_HANDLE)):
+            with _explained(self.interface, "u32 or mirred"):
+                redirect = {"kind": "mirred", "action": "redirect", "direction": "egress", "ifindex": self.ifb}
+                self.ip.tc(
+                    "add-filter", "u32", self.index, parent=_INGRESS_HANDLE, prio=1, protocol=_ALL_PROTOCOLS, target=1,
+                    keys=["0x0/0x0+0"], action=redirect,
+                )  # fmt: skip
+        self.is_led = True
+
+    def _hold(self, index: int, wanted: Sequence[Discipline]) -> None:
+        """Put these onto an interface, the first at its root, the second below it; what is alike there is changed."""
+        kinds = tuple(kind for kind, _ in wanted)
+        held = self.held.pop(index, ())
+        if held and kinds != held:
+            _remove(self.ip, index, _ROOT, _HANDLES[held[0]])
+        parent = _ROOT
+        for kind, options in wanted:
+            with _explained(self.interface, kind):
+                _put(self.ip, index, parent, _HANDLES[kind], (kind, options))
+            parent = _HANDLES[kind] + 1
+        if kinds:
+            self.held[index] = kinds
+
+
+def disciplines(rate_bit_s: int | None, conditions: Conditions, features: Features) -> list[Discipline]:
+    """The queueing disciplines of one direction, from the root downwards; none if nothing is to be held there."""
+    wanted: list[Discipline] = []
+    if rate_bit_s is not None:
+        wanted.append(("tbf", _tbf(rate_bit_s)))
+    if features.netem and (conditions.latency_s or conditions.jitter_s or conditions.loss):
+        wanted.append(("netem", _netem(rate_bit_s, conditions)))
+    assert features.netem or not conditions.loss, "a scenario with loss is refused where netem is missing"
+    return wanted
+
+
+def _tbf(rate_bit_s: int) -> dict[str, Any]:
+    if not RATE_MIN_BIT_S <= rate_bit_s <= RATE_MAX_BIT_S:
+        raise InfrastructureError(
+            f"tc holds rates from {RATE_MIN_BIT_S}bit to {RATE_MAX_BIT_S}bit here, not {rate_bit_s}bit"
+        )
+    rate_byte_s, burst = rate_bit_s // 8, burst_bytes(rate_bit_s)
+    parameters = {
+        "rate": rate_byte_s,
+        "rate___reserved": _ETHERNET,  # the library's name for the link layer
+        "limit": round(rate_byte_s * QUEUE_S) + burst,
+        "buffer": math.ceil(burst * 1e9 / rate_byte_s / TICK_NS),
+    }
+    return {"attrs": [("TCA_TBF_PARMS", parameters)]}
+
+
+def _netem(rate_bit_s: int | None, conditions: Conditions) -> dict[str, Any]:
+    """Its limit counts packets: those on their way, and those that wait for the token bucket above."""
+    packets = _NETEM_PACKETS_UNLIMITED
+    if rate_bit_s is not None:
+        waits_s = QUEUE_S + conditions.latency_s + conditions.jitter_s
+        packets = max(_NETEM_PACKETS_MIN, math.ceil(rate_bit_s / 8 * waits_s / _PACKET_BYTES))
+    return {
+        "delay": round(conditions.latency_s * 1e9 / TICK_NS),
+        "jitter": round(conditions.jitter_s * 1e9 / TICK_NS),
+        "loss": round(conditions.loss * UINT32_MAX),
+        "limit": packets,
+        "attrs": [("TCA_NETEM_RATE", {"rate": _NETEM_RATE_BYTE_S})],
+    }
+
+
+def _put(ip: IPRoute, index: int, parent: int, handle: int, discipline: Discipline) -> None:
+    """Add a queueing discipline, or change the one with that handle; what waits in it stays."""
+    kind, options = discipline
+    attributes: list[tuple[str, Any]] = [("TCA_KIND", kind)]
+    if options:
+        attributes.append(("TCA_OPTIONS", options))
+    ip.tc("replace", index=index, parent=parent, handle=handle, attrs=attributes)
+
+
+def _remove(ip: IPRoute, index: int, parent: int, handle: int) -> None:
+    try:
+        ip.tc("del", index=index, parent=parent, handle=handle)
+    except NetlinkError as error:
+        if error.code not in (errno.ENOENT, errno.EINVAL):  # it is gone already
+            raise
+
+
+def _index(ip: IPRoute, interface: str) -> int | None:
+    found = ip.link_lookup(ifname=interface)
+    return int(found[0]) if found else None
+
+
+@contextmanager
+def _explained(interface: str, needed: str = "") -> Iterator[None]:
+    """A refusal of the kernel in here becomes an InfrastructureError; `needed` is what it must be able to do."""
+    try:
+        yield
+    except NetlinkError as error:
+        reason = os.strerror(error.code)
+        if error.code in (errno.EPERM, errno.EACCES):
+            raise InfrastructureError(
+                f"no permission to limit the link of {interface}: that needs NET_ADMIN in its network namespace"
+            ) from error
+        if needed and error.code in (errno.ENOENT, errno.EOPNOTSUPP):
+            raise InfrastructureError(
+                f"this kernel has no {needed}: {reason}. Links need tbf, ifb, ingress, u32 and mirred (its modules "
+                "sch_tbf, ifb, sch_ingress, cls_u32, act_mirred). Without them: --runtime simulation, or --runtime "
+                "process as an ordinary user, which limit messages instead of packets"
+            ) from error
+        raise InfrastructureError(f"the kernel refuses to limit the link of {interface}: {reason}") from error

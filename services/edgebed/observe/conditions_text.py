@@ -1,0 +1,125 @@
+"""What was asked of links, CPUs and memory, what held it and what was measured, as texts for tables."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from edgebed.emulation.fidelity import Fidelity
+from edgebed.emulation.findings import share_text
+from edgebed.emulation.measured import Host, NodeConditions, Way
+from edgebed.observe.quantities import UNMEASURED, bytes_text, number_text, rate_text
+from edgebed.results import Run
+
+LINK_HEAD = ("node", "direction", "asked", "held", "measured", "drops", "mechanism")
+NODE_HEAD = (
+    "node", "uplink: asked", "held", "measured", "downlink: asked", "held", "measured", "drops", "mechanism",
+    "CPU cap", "held", "used", "at the cap", "starved", "memory cap", "peak",
+)  # fmt: skip
+CLASS_HEAD = (
+    "class", "nodes", "uplink: asked", "measured", "downlink: asked", "measured", "CPU cap", "used", "starved: mean",
+    "most", "memory: most",
+)  # fmt: skip
+HOST_HEAD = ("cores busy", "taken away (steal)", "load a core", "waking up late by")
+DIRECTIONS = {"up": "uplink", "down": "downlink"}
+
+
+def verdict_lines(fidelity: Fidelity) -> tuple[str, ...]:
+    """`trusted`, or `degraded: …` for each reason."""
+    return tuple(f"degraded: {reason}" for reason in fidelity.reasons) or ("trusted",)
+
+
+def asked_text(way: Way) -> str:
+    """The rate asked, or the span of those over time."""
+    low, high = way.asked_low_bit_s, way.asked_high_bit_s
+    if high is None:
+        return "no limit"
+    if low == high:
+        return rate_text(high)
+    return f"{'no limit' if low is None else rate_text(low)} to {rate_text(high)}"
+
+
+def link_rows(nodes: Iterable[NodeConditions]) -> Iterator[tuple[str, ...]]:
+    """Both directions of every link that was asked for or that something held."""
+    for node in nodes:
+        ways = (node.uplink, node.downlink)
+        if node.mechanism in ("tc", "model") or any(way.asked_high_bit_s is not None for way in ways):
+            for way in ways:
+                yield (node.node, DIRECTIONS[way.direction], *_way_texts(way), mechanism_text(node))
+
+
+def link_dicts(run: Run) -> list[dict[str, object]]:
+    """The same for programs: rates in bits a second, null for no limit or not measured."""
+    return [
+        {
+            "trial": trial.name,
+            "node": node.node,
+            "direction": DIRECTIONS[way.direction],
+            "asked_low_bit_s": way.asked_low_bit_s,
+            "asked_high_bit_s": way.asked_high_bit_s,
+            "held_bit_s": way.held_bit_s,
+            "burst_bytes": way.burst_bytes,
+            "measured_bit_s": way.measured_bit_s,
+            "messages": way.messages,
+            "time_s": way.time_s,
+            "asked_s": way.asked_s,
+            "drops": way.drops,
+            "mechanism": node.mechanism,
+            "delay": node.delay,
+            "problems": node.problems,
+        }
+        for trial in run.trials.values()
+        for node in (trial.summary.fidelity.nodes if trial.summary.fidelity else ())
+        for way in (node.uplink, node.downlink)
+    ]
+
+
+def node_row(node: NodeConditions) -> tuple[str, ...]:
+    """A line under NODE_HEAD."""
+    up, down = _way_texts(node.uplink), _way_texts(node.downlink)
+    drops = [way.drops for way in (node.uplink, node.downlink) if way.drops is not None]
+    return (
+        node.node, *up[:3], *down[:3], _share(max(drops, default=None)), mechanism_text(node),
+        number_text(node.cpus_asked), number_text(node.cpus_held), number_text(node.cpus_measured),
+        number_text(node.cpus_capped), _share(node.starved),
+        bytes_text(node.memory_asked_bytes), bytes_text(node.memory_bytes),
+    )  # fmt: skip
+
+
+def class_rows(nodes: Iterable[NodeConditions]) -> Iterator[tuple[str, ...]]:
+    """Lines under CLASS_HEAD: means, but of what is a fault the most as well."""
+    classes: dict[str, list[NodeConditions]] = {}
+    for node in nodes:
+        classes.setdefault(node.device_class, []).append(node)
+    for name, members in classes.items():
+        first = members[0]
+        starved = [node.starved for node in members if node.starved is not None]
+        memory = [node.memory_bytes for node in members if node.memory_bytes is not None]
+        yield (
+            name, f"{len(members):,}",
+            asked_text(first.uplink), rate_text(_mean([node.uplink.measured_bit_s for node in members])),
+            asked_text(first.downlink), rate_text(_mean([node.downlink.measured_bit_s for node in members])),
+            number_text(first.cpus_asked), number_text(_mean([node.cpus_measured for node in members])),
+            _share(_mean(starved)), _share(max(starved, default=None)), bytes_text(max(memory, default=None)),
+        )  # fmt: skip
+
+
+def host_row(host: Host) -> tuple[str, ...]:
+    """A line under HOST_HEAD."""
+    return share_text(host.busy), share_text(host.steal), number_text(host.load), f"{1000 * host.lag_s:.1f} ms"
+
+
+def mechanism_text(node: NodeConditions) -> str:
+    """What held the link, and what delayed it."""
+    return " + ".join(filter(None, (node.mechanism, {"line": "delay line"}.get(node.delay, node.delay)))) or UNMEASURED
+
+
+def _way_texts(way: Way) -> tuple[str, str, str, str]:
+    measured = UNMEASURED if way.asked_high_bit_s is None else rate_text(way.measured_bit_s)
+    return asked_text(way), rate_text(way.held_bit_s), measured, _share(way.drops)
+
+
+def _share(share: float | None) -> str:
+    return UNMEASURED if share is None else share_text(share)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

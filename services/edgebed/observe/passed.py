@@ -1,0 +1,35 @@
+"""How long traced messages took between the server and the workers, from the journal of a trial with tracing."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from edgebed.emulation.framing import burst_bytes, wire_bytes
+from edgebed.observe.journal import Entry
+from edgebed.roles import records
+
+KINDS = ("push", "model")
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A message that passed a worker's link."""
+
+    worker: str
+    kind: str
+    """push or model"""
+    bytes: int
+    """Payload."""
+    time_s: float
+    """From the moment at which its first byte left until all of it was there."""
+
+    def ideal_s(self, rate_bit_s: int) -> float:
+        """How long it should take after a silence: what is in the burst passes at once."""
+        return max(0, wire_bytes(self.bytes) - burst_bytes(rate_bit_s)) * 8 / rate_bit_s
+
+
+def passed(entries: Iterable[Entry]) -> Iterator[Passed]:
+    """The pushes and models of the workers, in the journal's order."""
+    for t, node, record in entries:
+        if isinstance(record, records.Received) and record.message in KINDS and node != "evaluator":
+            worker = record.sender if record.message == "push" else node
+            yield Passed(worker, record.message, record.bytes, t - record.sent_s)

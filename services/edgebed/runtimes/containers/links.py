@@ -1,0 +1,168 @@
+"""The links of nodes in containers: a helper container for each sets it, from within the node's network namespace.
+
+    node's container (no capability)  <-- same namespace -->  helper (NET_ADMIN alone): tc, ifb
+
+So no node can change its own link. A helper has done its work when the kernel holds the link, before the node may talk;
+one whose link changes with time stays as long as its node and follows the link's timeline (emulation/shaping.py). A
+container that starts anew has a new namespace, and gets a new helper.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import docker
+import msgspec
+
+from edgebed.emulation.orders import Answer, Began, Order
+from edgebed.emulation.readback import Delay, Mechanism
+from edgebed.errors import EdgebedError, InfrastructureError
+from edgebed.runtimes.containers import limits
+from edgebed.runtimes.containers.engine import Conversation, conversing
+from edgebed.runtimes.containers.leftovers import remove_container
+from edgebed.runtimes.containers.site import Site
+from edgebed.scenario.plan import NodePlan, Plan
+
+COMMAND = ("python", "-m", "edgebed.emulation.shaping")
+
+
+class Links:
+    """Sets the links of a trial's nodes."""
+
+    def __init__(
+        self,
+        client: docker.DockerClient,
+        site: Site,
+        image: str,
+        plan: Plan,
+        complain: Callable[[EdgebedError], None],
+    ) -> None:
+        """`image` is the helpers'; `complain` is told of one that fails while training goes on.
+
+        Raises InfrastructureError where the engine's kernel cannot do what the plan asks for.
+        """
+        self.client = client
+        self.site = site
+        self.image = image
+        self.complain = complain
+        self.lock = threading.Lock()
+        self.began_s: float | None = None
+        self.kept: list[Conversation] = []
+        links = [node.link for node in plan.nodes]
+        self.netem = any(link.delayed or link.lossy for link in links) and self._probe()
+        if not self.netem and any(link.lossy for link in links):
+            raise InfrastructureError(
+                "packets cannot be lost here: the engine's kernel has no netem. Take the loss away, or load it: "
+                "modprobe sch_netem"
+            )
+        self.notes = _notes(plan, netem=self.netem)
+
+    def mechanism(self, node: NodePlan) -> Mechanism:
+        """What limits the node's link."""
+        return "tc" if node.link.limited or self.delay(node) == "netem" else "none"
+
+    def delay(self, node: NodePlan) -> Delay:
+        """What delays what passes it."""
+        if not (node.link.delayed or node.link.lossy):
+            return ""
+        return "netem" if self.netem else "line"
+
+    def set(self, node: NodePlan, number: int, container: str) -> str:
+        """Have the link of a running container set, now and in future; return the helper, which may be gone already.
+
+        Raises InfrastructureError where it cannot be set. The helper is to be removed with its node.
+        """
+        labels = self.site.labels_of_helper(node, number)
+        helper = self._create(COMMAND, labels, f"container:{container}", stdin_open=True)
+        try:
+            with ExitStack() as stack:
+                talk = stack.enter_context(conversing(self.client, helper))
+                self.client.api.start(helper)
+                talk.say(msgspec.json.encode(Order(self.site.data.subnet, self.netem, node.link)))
+                _heard(talk)
+                if node.link.changes:
+                    with self.lock:
+                        self.kept.append(talk)
+                        self._tell_begin(talk)
+                    threading.Thread(target=self._listen, args=(node, talk, stack.pop_all()), daemon=True).start()
+        except BaseException:
+            remove_container(self.client, helper)
+            raise
+        return helper
+
+    def began(self, monotonic_s: float) -> None:
+        """Training began, at this time of the machine's monotonic clock."""
+        with self.lock:
+            self.began_s = monotonic_s
+            for talk in self.kept:
+                self._tell_begin(talk)
+
+    def _tell_begin(self, talk: Conversation) -> None:
+        if self.began_s is not None:
+            with suppress(OSError):  # it has ended, as whoever listens to it knows
+                talk.say(msgspec.json.encode(Began(self.began_s)))
+
+    def _listen(self, node: NodePlan, talk: Conversation, stack: ExitStack) -> None:
+        """Until a helper ends, since it was removed or has failed."""
+        with stack:
+            line = talk.hear()
+            with self.lock:
+                self.kept.remove(talk)
+            if line:
+                problem = msgspec.json.decode(line, type=Answer).problem
+                self.complain(InfrastructureError(f"the link of {node.node} does not change any more: {problem}"))
+
+    def _probe(self) -> bool:
+        """Whether the engine's kernel has netem: tried in a container without any network."""
+        helper = self._create((*COMMAND, "--probe"), self.site.labels, "none", stdin_open=False)
+        try:
+            with conversing(self.client, helper) as talk:
+                self.client.api.start(helper)
+                return bool(_heard(talk).netem)
+        finally:
+            remove_container(self.client, helper)
+
+    def _create(self, command: tuple[str, ...], labels: dict[str, str], network: str, **options: Any) -> str:
+        api = self.client.api
+        host_config = api.create_host_config(network_mode=network, **limits.helper_settings())
+        made = api.create_container(
+            self.image, entrypoint=list(command), user="0:0", labels=labels, host_config=host_config, **options
+        )
+        return str(made["Id"])
+
+
+def _heard(talk: Conversation) -> Answer:
+    """What a helper answers. Raises InfrastructureError if that is a problem."""
+    line = talk.hear()
+    if not line:
+        words = talk.complaints.decode(errors="replace").strip().rpartition("\n")[2]
+        raise InfrastructureError(
+            f"the helper that sets the link ended: {words or 'without a word'}. Is its image of this code? "
+            "scripts/build-images builds it"
+        )
+    answer = msgspec.json.decode(line, type=Answer)
+    if answer.problem:
+        raise InfrastructureError(answer.problem)
+    return answer
+
+
+def _notes(plan: Plan, *, netem: bool) -> tuple[str, ...]:
+    """For the run's record: what holds the links; the evaluator's carries no traffic of the training."""
+    links = [node.link for node in plan.nodes if node.role != "evaluator"]
+    if not any(link.shaped for link in links):
+        return ("Links are as fast as the machine.",)
+    notes = []
+    if any(link.limited for link in links):
+        notes.append("Rates of links are held by the kernel (tc) in each container's network namespace.")
+    if any(link.delayed for link in links):
+        notes.append(
+            "Latency and jitter of links are made by the kernel (netem)."
+            if netem
+            else "Latency and jitter of links are made by the transport's own delay line: the kernel has no netem."
+        )
+    if any(link.lossy for link in links):
+        notes.append("Packets are lost by the kernel (netem).")
+    if not all(link.limited for link in links):
+        notes.append("Links without a limit are as fast as the machine.")
+    return tuple(notes)

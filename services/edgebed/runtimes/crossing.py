@@ -1,0 +1,38 @@
+"""Messages on their way between nodes, as both shells hold them: before they leave, and before they are there."""
+
+import msgspec
+
+from edgebed.roles.events import Received, Send
+from edgebed.wire import frames as codec
+from edgebed.wire.messages import AnyMessage, Model, Push
+
+
+class Leaving(msgspec.Struct, frozen=True, gc=False):
+    """A message that is sent, until its last byte has left."""
+
+    effect: Send
+    first_s: float
+    """When its first byte left, or will."""
+
+
+class Arriving(msgspec.Struct, frozen=True, gc=False):
+    """A message whose last byte has left its sender, until it has arrived."""
+
+    event: Received
+
+
+def payload_bytes(effect: Send) -> int:
+    """Payload of the whole message; its time of sending, set later, makes no difference."""
+    return codec.size_bytes(codec.encode(effect.message, effect.frames))
+
+
+def stamp(message: AnyMessage, first_s: float) -> AnyMessage:
+    """The message with the time at which its first byte leaves, if its kind tells that."""
+    if isinstance(message, Push | Model):
+        return msgspec.structs.replace(message, sent_s=round(first_s, 6))
+    return message
+
+
+def sent_s(message: AnyMessage) -> float:
+    """When its first byte left, as it tells itself; 0 if it does not."""
+    return message.sent_s if isinstance(message, Push | Model) else 0.0

@@ -1,0 +1,240 @@
+"""What a live node measures of itself while it trains: what it used and was kept from, how long its messages took.
+
+Its own threads' waiting for a core is the kernel's count (schedstat). That contains the time in which its own CPU cap
+held the node back, and of what is left, not all is a loss: a capped node that used up its cap had all it was promised,
+and a paced node would have rested for as long anyway. What remains is `Usage.starved_s`.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from edgebed.emulation.conditions import Timeline
+from edgebed.emulation.framing import wire_bytes
+from edgebed.emulation.netlink import LinkReader, Queue
+from edgebed.emulation.transfer import transfer_s
+from edgebed.observe.resources import ROOT, account, cgroup_folders, private_bytes
+from edgebed.roles import records
+from edgebed.scenario.plan import Link, NodePlan
+from edgebed.wire.messages import AnyMessage, Model, Push, SharedLink
+
+if TYPE_CHECKING:
+    from edgebed.runtimes.live import LiveNode
+
+THREADS = Path("/proc/self/task")
+USAGE_S = 2.0
+TRANSFERS_S = 10.0
+MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
+CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
+CAPPED_SHARE = 0.9
+"""A CPU cap was used up in so many of a window's periods: the node would have computed on and on."""
+
+
+def attach(
+    node: "LiveNode", others: tuple[SharedLink, ...], *, own_cgroup: bool, delay: str, link: LinkReader | None = None
+) -> None:
+    """Let a node measure itself. `others` are the links of the nodes whose messages come to it; see the classes."""
+    node.meters.append(UsageMeter(node, own_cgroup=own_cgroup, link=link))
+    links = links_of(others)
+    if node.plan.link.shaped or any(other.shaped for other in links.values()):
+        node.transfers = TransfersMeter(node, links, delay=delay)
+        node.meters.append(node.transfers)
+
+
+class Reading(NamedTuple):
+    """What is cumulative, at a time."""
+
+    t: float
+    cpu_s: float
+    waited_s: float | None
+    """All threads, for a core, for whatever reason."""
+    absorbed_s: float
+    """Of that, within the stretch that paces the node."""
+    throttled_s: float | None
+    throttled_periods: int
+
+
+class UsageMeter:
+    """A node's `Usage`; a cgroup counts only where it is the node's own."""
+
+    def __init__(
+        self, node: "LiveNode", *, own_cgroup: bool = False, link: LinkReader | None = None, root: Path = ROOT
+    ) -> None:
+        """`link` reads the interface and the queues that are the node's own."""
+        self.node = node
+        self.root = root
+        self.folders = cgroup_folders(None, root) if own_cgroup else {}
+        self.link = link
+        self.threads_ns: dict[str, int] = {}
+        self.before: Reading | None = None
+        self.link_before: tuple[int | None, ...] = ()
+        self.usage = records.Usage(time_s=0.0, cpu_s=0.0)
+        self.next_s = 0.0
+        self.next_memory_s = 0.0
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Usage]:
+        """Every two seconds of training, and at the end."""
+        if began_s is None:
+            return
+        reading = self._look(now)
+        if self.before is None:
+            self.link_before = self._read_link()
+            self.next_s = now + USAGE_S
+        else:
+            self.usage = add_window(self.usage, self.node.plan, self.before, reading)
+        self.before = reading
+        is_last = self.node.stopped is not None
+        if self.usage.time_s > 0.0 and (now >= self.next_s or is_last):
+            self.next_s = now + USAGE_S - 0.5  # between two looks, which are a second apart
+            yield self._record(now, is_last)
+
+    def _look(self, now: float) -> Reading:
+        cgroup = account({name: folder for name, folder in self.folders.items() if name in ("", "cpu")})
+        return Reading(
+            t=now,
+            cpu_s=time.process_time(),
+            waited_s=self._waited_s(),
+            absorbed_s=self.node.times.absorbed_s,
+            throttled_s=cgroup.throttled_s,
+            throttled_periods=cgroup.throttled_periods or 0,
+        )
+
+    def _waited_s(self) -> float | None:
+        """Threads that ended keep what they had; None where the kernel does not count."""
+        for thread in THREADS.iterdir():
+            with suppress(OSError):  # it has just ended, or the kernel does not count
+                self.threads_ns[thread.name] = int((thread / "schedstat").read_bytes().split()[1])
+        return sum(self.threads_ns.values()) * 1e-9 if self.threads_ns else None
+
+    def _record(self, now: float, is_last: bool) -> records.Usage:
+        cgroup = account(self.folders)
+        memory_bytes = cgroup.peak_bytes or cgroup.working_set_bytes
+        if not self.folders and (now >= self.next_memory_s or is_last):
+            memory_bytes = private_bytes(os.getpid(), self.root)
+            self.next_memory_s = now + MEMORY_S
+        self.usage = msgspec.structs.replace(
+            self.usage,
+            cpus_held=cgroup.cpu_limit_cores,
+            memory_bytes=max(memory_bytes or 0, self.usage.memory_bytes or 0) or None,
+            memory_held_bytes=cgroup.memory_limit_bytes,
+            **self._grown(),
+        )
+        return self.usage
+
+    def _grown(self) -> dict[str, int]:
+        """What passed the link since the first look; a queue that was set anew counts from 0 again."""
+        values = zip(LINK_FIELDS, self._read_link(), self.link_before, strict=False)
+        return {name: max(0, value - (before or 0)) for name, value, before in values if value is not None}
+
+    def _read_link(self) -> tuple[int | None, ...]:
+        """Values of LINK_FIELDS; none without a link of the node's own, or where it is gone."""
+        if self.link is None:
+            return ()
+        try:
+            received, sent = self.link.bytes()
+            uplink, downlink = self.link.uplink() or Queue(), self.link.downlink() or Queue()
+        except OSError:
+            return ()
+        ways = ((uplink, sent), (downlink, received))
+        limited = [queue.rate_bit_s is not None for queue, _ in ways]
+        return (
+            *(queue.bytes if is_limited else total for is_limited, (queue, total) in zip(limited, ways, strict=True)),
+            *(queue.packets if is_limited else None for is_limited, (queue, _) in zip(limited, ways, strict=True)),
+            *(queue.drops if is_limited else None for is_limited, (queue, _) in zip(limited, ways, strict=True)),
+        )
+
+
+LINK_FIELDS = ("uplink_bytes", "downlink_bytes", "uplink_packets", "downlink_packets", "uplink_drops", "downlink_drops")
+
+
+def add_window(usage: records.Usage, plan: NodePlan, before: Reading, after: Reading) -> records.Usage:
+    """The usage with what happened between two readings added."""
+    window_s, cpu_s = after.t - before.t, after.cpu_s - before.cpu_s
+    starved_s = throttled_s = None
+    if before.throttled_s is not None and after.throttled_s is not None:
+        throttled_s = after.throttled_s - before.throttled_s
+    if before.waited_s is not None and after.waited_s is not None:
+        explained_s = max(throttled_s or 0.0, after.absorbed_s - before.absorbed_s)
+        entitled_s = window_s if plan.cpus is None else plan.cpus * window_s - cpu_s
+        starved_s = max(0.0, min(after.waited_s - before.waited_s - explained_s, entitled_s, window_s))
+    is_capped = after.throttled_periods - before.throttled_periods >= CAPPED_SHARE * window_s / CPU_PERIOD_S
+    return msgspec.structs.replace(
+        usage,
+        time_s=round(usage.time_s + window_s, 6),
+        cpu_s=round(usage.cpu_s + cpu_s, 6),
+        starved_s=None if starved_s is None else round((usage.starved_s or 0.0) + starved_s, 6),
+        throttled_s=None if throttled_s is None else round((usage.throttled_s or 0.0) + throttled_s, 6),
+        capped_s=round(usage.capped_s + (window_s if is_capped else 0.0), 6),
+        capped_cpu_s=round(usage.capped_cpu_s + (cpu_s if is_capped else 0.0), 6),
+    )
+
+
+class TransfersMeter:
+    """How long messages took that this node received, against what its link and the sender's would take as asked."""
+
+    def __init__(self, node: "LiveNode", others: Mapping[str, Link], *, delay: str) -> None:
+        """`others`: the links of the nodes whose messages come. `delay`: what makes latency (see `Surroundings`)."""
+        self.node = node
+        link = node.plan.link
+        self.own = Timeline(link)
+        self.others = {name: Timeline(other) for name, other in others.items() if other.shaped or link.shaped}
+        self.delay = delay
+        self.totals: dict[str, records.Transfers] = {}
+        self.changed: set[str] = set()
+        self.next_s = 0.0
+
+    def received(self, now: float, message: AnyMessage, payload_bytes: int) -> None:
+        """A message has come to the heart, at `now` in seconds of the trial."""
+        other = self.others.get(message.sender)
+        if other is None or not isinstance(message, (Push, Model)) or not message.sent_s:
+            return
+        worker, direction = (message.sender, "up") if isinstance(message, Push) else (self.node.plan.node, "down")
+        since_s, size = message.sent_s - (self.node.began_s or 0.0), wire_bytes(payload_bytes)
+        latency_s = self._latency_s(other, since_s)
+        asked_s = transfer_s(other, self.own, since_s, size) + latency_s
+        total = self.totals.get(worker)
+        if total is None:
+            total = records.Transfers(name=worker, direction=direction, messages=0, bytes=0, time_s=0.0, asked_s=0.0)
+        self.totals[worker] = msgspec.structs.replace(
+            total,
+            messages=total.messages + 1,
+            bytes=total.bytes + size,
+            time_s=total.time_s + now - message.sent_s,
+            asked_s=total.asked_s + asked_s,
+            latency_s=total.latency_s + latency_s,
+        )
+        self.changed.add(worker)
+
+    def _latency_s(self, other: Timeline, since_s: float) -> float:
+        """The kernel delays at both ends; a transport's delay line at the sender lies before the first byte leaves."""
+        own_s = self.own.at(since_s).latency_s
+        return own_s + other.at(since_s).latency_s if self.delay == "netem" else own_s
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Transfers]:
+        """Every ten seconds what has changed, and at the end."""
+        if now < self.next_s and self.node.stopped is None:
+            return
+        self.next_s = now + TRANSFERS_S - 0.5
+        for worker in sorted(self.changed):
+            total = self.totals[worker]
+            yield msgspec.structs.replace(
+                total,
+                time_s=round(total.time_s, 6),
+                asked_s=round(total.asked_s, 6),
+                latency_s=round(total.latency_s, 6),
+            )
+        self.changed.clear()
+
+
+def links_of(shared: tuple[SharedLink, ...]) -> dict[str, Link]:
+    """Each node's link with its own offset."""
+    return {
+        node: msgspec.structs.replace(each.link, offset_s=offset_s)
+        for each in shared
+        for node, offset_s in each.offsets
+    }

@@ -1,0 +1,105 @@
+"""What cannot be had of a plan's links here, and what may surprise: before anything starts."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.framing import ACK_BYTES_A_SEGMENT, HEADER_BYTES, SEGMENT_BYTES
+from edgebed.emulation.means import Means, means_of
+from edgebed.errors import ScenarioError
+from edgebed.observe.quantities import number_text
+from edgebed.runtimes import Emulation, Runtime
+from edgebed.scenario.plan import Link, NodePlan, Plan
+from edgebed.scenario.planning import PlannedTrial
+from edgebed.scenario.schema import Scenario
+
+ACK_SHARE = ACK_BYTES_A_SEGMENT / (SEGMENT_BYTES + HEADER_BYTES)
+"""Of the rate at which a node receives, what it sends to acknowledge that."""
+
+Direction = Literal["uplink", "downlink"]
+
+
+def check_links(
+    scenario: Scenario, trials: Sequence[PlannedTrial], runtime: Runtime, emulation: Emulation = "auto"
+) -> None:
+    """ScenarioError with every loss that nothing here can make, each where it was written."""
+    lossy = [(planned.plan.trial, node) for planned in trials for node in planned.plan.nodes if node.link.lossy]
+    if not lossy or (reason := loss_refusal(means_of(runtime, emulation))) is None:
+        return
+    places = dict.fromkeys(scenario.place(trial, loss_path(node)) for trial, node in lossy)
+    raise ScenarioError(*(f"{place}: {reason}" for place in places))
+
+
+def loss_refusal(means: Means) -> str | None:
+    """Why packets cannot be lost, and what to do; None if they can, or if that is not known yet."""
+    if means.by_kernel:
+        lacking = "packets cannot be lost here: this kernel has no netem. Take the loss away, or load it: "
+        return f"{lacking}modprobe sch_netem" if means.netem is False else None
+    return (
+        f"packets cannot be lost here: the link is held by {means}, which delays but loses nothing. Take the loss "
+        "away, or let the kernel hold the link: --runtime docker, or --runtime process as root"
+    )
+
+
+def loss_path(node: NodePlan) -> str:
+    """The key that makes a node's link lossy."""
+    section = node.role if node.role != "worker" else f"fleet.{node.device_class}"
+    return f"{section}.{'loss' if node.link.loss else 'link_steps'}"
+
+
+def link_doubts(plan: Plan) -> Iterator[str]:
+    """A sentence for each thing about links that may surprise."""
+    for node in {node.device_class: node for node in plan.nodes}.values():
+        yield from _acknowledgement_doubts(node)
+    yield from _bottleneck(plan, "uplink", "downlink", "push")
+    yield from _bottleneck(plan, "downlink", "uplink", "pull")
+
+
+def moments(link: Link) -> list[Conditions]:
+    """All that a link ever is."""
+    timeline = Timeline(link)
+    return timeline.conditions if link.period_s is not None else [timeline.initial, *timeline.conditions]
+
+
+def rate_text(rate_bit_s: float) -> str:
+    """A rate to three digits, e.g. 45.9mbit."""
+    for factor, unit in ((10**9, "gbit"), (10**6, "mbit"), (10**3, "kbit")):
+        if rate_bit_s >= factor:
+            return f"{number_text(rate_bit_s / factor)}{unit}"
+    return f"{number_text(rate_bit_s)}bit"
+
+
+def rate_of(now: Conditions, direction: Direction) -> int | None:
+    """One of the two rates."""
+    return now.uplink_bit_s if direction == "uplink" else now.downlink_bit_s
+
+
+def _acknowledgement_doubts(node: NodePlan) -> Iterator[str]:
+    """An uplink too slow to acknowledge what the downlink could bring; at the worst moment."""
+    too_slow = [
+        (now.uplink_bit_s / now.downlink_bit_s, now.uplink_bit_s, now.downlink_bit_s)
+        for now in moments(node.link)
+        if now.uplink_bit_s and now.downlink_bit_s and now.uplink_bit_s < ACK_SHARE * now.downlink_bit_s
+    ]
+    if too_slow:
+        _, up, down = min(too_slow)
+        yield (
+            f"{node.device_class}: to acknowledge {rate_text(down)} takes {rate_text(ACK_SHARE * down)} upwards, more "
+            f"than the uplink of {rate_text(up)}: it will receive no more than {rate_text(up / ACK_SHARE)}."
+        )
+
+
+def _bottleneck(plan: Plan, theirs: Direction, servers: Direction, what: str) -> Iterator[str]:
+    """More than the server's link takes when all workers are busy."""
+    server = next(node for node in plan.nodes if node.role == "server")
+    total_bit_s, limit_bit_s = sum(_highest(node, theirs) for node in plan.workers()), _highest(server, servers)
+    if limit_bit_s and total_bit_s > limit_bit_s:
+        yield (
+            f"the workers' {theirs}s add up to {rate_text(total_bit_s)}, the server's {servers} is "
+            f"{rate_text(limit_bit_s)}: when many {what} at once, the server's link is what limits them."
+        )
+
+
+def _highest(node: NodePlan, direction: Direction) -> int:
+    """The highest rate that a link ever has; 0 where it is not limited."""
+    return max(rate_of(now, direction) or 0 for now in moments(node.link))

@@ -1,0 +1,170 @@
+"""What a scenario says of a link, and the `Link` that a node is told.
+
+Steps happen once, at times since training began. A trace is played again and again, and begins for every node at a
+place of its own that the seed decides.
+"""
+
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema, model_validator
+
+from edgebed import chance
+from edgebed.scenario import choices, units
+from edgebed.scenario.plan import Link, LinkChange
+from edgebed.scenario.problems import Problem, Problems, show
+from edgebed.scenario.section import Duration, Section, of_pattern
+from edgebed.scenario.traces import Trace, read_trace
+
+FOLDER = "folder"
+"""Key of the validation context: the folder that paths in a scenario are relative to."""
+
+Rate = Annotated[
+    int,
+    PlainValidator(choices.read_rate),
+    PlainSerializer(units.format_rate, return_type=str, when_used="json"),
+    of_pattern("rate", units.RATE_PATTERN, "10mbit", "500kbit"),
+]
+Latency = Annotated[
+    float,
+    PlainValidator(choices.read_latency),
+    PlainSerializer(units.format_duration, return_type=str, when_used="json"),
+    of_pattern("duration", units.DURATION_PATTERN, "40ms", "0s"),
+]
+Loss = Annotated[
+    float,
+    PlainValidator(choices.read_loss),
+    PlainSerializer(units.format_percentage, return_type=str, when_used="json"),
+    of_pattern("percentage", units.PERCENTAGE_PATTERN, "1%", "0.5%"),
+]
+
+
+def _read_trace(given: object, info: ValidationInfo) -> Trace:
+    if not isinstance(given, str) or not given:
+        raise ValueError(f"not the name of a file: {show(given)}; a CSV file, found from the scenario file's folder")
+    return read_trace((info.context or {}).get(FOLDER, Path()) / given)
+
+
+TraceFile = Annotated[
+    Trace,
+    PlainValidator(_read_trace),
+    PlainSerializer(lambda trace: str(trace.path), return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "title": "path of a CSV file", "pattern": "."}),
+]
+
+
+class LinkStep(Section):
+    """A moment at which a link changes; what is left out stays as it is."""
+
+    at: Duration
+    """When, since training began; later than the step before."""
+    uplink: Rate | None = None
+    """What the node may send from then on."""
+    downlink: Rate | None = None
+    """What it may receive from then on."""
+    latency: Latency | None = None
+    """One way, in each direction."""
+    jitter: Latency | None = None
+    """At most the latency that then holds."""
+    loss: Loss | None = None
+    """Share of the packets."""
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.model_dump(exclude={"at"}, exclude_none=True):
+            raise ValueError(f"nothing changes; give {', '.join(_CHANGEABLE)}")
+        return self
+
+
+_CHANGEABLE = tuple(name for name in LinkStep.model_fields if name != "at")
+
+
+class LinkSection(Section):
+    """A node's link to the data network."""
+
+    uplink: Rate | None = None
+    """What the node may send, headers and acknowledgements included; as fast as the machine if left out."""
+    downlink: Rate | None = None
+    """What it may receive, counted likewise."""
+    latency: Latency = 0.0
+    """One way, in each direction."""
+    jitter: Latency = 0.0
+    """Latency is drawn evenly from latency - jitter to latency + jitter; at most the latency."""
+    loss: Loss = 0.0
+    """Share of the packets that are lost, in each direction; only where the kernel's netem holds the link."""
+    link_steps: list[LinkStep] = Field(default=[])
+    """Changes while training goes on, e.g. `[{at: 30s, uplink: 1mbit}]`; each holds until the next."""
+    link_trace: TraceFile | None = None
+    """A CSV file of time, up and down, relative to the scenario file, that is played again and again; instead of
+    `uplink`, `downlink` and `link_steps`."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        problems = [*self._rivals_of_trace(), *self._order(), *self._jitter()]
+        if problems:
+            raise Problems(problems)
+        return self
+
+    def _rivals_of_trace(self) -> list[Problem]:
+        rivals = [name for name in ("uplink", "downlink", "link_steps") if getattr(self, name) not in (None, [])]
+        if self.link_trace is None:
+            return []
+        message = "the rates come from link_trace; take one of the two away, in a variant by null"
+        return [Problem((name,), message) for name in rivals]
+
+    def _order(self) -> list[Problem]:
+        times = [units.format_duration(step.at) for step in self.link_steps]
+        return [
+            Problem(("link_steps", str(k), "at"), f"{times[k]} is not after the {times[k - 1]} of the step before")
+            for k in range(1, len(times))
+            if self.link_steps[k].at <= self.link_steps[k - 1].at
+        ]
+
+    def _jitter(self) -> list[Problem]:
+        problems = []
+        latency, jitter = self.latency, self.jitter
+        sections: list[LinkSection | LinkStep] = [self, *self.link_steps]
+        for k, section in enumerate(sections):
+            latency = latency if section.latency is None else section.latency
+            jitter = jitter if section.jitter is None else section.jitter
+            if jitter > latency and (section.latency, section.jitter) != (None, None):
+                path = ("link_steps", str(k - 1)) if k else ()
+                key = "latency" if section.jitter is None else "jitter"
+                above = f"a jitter of {units.format_duration(jitter)} is above the latency of"
+                problems.append(Problem((*path, key), f"{above} {units.format_duration(latency)}"))
+        return problems
+
+
+def link_of(section: LinkSection, seed: int, node: str) -> Link:
+    """The link of `node`, whose class or role has `section`."""
+    link = Link(
+        uplink_bit_s=section.uplink,
+        downlink_bit_s=section.downlink,
+        latency_s=section.latency,
+        jitter_s=section.jitter,
+        loss=section.loss,
+        changes=tuple(map(_change, section.link_steps)),
+    )
+    if (trace := section.link_trace) is None:
+        return link
+    return Link(
+        uplink_bit_s=trace.changes[0].uplink_bit_s,
+        downlink_bit_s=trace.changes[0].downlink_bit_s,
+        latency_s=link.latency_s,
+        jitter_s=link.jitter_s,
+        loss=link.loss,
+        changes=trace.changes,
+        period_s=trace.period_s,
+        offset_s=chance.uniform(seed, "trace", node) * trace.period_s,
+    )
+
+
+def _change(step: LinkStep) -> LinkChange:
+    return LinkChange(
+        at_s=step.at,
+        uplink_bit_s=step.uplink,
+        downlink_bit_s=step.downlink,
+        latency_s=step.latency,
+        jitter_s=step.jitter,
+        loss=step.loss,
+    )

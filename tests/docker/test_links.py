@@ -1,0 +1,200 @@
+"""Links of containers: limited by the kernel as asked, set by a helper alone, read back by the node, followed in time."""
+
+import json
+import os
+import time
+
+import docker
+import pytest
+
+import edgebed
+from edgebed.emulation.framing import burst_bytes, wire_bytes
+from edgebed.errors import InfrastructureError
+from edgebed.roles import records
+from edgebed.runtimes.containers.engine import Images
+from edgebed.runtimes.containers.links import Links
+from edgebed.runtimes.containers.site import find_site
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.plan import LinkChange
+from edgebed.scenario.planning import plan_trials
+
+NAME = f"linked-{os.getpid()}"
+BASE = {
+    "name": NAME,
+    "question": "Do links hold?",
+    "seed": 3,
+    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "method": "asgd",
+    "evaluation": {"every": "100000 updates"},
+    "stop": {"time": "8s"},
+}
+BULK = BASE | {
+    "task": {"data": "digits", "model": "mlp", "batch_size": 10},
+    "fleet": {"edge": {"count": 1, "uplink": "10mbit", "downlink": "50mbit"}},
+}
+STEPS = BASE | {
+    "method": {"preset": "comp-asgd", "compression": {"fraction": 0.57}},  # some 12.7 kB a push
+    "fleet": {
+        "idle": {"count": 1, "uplink": "10mbit", "waiting": "150ms"},
+        "stepping": {
+            "count": 1,
+            "uplink": "10mbit",
+            "waiting": "100ms",
+            "link_steps": [{"at": "3s", "uplink": "2mbit"}],
+        },
+        "victim": {"count": 1, "uplink": "10mbit", "waiting": "100ms"},
+    },
+}
+TAMPER = """
+from pyroute2 import IPRoute
+from edgebed.emulation.conditions import Conditions
+from edgebed.emulation.netlink import LinkReader
+from edgebed.emulation.tc import Features, Shaper
+from edgebed.observe.resources import own_address
+reader = LinkReader(own_address('{subnet}'))
+Shaper(IPRoute(), reader.interface, Features(netem=False)).apply(Conditions(uplink_bit_s={rate_bit_s}))
+"""
+STRANGER = """
+from pyroute2 import IPRoute
+with IPRoute() as ip:
+    (index,) = ip.link_lookup(ifname='eth0')
+    ip.tc('add', 'tbf', index, handle=0x770000, parent=0xffffffff, rate=125000, burst=5000, limit=50000)
+"""
+READ = """
+import json
+from edgebed.emulation.netlink import LinkReader
+from edgebed.observe.resources import own_address
+reader = LinkReader(own_address('{subnet}'))
+print(json.dumps([queue and queue.rate_bit_s for queue in (reader.uplink(), reader.downlink())]))
+"""
+
+
+def with_right(client: docker.DockerClient, container: str, program: str) -> None:
+    """Run a program in a container's network namespace with the right to change it."""
+    client.containers.run(
+        Images.named().server, entrypoint=["python", "-c", program], user="0:0", network_mode=f"container:{container}",
+        cap_drop=["ALL"], cap_add=["NET_ADMIN"], remove=True,
+    )  # fmt: skip
+
+
+def inside(client: docker.DockerClient, container: str, command: list[str]) -> str:
+    """What a command prints in a container, as its own user."""
+    started = client.api.exec_create(container, command)["Id"]
+    output = client.api.exec_start(started).decode()
+    assert client.api.exec_inspect(started)["ExitCode"] == 0, output
+    return output
+
+
+def data_subnet(client: docker.DockerClient, container: dict) -> str:
+    """The subnet of the internal one of its networks."""
+    networks = [client.networks.get(name).attrs for name in container["NetworkSettings"]["Networks"]]
+    return next(network["IPAM"]["Config"][0]["Subnet"] for network in networks if network["Internal"])
+
+
+def links_of(trial: edgebed.Trial, node: str) -> list[tuple[float, records.Link]]:
+    """What a node journaled of its link, with the time since training began."""
+    began_s = next(t for t, _, record in trial.events() if isinstance(record, records.Trial))
+    return [
+        (t - began_s, record) for t, who, record in trial.events() if who == node and isinstance(record, records.Link)
+    ]
+
+
+def test_bulk_passes_at_the_rates_asked(engine, tmp_path) -> None:
+    """Both ways within 10 %, by the time that large messages took on the wire; the kernel holds what was asked."""
+    run = edgebed.run(BULK, runtime="docker", runs_dir=tmp_path, set=["stop.time=5s"])
+
+    (trial,) = run.trials.values()
+    assert trial.summary.outcome == "completed"
+    took = {record.direction: record for _, _, record in trial.events() if isinstance(record, records.Transfers)}
+    rates_bit_s = {direction: 8 * record.bytes / record.time_s for direction, record in took.items()}
+    assert rates_bit_s["up"] == pytest.approx(10e6, rel=0.1)
+    assert rates_bit_s["down"] == pytest.approx(50e6, rel=0.1)
+    ((at_s, held),) = links_of(trial, "edge-0")
+    assert at_s <= 0.0, "a node is ready when its link holds"
+    assert (held.mechanism, held.uplink_held, held.downlink_held) == ("tc", 10_000_000, 50_000_000)
+    assert (held.uplink_burst, held.downlink_burst, held.problem) == (1600, 3000, "")
+    notes = [record.text for _, _, record in trial.events() if isinstance(record, records.Note)]
+    assert any("(tc)" in note for note in notes)
+
+
+def test_small_pushes_steps_and_what_happens_behind_a_link_s_back(engine, tmp_path, onlooker) -> None:
+    """One run, three workers: one pushes after silences, one's link changes, one's link is tampered with."""
+    seen = {}
+
+    def look() -> None:
+        (victim,) = engine.containers(node="victim-0")
+        with_right(
+            engine.client, victim["Id"], TAMPER.format(subnet=data_subnet(engine.client, victim), rate_bit_s=10**6)
+        )
+        seen["capabilities"] = inside(engine.client, victim["Id"], ["grep", "^Cap", "/proc/self/status"])
+        seen["helpers"] = [
+            container for container in engine.containers() if "edgebed.link" in container["Config"]["Labels"]
+        ]
+
+    run = edgebed.run(STEPS, runtime="docker", runs_dir=tmp_path, trace=True, progress=onlooker(look))
+
+    (trial,) = run.trials.values()
+    assert trial.summary.outcome == "completed"
+
+    pushes = [(record.bytes, t - record.sent_s) for t, _, record in trial.events()
+              if isinstance(record, records.Received) and record.sender == "idle-0" and record.message == "push"]  # fmt: skip
+    size = pushes[0][0]
+    assert size == pytest.approx(12_700, rel=0.05)
+    expected_s = (wire_bytes(size) - burst_bytes(10_000_000)) * 8 / 10_000_000
+    assert min(took_s for bytes_, took_s in pushes if bytes_ == size) == pytest.approx(expected_s, rel=0.1)
+
+    first, second = links_of(trial, "stepping-0")
+    assert (first[1].uplink_held, second[1].uplink_held) == (10_000_000, 2_000_000)
+    assert 3.0 <= second[0] <= 5.0, "a node looks every second"
+    assert second[1].problem == ""
+    after = [t - record.sent_s for t, _, record in trial.events() if isinstance(record, records.Received)
+             and record.sender == "stepping-0" and record.message == "push"][-5:]  # fmt: skip
+    assert min(after) == pytest.approx((wire_bytes(size) - burst_bytes(2_000_000)) * 8 / 2_000_000, rel=0.1)
+
+    assert [record.problem for _, record in links_of(trial, "victim-0")] == [
+        "",
+        "uplink: the kernel holds 1mbit, asked 10mbit",
+    ]
+
+    lines = dict(line.split(":\t") for line in seen["capabilities"].splitlines())
+    assert set(lines.values()) == {"0" * 16}, "a worker has no capability, and can get none"
+    (helper,) = seen["helpers"]
+    assert helper["Config"]["Labels"]["edgebed.link"] == "stepping-0", "only a link that changes keeps its helper"
+    assert (helper["HostConfig"]["CapDrop"], helper["HostConfig"]["CapAdd"]) == (["ALL"], ["NET_ADMIN"])
+    assert helper["HostConfig"]["ReadonlyRootfs"]
+
+
+def test_a_container_that_starts_anew_is_limited_anew(engine) -> None:
+    """By a new helper in its new namespace, as its link is by then; a stranger's limit is an error that says so."""
+    scenario = load_scenario(BASE | {"fleet": {"edge": {"count": 1, "uplink": "10mbit", "link_steps": [
+        {"at": "5s", "downlink": "2mbit"}, {"at": "1h", "uplink": "1mbit"}]}}})  # fmt: skip
+    plan = plan_trials(scenario)[0].plan
+    node = plan.node("edge-0")
+    assert node.link.changes[0] == LinkChange(at_s=5.0, downlink_bit_s=2_000_000)
+    api, image, problems = engine.client.api, Images.named().server, []
+    site = find_site(engine.client, f"{NAME}/0001", "asgd")
+    try:
+        links = Links(engine.client, site, image, plan, problems.append)
+        host_config = api.create_host_config(network_mode=site.data.id)
+        made = [api.create_container(image, entrypoint=["sleep", "600"], labels=site.labels, host_config=host_config)["Id"]
+                for _ in range(2)]  # fmt: skip
+        read = ["python", "-c", READ.format(subnet=site.data.subnet)]
+        api.start(made[0])
+        links.set(node, 1, made[0])
+        assert json.loads(inside(engine.client, made[0], read)) == [10_000_000, None]
+
+        links.began(time.monotonic() - 6.0)
+        api.restart(made[0], timeout=0)
+        assert json.loads(inside(engine.client, made[0], read)) == [None, None], "its namespace is new"
+        links.set(node, 1, made[0])
+        deadline_s = time.monotonic() + 10
+        while json.loads(inside(engine.client, made[0], read)) != [10_000_000, 2_000_000]:
+            assert time.monotonic() < deadline_s
+
+        api.start(made[1])
+        with_right(engine.client, made[1], STRANGER)
+        with pytest.raises(InfrastructureError, match="eth0 already has a tbf 77: that edgebed did not put there"):
+            links.set(node, 1, made[1])
+        assert problems == []
+    finally:
+        site.clear(engine.client, networks=True)

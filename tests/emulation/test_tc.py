@@ -1,0 +1,309 @@
+"""Links in the kernel: what is asked is what it holds, and what passes; with real interfaces and real TCP."""
+
+import json
+import math
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from edgebed.emulation.conditions import Conditions
+from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES, burst_bytes, wire_bytes
+from edgebed.emulation.readback import LinkMeter, deviation
+from edgebed.emulation.shaping import Shaping
+from edgebed.emulation.tc import Features, Shaper, disciplines, probe
+from edgebed.errors import InfrastructureError
+from edgebed.scenario.plan import Link, LinkChange
+
+pytestmark = pytest.mark.process  # it measures in wall-clock time
+
+PUSH_BYTES = 12_700
+"""A compressed push of AdaComp's."""
+BULK_S = 1.5
+PLAIN = Features(netem=False)
+ROOT = 0xFFFF_FFFF
+
+
+def shape(host, conditions: Conditions) -> Shaper:
+    """What holds a host's link from now on."""
+    shaper = host.call(Shaper, host.ip, "data", PLAIN)
+    host.call(shaper.apply, conditions)
+    return shaper
+
+
+def held(host, conditions: Conditions) -> str:
+    """How what the kernel holds differs from these conditions."""
+    return deviation(conditions, host.reader.uplink(), host.reader.downlink(), netem=False)
+
+
+def goodput_bit_s(near, far, duration_s: float = BULK_S) -> float:
+    """Payload that passes from one end to the other while it sends all the time."""
+    until_s = time.monotonic() + duration_s
+
+    def send() -> None:
+        with near:
+            while time.monotonic() < until_s:
+                near.sendall(bytes(16_384))
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    received, began_s = len(far.recv(1)), time.monotonic()
+    while time.monotonic() < until_s:
+        received += len(far.recv(1 << 18))
+    took_s = time.monotonic() - began_s
+    while far.recv(1 << 18):
+        continue
+    sender.join()
+    far.close()
+    return 8 * received / took_s
+
+
+@pytest.mark.parametrize("direction", ["uplink", "downlink"])
+@pytest.mark.parametrize("rate_bit_s", [10_000_000, 50_000_000])
+def test_bulk_passes_at_the_rate_asked(hosts, connected, direction, rate_bit_s):
+    """Less the headers, within 10 %, whichever way it is that is limited; the other way is not."""
+    one, other = hosts
+    shape(one, Conditions(**{f"{direction}_bit_s": rate_bit_s}))
+    ends = connected(one, other) if direction == "uplink" else connected(other, one)
+
+    expected_bit_s = rate_bit_s * SEGMENT_BYTES / (SEGMENT_BYTES + HEADER_BYTES)
+    assert goodput_bit_s(*ends) == pytest.approx(expected_bit_s, rel=0.1)
+
+
+@pytest.mark.parametrize("direction", ["uplink", "downlink"])
+def test_a_single_push_after_a_silence_takes_its_bytes_less_the_burst(hosts, connected, direction):
+    """12.7 kB at 10 mbit: a large burst would let it through in no time. The quickest of several, within 10 %."""
+    one, other = hosts
+    shape(one, Conditions(**{f"{direction}_bit_s": 10_000_000}))
+    near, far = connected(one, other) if direction == "uplink" else connected(other, one)
+    took_s = []
+
+    with near, far:
+        for _ in range(8):
+            time.sleep(0.1)  # the silence
+            began_s = time.monotonic()
+            near.sendall(bytes(PUSH_BYTES))
+            left = PUSH_BYTES
+            while left:
+                left -= len(far.recv(left))
+            took_s.append(time.monotonic() - began_s)
+
+    expected_s = (wire_bytes(PUSH_BYTES) - burst_bytes(10_000_000)) * 8 / 10_000_000
+    assert min(took_s) == pytest.approx(expected_s, rel=0.1)
+
+
+def test_what_the_kernel_holds_is_what_was_asked(hosts):
+    """Both directions, one, none, and back; whatever was there before, and who holds the link anew."""
+    one, _ = hosts
+    shaper = shape(one, Conditions())
+    asked = [
+        Conditions(uplink_bit_s=1_000_000, downlink_bit_s=100_000_000),
+        Conditions(downlink_bit_s=5_555_555),
+        Conditions(uplink_bit_s=50_000_000),
+        Conditions(),
+        Conditions(uplink_bit_s=256_000, downlink_bit_s=256_000),
+    ]
+
+    for conditions in asked:
+        one.call(shaper.apply, conditions)
+        assert held(one, conditions) == ""
+        one.call(shaper.apply, conditions)
+        assert held(one, conditions) == ""
+    assert held(one, asked[0]) == (
+        "uplink: the kernel holds 256kbit, asked 1mbit; downlink: the kernel holds 256kbit, asked 100mbit"
+    )
+    shape(one, asked[0])
+    assert held(one, asked[0]) == ""
+
+
+def test_a_change_loses_nothing_that_waits(hosts, connected):
+    """The queue stays, with its counters; the new rate holds at once."""
+    one, other = hosts
+    shaper = shape(one, Conditions(uplink_bit_s=2_000_000))
+    near, far = connected(one, other)
+    with near, far:
+        near.setblocking(False)
+        left = near.send(bytes(100_000))  # as much as the kernel takes at once
+        left -= len(far.recv(1))
+        before = one.reader.uplink()
+
+        one.call(shaper.apply, Conditions(uplink_bit_s=50_000_000))
+
+        while left:
+            left -= len(far.recv(left))
+    after = one.reader.uplink()
+    assert 0 < before.packets < after.packets
+    assert after.bytes > before.bytes
+    assert after.drops == 0
+    assert after.rate_bit_s == 50_000_000
+
+
+def test_what_somebody_else_has_set_is_never_replaced(hosts):
+    """The message names interface, kind and handle, and what to do; edgebed's own may be taken over."""
+    one, _ = hosts
+    index = one.index()
+    options = {"rate": 125_000, "burst": 5_000, "limit": 50_000}
+    one.call(lambda: one.ip.tc("add", "tbf", index, handle=0x770000, parent=ROOT, **options))
+
+    with pytest.raises(InfrastructureError, match=r"data already has a tbf 77: .* tc qdisc del dev data root"):
+        shape(one, Conditions(downlink_bit_s=1_000_000))
+
+    assert (
+        held(one, Conditions(uplink_bit_s=1_000_000))
+        == "uplink: the kernel lets 5000 bytes through at once, asked 1600"
+    )
+    one.call(lambda: one.ip.tc("del", index=index, parent=ROOT, handle=0x770000))
+    one.call(lambda: one.ip.tc("add", "ingress", index))
+    with pytest.raises(InfrastructureError, match=r"data already has a ingress ffff: .* tc qdisc del dev data ingress"):
+        shape(one, Conditions(uplink_bit_s=1_000_000))
+    one.call(lambda: one.ip.tc("del", "ingress", index))
+    shape(one, Conditions(uplink_bit_s=1_000_000))
+
+
+def test_large_packets_are_refused(hosts):
+    """A token bucket would drop them all."""
+    one, _ = hosts
+    index = one.index()
+    one.call(lambda: one.ip.link("set", index=index, mtu=9000))
+
+    with pytest.raises(InfrastructureError, match="data has an MTU of 9000"):
+        shape(one, Conditions(uplink_bit_s=1_000_000))
+
+
+def test_netem_is_used_where_the_kernel_has_it_and_nowhere_else(hosts):
+    """What it makes is read back; without it nothing of it is asked for, and forcing it says what is missing."""
+    one, _ = hosts
+    conditions = Conditions(uplink_bit_s=10_000_000, latency_s=0.04, jitter_s=0.005, loss=0.01)
+    shaper = one.call(Shaper, one.ip, "data", Features(netem=True))
+
+    if probe().netem:
+        one.call(shaper.apply, conditions)
+        assert deviation(conditions, one.reader.uplink(), one.reader.downlink(), netem=True) == ""
+    else:
+        with pytest.raises(InfrastructureError, match="this kernel has no netem"):
+            one.call(shaper.apply, conditions)
+        latency = Conditions(uplink_bit_s=10_000_000, latency_s=0.04)
+        assert [kind for kind, _ in disciplines(10_000_000, latency, probe())] == ["tbf"]
+
+
+def test_links_follow_their_timelines_from_when_training_began(hosts):
+    """Before that they are as they begin; what is due is changed when it is asked to, and nothing else is."""
+    one, other = hosts
+    changing = Link(uplink_bit_s=8_000_000, changes=(LinkChange(at_s=5.0, uplink_bit_s=1_000_000),
+                                                     LinkChange(at_s=1000.0, downlink_bit_s=2_000_000)))  # fmt: skip
+    shaping = Shaping()
+    for host, link in ((one, changing), (other, Link(downlink_bit_s=3_000_000))):
+        shaper = host.call(Shaper, host.ip, "data", PLAIN)
+        host.call(shaping.add, host.address, shaper, link)
+    assert held(one, Conditions(uplink_bit_s=8_000_000)) == ""
+    assert shaping.due_s() == math.inf
+
+    shaping.began(time.monotonic() - 6.0)
+    one.call(shaping.tick)
+
+    assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
+    assert held(other, Conditions(downlink_bit_s=3_000_000)) == ""
+    assert shaping.due_s() == pytest.approx(time.monotonic() + 994.0, abs=1.0)
+    one.call(shaping.tick)
+    assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
+
+
+def test_a_setting_that_is_changed_behind_its_back_is_found(hosts):
+    """By the node's own read-back, once, with what is held and what was asked; and when it is right again."""
+    one, _ = hosts
+    link = Link(uplink_bit_s=10_000_000, changes=(LinkChange(at_s=100.0, uplink_bit_s=20_000_000),))
+    shaper = shape(one, Conditions(uplink_bit_s=10_000_000))
+    meter = LinkMeter(link, one.reader, "")
+    meter.wait_until_held()
+    (first,) = meter.read(0.0, None)
+    assert (first.mechanism, first.interface, first.uplink_held, first.problem) == ("tc", "data", 10_000_000, "")
+    assert (first.uplink_burst, first.downlink_held) == (1600, None)
+    assert list(meter.read(50.0, 1.0)) == []
+
+    one.call(shaper.apply, Conditions(uplink_bit_s=1_000_000))
+    (found,) = meter.read(51.0, 1.0)
+    assert found.problem == "uplink: the kernel holds 1mbit, asked 10mbit"
+    assert list(meter.read(52.0, 1.0)) == []
+
+    one.call(shaper.apply, Conditions(uplink_bit_s=10_000_000))
+    (right,) = meter.read(53.0, 1.0)
+    assert right.problem == ""
+    assert list(meter.read(101.5, 1.0)) == [], "a change may come a second late"
+    (late,) = meter.read(103.0, 1.0)
+    assert late.problem == "uplink: the kernel holds 10mbit, asked 20mbit"
+
+    index = one.index()
+    one.call(lambda: one.ip.link("del", index=index))
+    (gone,) = meter.read(104.0, 1.0)
+    assert gone.problem == "uplink: the kernel holds no limit, asked 20mbit"
+
+
+def helper(host, order: dict) -> subprocess.Popen[bytes]:
+    """The program that holds a link, told what to hold."""
+    command = [sys.executable, "-m", "edgebed.emulation.shaping"]
+    process = host.call(lambda: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+    process.stdin.write(json.dumps(order).encode() + b"\n")
+    process.stdin.flush()
+    return process
+
+
+def test_the_helper_sets_a_link_and_ends(hosts):
+    """One that never changes, on the interface with an address in the subnet; it stays set."""
+    one, _ = hosts
+    process = helper(one, {"subnet": "10.77.0.0/24", "netem": False, "link": {"uplink_bit_s": 7_000_000}})
+
+    out, _ = process.communicate(timeout=20)
+
+    assert (json.loads(out), process.returncode) == ({"interface": "data"}, 0)
+    assert held(one, Conditions(uplink_bit_s=7_000_000)) == ""
+
+
+def test_the_helper_of_a_link_that_changes_stays(hosts):
+    """It changes the link when it is told that training began, and ends with its standard input."""
+    one, _ = hosts
+    link = {"uplink_bit_s": 7_000_000, "changes": [{"at_s": 5.0, "downlink_bit_s": 3_000_000}]}
+    process = helper(one, {"subnet": "10.77.0.0/24", "netem": False, "link": link})
+    assert json.loads(process.stdout.readline()) == {"interface": "data"}
+    assert held(one, Conditions(uplink_bit_s=7_000_000)) == ""
+
+    process.stdin.write(json.dumps({"began": time.monotonic() - 6.0}).encode() + b"\n")
+    process.stdin.flush()
+
+    meter = LinkMeter(Link(uplink_bit_s=7_000_000, downlink_bit_s=3_000_000), one.reader, "")
+    meter.wait_until_held()
+    assert process.poll() is None
+    out, _ = process.communicate(timeout=20)
+    assert (out, process.returncode) == (b"", 0)
+
+
+def test_the_helper_says_what_is_wrong(hosts):
+    """No address in the subnet: no traceback, and the exit code of the machine's fault."""
+    one, _ = hosts
+    process = helper(one, {"subnet": "203.0.113.0/24", "netem": False, "link": {"uplink_bit_s": 7_000_000}})
+
+    out, _ = process.communicate(timeout=20)
+
+    assert json.loads(out) == {"problem": "no network interface here has an address in 203.0.113.0/24"}
+    assert process.returncode == 3
+
+
+def test_without_the_right_the_message_says_which(hosts):
+    """An ordinary user in the namespace can read the link, and not set it."""
+    one, _ = hosts
+    program = (
+        "import os\n"
+        "from pyroute2 import IPRoute\n"
+        "from edgebed.emulation.conditions import Conditions\n"
+        "from edgebed.emulation.netlink import LinkReader\n"
+        "from edgebed.emulation.tc import Features, Shaper\n"
+        "os.setuid(65534)\n"
+        f"print(LinkReader('{one.address}').uplink())\n"
+        "Shaper(IPRoute(), 'data', Features(netem=False)).apply(Conditions(uplink_bit_s=10**6))\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = one.call(lambda: subprocess.run(command, capture_output=True, text=True, check=False))
+
+    assert done.stdout == "None\n"
+    assert "no permission to limit the link of data: that needs NET_ADMIN" in done.stderr

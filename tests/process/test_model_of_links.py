@@ -1,0 +1,192 @@
+"""The transport's own model of links in real time: two live shells, real sockets, and links that must be felt.
+
+A talker sends pushes and a listener answers with models, each of a given size; whoever receives one notes how long it
+was on its way by its own words. A busy machine can only make it longer, so the least of several is compared.
+"""
+
+import itertools
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import zmq
+
+from edgebed.emulation.framing import burst_bytes, wire_bytes
+from edgebed.emulation.passage import passage_of
+from edgebed.observe.metrics import NodeMetrics
+from edgebed.roles.events import Received, Send, Stop, Wake, Woken
+from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.live import LiveNode
+from edgebed.runtimes.sockets import bind, data_socket, management_socket
+from edgebed.scenario.plan import Link, Method, NodePlan, Part, Task
+from edgebed.wire import messages
+from edgebed.wire.tensors import cut
+
+MBIT = 1_000_000
+PUSH_BYTES = 12_700
+MODEL_BYTES = 847_000
+SILENCE_S = 0.02  # in which the burst of 1,600 bytes gathers at 1 mbit
+AS_FAST_AS_THE_MACHINE = Link()
+
+
+def payload(name: str, size: int) -> tuple[messages.Tensor, list]:
+    """A tensor of about `size` bytes."""
+    return messages.Tensor(name, "uint8", (size,), "dense", size), cut(np.zeros(size, np.uint8).data)
+
+
+@dataclass
+class Ways:
+    """How long the messages that a heart received were on their way, in seconds."""
+
+    push_bytes: int
+    model_bytes: int
+    num_pushes: int
+    took_s: list[float] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    count: int = 0
+
+    def note(self, event: Received, now: float) -> None:
+        """It is there."""
+        self.took_s.append(now - event.message.sent_s)
+        self.sizes.append(event.bytes)
+
+
+class Talker(Ways):
+    """Pushes, waits for the answer and a moment, pushes again; stops after the last one."""
+
+    def handle(self, event: Received | Woken, now: float) -> list:
+        """Start, a model, or the end of the silence."""
+        if isinstance(event, Received) and isinstance(event.message, messages.Model):
+            self.note(event, now)
+            return [Wake(now + SILENCE_S, "push")]
+        if self.count == self.num_pushes:
+            return [Stop("all is said")]
+        tensor, frames = payload("update", self.push_bytes)
+        push = messages.Push(sender="edge-0", incarnation=1, step=self.count, base=0, loss=0.0, tensors=(tensor,))
+        self.count += 1
+        return [Send("server", push, frames)]
+
+
+class Listener(Ways):
+    """Answers every push with a model."""
+
+    def handle(self, event: Received, now: float) -> list:
+        """Start or a push."""
+        if isinstance(event.message, messages.Start):
+            return []
+        self.note(event, now)
+        tensor, frames = payload("theta", self.model_bytes)
+        model = messages.Model(sender="server", version=1, final=False, tensors=(tensor,))
+        return [Send(event.peer, model, frames)]
+
+
+def node_plan(node: str, role: str, link: Link) -> NodePlan:
+    """A node with that link."""
+    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    part = Part(name="-")
+    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    return NodePlan(node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link)
+
+
+def converse(
+    talker: Link, listener: Link = AS_FAST_AS_THE_MACHINE, *, push: int = 100, model: int = 100, num_pushes: int = 4
+) -> tuple[Talker, Listener, LiveNode]:
+    """Both hearts and the talker's shell, when all is said."""
+    context = zmq.Context()
+    try:
+        management = management_socket(context, zmq.ROUTER)
+        management_address = bind(management, "127.0.0.1")
+        hearts = Talker(push, model, num_pushes), Listener(push, model, num_pushes)
+        router = data_socket(context, zmq.ROUTER)
+        data_address = bind(router, "127.0.0.1")
+        ends = (
+            DealerEndpoint(data_socket(context, zmq.DEALER, "edge-0~1"), "server", "data", pytest.fail),
+            RouterEndpoint(router, "data", pytest.fail),
+        )
+        epoch_ns = time.monotonic_ns()
+        nodes = []
+        for plan, heart, end in zip(
+            (node_plan("edge-0", "worker", talker), node_plan("server", "server", listener)), hearts, ends, strict=True
+        ):
+            socket = management_socket(context, zmq.DEALER, plan.node)
+            socket.connect(management_address)
+            assert socket.poll(10_000, zmq.POLLOUT)  # connected
+            told = DealerEndpoint(socket, "controller", "management", pytest.fail)
+            told.send(messages.Hello(sender=plan.node, pid=1), [])
+            assert management.recv_multipart()[0] == plan.node.encode()
+            nodes.append(
+                LiveNode(
+                    plan=plan, heart=heart, work=None, management=told, data=end, metrics=NodeMetrics(plan.role),
+                    epoch_ns=epoch_ns, passage=passage_of(plan, "model", "line"),
+                )
+            )  # fmt: skip
+        threads = [threading.Thread(target=node.run) for node in nodes]
+        for thread in threads:
+            thread.start()
+        controller = RouterEndpoint(management, "management", pytest.fail)
+        start = messages.Start(sender="controller", server_address=data_address, began_s=nodes[0].now())
+        for node in ("server", "edge-0"):
+            controller.send(node, start, [])
+        threads[0].join(60)
+        controller.send("server", messages.Stop(sender="controller", reason="the talker is silent"), [])
+        threads[1].join(60)
+        assert not any(thread.is_alive() for thread in threads)
+        return *hearts, nodes[0]
+    finally:
+        context.destroy(linger=0)
+
+
+def alone_s(size: int, mbit: float) -> float:
+    """What a message of that payload takes after a silence."""
+    return (wire_bytes(size) - burst_bytes(round(mbit * MBIT))) * 8 / (mbit * MBIT)
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+@pytest.mark.parametrize(("size", "mbit"), [(PUSH_BYTES, 10), (MODEL_BYTES, 50)])
+def test_a_message_after_a_silence_takes_what_its_bytes_take(direction, size, mbit):
+    """Within a tenth, and never less."""
+    up = direction == "up"
+    link = Link(uplink_bit_s=mbit * MBIT) if up else Link(downlink_bit_s=mbit * MBIT)
+    talker, listener, _ = converse(link, push=size if up else 100, model=100 if up else size)
+    found = listener if up else talker
+    least_s = [alone_s(size, mbit) for size in found.sizes]
+
+    assert len(found.took_s) == 4
+    assert all(took_s >= expected_s - 1e-4 for took_s, expected_s in zip(found.took_s, least_s, strict=True))
+    assert min(found.took_s) == pytest.approx(least_s[0], rel=0.1)
+
+
+def test_two_links_in_a_row_take_as_long_as_the_slower_one():
+    """Not the sum of both; the talker's waiting includes the way there and back."""
+    talker, listener, shell = converse(
+        Link(uplink_bit_s=10 * MBIT, downlink_bit_s=50 * MBIT),
+        Link(uplink_bit_s=20 * MBIT, downlink_bit_s=8 * MBIT),
+        push=PUSH_BYTES,
+        model=MODEL_BYTES,
+    )
+
+    assert min(listener.took_s) == pytest.approx(alone_s(PUSH_BYTES, 8), rel=0.1)
+    assert min(talker.took_s) == pytest.approx(alone_s(MODEL_BYTES, 20), rel=0.1)
+    assert shell.times.wait_s >= sum(talker.took_s) + sum(listener.took_s) - 1e-3
+    assert shell.traffic.ingress == sum(talker.sizes)
+    assert shell.traffic.egress == sum(listener.sizes)
+
+
+def test_latency_is_felt_by_the_sender_and_by_the_receiver():
+    """A message says when it left, after its sender's latency."""
+    talker, listener, shell = converse(Link(latency_s=0.05), Link(latency_s=0.02), num_pushes=3)
+
+    assert all(took_s >= 0.02 for took_s in listener.took_s)
+    assert all(took_s >= 0.05 for took_s in talker.took_s)
+    assert shell.times.wait_s >= 3 * 2 * (0.05 + 0.02)
+
+
+def test_without_a_link_nothing_is_held_and_messages_tell_when_they_left():
+    """In seconds of the trial, to the microsecond."""
+    talker, listener, shell = converse(AS_FAST_AS_THE_MACHINE, num_pushes=20)
+
+    assert shell.passage is None
+    assert len(talker.took_s) == len(listener.took_s) == 20
+    assert all(0 <= took_s < 5 for took_s in itertools.chain(talker.took_s, listener.took_s))

@@ -1,0 +1,419 @@
+"""The verdict: each rule from both sides, and that it does not matter in which order records came."""
+
+import dataclasses
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.emulation.conditions import Timeline
+from edgebed.emulation.fidelity import NOTHING_ASKED, SIMULATED, TOO_SHORT, judge
+from edgebed.emulation.framing import burst_bytes
+from edgebed.emulation.transfer import transfer_s
+from edgebed.observe.journal import JournalWriter
+from edgebed.observe.series import Series
+from edgebed.roles import records
+from edgebed.scenario.plan import Link, LinkChange, Method, NodePlan, Part, Plan, Task, TensorLayout, Waiting
+
+MBIT = 1_000_000
+TEN_MBIT = Link(uplink_bit_s=10 * MBIT, downlink_bit_s=10 * MBIT)
+WORKERS = ("edge-0", "edge-1", "edge-2", "edge-3")
+GIB = 2**30
+
+
+def plan_of(server=None, **asked):
+    """Four workers of one class and a server; `asked` of each worker, `server` of it."""
+    task = Task(
+        model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (10,)),), batch_size=16,
+        gradient_time_s=0.01,
+    )  # fmt: skip
+    part = Part(name="none")
+    method = Method(name="m", aggregation=part, compression=part, local_work=part)
+
+    def node(name, role, **more):
+        return NodePlan(node=name, role=role, device_class=name.split("-")[0], seed=1, task=task, method=method, **more)
+
+    workers = (node(name, "worker", **asked) for name in WORKERS)
+    nodes = (node("server", "server", **(server or {})), node("evaluator", "evaluator"), *workers)
+    return Plan(scenario="s", trial="t", question="?", seed=1, nodes=nodes)
+
+
+def trial(runtime="process"):
+    """The record that training begins with."""
+    return records.Trial(scenario="s", trial="t", seed=1, runtime=runtime, nodes=6, parameters=10)
+
+
+def usage(time_s=20.0, cpu_s=2.0, starved_s=0.1, **more):
+    """A node that did well."""
+    return records.Usage(time_s=time_s, cpu_s=cpu_s, starved_s=starved_s, **more)
+
+
+def transfers(name="edge-0", direction="up", share=1.0, messages=100, asked_s=1.0, size=13_000, **more):
+    """Messages that took `share` of the time asked."""
+    return records.Transfers(
+        name=name, direction=direction, messages=messages, bytes=messages * size, time_s=share * asked_s,
+        asked_s=asked_s, **more,
+    )  # fmt: skip
+
+
+def held(link=TEN_MBIT, mechanism="tc", **more):
+    """A link that the kernel holds as asked."""
+    fields = {
+        "uplink_asked": link.uplink_bit_s, "downlink_asked": link.downlink_bit_s,
+        "uplink_held": link.uplink_bit_s, "downlink_held": link.downlink_bit_s,
+    }  # fmt: skip
+    return records.Link(mechanism=mechanism, **(fields | more))
+
+
+def host(busy=0.5, steal=0.0, lag_s=0.001):
+    """A machine with time to spare."""
+    return records.HostLoad(busy=busy, steal=steal, load=1.0, lag_s=lag_s)
+
+
+QUIET = (host(),)
+WELL = (usage(),)
+
+
+def series_of(workers=(), server=(), loads=QUIET, runtime="process"):
+    """What every worker and the server say, a second apart; Transfers name whom they are about by themselves."""
+    said = [(name, workers) for name in WORKERS] + [("server", server)]
+    measured = {"links": {}, "usage": {}, "transfers": {}}
+    for name, said_by in said:
+        for t, record in enumerate(said_by, start=1):
+            if isinstance(record, records.Transfers):
+                renamed = msgspec.structs.replace(record, name=name)
+                measured["transfers"].setdefault((name, record.direction), []).append((float(t), renamed))
+            else:
+                kind = "links" if isinstance(record, records.Link) else "usage"
+                measured[kind].setdefault(name, []).append((float(t), record))
+    whole = {kind: {key: tuple(each) for key, each in found.items()} for kind, found in measured.items()}
+    loads = tuple((2.0 * index, load) for index, load in enumerate(loads))
+    return dataclasses.replace(Series.empty(), trial=trial(runtime), host=loads, **whole)
+
+
+def verdict_on(plan, *workers, server=WELL, **more):
+    """The verdict and its causes: what stands before each reason's colon."""
+    fidelity = judge(plan, series_of(workers or WELL, server, **more))
+    return fidelity.verdict, [reason.partition(":")[0] for reason in fidelity.reasons]
+
+
+def test_what_was_never_trained_has_no_verdict():
+    """The journal breaks off before the training."""
+    assert judge(plan_of(), Series.empty()) is None
+
+
+def test_a_simulation_is_trusted_and_says_that_it_is_one():
+    """There is nothing that could fail to hold."""
+    fidelity = judge(plan_of(link=TEN_MBIT), series_of(runtime="simulation"))
+
+    assert (fidelity.verdict, fidelity.remarks) == ("trusted", (SIMULATED,))
+
+
+def test_a_run_that_asks_for_nothing_is_trusted_however_busy_the_host():
+    """Nodes without caps may fight for cores, be late and starve."""
+    busy = host(busy=1.0, steal=0.3, lag_s=0.1)
+    fidelity = judge(plan_of(), series_of([usage(starved_s=15.0)], [usage()], [busy]))
+
+    assert fidelity.verdict == "trusted"
+    assert fidelity.remarks[0] == NOTHING_ASKED
+
+
+def test_a_trial_too_short_to_be_measured_says_so():
+    """A cap was asked for, and nobody measured."""
+    assert judge(plan_of(cpus=1.0), series_of()).remarks == (TOO_SHORT,)
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.89, "degraded"), (0.91, "trusted"), (1.0, "trusted")])
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_messages_that_come_too_early_degrade(share, verdict, direction):
+    """More than a tenth sooner than their bytes allow."""
+    judged = verdict_on(plan_of(link=TEN_MBIT), usage(), held(), transfers(direction=direction, share=share))
+
+    assert judged == (verdict, ["link"] if verdict == "degraded" else [])
+
+
+def test_four_messages_do_not_condemn_a_link():
+    """They may be chance."""
+    assert verdict_on(plan_of(link=TEN_MBIT), usage(), held(), transfers(share=0.1, messages=4)) == ("trusted", [])
+
+
+def test_a_large_burst_is_found_by_the_small_pushes_that_it_lets_through():
+    """12.7 kB at 10 mbit within a bucket of 64 kB take next to no time, though no rate over time is exceeded."""
+    wire = 13_300
+    asked_s = transfer_s(Timeline(TEN_MBIT), Timeline(Link()), 0.0, wire)
+    pushes = transfers(messages=20, size=wire, asked_s=20 * asked_s, share=0.05)
+
+    assert asked_s == pytest.approx((wire - burst_bytes(10 * MBIT)) * 8 / 10e6)
+    assert verdict_on(plan_of(link=TEN_MBIT), usage(), held(), pushes) == ("degraded", ["link"])
+
+
+def test_what_the_read_back_finds_is_quoted():
+    """Also when it was so for a moment only."""
+    problem = "uplink: the kernel lets 64000 bytes through at once, asked 1600"
+    fidelity = judge(plan_of(link=TEN_MBIT), series_of([usage(), held(problem=problem), held()], [usage()]))
+
+    assert fidelity.verdict == "degraded"
+    assert f"edge-0, edge-1 and 2 more: {problem}" in fidelity.reasons[0]
+
+
+@pytest.mark.parametrize("mechanism", ["none", ""])
+def test_a_link_that_nothing_holds_degrades(mechanism):
+    """It was asked for."""
+    said = [held(mechanism="none")] if mechanism else []
+
+    assert verdict_on(plan_of(link=TEN_MBIT), usage(), *said) == ("degraded", ["link"])
+
+
+@pytest.mark.parametrize(("rate_bit_s", "verdict"), [(10.9e6, "trusted"), (11.2e6, "degraded")])
+def test_the_servers_link_may_not_carry_more_over_time_than_asked(rate_bit_s, verdict):
+    """All its workers together; the interface counts."""
+    looks = [usage(time_s=1.0 * t, downlink_bytes=int(t * rate_bit_s / 8)) for t in range(1, 9)]
+
+    judged = verdict_on(plan_of(server={"link": TEN_MBIT}), server=(held(), *looks))
+
+    assert judged == (verdict, ["link"] if verdict == "degraded" else [])
+
+
+def test_a_link_that_changes_is_compared_with_what_was_asked_at_the_time():
+    """10 mbit for four seconds and 1 mbit then: 10 mbit are right at first and ten times too much later."""
+    link = Link(uplink_bit_s=10 * MBIT, changes=(LinkChange(at_s=4.0, uplink_bit_s=1 * MBIT),))
+    plan = plan_of(server={"link": link})
+
+    def looks(until):
+        return [usage(time_s=1.0 * t, uplink_bytes=int(t * 10e6 / 8)) for t in range(1, until)]
+
+    assert verdict_on(plan, server=(held(link), *looks(4)))[0] == "trusted"
+    assert verdict_on(plan, server=(held(link), *looks(9)))[0] == "degraded"
+
+
+def test_jitter_is_no_reason_to_call_messages_early():
+    """The mean of a few draws may be low."""
+    link = Link(latency_s=0.04, jitter_s=0.03)
+    early = transfers(messages=6, asked_s=0.24, latency_s=0.24, share=0.75)
+
+    assert verdict_on(plan_of(link=link), usage(), held(link), early)[0] == "trusted"
+    still = msgspec.structs.replace(link, jitter_s=0.0)
+    assert verdict_on(plan_of(link=still), usage(), held(still), early)[0] == "degraded"
+
+
+LATE = transfers(asked_s=1.0, share=2.0)
+"""100 messages that took a second longer than asked: more than their handling explains."""
+
+
+def test_late_messages_are_the_links_fault_where_nothing_else_explains_them():
+    """Nothing was throttled, shared or overloaded."""
+    assert verdict_on(plan_of(link=TEN_MBIT), usage(), held(), LATE) == ("degraded", ["link"])
+
+
+def test_late_messages_on_an_overloaded_host_are_the_hosts_fault():
+    """The cores were busy, or nodes waited for them."""
+    plan = plan_of(link=TEN_MBIT)
+
+    assert verdict_on(plan, usage(), held(), LATE, loads=[host(busy=0.97)]) == ("degraded", ["host CPU"])
+    assert verdict_on(plan, usage(starved_s=8.0), held(), LATE) == ("degraded", ["host CPU"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "worker", "server_asked", "server"),
+    [
+        ({"cpus": 0.1}, {"throttled_s": 5.0, "cpus_held": 0.1}, {}, {}),
+        ({}, {}, {"cpus": 0.1}, {"throttled_s": 5.0, "cpus_held": 0.1}),
+        ({}, {}, {}, {"cpu_s": 19.0}),
+        ({}, {}, {"link": TEN_MBIT}, {}),
+    ],
+    ids=["the worker's cap", "the server's cap", "the server's core", "the server's link"],
+)
+def test_late_messages_are_no_fault_where_another_condition_explains_them(asked, worker, server_asked, server):
+    """That is what was asked for; it is remarked."""
+    plan = plan_of(link=TEN_MBIT, server=server_asked, **asked)
+    said = series_of([usage(**({"cpu_s": 1.0} | worker)), held(), LATE], [usage(**({"cpu_s": 1.0} | server)), held()])
+    fidelity = judge(plan, said)
+
+    assert (fidelity.verdict, fidelity.reasons) == ("trusted", ())
+    assert "times as long as asked" in fidelity.remarks[0]
+
+
+def test_lateness_within_handling_or_of_lossy_links_is_no_fault():
+    """Five milliseconds a message; and what is lost is sent again."""
+    late = transfers(asked_s=1.0, share=1.55)
+    lossy = msgspec.structs.replace(TEN_MBIT, loss=0.01)
+
+    assert verdict_on(plan_of(link=TEN_MBIT), usage(), held(), late)[0] == "trusted"
+    assert verdict_on(plan_of(link=lossy), usage(), held(), LATE)[0] == "trusted"
+
+
+def test_a_direction_without_a_limit_is_not_judged():
+    """Nothing was asked of it."""
+    link = Link(uplink_bit_s=10 * MBIT)
+
+    assert verdict_on(plan_of(link=link), usage(), held(link), transfers(direction="down", asked_s=0.0))[0] == "trusted"
+
+
+def test_tcp_may_take_its_round_trips_where_the_kernel_delays():
+    """847 kB need five more round trips of 80 ms; over the transport's delay line they do not."""
+    late = transfers(messages=10, size=870_000, asked_s=10 * 0.11, latency_s=10 * 0.04, share=4.0)
+    link = Link(uplink_bit_s=100 * MBIT, latency_s=0.04)
+
+    assert verdict_on(plan_of(link=link), usage(), held(link, delay="netem"), late)[0] == "trusted"
+    assert verdict_on(plan_of(link=link), usage(), held(link, delay="line"), late)[0] == "degraded"
+
+
+def test_drops_are_remarked():
+    """TCP needs them; they are no fault."""
+    counts = {"uplink_packets": 950, "uplink_drops": 50}
+    fidelity = judge(plan_of(link=TEN_MBIT), series_of([usage(**counts), held()], [usage()]))
+
+    assert fidelity.verdict == "trusted"
+    assert "dropped up to 5.0 % of the packets" in fidelity.remarks[0]
+
+
+# --- CPU, memory, host ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("starved_s", "verdict"), [(1.9, "trusted"), (2.1, "degraded")])
+@pytest.mark.parametrize("asked", [{"cpus": 1.0}, {"compute_speed": 0.5}])
+def test_nodes_that_miss_their_promised_cores_degrade(starved_s, verdict, asked):
+    """For a tenth of the training."""
+    judged = verdict_on(plan_of(**asked), usage(starved_s=starved_s))
+
+    assert judged == (verdict, ["host CPU"] if verdict == "degraded" else [])
+
+
+def test_one_node_may_be_worse_than_the_mean_but_not_much():
+    """A fifth of the training is too much for any."""
+    said = series_of([usage(starved_s=0.0)], [usage()])
+    said.usage["edge-1"] = ((1.0, usage(starved_s=3.9)),)
+    assert judge(plan_of(cpus=1.0), said).is_trusted
+    said.usage["edge-1"] = ((1.0, usage(starved_s=4.1)),)
+    assert not judge(plan_of(cpus=1.0), said).is_trusted
+
+
+def test_the_reason_for_starving_has_figures_and_what_to_do():
+    """Four caps of a core each, half of which two cores can give."""
+    (reason,) = judge(
+        plan_of(cpus=1.0), series_of([usage(cpu_s=10.0, starved_s=10.0)], [usage()], [host(busy=1.0)])
+    ).reasons
+
+    assert reason == (
+        "host CPU: all 4 nodes of edge waited for a core that they were promised for 50 % of the training (longest "
+        "edge-3: 50 %); all caps together are 4 cores (cores busy 100 %); ask for fewer nodes or lower caps, or take a "
+        "host with more cores"
+    )
+
+
+@pytest.mark.parametrize(
+    ("capped_cpu_s", "verdict"), [(4.4, "degraded"), (4.6, "trusted"), (5.4, "trusted"), (5.6, "degraded")]
+)
+def test_a_cap_in_force_lets_a_tenth_more_or_less_through(capped_cpu_s, verdict):
+    """Half a core, used up for ten seconds."""
+    said = usage(cpu_s=capped_cpu_s, capped_s=10.0, capped_cpu_s=capped_cpu_s, throttled_s=5.0, cpus_held=0.5)
+    judged = verdict_on(plan_of(cpus=0.5), said)
+
+    assert judged == (verdict, ["CPU cap"] if verdict == "degraded" else [])
+
+
+@pytest.mark.parametrize(("cpu_s", "verdict"), [(10.9, "trusted"), (11.2, "degraded")])
+def test_a_cap_that_nothing_holds_is_judged_by_the_mean(cpu_s, verdict):
+    """Half a core for twenty seconds."""
+    judged = verdict_on(plan_of(server={"cpus": 0.5}), server=(usage(cpu_s=cpu_s),))
+
+    assert judged == (verdict, ["CPU cap"] if verdict == "degraded" else [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "in_force", "verdict"),
+    [(0.5, 0.5, "trusted"), (0.5, 0.25, "degraded"), (0.5, None, "degraded"), (0.001, 0.01, "trusted"),
+     (None, 0.5, "degraded")],
+)  # fmt: skip
+def test_a_cap_changed_behind_its_back_is_found(asked, in_force, verdict):
+    """The node reads its own cgroup; the kernel has no cap below a hundredth of a core."""
+    judged = verdict_on(plan_of(cpus=asked), usage(cpu_s=0.01, throttled_s=0.0, cpus_held=in_force))
+
+    assert judged[0] == verdict
+
+
+@pytest.mark.parametrize(("memory_bytes", "verdict"), [(GIB, "trusted"), (GIB + 1, "degraded")])
+def test_more_memory_than_the_cap_degrades(memory_bytes, verdict):
+    """A device of that size would have failed."""
+    judged = verdict_on(plan_of(memory_bytes=GIB), usage(memory_bytes=memory_bytes))
+
+    assert judged == (verdict, ["memory"] if verdict == "degraded" else [])
+
+
+def test_no_live_node_is_faster_than_its_machine():
+    """Only the simulation can do that."""
+    assert verdict_on(plan_of(compute_speed=2.0)) == ("degraded", ["compute speed"])
+
+
+@pytest.mark.parametrize("load", [host(steal=0.06), host(lag_s=0.025)])
+def test_a_host_that_does_not_keep_time_degrades_what_takes_time(load):
+    """A link, a waiting time; a cap of memory alone does not mind."""
+    plans = (plan_of(waiting=Waiting(distribution="exponential", mean_s=0.1)), plan_of(memory_bytes=GIB))
+
+    assert [verdict_on(plan, loads=[load]) for plan in plans] == [("degraded", ["host"]), ("trusted", [])]
+
+
+def test_a_late_moment_of_the_host_does_not_condemn_a_run():
+    """Lag counts by its median."""
+    loads = [host(), host(), host(lag_s=0.5)]
+
+    assert verdict_on(plan_of(cpus=0.5), loads=loads) == ("trusted", [])
+
+
+def test_the_evaluator_is_not_judged():
+    """Watching is no condition of the experiment."""
+    plan = plan_of(cpus=1.0)
+    said = series_of([usage()], [usage()])
+    said.usage["evaluator"] = ((1.0, usage(starved_s=19.0)),)
+
+    assert judge(plan, said).is_trusted
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_that_was_started_anew_counts_with_both_lives():
+    """Cumulative figures begin at 0 again."""
+    lives = [usage(time_s=4.0, cpu_s=1.0, starved_s=0.0), usage(time_s=6.0, cpu_s=2.0, starved_s=1.0),
+             usage(time_s=2.0, cpu_s=1.0, starved_s=1.0)]  # fmt: skip
+    fidelity = judge(plan_of(cpus=1.0), series_of(lives, [usage()]))
+    row = next(row for row in fidelity.nodes if row.node == "edge-0")
+
+    assert (row.time_s, row.starved, row.cpus_measured) == (8.0, 0.25, 0.375)
+
+
+ENTRIES = [
+    (-1.0, "edge-0", held(problem="")),
+    (3.0, "edge-0", held(uplink_held=9 * MBIT, problem="uplink: other")),
+    (5.0, "edge-0", held()),
+    *(
+        (float(t), name, usage(time_s=float(t), cpu_s=0.2 * t, starved_s=0.3 * t, uplink_bytes=10**6 * t))
+        for t in range(2, 12, 2)
+        for name in (*WORKERS, "server")
+    ),
+    *(
+        (t + 0.5, "server", transfers(name, "up", share=0.5, messages=t, asked_s=0.01 * t))
+        for t in range(2, 12, 4)
+        for name in WORKERS
+    ),
+    *((t + 0.25, "controller", host(busy=0.1 * t)) for t in range(1, 10)),
+]
+
+
+@given(entries=st.permutations(ENTRIES))
+def test_the_order_in_which_records_arrive_does_not_matter(tmp_path_factory, entries):
+    """Nodes report in batches, late and interleaved; each record has its own time."""
+    plan = plan_of(link=TEN_MBIT, cpus=0.5)
+
+    def verdict(said):
+        path = tmp_path_factory.mktemp("journal") / "events.jsonl"
+        with JournalWriter(path) as journal:
+            journal.write_many([(10.0, "controller", trial()), *((10.0 + t, node, each) for t, node, each in said)])
+        return judge(plan, Series.from_journal(path))
+
+    assert verdict(entries) == verdict(ENTRIES)
+    assert not verdict(entries).is_trusted

@@ -1,0 +1,52 @@
+"""The probe of the host: a real one, and its arithmetic."""
+
+import time
+
+import pytest
+
+from edgebed.emulation.host_load import RECORD_S, HostProbe, host_load
+
+KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
+
+
+def times(**spent):
+    """What cores have spent, in seconds, as psutil names it."""
+    return dict.fromkeys(KINDS, 0.0) | spent
+
+
+def test_shares_are_of_all_cores_time():
+    """Waiting for a disk is idle; a guest's time is in user already."""
+    load = host_load(times(), times(user=2.0, guest=1.0, system=1.0, idle=4.0, iowait=2.0, steal=1.0), [0.0])
+
+    assert (load.busy, load.steal) == (0.3, 0.1)
+
+
+def test_lag_is_what_99_in_100_stay_below():
+    """One sleep in a thousand may be late."""
+    assert host_load(times(), times(idle=1.0), [0.001] * 999 + [1.0]).lag_s == pytest.approx(0.001)
+    assert host_load(times(), times(idle=1.0), [0.001] * 80 + [1.0] * 20).lag_s == pytest.approx(1.0)
+
+
+def test_a_clock_that_stands_still_divides_by_nothing():
+    """Two looks within one tick of the kernel."""
+    assert host_load(times(user=1.0), times(user=1.0), [0.0]).busy == 0.0
+
+
+def test_the_probe_looks_until_it_is_closed():
+    """What it has found by then, though it is less than a whole record's time, can be taken once."""
+    probe = HostProbe()
+    deadline_s = time.monotonic() + 5 * RECORD_S
+    found = []
+    while not found:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+        found += probe.take()
+    probe.close()
+    found += probe.take()
+
+    assert len(found) >= 2
+    assert not list(probe.take())
+    assert all(0.0 <= load.busy <= 1.0 and load.lag_s >= 0.0 for _, load in found)
+    clocks = [clock_ns for clock_ns, _ in found]
+    assert clocks == sorted(clocks)
+    assert clocks[-1] <= time.monotonic_ns()

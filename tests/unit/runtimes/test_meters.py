@@ -1,0 +1,246 @@
+"""What a node measures of itself: the arithmetic of a window, real processes that starve or are capped, transfers."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.emulation.cgroups import Cgroups
+from edgebed.errors import InfrastructureError
+from edgebed.roles import records
+from edgebed.runtimes.live import Times
+from edgebed.runtimes.meters import Reading, TransfersMeter, UsageMeter, add_window, links_of
+from edgebed.scenario.plan import Link, Method, NodePlan, Part, Task
+from edgebed.wire.messages import Join, Model, Push, SharedLink, Tensor
+
+MBIT = 1_000_000
+NOTHING = records.Usage(time_s=0.0, cpu_s=0.0)
+
+
+def plan_of(name="edge-0", role="worker", **asked):
+    """A node."""
+    task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
+    part = Part(name="none")
+    method = Method(name="m", aggregation=part, compression=part, local_work=part)
+    return NodePlan(node=name, role=role, device_class="edge", seed=1, task=task, method=method, **asked)
+
+
+def node_of(**asked):
+    """What a meter needs of a node's shell."""
+    return SimpleNamespace(plan=plan_of(**asked), times=Times(), stopped=None, began_s=0.0)
+
+
+def reading(t, cpu_s=0.0, waited_s=0.0, absorbed_s=0.0, throttled_s=None, throttled_periods=0):
+    """A look."""
+    return Reading(t, cpu_s, waited_s, absorbed_s, throttled_s, throttled_periods)
+
+
+def window(plan, **after):
+    """A second from nothing."""
+    before = reading(0.0, throttled_s=None if after.get("throttled_s") is None else 0.0)
+    return add_window(NOTHING, plan, before, reading(1.0, **after))
+
+
+@pytest.mark.parametrize(
+    ("asked", "after", "starved_s"),
+    [
+        ({}, {"cpu_s": 0.5, "waited_s": 0.5}, 0.5),
+        ({"cpus": 1.0}, {"cpu_s": 0.5, "waited_s": 0.5}, 0.5),
+        ({"cpus": 0.5}, {"cpu_s": 0.5, "waited_s": 0.3}, 0.0),
+        ({"cpus": 0.5}, {"cpu_s": 0.4, "waited_s": 0.6}, 0.1),
+        ({"cpus": 0.5}, {"cpu_s": 0.2, "waited_s": 0.6, "throttled_s": 0.5}, 0.1),
+        ({"compute_speed": 0.5}, {"cpu_s": 0.4, "waited_s": 0.5, "absorbed_s": 0.4}, 0.1),
+        ({}, {"cpu_s": 0.5, "waited_s": 3.0}, 1.0),
+        ({}, {"cpu_s": 0.5, "waited_s": None}, None),
+    ],
+    ids=["uncapped", "capped", "had its cap", "had most of it", "throttled", "paced", "many threads", "no count"],
+)
+def test_starving_is_waiting_that_a_node_was_entitled_not_to_do(asked, after, starved_s):
+    """Not what its own cap or pace explains, and never more than the time that passed."""
+    found = window(plan_of(**asked), **after).starved_s
+
+    assert found == (starved_s if starved_s is None else pytest.approx(starved_s))
+
+
+@pytest.mark.parametrize(("periods", "capped_s"), [(8, 0.0), (9, 1.0), (10, 1.0)])
+def test_a_window_is_capped_where_nine_of_ten_periods_were_throttled(periods, capped_s):
+    """The node would have computed on and on."""
+    usage = window(plan_of(cpus=0.5), cpu_s=0.5, throttled_s=0.5, throttled_periods=periods)
+
+    assert (usage.capped_s, usage.capped_cpu_s) == (capped_s, 0.5 * capped_s)
+
+
+@given(
+    looks=st.lists(st.tuples(*[st.floats(0.001, 5.0)] * 5, st.integers(0, 50)), min_size=2, max_size=20),
+    cpus=st.none() | st.floats(0.01, 4.0),
+)
+def test_usage_only_grows_and_nobody_starves_longer_than_it_ran(looks, cpus):
+    """Whatever the kernel counts."""
+    plan, usage, before = plan_of(cpus=cpus), NOTHING, reading(0.0, throttled_s=0.0)
+    for look in looks:
+        after = Reading(*(old + new for old, new in zip(before, look, strict=True)))
+        grown = add_window(usage, plan, before, after)
+        for name in ("time_s", "cpu_s", "starved_s", "throttled_s", "capped_s", "capped_cpu_s"):
+            assert getattr(grown, name) >= (getattr(usage, name) or 0.0)
+        usage, before = grown, after
+
+    assert usage.starved_s <= usage.time_s + 1e-4
+
+
+def test_usage_comes_every_two_seconds_of_training_and_at_the_end():
+    """Before training there is nothing to say; the first look is where it counts from."""
+    node = node_of()
+    meter = UsageMeter(node)
+    said = {t: list(meter.read(float(t), None if t < 3 else 2.5)) for t in range(9)}
+    node.stopped = "enough"
+    said[9] = list(meter.read(9.0, 2.5))
+
+    assert [t for t, found in said.items() if found] == [5, 7, 9]
+    assert [found[0].time_s for found in said.values() if found] == [2.0, 4.0, 6.0]
+    assert said[9][0].memory_bytes > 1_000_000
+
+
+HOG = textwrap.dedent(
+    """
+    import json, sys, time
+    from types import SimpleNamespace
+    import msgspec
+    from edgebed.emulation.cgroups import enter
+    from edgebed.runtimes.live import Times
+    from edgebed.runtimes.meters import UsageMeter
+    enter(sys.argv[2:])
+    plan = SimpleNamespace(cpus=json.loads(sys.argv[1]))
+    node = SimpleNamespace(plan=plan, times=Times(), stopped=None)
+    meter = UsageMeter(node, own_cgroup=len(sys.argv) > 2)
+    sys.stdin.readline()
+    began = until = time.monotonic()
+    list(meter.read(began, 0.0))
+    while until < began + 4.0:
+        until += 1.0
+        while time.monotonic() < until:
+            pass
+        if until >= began + 4.0:
+            node.stopped = "enough"
+        found = list(meter.read(time.monotonic(), 0.0))
+    print(msgspec.json.encode(found[-1]).decode())
+    """
+)
+
+
+def hogs(cpus, folders):
+    """What that many processes that compute for four seconds say of themselves, begun together."""
+    started = []
+    for each in folders:
+        command = [sys.executable, "-c", HOG, json.dumps(cpus), *each]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    try:
+        for process in started:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        return [json.loads(process.communicate(timeout=60)[0]) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cgroups():
+    """Where this kernel and these rights allow."""
+    try:
+        made = Cgroups()
+    except InfrastructureError as error:
+        pytest.skip(str(error))
+    yield made
+    made.remove()
+
+
+def test_a_capped_hog_is_throttled_and_starves_far_less_than_that(cgroups):
+    """A quota of a fifth of a core: it has that, and what it waits for is its cap."""
+    folders = cgroups.make(plan_of(cpus=0.2))
+    (usage,) = hogs(0.2, [folders])
+
+    assert usage["cpus_held"] == 0.2
+    assert usage["throttled_s"] > 0.6 * usage["time_s"]
+    assert usage["starved_s"] < 0.05 * usage["time_s"]
+    assert usage["capped_s"] > 0.0
+    assert usage["capped_cpu_s"] / usage["capped_s"] == pytest.approx(0.2, rel=0.2)
+    assert usage["memory_bytes"] > 0
+
+
+def test_hogs_that_were_promised_more_cores_than_there_are_starve():
+    """Twice as many as cores, without a cgroup: on the mean they wait at least for half of the time."""
+    count = 2 * len(os.sched_getaffinity(0))
+    found = hogs(1.0, [()] * count)
+
+    assert sum(usage["starved_s"] for usage in found) / sum(usage["time_s"] for usage in found) > 0.4
+    assert not any("throttled_s" in usage for usage in found)
+
+
+# --- transfers --------------------------------------------------------------------------------------------------------
+
+UPDATE = (Tensor("update", "float32", (10,), "dense", 10),)
+TEN_MBIT = Link(uplink_bit_s=10 * MBIT, downlink_bit_s=10 * MBIT, latency_s=0.02)
+
+
+def push(sender="edge-0", sent_s=1.0):
+    """A push that left then."""
+    return Push(sender=sender, incarnation=1, step=0, base=0, loss=0.0, sent_s=sent_s, tensors=UPDATE)
+
+
+def test_the_server_tells_of_each_worker_what_its_pushes_took():
+    """Against the slower of the worker's uplink and its own downlink; other messages do not count."""
+    meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": TEN_MBIT, "edge-1": Link()}, delay="line")
+    meter.received(1.5, push(), 100_000)
+    meter.received(2.5, push(sent_s=2.0), 100_000)
+    meter.received(3.0, push("edge-1", sent_s=2.9), 100_000)
+    meter.received(3.0, Join(sender="edge-0", incarnation=1), 100)
+    meter.received(3.0, push(sent_s=0.0), 100)
+    (record,) = meter.read(10.0, 0.0)
+
+    assert (record.name, record.direction, record.messages) == ("edge-0", "up", 2)
+    assert record.bytes == 2 * (100_000 + 70 * 66)
+    assert record.time_s == pytest.approx(1.0)
+    assert record.asked_s == pytest.approx((record.bytes - 2 * 1600) * 8 / 10e6)
+    assert record.latency_s == 0.0
+
+
+@pytest.mark.parametrize(("delay", "latency_s"), [("line", 0.02), ("netem", 0.03)])
+def test_a_worker_tells_what_models_took_with_the_latency_that_lies_behind_the_first_byte(delay, latency_s):
+    """A delay line holds back before a message leaves; the kernel's netem while it is on its way, at both ends."""
+    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": Link(latency_s=0.01)}, delay=delay)
+    model = Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE)
+    meter.received(5.2, model, 1000)
+    (record,) = meter.read(10.0, 0.0)
+
+    assert (record.name, record.direction) == ("edge-0", "down")
+    assert record.latency_s == pytest.approx(latency_s)
+    assert record.asked_s == pytest.approx(latency_s)  # the rest fits into the burst
+
+
+def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones():
+    """Cumulative, so that what is lost on the way is not missed."""
+    node = node_of(name="server", role="server")
+    meter = TransfersMeter(node, {"edge-0": TEN_MBIT}, delay="")
+    meter.received(1.5, push(), 100)
+    counts = [[record.messages for record in meter.read(float(t), 0.0)] for t in (1, 2, 12)]
+    meter.received(12.5, push(), 100)
+    node.stopped = "enough"
+    counts.append([record.messages for record in meter.read(13.0, 0.0)])
+
+    assert counts == [[1], [], [], [2]]
+
+
+def test_nodes_that_share_a_trace_have_their_own_offsets():
+    """As the controller sends them."""
+    shared = SharedLink(link=TEN_MBIT, offsets=(("edge-0", 0.0), ("edge-1", 7.5)))
+    links = links_of((shared,))
+
+    assert [links[name].offset_s for name in ("edge-0", "edge-1")] == [0.0, 7.5]
+    assert links["edge-1"].uplink_bit_s == 10 * MBIT
