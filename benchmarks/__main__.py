@@ -9,20 +9,24 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks import containers, encoding, nodes, server, simulation
+from benchmarks import containers, encoding, namespaces, nodes, server, simulation
 
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
-PARTS = ("encoding", "nodes", "simulation", "server", "containers")
+PARTS = ("encoding", "nodes", "simulation", "server", "namespaces", "containers")
+DEFAULT_PARTS = PARTS[:4]
+"""The others need root, or Docker."""
 
 
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: all but containers)")
+    parser.add_argument(
+        "parts", nargs="*", choices=[*PARTS, []], help="which to run (default: all but namespaces and containers)"
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
-    chosen = options.parts or PARTS[:-1]
+    chosen = options.parts or DEFAULT_PARTS
     measured: dict[str, Any] = {}
     for part in PARTS:
         if part in chosen:
@@ -42,6 +46,8 @@ def _measure(part: str, *, quick: bool) -> Any:
         return nodes.measure(seconds=1.0 if quick else 8.0)
     if part == "simulation":
         return simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3)
+    if part == "namespaces":
+        return namespaces.measure(quick=quick)
     if part == "containers":
         return containers.measure(quick=quick)
     return server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5)
@@ -76,8 +82,26 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
             what = f"bytes an entry at 1 % density, {values}, headers included ({found['images']})"
             pickles = f"(the AdaComp authors' pickles: {found['authors']:.1f})"
             yield f"{what:<76} {found[values]:>10.2f}  {limit:<8} {pickles}"
+    for row in measured.get("namespaces", ()):
+        yield from _namespaces(row)
     if found := measured.get("containers"):
         yield from _containers(found)
+
+
+def _namespaces(row: dict[str, Any]) -> Iterator[str]:
+    fleet = f"{row['workers']} workers with links of their own"
+    if row["failed"]:
+        yield f"{fleet:<76} {'failed':>10}           ({row['failed']})"
+        return
+    phases = ", ".join(f"{name} {row[f'{name}_s']:.1f}" for name in ("started", "ready"))
+    what = f"{fleet}: from the launch until each has an update"
+    yield f"{what:<76} {row['contributed_s']:>8.1f} s           ({phases} s; {row['updates_per_s']:.0f} updates/s)"
+    limit = "<= 6.0 GB" if row["workers"] == namespaces.SIZES[0] else ""
+    machine = f"(the machine has {row['machine_bytes'] / 1e9:.1f} GB less than before)"
+    what = f"{fleet}: memory of all processes"
+    yield f"{what:<76} {row['pss_bytes'] / 1e9:>7.1f} GB  {limit:<9}{machine}"
+    for doubt in row["doubts"]:
+        yield f"    degraded: {doubt}"
 
 
 def _containers(found: dict[str, Any]) -> Iterator[str]:

@@ -10,7 +10,6 @@ message tells when its first byte left, and is traced when all of it is there, o
 """
 
 import datetime as dt
-import os
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +41,8 @@ from edgebed.emulation.calibration import (
     save,
 )
 from edgebed.emulation.framing import burst_bytes
-from edgebed.errors import InfrastructureError
+from edgebed.emulation.means import why_no_namespaces
+from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.observe.journal import Entry
 from edgebed.observe.passed import Passed, passed
 from edgebed.observe.quantities import seconds_text
@@ -178,14 +178,14 @@ def _require_containers() -> None:
             client.api.inspect_image(name)
 
 
-def _require_root() -> None:
-    if os.geteuid():
-        raise InfrastructureError("network namespaces need root")
+def _require_namespaces() -> None:
+    if reason := why_no_namespaces():
+        raise InfrastructureError(reason)
 
 
 REQUIREMENTS: dict[Place, Callable[[], None]] = {
     "docker": _require_containers,
-    "namespaces": _require_root,
+    "namespaces": _require_namespaces,
     "model": lambda: None,
 }
 
@@ -336,7 +336,7 @@ def measure(place: Place, programme: Programme, when: str, show: Callable[[Any],
                 for result in measuring(runner, programme):
                     found[name].append(result)
                     show(result)
-            except InfrastructureError as error:
+            except EdgebedError as error:
                 problems.append(str(error))
                 show(error)
     return Measured(when=when, problems=tuple(problems), **{name: tuple(results) for name, results in found.items()})

@@ -1,4 +1,4 @@
-"""Links of containers: limited by the kernel as asked, set by a helper alone, read back by the node, followed in time."""
+"""Links of containers: limited by the kernel as asked, set by a helper alone, read back by the node."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import pytest
 import edgebed
 from edgebed.emulation.framing import burst_bytes, wire_bytes
 from edgebed.errors import InfrastructureError
+from edgebed.results import Trial
 from edgebed.roles import records
 from edgebed.runtimes.containers.engine import Images
 from edgebed.runtimes.containers.links import Links
@@ -26,21 +27,21 @@ BASE = {
     "task": {"data": "digits", "model": "small", "batch_size": 10},
     "method": "asgd",
     "evaluation": {"every": "100000 updates"},
-    "stop": {"time": "8s"},
+    "stop": {"time": "6s"},
 }
 BULK = BASE | {
     "task": {"data": "digits", "model": "mlp", "batch_size": 10},
     "fleet": {"edge": {"count": 1, "uplink": "10mbit", "downlink": "50mbit"}},
 }
 STEPS = BASE | {
-    "method": {"preset": "comp-asgd", "compression": {"fraction": 0.57}},  # some 12.7 kB a push
+    "method": {"preset": "comp-asgd", "compression": {"fraction": 0.62}},  # some 12.7 kB a push
     "fleet": {
         "idle": {"count": 1, "uplink": "10mbit", "waiting": "150ms"},
         "stepping": {
             "count": 1,
             "uplink": "10mbit",
             "waiting": "100ms",
-            "link_steps": [{"at": "3s", "uplink": "2mbit"}],
+            "link_steps": [{"at": "2s", "uplink": "2mbit"}],
         },
         "victim": {"count": 1, "uplink": "10mbit", "waiting": "100ms"},
     },
@@ -91,7 +92,7 @@ def data_subnet(client: docker.DockerClient, container: dict) -> str:
     return next(network["IPAM"]["Config"][0]["Subnet"] for network in networks if network["Internal"])
 
 
-def links_of(trial: edgebed.Trial, node: str) -> list[tuple[float, records.Link]]:
+def links_of(trial: Trial, node: str) -> list[tuple[float, records.Link]]:
     """What a node journaled of its link, with the time since training began."""
     began_s = next(t for t, _, record in trial.events() if isinstance(record, records.Trial))
     return [
@@ -99,18 +100,30 @@ def links_of(trial: edgebed.Trial, node: str) -> list[tuple[float, records.Link]
     ]
 
 
+def messages_of(trial: Trial, sender: str, message: str, worker: str) -> list[tuple[int, float]]:
+    """Payload of the messages between a worker and the server, and how long each was on its way."""
+    receiver = "server" if sender == worker else worker
+    return [(record.bytes, t - record.sent_s) for t, who, record in trial.events() if isinstance(record, records.Received)
+            and (record.sender, record.message, who) == (sender, message, receiver)]  # fmt: skip
+
+
+def alone_s(payload_bytes: int, rate_bit_s: int) -> float:
+    """How long a message takes after a silence."""
+    return (wire_bytes(payload_bytes) - burst_bytes(rate_bit_s)) * 8 / rate_bit_s
+
+
 def test_bulk_passes_at_the_rates_asked(engine, tmp_path) -> None:
-    """Both ways within 10 %, by the time that large messages took on the wire; the kernel holds what was asked."""
-    run = edgebed.run(BULK, runtime="docker", runs_dir=tmp_path, set=["stop.time=5s"])
+    """Both ways within 10 %, by the quickest of many large messages; the kernel holds what was asked."""
+    run = edgebed.run(BULK, runtime="docker", runs_dir=tmp_path, trace=True, set=["stop.time=4s"])
 
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
-    took = {record.direction: record for _, _, record in trial.events() if isinstance(record, records.Transfers)}
-    rates_bit_s = {direction: 8 * record.bytes / record.time_s for direction, record in took.items()}
-    assert rates_bit_s["up"] == pytest.approx(10e6, rel=0.1)
-    assert rates_bit_s["down"] == pytest.approx(50e6, rel=0.1)
+    for sender, message, rate_bit_s in (("edge-0", "push", 10_000_000), ("server", "model", 50_000_000)):
+        took = [(size, took_s) for size, took_s in messages_of(trial, sender, message, "edge-0") if size > 100_000]
+        assert len(took) > 5
+        assert min(took_s / alone_s(size, rate_bit_s) for size, took_s in took) == pytest.approx(1.0, rel=0.1)
     ((at_s, held),) = links_of(trial, "edge-0")
-    assert at_s <= 0.0, "a node is ready when its link holds"
+    assert at_s < 1.0, "at its first look"
     assert (held.mechanism, held.uplink_held, held.downlink_held) == ("tc", 10_000_000, 50_000_000)
     assert (held.uplink_burst, held.downlink_burst, held.problem) == (1600, 3000, "")
     notes = [record.text for _, _, record in trial.events() if isinstance(record, records.Note)]
@@ -136,20 +149,16 @@ def test_small_pushes_steps_and_what_happens_behind_a_link_s_back(engine, tmp_pa
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
 
-    pushes = [(record.bytes, t - record.sent_s) for t, _, record in trial.events()
-              if isinstance(record, records.Received) and record.sender == "idle-0" and record.message == "push"]  # fmt: skip
-    size = pushes[0][0]
-    assert size == pytest.approx(12_700, rel=0.05)
-    expected_s = (wire_bytes(size) - burst_bytes(10_000_000)) * 8 / 10_000_000
-    assert min(took_s for bytes_, took_s in pushes if bytes_ == size) == pytest.approx(expected_s, rel=0.1)
+    pushes = messages_of(trial, "idle-0", "push", "idle-0")
+    assert pushes[0][0] == pytest.approx(12_700, rel=0.05)
+    assert min(took_s / alone_s(size, 10_000_000) for size, took_s in pushes) == pytest.approx(1.0, rel=0.1)
 
     first, second = links_of(trial, "stepping-0")
     assert (first[1].uplink_held, second[1].uplink_held) == (10_000_000, 2_000_000)
-    assert 3.0 <= second[0] <= 5.0, "a node looks every second"
+    assert 2.0 <= second[0] <= 4.0, "a node looks every second"
     assert second[1].problem == ""
-    after = [t - record.sent_s for t, _, record in trial.events() if isinstance(record, records.Received)
-             and record.sender == "stepping-0" and record.message == "push"][-5:]  # fmt: skip
-    assert min(after) == pytest.approx((wire_bytes(size) - burst_bytes(2_000_000)) * 8 / 2_000_000, rel=0.1)
+    pushes = messages_of(trial, "stepping-0", "push", "stepping-0")[-5:]
+    assert min(took_s / alone_s(size, 2_000_000) for size, took_s in pushes) == pytest.approx(1.0, rel=0.1)
 
     assert [record.problem for _, record in links_of(trial, "victim-0")] == [
         "",
@@ -176,8 +185,8 @@ def test_a_container_that_starts_anew_is_limited_anew(engine) -> None:
     try:
         links = Links(engine.client, site, image, plan, problems.append)
         host_config = api.create_host_config(network_mode=site.data.id)
-        made = [api.create_container(image, entrypoint=["sleep", "600"], labels=site.labels, host_config=host_config)["Id"]
-                for _ in range(2)]  # fmt: skip
+        sleeping = {"entrypoint": ["sleep", "600"], "labels": site.labels, "host_config": host_config}
+        made = [api.create_container(image, **sleeping)["Id"] for _ in range(2)]
         read = ["python", "-c", READ.format(subnet=site.data.subnet)]
         api.start(made[0])
         links.set(node, 1, made[0])

@@ -1,10 +1,9 @@
 """What this machine really holds, measured as `edgebed calibrate` does it, in network namespaces."""
 
-import os
-
 import pytest
 
 from edgebed.calibrating import Programme, Runner, measure_bulk, measure_single
+from edgebed.emulation.means import why_no_namespaces
 
 SHORT = Programme(
     bulk_s={10: 3.0, 50: 2.0},
@@ -21,8 +20,8 @@ SHORT = Programme(
 @pytest.fixture
 def namespaces(tmp_path):
     """A runner of trials whose nodes have network namespaces."""
-    if os.geteuid():
-        pytest.skip("network namespaces: need root")
+    if reason := why_no_namespaces():
+        pytest.skip(f"no network namespaces: {reason}")
     return Runner("namespaces", tmp_path)
 
 

@@ -150,7 +150,11 @@ def _mounted(base: Path) -> list[str]:
 def _delegate(folder: Path) -> None:
     """Version 2: give the cgroups below `folder` control of CPU and memory."""
     control = folder / "cgroup.subtree_control"
-    if not set(NEEDED) <= set(control.read_text(encoding="ascii").split()):
+    try:
+        enabled = control.read_text(encoding="ascii").split()
+    except OSError as error:
+        raise InfrastructureError(f"{control} cannot be read: {error.strerror}") from error
+    if not set(NEEDED) <= set(enabled):
         _write(control, " ".join(f"+{controller}" for controller in NEEDED))
 
 

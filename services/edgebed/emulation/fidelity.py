@@ -51,7 +51,7 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         return Fidelity(verdict="trusted", remarks=(SIMULATED,), nodes=rows)
     host = host_of(series)
     nodes = tuple(Judged(node, row) for node, row in zip(plan.nodes, rows, strict=True) if node.role != "evaluator")
-    trial = Observed(plan, nodes, host)
+    trial = Observed(plan, nodes, host, sum(row.cpus_measured or 0.0 for row in rows))
     findings = [finding for rule in (*LINK_RULES, *HOST_RULES) for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
     return Fidelity(

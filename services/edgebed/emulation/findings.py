@@ -13,7 +13,10 @@ STARVED_MAX = 0.1
 """So much of the training, on a class's mean, nodes may miss a core that they were promised."""
 STARVED_WORST_MAX = 0.2
 """The same for the worst node: twice as much, so that one unlucky node does not condemn a run."""
-FEWER = "ask for fewer nodes or lower caps, or take a host with more cores"
+SERVER_BUSY_MIN = 0.8
+"""Of a core, or of its cap: then messages wait for the server, and what it waits for holds everybody up."""
+FOREIGN_MIN = 0.25
+"""Share of all cores' time from which on what does not belong to the trial is worth stopping."""
 NAMED_MAX = 2
 """Nodes that a finding names."""
 
@@ -49,6 +52,8 @@ class Observed:
     plan: Plan
     nodes: tuple[Judged, ...]
     host: Host | None
+    cpus: float
+    """Cores that all nodes together used, the evaluator included."""
 
     @property
     def server(self) -> Judged:
@@ -75,8 +80,17 @@ class Observed:
 
     @property
     def busy_text(self) -> str:
-        """How busy the host was, to stand after what it explains."""
-        return f" (cores busy {share_text(self.host.busy)})" if self.host else ""
+        """How busy the host was, and what to do about it, to stand after what it explains."""
+        fewer = "ask for fewer nodes or lower caps, or take a host with more cores"
+        if self.host is None:
+            return f"; {fewer}"
+        busy = f" (cores busy {share_text(self.host.busy)}"
+        own = self.cpus / self.host.cores if self.host.cores else self.host.busy
+        if self.host.busy - own < FOREIGN_MIN:
+            return f"{busy}); {fewer}"
+        return (
+            f"{busy}, but only {share_text(own)} with this trial's nodes); stop what else runs on this host, or {fewer}"
+        )
 
 
 Rule = Callable[[Observed], Iterator[Finding]]
@@ -96,8 +110,8 @@ def of_class(found: Sequence[Judged], nodes: Sequence[Judged]) -> str:
     """Whom a finding is about: one node by its name, several as so many of their class."""
     if len(found) == 1:
         return found[0].name
-    count = "all" if len(found) == len(nodes) else f"{len(found)} of"
-    return f"{count} {len(nodes)} nodes of {nodes[0].plan.device_class}"
+    share = f"{len(found)} of {len(nodes)} nodes" if len(found) < len(nodes) else f"all {len(nodes)} nodes"
+    return f"{share} of {nodes[0].plan.device_class}".replace("all 2 nodes", "both nodes")
 
 
 def names_text(nodes: Iterable[Judged]) -> str:

@@ -59,11 +59,13 @@ def host_load(before: Mapping[str, float], after: Mapping[str, float], lags_s: l
     # the kernel counts guests' time in user and nice as well
     total_s = sum(grown.values()) - grown.get("guest", 0.0) - grown.get("guest_nice", 0.0)
     idle_s = grown["idle"] + grown.get("iowait", 0.0)
+    cores = psutil.cpu_count() or 1
     return HostLoad(
         busy=_share(total_s - idle_s - steal_s, total_s),
         steal=_share(steal_s, total_s),
-        load=round(os.getloadavg()[0] / (psutil.cpu_count() or 1), 3),
+        load=round(os.getloadavg()[0] / cores, 3),
         lag_s=round(float(np.quantile(lags_s, LAG_QUANTILE)), 6),
+        cores=cores,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from edgebed.emulation.findings import (
     BUSY_MIN,
-    FEWER,
+    SERVER_BUSY_MIN,
     STARVED_MAX,
     STARVED_WORST_MAX,
     Finding,
@@ -37,19 +37,27 @@ LAG_MAX_S = 0.02
 def starved(trial: Observed) -> Iterator[Finding]:
     """Nodes got the cores that they were promised."""
     for nodes in trial.classes():
-        promised = [node for node in nodes if node.plan.cpus is not None or node.plan.compute_speed < 1.0]
+        promised = [node for node in nodes if _is_promised(node)]
         shares = [(node.row.starved, node.name) for node in promised if node.row.starved is not None]
         if not shares:
             continue
         mean, (worst, name) = sum(share for share, _ in shares) / len(shares), max(shares)
         if mean > STARVED_MAX or worst > STARVED_WORST_MAX:
             caps = sum(node.plan.cpus or 0.0 for node in trial.nodes)
-            together = f"; all caps together are {caps:g} cores" if caps else ""
+            longest = f" (longest {name}: {share_text(worst)})" if len(shares) > 1 else ""
+            together = f"; the caps of all nodes add up to {caps:g} cores" if caps else ""
             yield Finding(
-                f"host CPU: {of_class(promised, nodes)} waited for a core that they were promised for "
-                f"{share_text(mean)} of the training (longest {name}: {share_text(worst)}){together}"
-                f"{trial.busy_text}; {FEWER}"
+                f"host CPU: {of_class(promised, nodes)} waited for a promised core for {share_text(mean)} of the "
+                f"training{longest}{together}{trial.busy_text}"
             )
+
+
+def _is_promised(node: Judged) -> bool:
+    """Whether a cap or a speed was asked for, and lateness matters: a server with time to spare holds nobody up."""
+    if node.plan.role == "server":
+        needed = (node.row.cpus_measured or 0.0) + (node.row.starved or 0.0)
+        return node.plan.cpus is not None and needed > SERVER_BUSY_MIN * min(1.0, node.plan.cpus)
+    return node.plan.cpus is not None or node.plan.compute_speed < 1.0
 
 
 def cap_held(trial: Observed) -> Iterator[Finding]:
@@ -135,7 +143,7 @@ def host(trial: Observed) -> Iterator[Finding]:
         if load.lag_s > LAG_MAX_S:
             yield Finding(
                 f"host: threads that slept woke up {1000 * load.lag_s:.0f} ms late, so waits and delays were longer "
-                f"than asked{trial.busy_text}; {FEWER}"
+                f"than asked{trial.busy_text}"
             )
     if load.busy >= BUSY_MIN:
         text = f"the host's cores were busy for {share_text(load.busy)} of the training"

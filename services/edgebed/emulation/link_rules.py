@@ -6,24 +6,31 @@ nothing else that was asked for explains it: a CPU cap that holds a device back,
 
 from collections.abc import Iterator
 
-from edgebed.emulation.conditions import Timeline
-from edgebed.emulation.findings import FEWER, Finding, Judged, Observed, Rule, names_text, of_class, share_text
+from edgebed.emulation.findings import (
+    SERVER_BUSY_MIN,
+    Finding,
+    Judged,
+    Observed,
+    Rule,
+    names_text,
+    of_class,
+    share_text,
+)
 from edgebed.emulation.framing import SEGMENT_BYTES
 from edgebed.emulation.measured import Way
-from edgebed.scenario.plan import Link
 
 RATE_TOLERANCE = 0.1
 """A tenth: what separates published methods is more, and a healthy host is within a fiftieth."""
 MESSAGES_MIN = 5
 """Fewer messages say little about a link."""
+EARLY_MAX = 0.1
+"""So many of the messages may come early: where a rate changes all the time, one is set some milliseconds late."""
 HANDLING_S = 0.005
 """So much after its last byte a message may be handled: what Python and a scheduler take, on a host that has cores."""
 INITIAL_SEGMENTS = 10
 """What TCP sends before the first acknowledgement (RFC 6928); with each round trip it is twice as much."""
 THROTTLED_MIN = 0.1
 """A node that its own CPU cap held back for a tenth of the training is slow because of it."""
-SERVER_BUSY_MIN = 0.8
-"""Of a core, or of its cap: then messages wait for the server."""
 DROPS_NAMED = 0.01
 """From one packet in a hundred on. TCP finds a link's rate by filling its queue, so drops alone are no fault."""
 
@@ -50,13 +57,12 @@ def too_fast(trial: Observed) -> Iterator[Finding]:
     """More passed than was asked: the fault that flatters a method most."""
     for nodes in trial.classes():
         for direction, what in (("up", "sent"), ("down", "received")):
-            early = [node for node in nodes if is_early(trial, node, node.way(direction))]
+            early = [node for node in nodes if is_early(node.way(direction))]
             if early:
-                least = min(way.time_s / way.asked_s for way in (node.way(direction) for node in early))
+                most = max(way.early / way.messages for way in (node.way(direction) for node in early))
                 yield Finding(
-                    f"link: {SENT[direction]} of {of_class(early, nodes)} took as little as {share_text(least)} of the "
-                    "time that their bytes need: too much passes at once, or the rate is higher; see "
-                    "`edgebed link show`"
+                    f"link: of the {SENT[direction]} of {of_class(early, nodes)}, up to {share_text(most)} came sooner "
+                    "than their bytes allow: too much passes at once, or the rate is higher; see `edgebed link show`"
                 )
             over = [node for node in nodes if (node.way(direction).busiest or 0.0) > 1.0 + RATE_TOLERANCE]
             if over:
@@ -67,17 +73,9 @@ def too_fast(trial: Observed) -> Iterator[Finding]:
                 )
 
 
-def is_early(trial: Observed, node: Judged, way: Way) -> bool:
-    """Whether messages came sooner than they can; jitter is drawn evenly, and allowed three deviations of its sum."""
-    jitter_s = most_jitter_s(node.plan.link) + most_jitter_s(trial.server.plan.link)
-    chance_s = 3.0 * jitter_s * (way.messages / 3.0) ** 0.5
-    return way.messages >= MESSAGES_MIN and way.time_s < (1.0 - RATE_TOLERANCE) * way.asked_s - chance_s
-
-
-def most_jitter_s(link: Link) -> float:
-    """The most that it ever has."""
-    timeline = Timeline(link)
-    return max(conditions.jitter_s for conditions in (timeline.initial, *timeline.conditions))
+def is_early(way: Way) -> bool:
+    """Whether messages came sooner than they can, and not only around the moments at which a rate changes."""
+    return way.early >= MESSAGES_MIN and way.early > EARLY_MAX * way.messages
 
 
 def too_slow(trial: Observed) -> Iterator[Finding]:
@@ -94,9 +92,9 @@ def too_slow(trial: Observed) -> Iterator[Finding]:
                 if cause:
                     yield Finding(f"{took}: {cause}", is_fault=False)
                 elif trial.is_overloaded:
-                    yield Finding(f"host CPU: {took}, since the host was overloaded{trial.busy_text}; {FEWER}")
+                    yield Finding(f"host CPU: {took}, since the host was overloaded{trial.busy_text}")
                 else:
-                    yield Finding(f"link: {took}, though the host had cores{trial.busy_text}; see `edgebed calibrate`")
+                    yield Finding(f"link: {took}, though the host had cores to spare; see `edgebed calibrate`")
 
 
 def is_late(node: Judged, way: Way) -> bool:

@@ -59,10 +59,7 @@ class Local:
             if cpus:
                 yield "CPU caps are held by the kernel (cgroups)."
             if memory:
-                yield (
-                    "Memory caps are held by the kernel (cgroups) for what each node alone has; code and pages that "
-                    "nodes share, as torch's, are not counted."
-                )
+                yield "Memory caps are held by the kernel (cgroups); pages that nodes share, as torch's, do not count."
             return
         if (cpus or memory) and self.why_paced:
             yield f"The kernel does not hold caps: {self.why_paced}."

@@ -86,9 +86,10 @@ def check_means(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -
             raise ScenarioError(f"--emulation kernel: the kernel cannot hold links here: {reason}. {INSTEAD}")
         if emulation == "kernel" and capped and (reason := why_no_cgroups()):
             raise ScenarioError(f"--emulation kernel: the kernel cannot hold caps here: {reason}. {INSTEAD}")
-        if linked and place_of(runtime, emulation) == "namespaces" and len(plan.nodes) - 1 > PORTS_MAX:
+        num_nodes = sum(node.role != "evaluator" for node in plan.nodes)
+        if linked and num_nodes > PORTS_MAX and place_of(runtime, emulation) == "namespaces":
             raise ScenarioError(
-                f"{plan.trial}: {len(plan.nodes) - 1} nodes with links of their own are too many: the kernel's bridge "
+                f"{plan.trial}: {num_nodes} nodes with links of their own are too many: the kernel's bridge "
                 f"takes {PORTS_MAX}. Take fewer workers, or --emulation model"
             )
 

@@ -42,6 +42,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     """So long they would have been over links exactly as asked."""
     latency_s: float = 0.0
     """The part of `asked_s` that is latency."""
+    early: int = 0
+    """Messages that came a tenth sooner than their bytes allow, or more."""
     drops: float | None = None
     """Share of the packets that the queue dropped."""
 
@@ -91,6 +93,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that run or wait for a core, per core, mean."""
     lag_s: float
     """How late a sleeping thread woke up: the median of what 99 % stayed below in two seconds."""
+    cores: int = 0
+    """0: unknown."""
 
 
 def rows_of(plan: Plan, series: Series) -> tuple[NodeConditions, ...]:
@@ -108,6 +112,7 @@ def host_of(series: Series) -> Host | None:
         steal=float(np.mean([load.steal for load in loads])),
         load=float(np.mean([load.load for load in loads])),
         lag_s=float(np.median([load.lag_s for load in loads])),
+        cores=loads[-1].cores,
     )
 
 
@@ -155,8 +160,9 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
     windows = [window for life in usage for window in _windows(life, f"{name}_bytes")]
     ways = _lives(series.transfers.get((plan.node, direction), ()), lambda record: record.messages)
     ends = [life[-1][1] for life in ways]
-    messages, size, time_s, asked_s, latency_s = (
-        sum(getattr(end, field) for end in ends) for field in ("messages", "bytes", "time_s", "asked_s", "latency_s")
+    messages, size, time_s, asked_s, latency_s, early = (
+        sum(getattr(end, field) for end in ends)
+        for field in ("messages", "bytes", "time_s", "asked_s", "latency_s", "early")
     )
     passed_bits = 8 * (size - messages * burst_bytes(min(limits))) if limits else 0
     packets, drops = (_total(getattr(life[-1][1], f"{name}_{what}") for life in usage) for what in ("packets", "drops"))
@@ -174,6 +180,7 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         time_s=time_s,
         asked_s=asked_s,
         latency_s=latency_s,
+        early=early,
         drops=_ratio(drops, (packets or 0) + (drops or 0)),
     )
 

@@ -16,7 +16,7 @@ from edgebed.emulation.calibration import (
     Single,
     Together,
 )
-from edgebed.errors import InfrastructureError
+from edgebed.errors import EdgebedError
 from edgebed.observe.quantities import UNMEASURED, bytes_text, local_text, number_text, percent_text
 from edgebed.observe.terminal import plain_table
 from edgebed.scenario.units import format_rate
@@ -52,18 +52,17 @@ def rate_columns(measured: Measured) -> dict[str, list[str]]:
     bulk = {(each.rate_bit_s, each.direction): each for each in measured.bulk}
     single = {each.rate_bit_s: each for each in measured.single}
     rates = sorted({rate for rate, _ in bulk} | {rate for rate in single if rate is not None})
-    columns: dict[str, list[str]] = {"link": [], "up": [], "up off": [], "down": [], "down off": []}
-    columns |= {"push": [], "ideal": [], "push off": []}
-    for rate in rates:
-        columns["link"].append(format_rate(rate))
-        for direction in ("up", "down"):
-            found = bulk.get((rate, direction))
-            columns[direction].append(mbit_text(found.goodput_bit_s) if found else UNMEASURED)
-            columns[f"{direction} off"].append(off_text(found.deviation) if found else UNMEASURED)
-        push = single.get(rate)
-        columns["push"].append(ms_text(push.time_s) if push else UNMEASURED)
-        columns["ideal"].append(ms_text(push.ideal_s) if push else UNMEASURED)
-        columns["push off"].append(off_text(push.deviation) if push else UNMEASURED)
+    columns: dict[str, list[str]] = {"link": [format_rate(rate) for rate in rates]}
+    for direction in ("up", "down"):
+        found = [bulk.get((rate, direction)) for rate in rates]
+        columns[f"{direction} Mbit/s"] = [
+            number_text(each.goodput_bit_s / 1e6) if each else UNMEASURED for each in found
+        ]
+        columns[f"{direction} off"] = [off_text(each.deviation) if each else UNMEASURED for each in found]
+    pushes = [single.get(rate) for rate in rates]
+    columns["push ms"] = [number_text(1000 * each.time_s) if each else UNMEASURED for each in pushes]
+    columns["ideal ms"] = [number_text(1000 * each.ideal_s) if each else UNMEASURED for each in pushes]
+    columns["push off"] = [off_text(each.deviation) if each else UNMEASURED for each in pushes]
     return columns if rates else {}
 
 
@@ -106,9 +105,9 @@ def findings(measured: Measured) -> Iterator[str]:
         yield f"at once: {together.nodes} links of {format_rate(together.rate_bit_s)}, together {total}"
 
 
-def result_text(result: Result | InfrastructureError) -> str:
+def result_text(result: Result | EdgebedError) -> str:
     """One result in a line, or why there is none, while others are still being measured."""
-    if isinstance(result, InfrastructureError):
+    if isinstance(result, EdgebedError):
         return str(result)
     if isinstance(result, Bulk):
         rate = f"{format_rate(result.rate_bit_s)} {result.direction}"

@@ -221,6 +221,8 @@ class Transfers(Record):
     """The same for links exactly as asked, with nothing else on them."""
     latency_s: float = 0.0
     """The part of `asked_s` that is latency."""
+    early: int = 0
+    """Messages that took less than nine tenths of that, jitter allowed for: a link as asked lets none through so soon."""
 
 
 class HostLoad(Record):
@@ -234,6 +236,8 @@ class HostLoad(Record):
     """Processes that run or wait for a core, the kernel's mean of a minute, per core."""
     lag_s: float
     """How much later than asked a sleeping thread woke up: the 99th percentile."""
+    cores: int = 0
+    """Of the machine; 0: unknown."""
 
 
 class Note(Record):

@@ -38,6 +38,7 @@ from edgebed.wire.errors import RemoteWireError
 REPORT_S = 0.2
 REPORT_RECORDS_MAX = 4096  # a header stays far below what a socket takes
 OBSERVE_S = 1.0
+HAND_OVER_S = 0.0002  # what it takes at least from one shell to another through ZeroMQ's threads
 CONTROLLER_LOST_S = 15.0  # without a connection to the controller a node ends by itself
 
 
@@ -255,7 +256,7 @@ class LiveNode:
             self._trace_sent(effect, sent_bytes)
         elif self.passage:
             first_s, gone_s = self.passage.leave(now, crossing.payload_bytes(effect))
-            self.timers.add(gone_s, Leaving(effect, first_s))
+            self.timers.add(gone_s - HAND_OVER_S, Leaving(effect, first_s))
         else:
             self._hand_over(effect, now)
 

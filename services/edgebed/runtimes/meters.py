@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from edgebed.emulation.conditions import Timeline
+from edgebed.emulation.conditions import Conditions, Timeline
 from edgebed.emulation.framing import wire_bytes
 from edgebed.emulation.netlink import LinkReader, Queue
 from edgebed.emulation.transfer import transfer_s
@@ -31,6 +31,8 @@ USAGE_S = 2.0
 TRANSFERS_S = 10.0
 MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
 CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
+EARLY_SHARE = 0.9
+"""A message that takes less of the time that its bytes need came early."""
 CAPPED_SHARE = 0.9
 """A CPU cap was used up in so many of a window's periods: the node would have computed on and on."""
 
@@ -195,8 +197,9 @@ class TransfersMeter:
             return
         worker, direction = (message.sender, "up") if isinstance(message, Push) else (self.node.plan.node, "down")
         since_s, size = message.sent_s - (self.node.began_s or 0.0), wire_bytes(payload_bytes)
-        latency_s = self._latency_s(other, since_s)
+        latency_s, jitter_s = self._delay_s(other, since_s)
         asked_s = transfer_s(other, self.own, since_s, size) + latency_s
+        time_s = now - message.sent_s
         total = self.totals.get(worker)
         if total is None:
             total = records.Transfers(name=worker, direction=direction, messages=0, bytes=0, time_s=0.0, asked_s=0.0)
@@ -204,16 +207,17 @@ class TransfersMeter:
             total,
             messages=total.messages + 1,
             bytes=total.bytes + size,
-            time_s=total.time_s + now - message.sent_s,
+            time_s=total.time_s + time_s,
             asked_s=total.asked_s + asked_s,
             latency_s=total.latency_s + latency_s,
+            early=total.early + (time_s < EARLY_SHARE * (asked_s - jitter_s)),
         )
         self.changed.add(worker)
 
-    def _latency_s(self, other: Timeline, since_s: float) -> float:
-        """The kernel delays at both ends; a transport's delay line at the sender lies before the first byte leaves."""
-        own_s = self.own.at(since_s).latency_s
-        return own_s + other.at(since_s).latency_s if self.delay == "netem" else own_s
+    def _delay_s(self, other: Timeline, since_s: float) -> tuple[float, float]:
+        """Latency and jitter; the kernel's at both ends, a delay line's at this one: a sender's lies before its start."""
+        own, far = self.own.at(since_s), other.at(since_s) if self.delay == "netem" else Conditions()
+        return own.latency_s + far.latency_s, own.jitter_s + far.jitter_s
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Transfers]:
         """Every ten seconds what has changed, and at the end."""

@@ -112,14 +112,15 @@ def test_run_hands_its_options_on(edgebed, running, runs):
     """Each option arrives under its own name."""
     running.outcome = lambda: make_run(runs)
     words = (
-        "--runtime simulation --set a.b=1 --set c=2 --trace --processes 2 --port 9100 --runs-dir here --force --json"
+        "--runtime simulation --emulation model --set a.b=1 --set c=2 --trace --processes 2 --port 9100 "
+        "--runs-dir here --force --json"
     )
     _, out, err = edgebed("run", "tiny.yaml", "--json", *words.split())
     asked = {name: str(value) for name, value in running.asked.items() if name != "progress"}
 
     assert asked == {
         "path": "tiny.yaml", "runtime": "simulation", "set": "['a.b=1', 'c=2']", "trace": "True", "processes": "2",
-        "port": "9100", "runs_dir": "here", "force": "True",
+        "port": "9100", "runs_dir": "here", "force": "True", "emulation": "model",
     }  # fmt: skip
     assert json.loads(out)["exit_code"] == 0
     assert err == ""
@@ -322,7 +323,8 @@ def test_a_memory_cap_that_a_container_cannot_live_under_is_refused(edgebed, sce
 @pytest.mark.parametrize("runtime", ["process", "simulation"])
 def test_a_memory_cap_that_is_not_held_is_not_refused(edgebed, scenario, runtime):
     """Such a runtime has no use for it, and says so."""
-    code, out, _ = edgebed("plan", scenario, "--runtime", runtime, "--set", "fleet.edge.memory=1MiB")
+    words = ("--runtime", runtime, "--emulation", "model", "--set", "fleet.edge.memory=1MiB")
+    code, out, _ = edgebed("plan", scenario, *words)
 
     assert code == 0
     assert "Warning: memory caps" in out
@@ -333,7 +335,7 @@ def test_down_says_what_it_removes(edgebed):
     code, out, _ = edgebed("down", "--help")
 
     assert code == 0
-    assert "containers and networks of edgebed whose controller is gone" in " ".join(out.split())
+    assert "containers, networks and cgroups whose controller is gone" in " ".join(out.split())
 
 
 def test_the_schema_is_json(edgebed):

@@ -193,12 +193,11 @@ def test_the_table_has_every_result_and_what_could_not_be_measured():
     """Rates with how far they are off, the push, CPU caps, nodes, and what it comes to."""
     shown = io.StringIO()
 
-    print_calibration(CALIBRATION, make_console(shown, width=120))
+    print_calibration(CALIBRATION, make_console(shown, width=80))
 
     text = shown.getvalue()
     rows = [line.split() for line in text.splitlines()]
-    assert ["10mbit", "9.57", "Mbit/s", "+0.1", "%", "9.53", "Mbit/s", "-0.4", "%",
-            "10.1", "ms", "9.4", "ms", "+7.4", "%"] in rows  # fmt: skip
+    assert ["10mbit", "9.57", "+0.1", "%", "9.53", "-0.4", "%", "10.1", "9.4", "+7.4", "%"] in rows
     assert ["0.25", "0.255", "+2.0", "%"] in rows
     assert ["200", "10mbit", "-29.0", "%", "31.00", "%", "21.5", "MB"] in rows
     assert "within 2 %: up to 100mbit up and 50mbit down" in text

@@ -224,6 +224,28 @@ def test_a_worker_tells_what_models_took_with_the_latency_that_lies_behind_the_f
     assert record.asked_s == pytest.approx(latency_s)  # the rest fits into the burst
 
 
+def test_a_burst_that_is_too_large_shows_in_every_small_push_that_it_lets_through():
+    """12.7 kB at 10 mbit take 9.3 ms; within a bucket of 64 kB they take next to none, whatever other pushes take."""
+    meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": TEN_MBIT}, delay="line")
+    for at_s, took_s in ((1.0, 0.001), (2.0, 0.0083), (3.0, 0.0085), (4.0, 0.1)):
+        meter.received(at_s + took_s, push(sent_s=at_s), 12_700)
+    (record,) = meter.read(10.0, 0.0)
+
+    assert record.asked_s / record.messages == pytest.approx(0.0094, rel=0.01)
+    assert (record.messages, record.early) == (4, 2)
+
+
+@pytest.mark.parametrize(("jitter_s", "early"), [(0.0, 1), (0.02, 0)])
+def test_jitter_is_no_reason_to_call_a_message_early(jitter_s, early):
+    """It was asked for."""
+    link = Link(latency_s=0.04, jitter_s=jitter_s)
+    meter = TransfersMeter(node_of(link=link), {"server": Link()}, delay="line")
+    model = Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE)
+    meter.received(5.025, model, 1000)
+
+    assert [record.early for record in meter.read(10.0, 0.0)] == [early]
+
+
 def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones():
     """Cumulative, so that what is lost on the way is not missed."""
     node = node_of(name="server", role="server")

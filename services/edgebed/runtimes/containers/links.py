@@ -7,10 +7,10 @@ one whose link changes with time stays as long as its node and follows the link'
 container that starts anew has a new namespace, and gets a new helper.
 """
 
+import secrets
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import Any
 
 import docker
 import msgspec
@@ -74,7 +74,8 @@ class Links:
         Raises InfrastructureError where it cannot be set. The helper is to be removed with its node.
         """
         labels = self.site.labels_of_helper(node, number)
-        helper = self._create(COMMAND, labels, f"container:{container}", stdin_open=True)
+        name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the one before may not quite be gone
+        helper = self._create(name, COMMAND, labels, f"container:{container}", stdin_open=True)
         try:
             with ExitStack() as stack:
                 talk = stack.enter_context(conversing(self.client, helper))
@@ -115,7 +116,8 @@ class Links:
 
     def _probe(self) -> bool:
         """Whether the engine's kernel has netem: tried in a container without any network."""
-        helper = self._create((*COMMAND, "--probe"), self.site.labels, "none", stdin_open=False)
+        name = f"{self.site.name}-probe"
+        helper = self._create(name, (*COMMAND, "--probe"), self.site.labels, "none", stdin_open=False)
         try:
             with conversing(self.client, helper) as talk:
                 self.client.api.start(helper)
@@ -123,11 +125,18 @@ class Links:
         finally:
             remove_container(self.client, helper)
 
-    def _create(self, command: tuple[str, ...], labels: dict[str, str], network: str, **options: Any) -> str:
+    def _create(
+        self, name: str, command: tuple[str, ...], labels: dict[str, str], network: str, *, stdin_open: bool
+    ) -> str:
         api = self.client.api
-        host_config = api.create_host_config(network_mode=network, **limits.helper_settings())
         made = api.create_container(
-            self.image, entrypoint=list(command), user="0:0", labels=labels, host_config=host_config, **options
+            self.image,
+            name=name,
+            entrypoint=list(command),
+            user="0:0",
+            labels=labels,
+            stdin_open=stdin_open,
+            host_config=api.create_host_config(network_mode=network, **limits.helper_settings()),
         )
         return str(made["Id"])
 

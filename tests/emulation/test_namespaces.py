@@ -1,0 +1,198 @@
+"""Nodes' networks in the process runtime: real namespaces on a real bridge, held by a process of its own."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from edgebed.emulation.namespaces import Namespaces, inside
+from edgebed.emulation.netlink import LinkReader
+from edgebed.errors import InfrastructureError
+from edgebed.scenario.plan import Link, LinkChange
+
+pytestmark = pytest.mark.process  # it starts processes and waits in wall-clock time
+
+MBIT = 1_000_000
+PAYLOAD_BYTES = 200_000
+DEADLINE_S = 20.0
+CONTROLLER = """
+import sys, time
+from pathlib import Path
+from edgebed.emulation.namespaces import Namespaces
+from edgebed.scenario.plan import Link
+namespaces = Namespaces({"server": Link(), "edge-0": Link(uplink_bit_s=1_000_000)}, Path(sys.argv[1]))
+print(namespaces.process.pid, flush=True)
+time.sleep(600)
+"""
+LINKS = {
+    "server": Link(),
+    "edge-0": Link(
+        uplink_bit_s=8 * MBIT, downlink_bit_s=16 * MBIT, changes=(LinkChange(at_s=0.2, uplink_bit_s=2 * MBIT),)
+    ),
+    "edge-1": Link(uplink_bit_s=5 * MBIT),
+}
+
+
+@pytest.fixture
+def namespaces(tmp_path) -> Iterator[Namespaces]:
+    """A server and two workers."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root: run the tests as root")
+    made = Namespaces(LINKS, tmp_path / "namespaces.log")
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def reading(namespaces: Namespaces, node: str) -> Iterator[LinkReader]:
+    """What the kernel holds of a node's link."""
+    with inside(namespaces.homes[node].namespace):
+        reader = LinkReader(namespaces.homes[node].address)
+    yield reader
+    reader.close()
+
+
+def send(namespaces: Namespaces, node: str, size: int) -> None:
+    """So many bytes from a node to the server, over a connection whose ends are made inside."""
+    server = namespaces.homes["server"]
+    with inside(server.namespace):
+        listening = socket.create_server((server.address, 0))
+    with inside(namespaces.homes[node].namespace):
+        near = socket.create_connection(listening.getsockname())
+    far, _ = listening.accept()
+    sender = threading.Thread(target=near.sendall, args=(bytes(size),))
+    sender.start()
+    received = 0
+    while received < size:
+        received += len(far.recv(1 << 16))
+    sender.join()
+    for each in (near, far, listening):
+        each.close()
+
+
+def until(condition, what: str) -> None:
+    """Wait for something that must come."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"{what} has not come within {DEADLINE_S:g} s"
+        time.sleep(0.01)
+
+
+def loopback_bytes(namespace: str) -> tuple[int, int]:
+    """Through `lo` in a namespace."""
+    with inside(namespace):
+        reader = LinkReader("127.0.0.1")
+    counted = reader.bytes()
+    reader.close()
+    return counted
+
+
+def test_data_passes_between_nodes_and_nobody_else_gets_any_of_it(namespaces):
+    """Nobody has to be asked for, so not even the first packet goes to all."""
+    with reading(namespaces, "edge-0") as sender, reading(namespaces, "edge-1") as bystander:
+        with reading(namespaces, "server") as receiver:
+            send(namespaces, "edge-0", PAYLOAD_BYTES)
+            received, _ = receiver.bytes()
+        _, sent = sender.bytes()
+        overheard = bystander.bytes()
+
+    assert PAYLOAD_BYTES < sent < 1.1 * PAYLOAD_BYTES
+    assert received == pytest.approx(sent, abs=500)  # the packets that end the connection may be on their way
+    assert overheard == (0, 0)
+    assert loopback_bytes(namespaces.homes["edge-0"].namespace) == (0, 0)
+
+
+def test_every_link_is_held_before_anybody_is_told_of_it(namespaces):
+    """Each as it is when training begins; a link without limits has no queue."""
+    with reading(namespaces, "edge-0") as one, reading(namespaces, "edge-1") as other:
+        rates = [one.uplink().rate_bit_s, one.downlink().rate_bit_s, other.uplink().rate_bit_s, other.downlink()]
+    with reading(namespaces, "server") as server:
+        assert (server.uplink(), server.downlink()) == (None, None)
+
+    assert rates == [8 * MBIT, 16 * MBIT, 5 * MBIT, None]
+
+
+def test_a_link_changes_when_its_time_has_come(namespaces):
+    """Not before training begins, and only what is to change."""
+    with reading(namespaces, "edge-0") as link, reading(namespaces, "edge-1") as other:
+        before = link.uplink().rate_bit_s
+        namespaces.began(time.monotonic())
+        until(lambda: link.uplink().rate_bit_s == 2 * MBIT, "the change")
+
+        assert before == 8 * MBIT
+        assert link.downlink().rate_bit_s == 16 * MBIT
+        assert other.uplink().rate_bit_s == 5 * MBIT
+
+
+def test_nothing_appears_in_the_machines_own_namespace_and_nothing_is_left(namespaces, tmp_path):
+    """Namespaces have no names, and end with whoever holds them."""
+    another = Namespaces(LINKS, tmp_path / "another.log")
+    interfaces = set(psutil.net_if_addrs())
+    another.close()
+
+    assert not {"switch", "data", "port1"} & interfaces
+    assert not Path(another.homes["edge-0"].namespace).exists()
+
+
+def test_whoever_is_inside_comes_out_again(namespaces):
+    """Also after an error."""
+    own = Path("/proc/thread-self/ns/net").readlink()
+
+    def fail() -> None:
+        assert Path("/proc/thread-self/ns/net").readlink() != own
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), inside(namespaces.homes["edge-0"].namespace):
+        fail()
+
+    assert Path("/proc/thread-self/ns/net").readlink() == own
+    with inside(""):
+        assert Path("/proc/thread-self/ns/net").readlink() == own
+
+
+def test_a_namespace_that_is_gone_cannot_be_entered(namespaces):
+    """The message names it."""
+    home = namespaces.homes["edge-0"]
+    namespaces.close()
+
+    with pytest.raises(InfrastructureError, match=f"no network namespace {home.namespace}"), inside(home.namespace):
+        pass
+
+
+def test_the_end_of_the_process_that_holds_them_is_noticed(namespaces):
+    """The trial cannot go on without its network."""
+    namespaces.process.kill()
+    namespaces.process.wait()
+
+    with pytest.raises(InfrastructureError, match="the process that holds the namespaces ended"):
+        namespaces.check()
+
+
+def test_namespaces_end_with_a_controller_that_is_killed(namespaces, tmp_path):
+    """It has no time to say anything."""
+    command = [sys.executable, "-c", CONTROLLER, str(tmp_path / "killed.log")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as controller:
+        holder = psutil.Process(int(controller.stdout.readline()))
+        controller.kill()
+
+    assert psutil.wait_procs([holder], timeout=10)[1] == []
+    assert psutil.pid_exists(namespaces.process.pid)
+
+
+def test_without_the_right_it_is_said_what_is_in_the_way(tmp_path):
+    """Root in a container that may not make namespaces."""
+    if os.geteuid() != 0:
+        pytest.skip("taking a right away needs root: run the tests as root")
+    code = "from edgebed.emulation.means import why_no_namespaces; print(why_no_namespaces())"
+    drop = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    found = subprocess.run([*drop, sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert found.stdout == "a network namespace cannot be made: Operation not permitted\n"

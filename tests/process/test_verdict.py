@@ -1,0 +1,141 @@
+"""The verdict on real runs in processes: what nodes measure, and what is found where conditions do not hold."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyroute2 import IPRoute
+
+import edgebed
+from edgebed.emulation import means
+from edgebed.emulation.fidelity import Fidelity
+from edgebed.emulation.namespaces import inside
+from edgebed.observe.journal import read_journal
+from edgebed.results import Run
+from edgebed.roles import records
+
+WORKERS = ("edge-0", "edge-1")
+SCENARIO = {
+    "name": "judged",
+    "question": "Do the conditions hold?",
+    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "method": "asgd",
+    "fleet": {"edge": {"count": 2, "uplink": "10mbit", "downlink": "20mbit", "waiting": {"exponential": "20ms"}}},
+    "evaluation": {"every": "1h"},
+    "stop": {"time": "5s"},
+}
+
+
+def fidelity_of(run: Run) -> Fidelity:
+    """The verdict on the only trial."""
+    (trial,) = run.summary.trials
+    assert trial.outcome == "completed", trial.reason
+    assert trial.fidelity is not None
+    return trial.fidelity
+
+
+def said(run: Run, kind: type[records.Record]) -> set[str]:
+    """Who journaled a kind of record."""
+    (trial,) = run.trials.values()
+    return {node for _, node, record in trial.events() if isinstance(record, kind)}
+
+
+@pytest.fixture
+def root() -> None:
+    """The right to namespaces."""
+    if reason := means.why_no_namespaces():
+        pytest.skip(f"no namespaces: {reason}; run the tests as root")
+
+
+@pytest.mark.parametrize("emulation", ["model", "kernel"])
+def test_every_node_measures_what_its_conditions_were(
+    tmp_path: Path, emulation: str, request: pytest.FixtureRequest
+) -> None:
+    """Records of all kinds, a row with figures for each link, and no message sooner than its bytes allow."""
+    if emulation == "kernel":
+        request.getfixturevalue("root")
+    run = edgebed.run(SCENARIO, runs_dir=tmp_path, emulation=emulation)  # type: ignore[arg-type]
+    fidelity = fidelity_of(run)
+
+    assert said(run, records.Usage) == {"server", "evaluator", *WORKERS}
+    assert said(run, records.Link) == set(WORKERS)
+    assert said(run, records.Transfers) == {"server", *WORKERS}
+    assert said(run, records.HostLoad) == {"controller"}
+    for row in fidelity.nodes:
+        assert row.cpus_measured is not None
+        assert row.memory_bytes
+        if row.node in WORKERS:
+            assert row.mechanism == ("tc" if emulation == "kernel" else "model")
+            for way, asked_bit_s in ((row.uplink, 10_000_000), (row.downlink, 20_000_000)):
+                assert way.held_bit_s == asked_bit_s
+                assert way.messages > 5
+                assert way.early <= 0.1 * way.messages
+                assert way.measured_bit_s is not None
+    assert fidelity.host is not None
+    assert fidelity.host.cores == os.cpu_count()
+    assert not [reason for reason in fidelity.reasons if not reason.startswith("host")]
+
+
+def test_caps_that_no_host_can_give_are_found(tmp_path: Path) -> None:
+    """Twice as many workers as cores, promised a core each, that compute all the time."""
+    count = 2 * len(os.sched_getaffinity(0))
+    scenario = SCENARIO | {
+        "task": {"data": "synthetic", "model": "mlp", "batch_size": 32},
+        "method": {"preset": "adacomp", "compression": {"fraction": 0.01}},
+        "fleet": {"edge": {"count": count, "cpus": 1}},
+    }
+    fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path))
+
+    assert fidelity.verdict == "degraded"
+    assert any(reason.startswith(f"host CPU: all {count} nodes of edge waited") for reason in fidelity.reasons)
+
+
+@pytest.mark.usefixtures("root")
+def test_a_burst_changed_behind_its_back_is_found_by_read_back_and_by_messages(tmp_path: Path) -> None:
+    """64 kB let every push of 19 kB through at once, though the rate is as asked."""
+    thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
+    thread.start()
+    try:
+        fidelity = fidelity_of(edgebed.run(SCENARIO, runs_dir=tmp_path, set=["stop.time=8s"], emulation="kernel"))
+    finally:
+        thread.join()
+
+    assert fidelity.verdict == "degraded"
+    assert any("bytes through at once, asked 1600" in reason for reason in fidelity.reasons)
+    assert any(reason.startswith("link: of the pushes of both nodes of edge, up to") for reason in fidelity.reasons)
+
+
+def raise_bursts(runs: Path) -> None:
+    """As soon as training goes on, give every worker's uplink a bucket of 64 kB."""
+    pids: dict[str, int] = {}
+    for record in follow(runs):
+        if isinstance(record, records.Node) and record.pid:
+            pids[record.name] = record.pid
+        if isinstance(record, records.Update):
+            break
+    for name in WORKERS:
+        with inside(own_namespace(pids[name])), IPRoute() as ip:
+            (index,) = ip.link_lookup(ifname="data")
+            (root,) = (each for each in ip.get_qdiscs(index) if each.get("TCA_KIND") == "tbf")
+            ip.tc("change", "tbf", index, root["handle"], rate="10mbit", burst=65536, limit=300_000)
+
+
+def follow(runs: Path) -> Iterator[records.Record]:
+    """The records of the run that is about to begin, as they come; at most a minute."""
+    paused = threading.Event()
+    for _ in range(600):
+        for path in runs.glob("judged/0001/**/events.jsonl"):
+            for _, _, record in read_journal(path):
+                yield record
+        paused.wait(0.1)
+
+
+def own_namespace(pid: int) -> str:
+    """The network namespace of a node's data sockets: that of some thread which is not the host's."""
+    host = Path("/proc/self/ns/net").stat().st_ino
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        if (thread / "ns/net").stat().st_ino != host:
+            return str(thread / "ns/net")
+    raise AssertionError(f"{pid} has no thread in a namespace of its own")

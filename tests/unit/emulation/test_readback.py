@@ -1,0 +1,131 @@
+"""Asked against held: when a node speaks of its link, and in what words."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.framing import burst_bytes
+from edgebed.emulation.netlink import BadAnswerError, Queue
+from edgebed.emulation.readback import LinkMeter, StatedLink, around, deviation
+from edgebed.scenario.plan import Link, LinkChange
+
+MBIT = 1_000_000
+
+
+def queue(rate_bit_s: int, **other: float) -> Queue:
+    """As the kernel holds a rate."""
+    return Queue(rate_bit_s=rate_bit_s, burst_bytes=burst_bytes(rate_bit_s), **other)
+
+
+@dataclass
+class Kernel:
+    """What a reader finds."""
+
+    up: Queue | None = None
+    down: Queue | None = None
+    interface: str = "eth7"
+    error: Exception | None = field(default=None)
+
+    def uplink(self) -> Queue | None:
+        """In this direction."""
+        if self.error:
+            raise self.error
+        return self.up
+
+    def downlink(self) -> Queue | None:
+        """In the other."""
+        return self.down
+
+
+@pytest.mark.parametrize(
+    ("asked", "up", "down", "words"),
+    [
+        (Conditions(), None, None, ""),
+        (Conditions(uplink_bit_s=10 * MBIT), queue(10 * MBIT), None, ""),
+        (Conditions(uplink_bit_s=5 * MBIT + 7), queue(5 * MBIT), None, ""),
+        (Conditions(uplink_bit_s=10 * MBIT), queue(MBIT), None, "uplink: the kernel holds 1mbit, asked 10mbit"),
+        (Conditions(uplink_bit_s=10 * MBIT), None, None, "uplink: the kernel holds no limit, asked 10mbit"),
+        (Conditions(), None, queue(256_008), "downlink: the kernel holds 256.008kbit, asked no limit"),
+        (
+            Conditions(downlink_bit_s=10 * MBIT), None, Queue(rate_bit_s=10 * MBIT, burst_bytes=64_000),
+            "downlink: the kernel lets 64000 bytes through at once, asked 1600",
+        ),
+        (
+            Conditions(uplink_bit_s=MBIT, downlink_bit_s=MBIT), queue(2 * MBIT), queue(3 * MBIT),
+            "uplink: the kernel holds 2mbit, asked 1mbit; downlink: the kernel holds 3mbit, asked 1mbit",
+        ),
+        (
+            Conditions(uplink_bit_s=MBIT), queue(MBIT, delay_s=0.1), None,
+            "uplink: the kernel's netem holds 100 ms ± 0 ms and 0 % loss, asked 0 ms ± 0 ms and 0 % loss",
+        ),
+    ],
+)  # fmt: skip
+def test_a_deviation_is_told_in_words(asked, up, down, words):
+    """Direction, held, asked; the kernel's rounding is none."""
+    assert deviation(asked, up, down, netem=False) == words
+
+
+def test_latency_is_compared_where_the_kernel_makes_it():
+    """Else the transport does, and the kernel is to add nothing."""
+    asked, delayed = Conditions(latency_s=0.04, loss=0.01), Queue(delay_s=0.04, loss=0.01)
+
+    assert deviation(asked, delayed, delayed, netem=True) == ""
+    assert deviation(asked, None, None, netem=False) == ""
+    assert "asked 40 ms ± 0 ms and 1 % loss" in deviation(asked, None, delayed, netem=True)
+
+
+def test_a_change_may_come_a_second_early_or_late():
+    """And no more; of a trace that changes faster, all that it is meanwhile."""
+    link = Link(uplink_bit_s=8, changes=(LinkChange(at_s=10.0, uplink_bit_s=16),))
+    fast = Link(changes=tuple(LinkChange(at_s=0.5 * k, uplink_bit_s=k) for k in range(8)), period_s=4.0)
+
+    def rates(link: Link, time_s: float) -> list[int | None]:
+        return [each.uplink_bit_s for each in around(Timeline(link), time_s)]
+
+    assert rates(link, 8.9) == [8]
+    assert rates(link, 9.1) == [8, 16]
+    assert rates(link, 10.9) == [16, 8]
+    assert rates(link, 11.1) == [16]
+    assert rates(fast, 4.2) == [0, 6, 7, 1, 2]
+
+
+def test_a_trace_is_journaled_seldom_and_a_problem_at_once():
+    """Every ten seconds at most while all is well."""
+    link = Link(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=(k + 1) * MBIT) for k in range(60)), period_s=60.0)
+    kernel = Kernel()
+    meter = LinkMeter(link, kernel, "")
+    told = {}
+    for second in range(40):
+        kernel.up = queue(MBIT) if 25 <= second < 28 else queue((second + 1) * MBIT)
+        for record in meter.read(100.0 + second, 100.0):
+            told[second] = record.problem
+
+    problems = {second: f"uplink: the kernel holds 1mbit, asked {second + 1}mbit" for second in (25, 26, 27)}
+    assert told == dict.fromkeys((0, 10, 20, 28, 38), "") | problems
+
+
+@pytest.mark.parametrize("error", [OSError(19, "No such device"), BadAnswerError("3 bytes where 16 are needed")])
+def test_a_kernel_that_does_not_answer_is_a_problem(error):
+    """The node goes on, and its journal says why nothing is known."""
+    kernel = Kernel(up=queue(MBIT))
+    meter = LinkMeter(Link(uplink_bit_s=MBIT), kernel, "line")
+    (fine,) = meter.read(0.0, None)
+    kernel.error = error
+
+    (lost,) = meter.read(1.0, None)
+
+    assert (fine.problem, fine.delay, fine.interface) == ("", "line", "eth7")
+    assert lost.problem == f"the kernel cannot be asked: {error}"
+
+
+def test_a_link_that_no_kernel_holds_is_stated_once():
+    """As asked, with what holds it."""
+    link = StatedLink(Link(uplink_bit_s=MBIT, latency_s=0.04), "model", "line")
+
+    (said,) = link.read(1.0, None)
+
+    assert (said.mechanism, said.delay, said.uplink_asked, said.uplink_held, said.downlink_held, said.latency_s) == (
+        "model", "line", MBIT, MBIT, None, 0.04,
+    )  # fmt: skip
+    assert list(link.read(2.0, None)) == []

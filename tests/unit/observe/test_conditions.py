@@ -1,0 +1,184 @@
+"""Where the verdict shows: summary, expectations, terminal, report, `edgebed link show`, metrics."""
+
+import io
+import json
+
+import msgspec
+import pytest
+from prometheus_client import generate_latest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from edgebed.cli import app
+from edgebed.observe.journal import JournalWriter
+from edgebed.observe.metrics import NodeMetrics
+from edgebed.observe.quantities import rate_text
+from edgebed.observe.report import render
+from edgebed.observe.run_folder import RunFolder
+from edgebed.observe.terminal import print_links, print_results
+from edgebed.results import Run
+from edgebed.roles import records
+from edgebed.scenario.plan import Link
+
+from .conftest import make_plan, sample_entries
+
+MBIT = 1_000_000
+WORKERS = ("edge-0", "phone-0")
+PROBLEM = "uplink: the kernel holds 20mbit, asked 10mbit"
+
+
+def run_of(root, *, problem="", expects_trusted=False):
+    """A run whose workers' uplinks were asked to be 10 mbit, which the kernel held or did not."""
+    folder = RunFolder.create(root, "sample")
+    folder.write_manifest(seed=7, runtime="process", command=["edgebed"], trials=["adacomp"], sets=())
+    plan = make_plan(workers=WORKERS)
+    link = Link(uplink_bit_s=10 * MBIT)
+    nodes = tuple(
+        msgspec.structs.replace(node, link=link, cpus=None) if node.role == "worker" else node for node in plan.nodes
+    )
+    plan = msgspec.structs.replace(plan, nodes=nodes, expects_trusted=expects_trusted)
+    trial = folder.trial("adacomp")
+    trial.make(plan)
+    held = 20 * MBIT if problem else 10 * MBIT
+    with JournalWriter(trial.journal) as journal:
+        journal.write_many(sample_entries(workers=WORKERS))
+        for name in WORKERS:
+            said = records.Link(mechanism="tc", delay="line", uplink_asked=10 * MBIT, uplink_held=held, problem=problem)
+            took = records.Transfers(
+                name=name, direction="up", messages=100, bytes=1_410_000, time_s=1.01, asked_s=1.0, latency_s=0.0
+            )
+            journal.write(0.5, name, said)
+            journal.write(3.0, name, records.Usage(time_s=2.0, cpu_s=1.0, starved_s=0.1, memory_bytes=50_000_000))
+            journal.write(3.0, "server", took)
+        journal.write(3.0, "controller", records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001, cores=2))
+    return Run(folder)
+
+
+def printed(show, run):
+    """What a function prints of a run."""
+    out = io.StringIO()
+    show(run, Console(file=out, width=200))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("problem", "expects_trusted", "exit_code"),
+    [("", False, 0), ("", True, 0), (PROBLEM, False, 0), (PROBLEM, True, 1)],
+)
+def test_the_verdict_changes_the_exit_code_only_where_it_is_expected(tmp_path, problem, expects_trusted, exit_code):
+    """`expect: {verdict: trusted}` is an expectation like any other."""
+    run = run_of(tmp_path, problem=problem, expects_trusted=expects_trusted)
+
+    assert run.exit_code == exit_code
+    assert run.summary.trials[0].fidelity.is_trusted == (not problem)
+
+
+def test_the_summary_has_the_rows_that_the_verdict_rests_on(tmp_path):
+    """As JSON, for programs."""
+    (trial,) = json.loads(run_of(tmp_path).summary_json())["trials"]
+    row = next(row for row in trial["fidelity"]["nodes"] if row["node"] == "edge-0")
+
+    assert trial["fidelity"]["verdict"] == "trusted"
+    assert row["uplink"]["held_bit_s"] == 10 * MBIT
+    assert row["uplink"]["measured_bit_s"] == pytest.approx((1_410_000 - 100 * 1600) * 8 / 1.01)
+    assert row["starved"] == pytest.approx(0.05)
+
+
+def test_the_terminal_has_a_line_for_each_trial(tmp_path):
+    """And for an expectation of it."""
+    assert "✓ adacomp: trusted" in printed(print_results, run_of(tmp_path, expects_trusted=True))
+    degraded = printed(print_results, run_of(tmp_path, problem=PROBLEM, expects_trusted=True))
+    assert f"! adacomp: degraded: link: edge-0, phone-0: {PROBLEM}" in degraded
+    assert "✗ adacomp: verdict degraded, expected == trusted" in degraded
+
+
+def test_the_report_asks_whether_the_conditions_held(tmp_path):
+    """With the reason, and a row for each class and node."""
+    page = render(run_of(tmp_path, problem=PROBLEM))
+
+    assert "Did the conditions hold?" in page
+    assert "degraded: link: edge-0, phone-0" in page
+    assert "tc + delay line" in page
+
+
+def test_links_are_shown_as_asked_held_and_measured(tmp_path):
+    """A row for each direction of each link that was asked for."""
+    rows = [line.split() for line in printed(print_links, run_of(tmp_path)).splitlines() if "link " in line]
+
+    assert rows[0] == ["edge-0", "uplink", "10", "mbit", "10", "mbit", "9.9", "mbit", "–", "tc", "+", "delay", "line"]
+    assert [row[:2] for row in rows] == [[name, way] for name in WORKERS for way in ("uplink", "downlink")]
+
+
+def test_links_are_shown_to_programs(tmp_path):
+    """`edgebed link show RUN --json`."""
+    run = run_of(tmp_path, problem=PROBLEM)
+    done = CliRunner().invoke(app, ["link", "show", str(run.path), "--json"])
+    found = {(row["node"], row["direction"]): row for row in json.loads(done.stdout)}
+
+    assert done.exit_code == 0
+    assert found["edge-0", "uplink"]["asked_high_bit_s"] == 10 * MBIT
+    assert found["edge-0", "uplink"]["held_bit_s"] == 20 * MBIT
+    assert found["edge-0", "uplink"]["problems"] == [PROBLEM]
+    assert found["server", "uplink"]["asked_high_bit_s"] is None
+
+
+def test_a_run_without_links_says_so(sample_run):
+    """There is nothing to show."""
+    assert "no link was asked for" in printed(print_links, sample_run)
+
+
+@pytest.mark.parametrize(
+    ("bit_s", "text"), [(None, "–"), (800.0, "800 bit"), (64_000, "64 kbit"), (9.94e6, "9.94 mbit"), (1e9, "1 gbit")]
+)
+def test_rates_are_written_as_tc_writes_them(bit_s, text):
+    """So that they can be compared with the scenario."""
+    assert rate_text(bit_s) == text
+
+
+def exposed(metrics):
+    """The lines that Prometheus would read, without comments, as name and labels -> value."""
+    lines = generate_latest(metrics.registry).decode().splitlines()
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+
+def test_a_node_exports_its_link_and_what_it_was_kept_from():
+    """Rates in bytes a second; what has no limit is absent, also after it had one."""
+    metrics = NodeMetrics("worker")
+    asked = records.Link(mechanism="tc", interface="data", uplink_asked=8 * MBIT, uplink_held=16 * MBIT, problem="!")
+    metrics.observe(asked)
+    metrics.observe(records.Usage(time_s=2.0, cpu_s=1.0, starved_s=0.5, uplink_bytes=1000, uplink_drops=3))
+    metrics.observe(records.Usage(time_s=4.0, cpu_s=2.0, starved_s=0.75, uplink_bytes=3000, uplink_drops=4))
+    for name in ("edge-0", "edge-1"):
+        took = records.Transfers(name=name, direction="up", messages=1, bytes=1, time_s=2.0, asked_s=1.5)
+        metrics.observe(took)
+    found = exposed(metrics)
+
+    assert found['edgebed_link_asked_bytes_per_second{direction="egress"}'] == MBIT
+    assert found['edgebed_link_held_bytes_per_second{direction="egress"}'] == 2 * MBIT
+    assert 'edgebed_link_held_bytes_per_second{direction="ingress"}' not in found
+    assert found["edgebed_link_differs"] == 1
+    assert found['edgebed_link_bytes_total{direction="egress",interface="data"}'] == 3000
+    assert found['edgebed_link_dropped_packets_total{direction="egress"}'] == 4
+    assert found["edgebed_starved_seconds_total"] == 0.75
+    assert found["edgebed_transfer_seconds_total"] == 4.0
+    assert found["edgebed_transfer_asked_seconds_total"] == 3.0
+    metrics.observe(records.Link(mechanism="tc", interface="data"))
+    assert not any(name.startswith("edgebed_link_held") for name in exposed(metrics))
+
+
+def test_the_controller_exports_the_host_and_the_verdict():
+    """The verdict is absent until the trial is over, and forgotten by the next one."""
+    metrics = NodeMetrics("controller")
+    labels = '{run="sample/0001",trial="adacomp"}'
+    metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
+    metrics.observe(records.HostLoad(busy=0.5, steal=0.1, load=2.0, lag_s=0.004, cores=2))
+    before = exposed(metrics)
+    metrics.judge_trial(trusted=False)
+    after = exposed(metrics)
+    metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
+
+    assert before[f"edgebed_host_busy_ratio{labels}"] == 0.5
+    assert before[f"edgebed_host_wake_lag_seconds{labels}"] == 0.004
+    assert f"edgebed_trial_trusted{labels}" not in before
+    assert after[f"edgebed_trial_trusted{labels}"] == 0.0
+    assert f"edgebed_trial_trusted{labels}" not in exposed(metrics)
