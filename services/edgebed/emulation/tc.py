@@ -32,6 +32,8 @@ from edgebed.errors import InfrastructureError
 
 QUEUE_S = 0.2
 """For as long as that a packet may wait in a queue; what comes then is dropped."""
+QUEUE_BYTES_MIN = 32_000
+"""However slow the link: TCP sends ten segments before it hears of the first (RFC 6928), and half of them would drop."""
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
 ETHERNET_BYTES = 14
 _ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
@@ -217,7 +219,7 @@ def _tbf(rate_bit_s: int) -> dict[str, Any]:
     parameters = {
         "rate": rate_byte_s,
         "rate___reserved": _ETHERNET,  # the library's name for the link layer
-        "limit": round(rate_byte_s * QUEUE_S) + burst,
+        "limit": max(QUEUE_BYTES_MIN, round(rate_byte_s * QUEUE_S)) + burst,
         "buffer": math.ceil(burst * 1e9 / rate_byte_s / TICK_NS),
     }
     return {"attrs": [("TCA_TBF_PARMS", parameters)]}

@@ -215,7 +215,7 @@ class TransfersMeter:
         self.changed.add(worker)
 
     def _delay_s(self, other: Timeline, since_s: float) -> tuple[float, float]:
-        """Latency and jitter; the kernel's at both ends, a delay line's at this one: a sender's lies before its start."""
+        """Latency and jitter: the kernel's at both ends, a delay line's at this one; the sender's comes before."""
         own, far = self.own.at(since_s), other.at(since_s) if self.delay == "netem" else Conditions()
         return own.latency_s + far.latency_s, own.jitter_s + far.jitter_s
 
