@@ -222,7 +222,7 @@ class Transfers(Record):
     latency_s: float = 0.0
     """The part of `asked_s` that is latency."""
     early: int = 0
-    """Messages that took less than nine tenths of that, jitter allowed for: a link as asked lets none through so soon."""
+    """Messages that took less than nine tenths of that, jitter allowed for, which no link as asked lets happen."""
 
 
 class HostLoad(Record):
