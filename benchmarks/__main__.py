@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks import containers, encoding, namespaces, nodes, server, simulation
+from benchmarks import containers, encoding, links, namespaces, nodes, server, simulation
 
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
-PARTS = ("encoding", "nodes", "simulation", "server", "namespaces", "containers")
+PARTS = ("encoding", "nodes", "simulation", "server", "links", "namespaces", "containers")
 DEFAULT_PARTS = PARTS[:4]
 """The others need root, or Docker."""
 
@@ -21,7 +21,7 @@ def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", choices=[*PARTS, []], help="which to run (default: all but namespaces and containers)"
+        "parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first four)"
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -46,6 +46,8 @@ def _measure(part: str, *, quick: bool) -> Any:
         return nodes.measure(seconds=1.0 if quick else 8.0)
     if part == "simulation":
         return simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3)
+    if part == "links":
+        return links.measure(quick=quick)
     if part == "namespaces":
         return namespaces.measure(quick=quick)
     if part == "containers":
@@ -82,6 +84,10 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
             what = f"bytes an entry at 1 % density, {values}, headers included ({found['images']})"
             pickles = f"(the AdaComp authors' pickles: {found['authors']:.1f})"
             yield f"{what:<76} {found[values]:>10.2f}  {limit:<8} {pickles}"
+    for row in measured.get("links", ()):
+        what = f"time an update, simulation / namespaces: {row['scenario']}"
+        seconds = f"({row['simulation_s']:.4f} of {row['namespaces_s']:.4f} s; {row['namespaces_verdict']})"
+        yield f"{what:<76} {row['simulation_s'] / row['namespaces_s']:>10.3f}  within 10 %  {seconds}"
     for row in measured.get("namespaces", ()):
         yield from _namespaces(row)
     if found := measured.get("containers"):

@@ -7,16 +7,18 @@ ACK_SHARE = ACK_BYTES_A_SEGMENT / (SEGMENT_BYTES + HEADER_BYTES)
 """Bytes of acknowledgements that go back for each byte of large messages."""
 
 
-def transfer_s(uplink_of: Timeline, downlink_of: Timeline, since_s: float, wire_bytes: int) -> float:
+def transfer_s(
+    uplink_of: Timeline, downlink_of: Timeline, since_s: float, wire_bytes: int, *, acknowledged: bool
+) -> float:
     """Seconds that bytes take from `since_s` on (of the training) through one's uplink and another's downlink.
 
-    The slower one counts, at each moment, and so do the acknowledgements on the way back, which hold a message up where
-    that is very much slower. The burst passes at once. Latency is not in it.
+    The slower one counts, at each moment; the burst passes at once. Latency is not in it. `acknowledged`: with the wait
+    for acknowledgements, where the way back is very much slower. They may be fewer, so it could be less.
     """
     at_s = since_s
     left: float | None = None
     while True:
-        rate_bit_s = _rate_bit_s(uplink_of.at(at_s), downlink_of.at(at_s))
+        rate_bit_s = _rate_bit_s(uplink_of.at(at_s), downlink_of.at(at_s), acknowledged=acknowledged)
         if rate_bit_s is None:
             return at_s - since_s
         if left is None:
@@ -29,10 +31,10 @@ def transfer_s(uplink_of: Timeline, downlink_of: Timeline, since_s: float, wire_
         at_s = change_s
 
 
-def _rate_bit_s(sender: Conditions, receiver: Conditions) -> int | None:
+def _rate_bit_s(sender: Conditions, receiver: Conditions, *, acknowledged: bool) -> int | None:
     """What passes from one to the other; None: no limit."""
-    ways = (sender.uplink_bit_s, receiver.downlink_bit_s)
-    back = (receiver.uplink_bit_s, sender.downlink_bit_s)
-    rates = [rate for rate in ways if rate is not None]
-    rates += [round(rate / ACK_SHARE) for rate in back if rate is not None]
+    rates = [rate for rate in (sender.uplink_bit_s, receiver.downlink_bit_s) if rate is not None]
+    if acknowledged:
+        back = (receiver.uplink_bit_s, sender.downlink_bit_s)
+        rates += [round(rate / ACK_SHARE) for rate in back if rate is not None]
     return min(rates, default=None)

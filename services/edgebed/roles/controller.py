@@ -35,6 +35,7 @@ NAME = "controller"
 PRESENT = ("joined", "ready", "running")  # the states of a node that is there
 COMING = ("expected", "started", "joined")  # of one that is waited for before training starts
 GRACE_S = 5.0  # for nodes to say goodbye, after they may have lingered; one that was frozen or killed never does
+GRACE_A_NODE_S = 0.02  # hundreds of nodes on two cores cannot all have said it in five seconds
 
 Payload = Callable[[NodePlan], tuple[tuple[Tensor, ...], Sequence[Buffer]]]
 """What a node is given besides its plan: the initial model, or its part of the data."""
@@ -332,7 +333,7 @@ class Controller:
         stops = [effect for name in self.members for effect in self._send(name, stop)]
         if not stops:
             return self._over()
-        self.grace_s = linger_s + GRACE_S
+        self.grace_s = linger_s + max(GRACE_S, GRACE_A_NODE_S * len(self.members))
         return [*stops, Wake(now + self.grace_s, "grace")]
 
     @property

@@ -198,7 +198,8 @@ class TransfersMeter:
         worker, direction = (message.sender, "up") if isinstance(message, Push) else (self.node.plan.node, "down")
         since_s, size = message.sent_s - (self.node.began_s or 0.0), wire_bytes(payload_bytes)
         latency_s, jitter_s = self._delay_s(other, since_s)
-        asked_s = transfer_s(other, self.own, since_s, size) + latency_s
+        least_s = transfer_s(other, self.own, since_s, size, acknowledged=False) + latency_s
+        asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True) + latency_s
         time_s = now - message.sent_s
         total = self.totals.get(worker)
         if total is None:
@@ -210,7 +211,7 @@ class TransfersMeter:
             time_s=total.time_s + time_s,
             asked_s=total.asked_s + asked_s,
             latency_s=total.latency_s + latency_s,
-            early=total.early + (time_s < EARLY_SHARE * (asked_s - jitter_s)),
+            early=total.early + (time_s < EARLY_SHARE * (least_s - jitter_s)),
         )
         self.changed.add(worker)
 

@@ -11,9 +11,19 @@ from edgebed.scenario.plan import Link, LinkChange
 MBIT = 1_000_000
 
 
-def took_s(link, other=None, since_s=0.0, wire_bytes=126_600):
+def took_s(link, other=None, since_s=0.0, wire_bytes=126_600, acknowledged=True):
     """Through the uplink of one node and the downlink of another."""
-    return transfer_s(Timeline(link), Timeline(other or Link()), since_s, wire_bytes)
+    return transfer_s(Timeline(link), Timeline(other or Link()), since_s, wire_bytes, acknowledged=acknowledged)
+
+
+def test_acknowledgements_hold_a_message_up_on_a_very_uneven_link():
+    """A packet of 66 bytes for every 3,028: at 100 mbit they need 2.2 mbit the other way."""
+    server, home = Link(), Link(uplink_bit_s=MBIT, downlink_bit_s=100 * MBIT)
+    size = 10_003_000  # 80 mbit after the burst
+
+    assert took_s(server, home, wire_bytes=size) == pytest.approx(80 * 66 / 3028, rel=0.01)
+    assert took_s(server, home, wire_bytes=size, acknowledged=False) == pytest.approx(0.8)
+    assert took_s(Link(uplink_bit_s=10 * MBIT, downlink_bit_s=MBIT), wire_bytes=1_251_600) == pytest.approx(1.0)
 
 
 def test_without_a_limit_it_takes_no_time():
