@@ -20,9 +20,7 @@ DEFAULT_PARTS = PARTS[:4]
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument(
-        "parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first four)"
-    )
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first four)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -84,14 +82,17 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
             what = f"bytes an entry at 1 % density, {values}, headers included ({found['images']})"
             pickles = f"(the AdaComp authors' pickles: {found['authors']:.1f})"
             yield f"{what:<76} {found[values]:>10.2f}  {limit:<8} {pickles}"
-    for row in measured.get("links", ()):
-        what = f"time an update, simulation / namespaces: {row['scenario']}"
-        seconds = f"({row['simulation_s']:.4f} of {row['namespaces_s']:.4f} s; {row['namespaces_verdict']})"
-        yield f"{what:<76} {row['simulation_s'] / row['namespaces_s']:>10.3f}  within 10 %  {seconds}"
+    yield from map(_links, measured.get("links", ()))
     for row in measured.get("namespaces", ()):
         yield from _namespaces(row)
     if found := measured.get("containers"):
         yield from _containers(found)
+
+
+def _links(row: dict[str, Any]) -> str:
+    what = f"time an update, simulation / namespaces: {row['scenario']}"
+    seconds = f"({row['simulation_s']:.4f} of {row['namespaces_s']:.4f} s; {row['namespaces_verdict']})"
+    return f"{what:<79} {row['simulation_s'] / row['namespaces_s']:>7.3f}  within 10 %  {seconds}"
 
 
 def _namespaces(row: dict[str, Any]) -> Iterator[str]:

@@ -33,7 +33,7 @@ from edgebed.errors import InfrastructureError
 QUEUE_S = 0.2
 """For as long as that a packet may wait in a queue; what comes then is dropped."""
 QUEUE_BYTES_MIN = 32_000
-"""However slow the link: TCP sends ten segments before it hears of the first (RFC 6928), and half of them would drop."""
+"""However slow the link: TCP sends ten segments before it hears of the first (RFC 6928), which must find room."""
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
 ETHERNET_BYTES = 14
 _ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
