@@ -6,7 +6,7 @@ message tells when its first byte left, and is traced when all of it is there, o
     bulk      one worker whose link has one rate both ways; pushes and models of 847 kB, one at a time
     single    workers that rest before each push of some 12.7 kB, one for each rate
     cpu       one worker that computes all the time under a CPU cap
-    together  many workers whose links are busy all the time, more of them until they no longer hold
+    together  many workers whose links are busy nearly all the time, more and more until they no longer hold
 """
 
 import datetime as dt
@@ -59,12 +59,15 @@ EMULATION_OF: dict[Place, Emulation] = {"docker": "auto", "namespaces": "kernel"
 MBIT = 1_000_000
 DIRECTIONS: dict[str, Direction] = {"push": "up", "model": "down"}
 EXAMPLES = 1024
-START_S = 6.0
+START_S: dict[Place, float] = {"docker": 10.0, "namespaces": 6.0, "model": 6.0}
 """What a trial takes beside its own time, roughly."""
 SINGLE_FRACTION = 0.0142  # of the CNN's gradient: pushes of some 12.7 kB
 SINGLE_REST = {"uniform": ["350ms", "550ms"]}  # longer than the acknowledgements of a model take at 1 mbit
-SETTLED_S = 2.0  # when a node that computes has done so for a while
-CPU_BATCH_SIZE = 512  # computing then takes much longer than waiting for the next model
+SETTLED_S = 1.0  # when a node that computes has done so for a while
+CPU_BATCH_SIZE = 512  # on a whole core; computing then takes much longer than waiting for the next model
+MODEL_BYTES = {"cnn": 847_000, "small": 204_000}
+CNN_MBIT_MIN = 10  # at lower rates many nodes exchange the smaller model, or it would take minutes
+TOGETHER_SETTLED_S = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,15 +80,15 @@ class Programme:
     single_s: float
     cpus: tuple[float, ...]
     cpu_s: float
-    together: Mapping[Place, tuple[int, ...]]
-    together_mbit: int
+    together: Mapping[Place, Mapping[int, tuple[int, ...]]]
+    """Rate in mbit: numbers of nodes, until they no longer hold."""
     together_s: float
 
     def duration_s(self, place: Place) -> float:
-        """How long that takes at most, roughly."""
+        """How long that takes there, roughly, if every number of nodes holds."""
         times_s = [*self.bulk_s.values(), self.single_s]
-        times_s += [self.cpu_s] * len(self.cpus) + [self.together_s] * len(self.together[place])
-        return sum(times_s) + START_S * len(times_s)
+        times_s += [self.cpu_s] * len(self.cpus) + [self.together_s] * sum(map(len, self.together[place].values()))
+        return sum(times_s) + START_S[place] * len(times_s)
 
 
 FULL = Programme(
@@ -93,10 +96,13 @@ FULL = Programme(
     single_mbit=(1, 5, 10, 50, 100),
     single_s=8.0,
     cpus=(0.25, 0.5, 1.0),
-    cpu_s=8.0,
-    together={"docker": (4, 8, 16, 32), "namespaces": (8, 32, 100, 200, 300, 400), "model": (8, 32, 100, 200)},
-    together_mbit=10,
-    together_s=10.0,
+    cpu_s=10.0,
+    together={
+        "docker": {10: (8, 16, 32)},
+        "namespaces": {10: (8, 32, 64, 100, 200), 1: (100, 200, 300, 400)},
+        "model": {10: (8, 32, 64, 100, 200), 1: (100, 200, 300, 400)},
+    },
+    together_s=16.0,
 )
 QUICK = Programme(
     bulk_s={10: 4.0, 50: 2.0},
@@ -104,8 +110,7 @@ QUICK = Programme(
     single_s=6.0,
     cpus=(),
     cpu_s=0.0,
-    together={"docker": (), "namespaces": (), "model": ()},
-    together_mbit=10,
+    together={"docker": {}, "namespaces": {}, "model": {}},
     together_s=0.0,
 )
 NODE_BYTES: dict[Place, int] = {"docker": 300 * 2**20, "namespaces": 40 * 2**20, "model": 40 * 2**20}
@@ -133,7 +138,7 @@ def calibrate(
         raise InfrastructureError("nothing to calibrate: " + "; ".join(missing))
     parts = ", ".join(f"{place} {seconds_text(programme.duration_s(place))}" for place in places)
     total_s = sum(programme.duration_s(place) for place in places)
-    say(f"calibrating for {seconds_text(total_s)} at most ({parts}); leave this machine alone meanwhile")
+    say(f"calibrating takes about {seconds_text(total_s)} ({parts}); leave this machine alone meanwhile")
     calibration = Calibration(host=HostFacts.here())
     try:
         with ending_by_signal():
@@ -198,14 +203,21 @@ class Runner:
         self.folder = folder
 
     def trial(
-        self, name: str, fleet: dict[str, Any], time_s: float, *, method: Any = "asgd", batch_size: int = 1
+        self,
+        name: str,
+        fleet: dict[str, Any],
+        time_s: float,
+        *,
+        method: Any = "asgd",
+        model: str = "cnn",
+        batch_size: int = 1,
     ) -> Trial:
         """Run one to its end; InfrastructureError where it does not complete."""
         scenario = {
             "name": "calibration",
             "question": "What can this host emulate?",
             "seed": 1,
-            "task": {"data": f"{__name__}:images", "model": "cnn", "batch_size": batch_size},
+            "task": {"data": f"{__name__}:images", "model": model, "batch_size": batch_size},
             "method": method,
             "fleet": fleet,
             "evaluation": {"every": "24h"},
@@ -248,6 +260,8 @@ def bulk_of(rate_bit_s: int, direction: Direction, messages: Sequence[Passed]) -
 
 def measure_single(runner: Runner, programme: Programme) -> Iterator[Single]:
     """Small pushes after a rest, at each rate and without a limit; all at the same time, since they are rare."""
+    if not programme.single_mbit:
+        return
     rates = {f"rate-{mbit}": mbit for mbit in programme.single_mbit}
     fleet = {name: {"waiting": SINGLE_REST, "uplink": f"{mbit}mbit"} for name, mbit in rates.items()}
     method = {"preset": "adacomp", "compression": {"fraction": SINGLE_FRACTION}}
@@ -271,7 +285,7 @@ def measure_cpu(runner: Runner, programme: Programme) -> Iterator[Cpu]:
     """The share that a node gets which computes all the time."""
     for cpus in programme.cpus:
         name = f"cpus-{1000 * cpus:.0f}m"
-        trial = runner.trial(name, {"edge": {"cpus": cpus}}, programme.cpu_s, batch_size=CPU_BATCH_SIZE)
+        trial = runner.trial(name, {"edge": {"cpus": cpus}}, programme.cpu_s, batch_size=round(CPU_BATCH_SIZE * cpus))
         usages = [
             record for _, node, record in trial.events() if node == "edge-0" and isinstance(record, records.Usage)
         ]
@@ -283,43 +297,47 @@ def measure_cpu(runner: Runner, programme: Programme) -> Iterator[Cpu]:
 
 
 def measure_together(runner: Runner, programme: Programme) -> Iterator[Together]:
-    """More and more nodes whose links are always busy, until they are slower than asked or memory would not do."""
-    rate = f"{programme.together_mbit}mbit"
-    for nodes in programme.together[runner.place]:
-        if nodes * NODE_BYTES[runner.place] > psutil.virtual_memory().available:
-            return
-        fleet = {"edge": {"count": nodes, "uplink": rate, "downlink": rate}}
-        trial = runner.trial(f"nodes-{nodes}", fleet, programme.together_s)
-        result = together_of(nodes, programme.together_mbit * MBIT, list(trial.events()))
-        yield result
-        if not result.holds:
-            return
+    """More and more nodes with busy links, until they are slower than asked or memory would not do.
+
+    Short random rests keep nodes whose links are all alike from sending, and so from waiting for the server, in step.
+    """
+    for mbit, numbers in programme.together[runner.place].items():
+        rate, model = f"{mbit}mbit", "cnn" if mbit >= CNN_MBIT_MIN else "small"
+        cycle_s = 2 * 8 * MODEL_BYTES[model] / (mbit * MBIT)  # of a push and a model
+        for nodes in numbers:
+            if nodes * NODE_BYTES[runner.place] > psutil.virtual_memory().available:
+                break
+            rest = {"uniform": ["0s", f"{cycle_s / 4:.3f}s"]}
+            fleet = {"edge": {"count": nodes, "uplink": rate, "downlink": rate, "waiting": rest}}
+            trial = runner.trial(f"nodes-{nodes}-{rate}", fleet, programme.together_s, model=model)
+            result = together_of(nodes, mbit * MBIT, list(trial.events()))
+            yield result
+            if not result.holds:
+                break
 
 
 def together_of(nodes: int, rate_bit_s: int, entries: Sequence[Entry]) -> Together:
-    """What the links of a trial carried together; the first models, which all leave at once, are left out."""
-    counted: list[Passed] = []
-    fed: set[str] = set()
-    for message in passed(entries):
-        if message.kind == "push" or message.worker in fed:
-            counted.append(message)
-        else:
-            fed.add(message.worker)
+    """What the links of a trial carried together once the first messages, which all leave at once, are over."""
     began_s = min((t for t, _, record in entries if isinstance(record, records.Trial)), default=0.0)
-    loads = [record.busy for t, _, record in entries if isinstance(record, records.HostLoad) and t > began_s + 1.0]
+    messages = [message for message in passed(entries) if message.sent_s >= began_s + TOGETHER_SETTLED_S]
+    loads = [
+        record.busy
+        for t, _, record in entries
+        if isinstance(record, records.HostLoad) and t >= began_s + TOGETHER_SETTLED_S
+    ]
     memory = {
         node: record.memory_bytes
         for _, node, record in entries
         if isinstance(record, records.Usage) and node.startswith("edge-") and record.memory_bytes
     }
-    took_s = sum(message.time_s for message in counted)
-    if not took_s:
-        raise InfrastructureError(f"nodes-{nodes}: no message passed")
+    if not messages:
+        raise InfrastructureError(f"{nodes} nodes at {format_rate(rate_bit_s)}: no message passed")
+    ideal_s = sum(message.ideal_s(rate_bit_s) for message in messages)
     return Together(
         nodes=nodes,
         rate_bit_s=rate_bit_s,
-        messages=len(counted),
-        held=sum(message.ideal_s(rate_bit_s) for message in counted) / took_s,
+        messages=len(messages),
+        held=ideal_s / sum(message.time_s for message in messages),
         host_busy=statistics.mean(loads) if loads else None,
         node_bytes=statistics.median(memory.values()) if memory else None,
     )

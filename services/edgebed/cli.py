@@ -293,9 +293,14 @@ def logs(
 def down() -> None:
     """Remove what killed controllers have left: containers, networks and cgroups whose controller is gone."""
     from edgebed.emulation import cgroups
-    from edgebed.runtimes.containers.leftovers import remove_leftovers
+    from edgebed.runtimes.containers import engine, leftovers
 
-    if not cgroups.remove_leftovers(put) + remove_leftovers(put):
+    removed = cgroups.remove_leftovers(put)
+    if engine.is_there():
+        removed += leftovers.remove_leftovers(put)
+    else:
+        put(f"containers were not looked for: there is no {engine.SOCKET}, and DOCKER_HOST is not set")
+    if not removed:
         put("nothing to remove")
 
 

@@ -100,9 +100,9 @@ class Run:
         code, verdict = summaries.exit_code(trials), summaries.verdict(trials)
         if self.folder.is_running():
             trials = tuple(_still_running(trial) if trial.outcome == "unfinished" else trial for trial in trials)
-            code, verdict = 3, "No verdict yet: the run is still running."
+            code, verdict = 3, "No result yet: the run is still running."
         elif not_begun and code in (0, 1):
-            code, verdict = 3, f"No verdict: {', '.join(not_begun)} did not begin."
+            code, verdict = 3, f"No result: {', '.join(not_begun)} did not begin."
         notes = (text for trial in self.trials.values() for _, node, text in trial.series.notes if node == CONTROLLER)
         plans = [trial.plan for trial in self.trials.values()]
         return RunSummary(

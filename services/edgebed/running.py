@@ -122,9 +122,11 @@ def _run_trial(planned: PlannedTrial, folder: TrialFolder, host: hosting.Host, p
     theta = models.initial_parameters(planned.plan.nodes[0].task, planned.plan.seed)
     if progress:
         progress.trial_started(planned.plan)
+    trial = Trial(folder)
     with JournalWriter(folder.journal) as journal:
-        host.run_trial(planned, theta, folder, journal, progress.update if progress else lambda _: None)
-    summary = Trial(folder).summary
+        show = progress.update if progress else lambda _: None
+        host.run_trial(planned, theta, folder, journal, show, lambda: trial.summary.fidelity)
+    summary = trial.summary
     if progress:
         progress.trial_ended(summary)
     return summary.outcome == "completed"

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.emulation import cgroups
-from edgebed.emulation.cgroups import Cgroups, cpu_quota_us, enter, mounts, remove_leftovers
+from edgebed.emulation import cgroups, means
+from edgebed.emulation.cgroups import PREFIX, Cgroups, cpu_quota_us, enter, mounts, remove_leftovers
 from edgebed.errors import InfrastructureError
+from edgebed.process_names import process_name
 from edgebed.scenario.plan import Method, NodePlan, Part, Task
 
 pytestmark = pytest.mark.process  # it measures in wall-clock time
@@ -33,6 +34,22 @@ for folder in set(cgroups.parents.values()):
     print(folder, flush=True)
 print(flush=True)
 time.sleep(600)
+"""
+
+BYSTANDER = """
+import os, sys
+from pathlib import Path
+from edgebed.emulation import cgroups
+from edgebed.errors import InfrastructureError
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+cgroups.REMOVE_S_MAX = 3600.0
+print(cgroups.remove_leftovers(print))
+try:
+    cgroups._remove(Path(sys.argv[1]))
+except InfrastructureError as error:
+    print(error)
 """
 
 
@@ -122,6 +139,32 @@ def test_what_a_killed_controller_left_is_removed_and_what_a_living_one_has_is_n
     assert all(folder.is_dir() for folder in real.parents.values())
 
 
+def test_what_root_has_left_costs_another_user_no_time_and_no_traceback(real):
+    """Every start of a run looks for it. If it waited for what it may not remove, the test would run out of time."""
+    real.make(node())
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as gone:
+        name = f"{PREFIX}{process_name(gone.pid).replace('/', '_')}_0"
+        gone.kill()
+    left = [mount / name for mount in set(mounts().values())]
+    nodes = [folder / "edge-0" for folder in left]
+    for folder in nodes:
+        folder.mkdir(parents=True)
+    try:
+        with process(SPIN, *map(str, nodes)) as spinning:
+            found = subprocess.run(
+                [sys.executable, "-c", BYSTANDER, *map(str, left)], capture_output=True, text=True, check=False,
+                timeout=60,
+            )  # fmt: skip
+
+            assert (found.stderr, spinning.poll()) == ("", None)
+            reason = f"the cgroup {nodes[0]} cannot be removed: Permission denied"
+            assert found.stdout.splitlines() == ["0", reason]
+    finally:
+        removed = remove_leftovers(lambda _: None)
+    assert removed == 1
+    assert not any(folder.exists() for folder in left)
+
+
 # --- version 2, on plain files ---------------------------------------------------------------------------------------
 
 KERNELS_FILES = {
@@ -208,6 +251,40 @@ def test_where_control_is_not_handed_down_nothing_is_left(version_2, tmp_path):
     with pytest.raises(InfrastructureError, match=r"cgroup\.subtree_control cannot be read"):
         Cgroups(tmp_path)
     assert [folder for folder in version_2.iterdir() if folder.is_dir()] == []
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EROFS, errno.EACCES])
+def test_where_the_kernel_refuses_to_hand_control_down_nodes_are_paced(version_2, tmp_path, monkeypatch, number):
+    """As in a container, whose cgroup has processes or cannot be written; nothing is left, and the reason is told."""
+    write = os.write
+
+    def refusing(descriptor: int, data: bytes) -> int:
+        if data == b"+cpu +memory":
+            raise OSError(number, os.strerror(number))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", refusing)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(means, "Cgroups", lambda: Cgroups(tmp_path))
+    reason = means.why_no_cgroups.__wrapped__()
+
+    assert reason.startswith(f"{version_2} does not hand control of CPU and memory down, as in a container: ")
+    assert reason.endswith(os.strerror(number))
+    assert [folder for folder in version_2.iterdir() if folder.is_dir()] == []
+
+
+def test_a_process_of_another_namespace_is_not_mistaken_for_this_ones_own_group(version_2, tmp_path, monkeypatch):
+    """The kernel gives such a one the number 0."""
+    made = Cgroups(tmp_path)
+    (folder,) = made.make(node())
+    (Path(folder) / "cgroup.procs").write_text("0\n")
+    killed = []
+    monkeypatch.setattr(os, "kill", lambda *arguments: killed.append(arguments))
+    monkeypatch.setattr(cgroups, "REMOVE_S_MAX", 0.05)
+
+    with pytest.raises(InfrastructureError, match="cannot be removed: Device or resource busy"):
+        made.remove()
+    assert killed == []
 
 
 def test_a_machine_without_cgroups_says_so(tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -113,9 +114,9 @@ def test_data_passes_between_nodes_and_nobody_else_gets_any_of_it(namespaces):
 def test_every_link_is_held_before_anybody_is_told_of_it(namespaces):
     """Each as it is when training begins; a link without limits has no queue."""
     with reading(namespaces, "edge-0") as one, reading(namespaces, "edge-1") as other:
-        rates = [one.uplink().rate_bit_s, one.downlink().rate_bit_s, other.uplink().rate_bit_s, other.downlink()]
+        rates = [queue and queue.rate_bit_s for reader in (one, other) for queue in reader.queues()]
     with reading(namespaces, "server") as server:
-        assert (server.uplink(), server.downlink()) == (None, None)
+        assert server.queues() == (None, None)
 
     assert rates == [8 * MBIT, 16 * MBIT, 5 * MBIT, None]
 
@@ -123,13 +124,13 @@ def test_every_link_is_held_before_anybody_is_told_of_it(namespaces):
 def test_a_link_changes_when_its_time_has_come(namespaces):
     """Not before training begins, and only what is to change."""
     with reading(namespaces, "edge-0") as link, reading(namespaces, "edge-1") as other:
-        before = link.uplink().rate_bit_s
+        before = link.queues()[0].rate_bit_s
         namespaces.began(time.monotonic())
-        until(lambda: link.uplink().rate_bit_s == 2 * MBIT, "the change")
+        until(lambda: link.queues()[0].rate_bit_s == 2 * MBIT, "the change")
 
         assert before == 8 * MBIT
-        assert link.downlink().rate_bit_s == 16 * MBIT
-        assert other.uplink().rate_bit_s == 5 * MBIT
+        assert link.queues()[1].rate_bit_s == 16 * MBIT
+        assert other.queues()[0].rate_bit_s == 5 * MBIT
 
 
 def test_nothing_appears_in_the_machines_own_namespace_and_nothing_is_left(namespaces, tmp_path):
@@ -162,9 +163,28 @@ def test_a_namespace_that_is_gone_cannot_be_entered(namespaces):
     """The message names it."""
     home = namespaces.homes["edge-0"]
     namespaces.close()
+    before = len(list(Path("/proc/self/fd").iterdir()))
 
     with pytest.raises(InfrastructureError, match=f"no network namespace {home.namespace}"), inside(home.namespace):
         pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before, "no file is left open"
+
+
+def test_whoever_gives_up_while_they_are_made_need_not_wait_for_them(tmp_path, monkeypatch):
+    """As with Ctrl-C: the process is killed, not asked to end."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root: run the tests as root")
+    begun = []
+
+    def give_up(self: Namespaces) -> None:
+        begun.append(self.process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Namespaces, "_answer", give_up)
+    with pytest.raises(KeyboardInterrupt):
+        Namespaces(LINKS, tmp_path / "namespaces.log")
+
+    assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
 
 def test_the_end_of_the_process_that_holds_them_is_noticed(namespaces):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import struct
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ PUSH_BYTES = 12_700
 """A compressed push of AdaComp's."""
 BULK_S = 1.5
 PLAIN = Features(netem=False)
-ROOT = 0xFFFF_FFFF
+ROOT, INGRESS = 0xFFFF_FFFF, 0xFFFF_0000
 
 
 def shape(host, conditions: Conditions) -> Shaper:
@@ -35,7 +36,7 @@ def shape(host, conditions: Conditions) -> Shaper:
 
 def held(host, conditions: Conditions) -> str:
     """How what the kernel holds differs from these conditions."""
-    return deviation(conditions, host.reader.uplink(), host.reader.downlink(), netem=False)
+    return deviation(conditions, *host.reader.queues(), netem=False)
 
 
 def goodput_bit_s(near, far, duration_s: float = BULK_S) -> float:
@@ -127,13 +128,13 @@ def test_a_change_loses_nothing_that_waits(hosts, connected):
         near.setblocking(False)
         left = near.send(bytes(100_000))  # as much as the kernel takes at once
         left -= len(far.recv(1))
-        before = one.reader.uplink()
+        before, _ = one.reader.queues()
 
         one.call(shaper.apply, Conditions(uplink_bit_s=50_000_000))
 
         while left:
             left -= len(far.recv(left))
-    after = one.reader.uplink()
+    after, _ = one.reader.queues()
     assert 0 < before.packets < after.packets
     assert after.bytes > before.bytes
     assert after.drops == 0
@@ -180,7 +181,7 @@ def test_netem_is_used_where_the_kernel_has_it_and_nowhere_else(hosts):
 
     if probe().netem:
         one.call(shaper.apply, conditions)
-        assert deviation(conditions, one.reader.uplink(), one.reader.downlink(), netem=True) == ""
+        assert deviation(conditions, *one.reader.queues(), netem=True) == ""
     else:
         with pytest.raises(InfrastructureError, match="this kernel has no netem"):
             one.call(shaper.apply, conditions)
@@ -236,8 +237,43 @@ def test_a_setting_that_is_changed_behind_its_back_is_found(hosts):
 
     index = one.index()
     one.call(lambda: one.ip.link("del", index=index))
-    (gone,) = meter.read(104.0, 1.0)
+    assert list(meter.read(112.0, 1.0)) == [], "what lasts is told every ten seconds"
+    (gone,) = meter.read(113.0, 1.0)
+    assert (gone.differed, gone.differences) == (5, (found.problem,))
     assert gone.problem == "uplink: the kernel holds no limit, asked 20mbit"
+
+
+@pytest.mark.parametrize("way", ["removed", "led elsewhere"])
+def test_a_way_around_the_downlinks_queue_is_found(hosts, way):
+    """Queue and ingress are as they were, but packets pass beside them; set anew, all is well again."""
+    one, _ = hosts
+    conditions = Conditions(downlink_bit_s=10_000_000)
+    shape(one, conditions)
+    assert held(one, conditions) == ""
+    index = one.index()
+
+    one.call(lambda: one.ip.tc("del-filter", index=index, parent=INGRESS))
+    if way == "led elsewhere":
+        one.call(lambda: one.ip.link("add", ifname="elsewhere", kind="ifb"))
+        (elsewhere,) = one.call(lambda: one.ip.link_lookup(ifname="elsewhere"))
+        redirect = {"kind": "mirred", "action": "redirect", "direction": "egress", "ifindex": elsewhere}
+        one.call(
+            lambda: one.ip.tc(
+                "add-filter", "u32", index, parent=INGRESS, prio=1, protocol=3, target=1, keys=["0x0/0x0+0"],
+                action=redirect,
+            )
+        )  # fmt: skip
+    assert held(one, conditions) == "downlink: the kernel holds no limit, asked 10mbit"
+
+
+def test_an_answer_that_came_too_late_is_not_taken_for_another(hosts):
+    """Each question has its number."""
+    one, _ = hosts
+    get_link, request, nowhere = 18, 1, 9999
+    one.reader._socket.send(struct.pack("=IHHIIBxHiII", 32, get_link, request, 12345, 0, 0, 0, nowhere, 0, 0))
+
+    assert one.reader.queues() == (None, None)
+    assert len(one.reader.bytes()) == 2
 
 
 def helper(host, order: dict) -> subprocess.Popen[bytes]:
@@ -299,7 +335,7 @@ def test_without_the_right_the_message_says_which(hosts):
         "from edgebed.emulation.netlink import LinkReader\n"
         "from edgebed.emulation.tc import Features, Shaper\n"
         "os.setuid(65534)\n"
-        f"print(LinkReader('{one.address}').uplink())\n"
+        f"print(LinkReader('{one.address}').queues()[0])\n"
         "Shaper(IPRoute(), 'data', Features(netem=False)).apply(Conditions(uplink_bit_s=10**6))\n"
     )
     command = [sys.executable, "-c", program]

@@ -12,7 +12,6 @@ SHORT = Programme(
     cpus=(),
     cpu_s=0.0,
     together={},
-    together_mbit=10,
     together_s=0.0,
 )
 

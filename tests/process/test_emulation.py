@@ -83,13 +83,13 @@ def test_for_root_the_kernel_holds_links_and_caps_and_nothing_is_left(tmp_path):
     assert traffic.interface == "data"
     assert traffic.ingress_interface > traffic.ingress_payload
     assert traffic.egress_payload < traffic.egress_interface < 1.3 * traffic.egress_payload
-    assert {node: said[-1][1].mechanism for node, said in series.links.items()} == {"edge-0": "tc", "edge-1": "tc"}
-    assert {said[-1][1].uplink_held for said in series.links.values()} == {10_000_000}
-    assert {node: said[-1][1].cpus_held for node, said in series.usage.items()} == {
+    assert {node: said[-1].mechanism for node, said in series.links.items()} == {"edge-0": "tc", "edge-1": "tc"}
+    assert {said[-1].uplink_held for said in series.links.values()} == {10_000_000}
+    assert {node: said[-1].cpus_held for node, said in series.usage.items()} == {
         "server": 0.5, "evaluator": None, "edge-0": 0.4, "edge-1": 0.4,
     }  # fmt: skip
-    assert series.usage["edge-0"][-1][1].memory_held_bytes == 200 * 2**20
-    assert "Rates of links are held by the kernel (tc) in a network namespace for each node." in notes
+    assert series.usage["edge-0"][-1].memory_held_bytes == 200 * 2**20
+    assert "Rates of links are held by the kernel's queues (tc) in a network namespace for each node." in notes
     assert "CPU caps are held by the kernel (cgroups)." in notes
     assert cgroups_of(os.getpid()) == []
     assert not {"switch", "data", "port1"} & set(psutil.net_if_addrs())
@@ -111,9 +111,9 @@ def test_the_model_is_used_where_it_is_asked_for(tmp_path):
     """Root, too, may want what everybody has."""
     series, notes = series_of(edgebed.run(SCENARIO, emulation="model", runs_dir=tmp_path))
 
-    assert {said[-1][1].mechanism for said in series.links.values()} == {"model"}
+    assert {said[-1].mechanism for said in series.links.values()} == {"model"}
     assert series.traffic[-1][1].interface == "lo"
-    assert "Rates of links are held by the transport." in notes
+    assert "Rates of links are held by the transport's own model of a link." in notes
     assert "Memory caps are not held." in notes
     assert not any(note.startswith("The kernel does not hold") for note in notes)
 
@@ -133,7 +133,7 @@ def test_another_user_runs_the_same_scenario_with_the_model(public_folder):
     assert done.returncode == 0, done.stderr
     notes = json.loads(done.stdout)["notes"]
     assert "The kernel does not hold links: that takes root." in notes
-    assert "Rates of links are held by the transport." in notes
+    assert "Rates of links are held by the transport's own model of a link." in notes
     assert refused.returncode == 2
     assert refused.stderr == (
         "error: --emulation kernel: the kernel cannot hold links here: that takes root. "

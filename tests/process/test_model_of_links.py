@@ -17,6 +17,7 @@ from edgebed.emulation.framing import burst_bytes, wire_bytes
 from edgebed.emulation.passage import passage_of
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.roles.events import Received, Send, Stop, Wake, Woken
+from edgebed.runtimes import live
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live import HAND_OVER_S, LiveNode
 from edgebed.runtimes.sockets import bind, data_socket, management_socket
@@ -91,14 +92,20 @@ def node_plan(node: str, role: str, link: Link) -> NodePlan:
 
 
 def converse(
-    talker: Link, listener: Link = AS_FAST_AS_THE_MACHINE, *, push: int = 100, model: int = 100, num_pushes: int = 4
+    talker: Link,
+    listener: Link = AS_FAST_AS_THE_MACHINE,
+    *,
+    push: int = 100,
+    model: int = 100,
+    num_pushes: int = 4,
+    roles: tuple[type[Talker], type[Listener]] = (Talker, Listener),
 ) -> tuple[Talker, Listener, LiveNode]:
     """Both hearts and the talker's shell, when all is said."""
     context = zmq.Context()
     try:
         management = management_socket(context, zmq.ROUTER)
         management_address = bind(management, "127.0.0.1")
-        hearts = Talker(push, model, num_pushes), Listener(push, model, num_pushes)
+        hearts = tuple(role(push, model, num_pushes) for role in roles)
         router = data_socket(context, zmq.ROUTER)
         data_address = bind(router, "127.0.0.1")
         ends = (
@@ -190,3 +197,39 @@ def test_without_a_link_nothing_is_held_and_messages_tell_when_they_left():
     assert shell.passage is None
     assert len(talker.took_s) == len(listener.took_s) == 20
     assert all(0 <= took_s < 5 for took_s in itertools.chain(talker.took_s, listener.took_s))
+
+
+class Flooder(Talker):
+    """Pushes all at once, and stops when all have been answered."""
+
+    def handle(self, event: Received, now: float) -> list:
+        """Start or the answer."""
+        if isinstance(event.message, messages.Model):
+            return [Stop("all is said")]
+        return [effect for _ in range(self.num_pushes) for effect in super(Flooder, self).handle(event, now)]
+
+
+class Patient(Listener):
+    """Answers the last push."""
+
+    def handle(self, event: Received, now: float) -> list:
+        """Start or a push."""
+        answer = super().handle(event, now)
+        return answer if len(self.sizes) == self.num_pushes else []
+
+
+def test_what_waits_for_a_link_is_bounded_and_all_of_it_arrives(monkeypatch):
+    """A peer that sends more than the link takes waits, as on a real link; it fills no memory."""
+    waiting, arrive = [], LiveNode._arrive
+
+    def noting(node: LiveNode, event: Received) -> None:
+        arrive(node, event)
+        waiting.append(node.arriving_bytes)
+
+    monkeypatch.setattr(live, "ARRIVING_BYTES_MAX", 50_000)
+    monkeypatch.setattr(LiveNode, "_arrive", noting)
+    slow = Link(downlink_bit_s=20 * MBIT)
+    _, listener, _ = converse(AS_FAST_AS_THE_MACHINE, slow, push=10_000, num_pushes=200, roles=(Flooder, Patient))
+
+    assert len(listener.sizes) == 200
+    assert max(waiting) < 50_000 + 64 * 10_100 < sum(listener.sizes) / 2

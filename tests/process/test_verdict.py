@@ -78,6 +78,21 @@ def test_every_node_measures_what_its_conditions_were(
     assert not [reason for reason in fidelity.reasons if not reason.startswith("host")]
 
 
+@pytest.mark.parametrize("emulation", ["model", "kernel"])
+def test_a_link_of_latency_alone_holds(tmp_path: Path, emulation: str, request: pytest.FixtureRequest) -> None:
+    """Nothing limits a rate, and nothing should: what delays it is the kernel or the transport."""
+    if emulation == "kernel":
+        request.getfixturevalue("root")
+    fleet = {"edge": {"count": 2, "latency": "20ms"}}
+    fidelity = fidelity_of(edgebed.run(SCENARIO | {"fleet": fleet}, runs_dir=tmp_path, emulation=emulation))  # type: ignore[arg-type]
+
+    assert not [reason for reason in fidelity.reasons if not reason.startswith("host")]
+    for row in fidelity.nodes:
+        if row.node in WORKERS:
+            assert row.delay in ("line", "netem")
+            assert row.downlink.latency_s >= 0.02 * row.downlink.messages > 0.0
+
+
 def test_caps_that_no_host_can_give_are_found(tmp_path: Path) -> None:
     """Twice as many workers as cores, promised a core each, that compute all the time."""
     count = 2 * len(os.sched_getaffinity(0))

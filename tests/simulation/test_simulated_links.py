@@ -126,3 +126,14 @@ def test_the_evaluator_is_not_held_by_the_servers_link(tmp_path: Path) -> None:
     for t, record in events_of(trial, "evaluator", records.Evaluated):
         if record.version:
             assert t == at[record.version]
+
+
+def test_the_first_model_takes_no_longer_than_later_ones(tmp_path: Path) -> None:
+    """It leaves at 0, when training begins, and passes both links at a time."""
+    settings = ("server.uplink=10mbit", "fleet.edge={latency: 0s, uplink: null}", "stop.updates=3")
+    trial = run(tmp_path, *settings, trace=True)
+    received = events_of(trial, "edge-0", records.Received)
+    took_s = [t - record.sent_s for t, record in received if record.message == "model"]
+
+    assert received[0][1].sent_s == 0.0
+    assert took_s[1:] == pytest.approx(took_s[:1] * len(took_s[1:]), rel=0.05)

@@ -14,8 +14,8 @@ RATE = 10_000_000
 
 def test_goodput_leaves_out_what_the_burst_let_through():
     """Messages that took exactly their time on the wire less the burst miss nothing; one that waited does not count."""
-    perfect = [Passed("edge-0", "push", 847_000, Passed("", "", 847_000, 0.0).ideal_s(RATE))] * 4
-    waited = Passed("edge-0", "push", 847_000, 60.0)
+    perfect = [Passed("edge-0", "push", 847_000, 1.0, Passed("", "", 847_000, 0.0, 0.0).ideal_s(RATE))] * 4
+    waited = Passed("edge-0", "push", 847_000, 1.0, 60.0)
 
     found = bulk_of(RATE, "up", [*perfect, waited])
 
@@ -32,9 +32,9 @@ def test_a_rate_at_which_nothing_passed_was_not_measured():
         bulk_of(RATE, "up", [])
 
 
-def test_links_together_are_judged_without_the_models_that_all_leave_at_once():
-    """Later messages count by what they should have taken; memory is each node's last word, CPU from the start on."""
-    ideal_s = Passed("", "", 100_000, 0.0).ideal_s(RATE)
+def test_links_together_are_judged_once_they_no_longer_leave_together():
+    """Messages count by what they should have taken; memory is each node's last word, CPU counts as messages do."""
+    ideal_s = Passed("", "", 100_000, 0.0, 0.0).ideal_s(RATE)
 
     def message(worker, kind, sent_s, took_s):
         sender, reader = ("server", worker) if kind == "model" else (worker, "server")
@@ -48,7 +48,7 @@ def test_links_together_are_judged_without_the_models_that_all_leave_at_once():
         entries += message(worker, "model", 21.0, 2 * ideal_s)
         entries += [(t, worker, Usage(time_s=t, cpu_s=1.0, memory_bytes=size)) for t, size in ((11.0, 5), (22.0, 30))]
     entries += [
-        (t, "controller", HostLoad(busy=busy, steal=0.0, load=0.0, lag_s=0.0)) for t, busy in ((9.0, 1.0), (12.0, 0.4))
+        (t, "controller", HostLoad(busy=busy, steal=0.0, load=0.0, lag_s=0.0)) for t, busy in ((9.0, 1.0), (15.0, 0.4))
     ]
 
     found = together_of(2, RATE, entries)
@@ -68,7 +68,7 @@ def test_noise_has_the_shape_of_mnist():
 
 
 def test_a_quick_look_takes_less_than_a_minute_a_place():
-    """And the whole of it less than six."""
+    """And the whole of it less than eight."""
     for place in ("docker", "namespaces", "model"):
         assert QUICK.duration_s(place) < 60
-        assert QUICK.duration_s(place) < FULL.duration_s(place) < 360
+        assert QUICK.duration_s(place) < FULL.duration_s(place) < 480

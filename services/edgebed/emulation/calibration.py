@@ -115,8 +115,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         held = (each for each in self.bulk if each.direction == direction and abs(each.deviation) <= tolerance)
         return max((each.rate_bit_s for each in held), default=0)
 
+    def most_nodes(self) -> int:
+        """The most nodes whose links held at once, at whatever rate; 0 if none."""
+        return max((each.nodes for each in self.together if each.holds), default=0)
+
     def most_together(self) -> Together | None:
-        """The most links that held at once."""
+        """The links that held at once and carried most."""
         held = (each for each in self.together if each.holds)
         return max(held, key=lambda each: each.nodes * each.rate_bit_s, default=None)
 
@@ -240,10 +244,10 @@ def _total_doubts(plan: Plan, limited: Sequence[NodePlan], measured: Measured) -
             f"the workers' links add up to {format_rate(total_bit_s)}; what `edgebed calibrate` found to hold at once "
             f"on this host is {format_rate(held_bit_s)} ({together.nodes} links of {format_rate(together.rate_bit_s)})."
         )
-    if len(plan.workers()) > together.nodes:
+    if len(plan.workers()) > measured.most_nodes():
         yield (
-            f"{len(plan.workers())} workers are more than the {together.nodes} whose links `edgebed calibrate` found "
-            "to hold at once on this host."
+            f"{len(plan.workers())} workers are more than the {measured.most_nodes()} whose links `edgebed calibrate` "
+            "found to hold at once on this host."
         )
 
 

@@ -10,6 +10,7 @@ The folder's name tells whose it is (process_names.py): what a killed controller
 root of the file system is an argument, so that version 2 is tested on a tree of plain files.
 """
 
+import errno
 import itertools
 import os
 import signal
@@ -112,7 +113,7 @@ def mounts(root: Path = ROOT) -> dict[str, Path]:
 
 
 def remove_leftovers(say: Callable[[str], None], root: Path = ROOT) -> int:
-    """Remove cgroups of nodes whose controller is gone; return their number. `say` is told."""
+    """Remove this user's cgroups of nodes whose controller is gone; return their number. `say` is told."""
     try:
         found = set(mounts(root).values())
     except InfrastructureError:
@@ -120,9 +121,9 @@ def remove_leftovers(say: Callable[[str], None], root: Path = ROOT) -> int:
     removed: set[str] = set()
     for folder in [folder for mount in found for folder in mount.glob(f"{PREFIX}*")]:
         owner = folder.name.removeprefix(PREFIX).rpartition("_")[0].replace("_", "/")
-        if not lives(owner):
+        if _is_own(folder) and not lives(owner):
             nodes = [f"{folder.name}/{node.name}" for node in _subfolders(folder)]
-            with suppress(InfrastructureError):  # another user's, or somebody else is removing it
+            with suppress(InfrastructureError):  # somebody else is removing it
                 _remove(folder)
                 removed.update(nodes)
     if removed:
@@ -155,7 +156,12 @@ def _delegate(folder: Path) -> None:
     except OSError as error:
         raise InfrastructureError(f"{control} cannot be read: {error.strerror}") from error
     if not set(NEEDED) <= set(enabled):
-        _write(control, " ".join(f"+{controller}" for controller in NEEDED))
+        try:
+            _write(control, " ".join(f"+{controller}" for controller in NEEDED))
+        except InfrastructureError as error:
+            raise InfrastructureError(
+                f"{folder} does not hand control of CPU and memory down, as in a container: {error}"
+            ) from error
 
 
 def _remove(parent: Path) -> None:
@@ -167,10 +173,10 @@ def _remove(parent: Path) -> None:
             except FileNotFoundError:
                 break
             except OSError as error:
-                if time.monotonic() > deadline_s:
+                if error.errno != errno.EBUSY or time.monotonic() > deadline_s:
                     raise InfrastructureError(f"the cgroup {folder} cannot be removed: {error.strerror}") from error
                 for pid in _pids(folder):
-                    with suppress(ProcessLookupError):
+                    with suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.01)
 
@@ -181,9 +187,17 @@ def _subfolders(folder: Path) -> list[Path]:
     return []
 
 
+def _is_own(folder: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return folder.stat().st_uid == os.geteuid()
+    return False
+
+
 def _pids(folder: Path) -> Iterator[int]:
+    """Of its processes; one of another namespace has the number 0, which would mean this process's own group."""
     with suppress(OSError):
-        yield from map(int, (folder / "cgroup.procs").read_text(encoding="ascii").split())
+        pids = map(int, (folder / "cgroup.procs").read_text(encoding="ascii").split())
+        yield from (pid for pid in pids if pid > 0)
 
 
 def _write(file: Path, text: str) -> None:

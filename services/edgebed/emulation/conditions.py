@@ -6,6 +6,7 @@ trace    the changes begin anew after every period; the node's own offset says w
 
 import math
 from bisect import bisect_right
+from functools import lru_cache
 
 import msgspec
 
@@ -36,13 +37,7 @@ class Timeline:
             jitter_s=link.jitter_s,
             loss=link.loss,
         )
-        self.times_s: list[float] = []
-        self.conditions: list[Conditions] = []
-        current = self.initial
-        for change in link.changes:
-            current = changed(current, change)
-            self.times_s.append(change.at_s)
-            self.conditions.append(current)
+        self.times_s, self.conditions = _course(self.initial, link.changes)
 
     def at(self, time_s: float) -> Conditions:
         """The conditions at a time."""
@@ -70,6 +65,15 @@ class Timeline:
         """Where in the list of changes a time is."""
         time_s = max(0.0, time_s)
         return time_s if self.period_s is None else (time_s + self.offset_s) % self.period_s
+
+
+@lru_cache(maxsize=16)  # all nodes that play a trace share its thousands of rows
+def _course(initial: Conditions, changes: tuple[LinkChange, ...]) -> tuple[tuple[float, ...], tuple[Conditions, ...]]:
+    """When conditions change, and what they are from then on."""
+    conditions = [initial]
+    for change in changes:
+        conditions.append(changed(conditions[-1], change))
+    return tuple(change.at_s for change in changes), tuple(conditions[1:])
 
 
 def changed(conditions: Conditions, change: LinkChange) -> Conditions:

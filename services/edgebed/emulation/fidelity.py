@@ -19,17 +19,20 @@ from edgebed.emulation.measured import Host, NodeConditions, host_of, rows_of
 from edgebed.observe.series import Series
 from edgebed.scenario.plan import Plan
 
+HOST_CPU = "host CPU"
+"""How reasons begin that say that the host's cores did not suffice."""
 SIMULATED = "simulated: every condition holds by construction"
 NOTHING_ASKED = "nothing was asked of the emulation: no link, no cap, no waiting time"
-TOO_SHORT = "the training was too short to be measured"
+TOO_SHORT = "too short to be measured; train for ten seconds or more"
 
 
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict, and what it rests on."""
 
-    verdict: Literal["trusted", "degraded"]
+    verdict: Literal["trusted", "degraded", "unknown"]
+    """unknown: nothing of what was asked for was measured."""
     reasons: tuple[str, ...] = ()
-    """Why it is degraded, each as `cause: who, by how much; what to do`."""
+    """Why it is degraded, each as `cause: who, by how much; what to do`; or why nothing is known."""
     remarks: tuple[str, ...] = ()
     """What else a reader should know."""
     host: Host | None = None
@@ -54,17 +57,16 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
     trial = Observed(plan, nodes, host, sum(row.cpus_measured or 0.0 for row in rows))
     findings = [finding for rule in (*LINK_RULES, *HOST_RULES) for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
+    asked = any(can_be_spoiled(node) or node.memory_bytes for node in plan.nodes)
+    if asked and not reasons and not any(node.row.time_s for node in nodes):
+        return Fidelity(verdict="unknown", reasons=(TOO_SHORT,), host=host, nodes=rows)
+    remarks = tuple(finding.text for finding in findings if not finding.is_fault)
+    if any(reason.startswith(HOST_CPU) for reason in reasons):
+        remarks = (trial.advice, *remarks)
     return Fidelity(
         verdict="degraded" if reasons else "trusted",
         reasons=reasons,
-        remarks=(*_scope(trial), *(finding.text for finding in findings if not finding.is_fault)),
+        remarks=remarks if asked else (NOTHING_ASKED, *remarks),
         host=host,
         nodes=rows,
     )
-
-
-def _scope(trial: Observed) -> tuple[str, ...]:
-    """What the verdict does not rest on."""
-    if not any(can_be_spoiled(node) or node.memory_bytes for node in trial.plan.nodes):
-        return (NOTHING_ASKED,)
-    return () if any(node.row.time_s for node in trial.nodes) else (TOO_SHORT,)

@@ -80,17 +80,29 @@ class Observed:
 
     @property
     def busy_text(self) -> str:
-        """How busy the host was, and what to do about it, to stand after what it explains."""
-        fewer = "ask for fewer nodes or lower caps, or take a host with more cores"
+        """How busy the host was, to stand after what it explains."""
         if self.host is None:
-            return f"; {fewer}"
-        busy = f" (cores busy {share_text(self.host.busy)}"
-        own = self.cpus / self.host.cores if self.host.cores else self.host.busy
-        if self.host.busy - own < FOREIGN_MIN:
-            return f"{busy}); {fewer}"
-        return (
-            f"{busy}, but only {share_text(own)} with this trial's nodes); stop what else runs on this host, or {fewer}"
-        )
+            return ""
+        own = f", of it {share_text(self._own_busy)} with this trial's nodes" if self._has_company else ""
+        return f" (cores busy {share_text(self.host.busy)}{own})"
+
+    @property
+    def advice(self) -> str:
+        """What to do where the host's cores did not suffice."""
+        caps = sum(node.plan.cpus or 0.0 for node in self.nodes)
+        lower = "lower the caps, " if caps else ""
+        stop = "stop what else runs on this host, " if self._has_company else ""
+        return f"{stop}{lower}ask for fewer nodes, or take a host with more cores"
+
+    @property
+    def _own_busy(self) -> float:
+        """The share of the cores' time that the trial's own nodes used."""
+        assert self.host is not None
+        return self.cpus / self.host.cores if self.host.cores else self.host.busy
+
+    @property
+    def _has_company(self) -> bool:
+        return self.host is not None and self.host.busy - self._own_busy >= FOREIGN_MIN
 
 
 Rule = Callable[[Observed], Iterator[Finding]]

@@ -6,6 +6,8 @@ HEADER_BYTES = 66
 """Ethernet 14, IPv4 20, TCP 32."""
 ACK_BYTES_A_SEGMENT = HEADER_BYTES / 2
 """A receiver acknowledges every second full segment with a packet of headers alone (RFC 5681)."""
+ACK_SHARE = ACK_BYTES_A_SEGMENT / (SEGMENT_BYTES + HEADER_BYTES)
+"""Bytes of acknowledgements that go back for each byte of large messages."""
 
 SLOW_BIT_S = 10_000_000
 BURST_BYTES_SLOW, BURST_BYTES = 1600, 3000

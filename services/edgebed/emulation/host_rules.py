@@ -145,7 +145,7 @@ def host(trial: Observed) -> Iterator[Finding]:
                 f"host: threads that slept woke up {1000 * load.lag_s:.0f} ms late, so waits and delays were longer "
                 f"than asked{trial.busy_text}"
             )
-    if load.busy >= BUSY_MIN:
+    if load.busy >= BUSY_MIN and any(node.plan.cpus is None for node in trial.workers):
         text = f"the host's cores were busy for {share_text(load.busy)} of the training"
         yield Finding(f"{text}: nodes without a cap computed as fast as it let them", is_fault=False)
 

@@ -40,17 +40,29 @@ SENT = {"up": "pushes", "down": "models"}
 
 def read_back(trial: Observed) -> Iterator[Finding]:
     """What holds a link is what was asked, whenever somebody looked."""
-    problems: dict[str, list[Judged]] = {}
-    for node in trial.nodes:
-        for problem in node.row.problems:
-            problems.setdefault(problem, []).append(node)
-    for problem, nodes in problems.items():
-        yield Finding(f"link: {names_text(nodes)}: {problem}; edgebed was late to set it, or somebody else changed it")
-    unheld = [
-        node for node in trial.nodes if node.plan.link.shaped and node.row.time_s and node.row.mechanism not in HELD_BY
-    ]
-    if unheld:
+    for nodes in trial.classes():
+        by_direction: dict[str, list[tuple[Judged, str]]] = {}
+        for node in nodes:
+            for problem in node.row.problems:
+                direction, _, difference = problem.partition(": ")
+                by_direction.setdefault(direction, []).append((node, difference))
+        for direction, found in by_direction.items():
+            (first, difference), differing = found[0], [node for node, _ in found]
+            most = max(node.row.differed for node in differing)
+            looks = f"up to {most} looks, one a second" if most > 1 else "one look"
+            yield Finding(
+                f"link: the {direction} of {of_class(differing, nodes)} was not as asked in {looks} "
+                f"({first.name}: {difference}); edgebed was late to set it, or somebody else changed it"
+            )
+    if unheld := [node for node in trial.nodes if node.row.time_s and _is_unheld(node)]:
         yield Finding(f"link: nothing held what was asked of {names_text(unheld)}; see the run's notes")
+
+
+def _is_unheld(node: Judged) -> bool:
+    """Whether nothing limited, or nothing delayed or lost, where that was asked."""
+    link = node.plan.link
+    is_unlimited = link.limited and node.row.mechanism not in HELD_BY
+    return is_unlimited or ((link.delayed or link.lossy) and not node.row.delay)
 
 
 def too_fast(trial: Observed) -> Iterator[Finding]:
@@ -87,14 +99,22 @@ def too_slow(trial: Observed) -> Iterator[Finding]:
             for node in late:
                 causes.setdefault(_asked_cause(trial, node, direction), []).append(node)
             for cause, alike in causes.items():
-                most = max(way.time_s / way.asked_s for way in (node.way(direction) for node in alike))
-                took = f"{SENT[direction]} of {of_class(alike, nodes)} took up to {most:.2g} times as long as asked"
+                worst = max((node.way(direction) for node in alike), key=lambda way: way.time_s / way.asked_s)
+                took = (
+                    f"{SENT[direction]} of {of_class(alike, nodes)} took up to {_milliseconds(worst, worst.time_s)}, "
+                    f"where {_milliseconds(worst, worst.asked_s)} were asked"
+                )
                 if cause:
                     yield Finding(f"{took}: {cause}", is_fault=False)
                 elif trial.is_overloaded:
                     yield Finding(f"host CPU: {took}, since the host was overloaded{trial.busy_text}")
                 else:
                     yield Finding(f"link: {took}, though the host had cores to spare; see `edgebed calibrate`")
+
+
+def _milliseconds(way: Way, time_s: float) -> str:
+    """What a message took, on the mean."""
+    return f"{1000 * time_s / way.messages:,.1f} ms"
 
 
 def is_late(node: Judged, way: Way) -> bool:

@@ -2,15 +2,16 @@
 
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from edgebed.emulation.calibration import Place
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.namespaces import PORTS_MAX
+from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.errors import InfrastructureError, ScenarioError
 from edgebed.runtimes import Emulation, Runtime
-from edgebed.scenario.plan import Plan
+from edgebed.scenario.plan import NodePlan, Plan
 
 INSTEAD = "Run as root of the machine, or leave the option out"
 NOT_ROOT = "that takes root"
@@ -29,6 +30,32 @@ class Means:
     def by_kernel(self) -> bool:
         """Whether the kernel limits rates."""
         return self.place in ("docker", "namespaces")
+
+    def mechanism(self, node: NodePlan) -> Mechanism:
+        """What limits the rates of a node's link."""
+        if self.by_kernel:
+            return "tc" if node.link.limited or self.delay(node) == "netem" else "none"
+        return "model" if node.link.limited else "none"
+
+    def delay(self, node: NodePlan) -> Delay:
+        """What makes its latency and jitter, and loses packets."""
+        if not (node.link.delayed or node.link.lossy):
+            return ""
+        return "netem" if self.by_kernel and self.netem else "line"
+
+    def notes(self, plan: Plan) -> Iterator[str]:
+        """For a reader of the run: what holds its links; the evaluator's carries no training."""
+        links = [node.link for node in plan.nodes if node.role != "evaluator"]
+        if any(link.limited for link in links):
+            yield f"Rates of links are held by {self}."
+        if any(link.delayed for link in links):
+            line = "the transport's own delay line" + (": the kernel has no netem" if self.by_kernel else "")
+            yield f"Latency and jitter of links are made by {'the kernel (netem)' if self.netem else line}."
+        if any(link.lossy for link in links):
+            yield "Packets are lost by the kernel (netem)."
+        if not all(link.limited for link in links):
+            unlimited = "Links without a limit" if any(link.shaped for link in links) else "Links"
+            yield f"{unlimited} are as fast as the machine."
 
     def __str__(self) -> str:
         match self.place:

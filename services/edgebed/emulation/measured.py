@@ -3,21 +3,17 @@
 Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked, or not measured.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 import numpy as np
 
-from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.conditions import Timeline
 from edgebed.emulation.framing import burst_bytes
-from edgebed.observe.series import Said, Series
+from edgebed.observe.series import Series
 from edgebed.roles import records
 from edgebed.scenario.plan import NodePlan, Plan
-
-R = TypeVar("R", bound=records.Record)
-WINDOW_S_MIN = 1.0
-"""Over less, a queue that empties and a look that comes late say more about themselves than about a rate."""
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,9 +27,9 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     """As read back last."""
     burst_bytes: int | None = None
     measured_bit_s: float | None = None
-    """Worker: while a message passed. Server, whose link all share: in the busiest two seconds or so."""
+    """Worker: while a message passed. Server, whose link all share: in the third-busiest two seconds or so."""
     busiest: float | None = None
-    """The highest share of the asked rate, over two seconds or so, that passed the interface."""
+    """The share of the asked rate that passed the interface in the third-busiest two seconds or so."""
     messages: int = 0
     bytes: int = 0
     time_s: float = 0.0
@@ -60,7 +56,9 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     uplink: Way
     downlink: Way
     problems: tuple[str, ...] = ()
-    """What the read-back found to differ, at some time."""
+    """What the read-back found to differ, the first time in each direction."""
+    differed: int = 0
+    """In how many of its looks, one a second."""
     time_s: float = 0.0
     """For how long it was measured."""
     cpus_asked: float | None = None
@@ -106,7 +104,7 @@ def host_of(series: Series) -> Host | None:
     """The machine's row; None where nobody looked, as in the simulation."""
     if not series.host:
         return None
-    loads = [load for _, load in series.host]
+    loads = series.host
     return Host(
         busy=float(np.mean([load.busy for load in loads])),
         steal=float(np.mean([load.steal for load in loads])),
@@ -117,10 +115,9 @@ def host_of(series: Series) -> Host | None:
 
 
 def _row(plan: NodePlan, series: Series) -> NodeConditions:
-    links = [link for _, link in series.links.get(plan.node, ())]
+    links = series.links.get(plan.node, ())
     last = links[-1] if links else records.Link(mechanism="")
-    lives = _lives(series.usage.get(plan.node, ()), lambda usage: usage.time_s)
-    ends = [life[-1][1] for life in lives]
+    ends = series.usage.get(plan.node, ())
     time_s, capped_s = (sum(getattr(end, name) for end in ends) for name in ("time_s", "capped_s"))
     return NodeConditions(
         node=plan.node,
@@ -130,7 +127,8 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         delay=last.delay,
         uplink=_way(plan, "up", series, last),
         downlink=_way(plan, "down", series, last),
-        problems=tuple(dict.fromkeys(link.problem for link in links if link.problem)),
+        problems=_differences(links),
+        differed=sum(link.differed for link in links),
         time_s=time_s,
         cpus_asked=plan.cpus,
         cpus_held=ends[-1].cpus_held if ends else None,
@@ -149,24 +147,21 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
     name = "uplink" if direction == "up" else "downlink"
     timeline = Timeline(plan.link)
 
-    def rate(conditions: Conditions) -> int | None:
-        asked: int | None = getattr(conditions, f"{name}_bit_s")
-        return asked
-
-    asked = [rate(each) for each in (timeline.initial, *timeline.conditions)]
+    asked: list[int | None] = [getattr(each, f"{name}_bit_s") for each in (timeline.initial, *timeline.conditions)]
     limits = [each for each in asked if each is not None]
     lowest = min(limits) if len(limits) == len(asked) else None
-    usage = _lives(series.usage.get(plan.node, ()), lambda record: record.time_s)
-    windows = [window for life in usage for window in _windows(life, f"{name}_bytes")]
-    ways = _lives(series.transfers.get((plan.node, direction), ()), lambda record: record.messages)
-    ends = [life[-1][1] for life in ways]
+    usage = series.usage.get(plan.node, ())
+    ends = series.transfers.get((plan.node, direction), ())
     messages, size, time_s, asked_s, latency_s, early = (
         sum(getattr(end, field) for end in ends)
         for field in ("messages", "bytes", "time_s", "asked_s", "latency_s", "early")
     )
     passed_bits = 8 * (size - messages * burst_bytes(min(limits))) if limits else 0
-    packets, drops = (_total(getattr(life[-1][1], f"{name}_{what}") for life in usage) for what in ("packets", "drops"))
-    busiest_bit_s = max((bit_s for _, _, bit_s in windows), default=None)
+    packets, drops = (_total(getattr(end, f"{name}_{what}") for end in usage) for what in ("packets", "drops"))
+    busiest, busiest_bit_s = (
+        max((value for end in usage if (value := getattr(end, f"{name}_{what}")) is not None), default=None)
+        for what in ("busiest", "busiest_bit_s")
+    )
     return Way(
         direction=direction,
         asked_low_bit_s=lowest,
@@ -174,7 +169,7 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         held_bit_s=getattr(last, f"{name}_held"),
         burst_bytes=getattr(last, f"{name}_burst"),
         measured_bit_s=busiest_bit_s if plan.role == "server" else _ratio(passed_bits, time_s - latency_s) or None,
-        busiest=max(_shares(timeline, rate, windows), default=None),
+        busiest=busiest,
         messages=messages,
         bytes=size,
         time_s=time_s,
@@ -185,47 +180,12 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
     )
 
 
-Window = tuple[float, float, float]
-"""From when to when, in seconds since training began, and the mean rate in between in bits a second."""
-
-
-def _windows(life: Sequence[tuple[float, records.Usage]], counter: str) -> Iterator[Window]:
-    """The rate between any two looks that are far enough apart."""
-    since = None
-    for t, usage in life:
-        count = getattr(usage, counter)
-        if count is None:
-            continue
-        if since is not None and t - since[0] >= WINDOW_S_MIN:
-            yield since[0], t, 8 * (count - since[1]) / (t - since[0])
-            since = t, count
-        since = since or (t, count)
-
-
-def _shares(timeline: Timeline, rate: Callable[[Conditions], int | None], windows: Sequence[Window]) -> Iterator[float]:
-    """Of each window in which there always was a limit: the rate against what was asked on the mean."""
-    for since_s, until_s, bit_s in windows:
-        bits, at_s = 0.0, since_s
-        while at_s < until_s:
-            asked = rate(timeline.at(at_s))
-            if asked is None:
-                break
-            change_s = min(until_s, timeline.next_change_s(at_s))
-            bits += (change_s - at_s) * asked
-            at_s = change_s
-        else:
-            if bits:
-                yield bit_s * (until_s - since_s) / bits
-
-
-def _lives(said: Said[R], progress: Callable[[R], float]) -> list[list[tuple[float, R]]]:
-    """Cumulative records, apart for each time that they began anew."""
-    lives: list[list[tuple[float, R]]] = []
-    for t, record in said:
-        if not lives or progress(record) < progress(lives[-1][-1][1]):
-            lives.append([])
-        lives[-1].append((t, record))
-    return lives
+def _differences(links: Iterable[records.Link]) -> tuple[str, ...]:
+    """The first of each direction, over all lives of a node."""
+    found: dict[str, str] = {}
+    for text in (each for link in links for each in link.differences):
+        found.setdefault(text.partition(":")[0], text)
+    return tuple(found.values())
 
 
 def _total(values: Iterator[float | None]) -> float | None:

@@ -12,7 +12,6 @@ it makes its data sockets (`inside`).
 """
 
 import contextlib
-import ctypes
 import os
 import subprocess
 import sys
@@ -23,12 +22,14 @@ import msgspec
 
 from edgebed.emulation.orders import Began
 from edgebed.errors import InfrastructureError
+from edgebed.linux import enter_network_namespace
 from edgebed.runtimes.last_words import last_words
 from edgebed.scenario.plan import Link
+from edgebed.wire.messages import SharedLink
+from edgebed.wire.shared_links import share
 
 PORTS_MAX = 1023
 """Nodes that a bridge of the kernel's takes (BR_MAX_PORTS in its sources)."""
-_CLONE_NEWNET = 0x4000_0000
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +44,7 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
 class Wanted(msgspec.Struct, frozen=True):
     """A namespace for each of these nodes; the first is the server."""
 
-    links: dict[str, Link]
+    links: tuple[SharedLink, ...]
 
 
 class Made(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,7 +55,10 @@ class Made(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Namespaces:
-    """The controller's side: starts that process, and ends it."""
+    """The controller's side: starts that process, and ends it.
+
+    The thread that makes it must last as long: the kernel kills the process with it.
+    """
 
     def __init__(self, links: Mapping[str, Link], log: Path) -> None:
         """`links` by node, the server's first; the process's own words go to `log`.
@@ -74,9 +78,10 @@ class Namespaces:
         except OSError as error:
             raise InfrastructureError(f"the process that holds the namespaces cannot be started: {error}") from error
         try:
-            self._tell(Wanted(dict(links)))
+            self._tell(Wanted(share(links)))
             self.homes = self._answer().homes
         except BaseException:
+            self.process.kill()  # it may be making hundreds of them
             self.close()
             raise
 
@@ -136,21 +141,28 @@ def inside(namespace: str) -> Iterator[None]:
         yield
         return
     with contextlib.ExitStack() as stack:
-        try:
-            own, other = (os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in ("/proc/thread-self/ns/net", namespace))
-        except OSError as error:
-            raise InfrastructureError(f"no network namespace {namespace}: {error.strerror}") from error
-        stack.callback(os.close, own)
-        stack.callback(os.close, other)
-        _set_namespace(other)
+        own, other = (stack.enter_context(_opened(path)) for path in ("/proc/thread-self/ns/net", namespace))
+        _enter(other)
         try:
             yield
         finally:
-            _set_namespace(own)
+            _enter(own)
 
 
-def _set_namespace(descriptor: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(descriptor, _CLONE_NEWNET):
-        reason = os.strerror(ctypes.get_errno())
-        raise InfrastructureError(f"the network namespace cannot be entered: {reason}")
+@contextlib.contextmanager
+def _opened(namespace: str) -> Iterator[int]:
+    try:
+        descriptor = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise InfrastructureError(f"no network namespace {namespace}: {error.strerror}") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _enter(descriptor: int) -> None:
+    try:
+        enter_network_namespace(descriptor)
+    except OSError as error:
+        raise InfrastructureError(f"the network namespace cannot be entered: {error.strerror}") from error

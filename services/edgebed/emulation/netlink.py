@@ -25,9 +25,10 @@ UINT32_MAX = 2**32 - 1
 
 Payload = bytes
 _ERROR, _DONE = 2, 3
-_GET_LINK, _GET_ADDRESS, _GET_QDISC = 18, 22, 38
+_GET_LINK, _GET_ADDRESS, _GET_QDISC, _GET_FILTER = 18, 22, 38, 46
 _REQUEST_DUMP = 0x301
 _ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
+_INGRESS_HANDLE = 0xFFFF_0000
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
 _TYPE_MASK = 0x3FFF  # the upper two bits are flags
@@ -37,13 +38,15 @@ _QDISC = struct.Struct("=B3xiIII")
 _TBF = struct.Struct("=8xI12xII4x")  # of tc_tbf_qopt: rate in bytes a second, limit, buffer in ticks
 _NETEM = struct.Struct("=I4xI8xI")  # of tc_netem_qopt: latency, loss, jitter
 _BASIC = struct.Struct("=QI")
-_QUEUE = struct.Struct("=8xI8x")
+_QUEUE = struct.Struct("=4xII8x")  # of gnet_stats_queue: bytes that wait, packets dropped
 _STATS64 = struct.Struct("=16xQQ")  # of rtnl_link_stats64: bytes received and sent
 _UINT64 = struct.Struct("=Q")
 _INT32 = struct.Struct("=i")
+_MIRRED = struct.Struct("=24xI")  # of tc_mirred: the interface it leads to
 _IFLA_IFNAME, _IFLA_STATS64 = 3, 23
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
+_U32_ACTIONS, _ACTION_KIND, _ACTION_OPTIONS, _MIRRED_PARMS = 7, 1, 2, 2
 _STATS_BASIC, _STATS_QUEUE, _STATS_PACKETS = 1, 3, 8
 _TBF_PARMS, _TBF_RATE64 = 1, 4
 _NETEM_LATENCY64, _NETEM_JITTER64 = 10, 11
@@ -70,6 +73,8 @@ class Queue:
     bytes: int = 0
     """On the wire, with the headers of Ethernet, IP and TCP."""
     drops: int = 0
+    waiting_bytes: int = 0
+    """What is in it now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +98,7 @@ class LinkReader:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
         try:
             self._socket.settimeout(5.0)
+            self._sequence = 0
             self.index = self._index_of(address)
             self.interface = self._names()[self.index]
         except BaseException:
@@ -112,22 +118,23 @@ class LinkReader:
                 return received, sent
         raise OSError(f"the interface {self.interface} is gone")
 
-    def uplink(self) -> Queue | None:
-        """What limits or delays what the node sends; None if nothing does."""
-        return stack(self.qdiscs(), self.index)
+    def queues(self) -> tuple[Queue | None, Queue | None]:
+        """What limits or delays what the node sends, and what it receives; None if nothing does.
 
-    def downlink(self) -> Queue | None:
-        """What limits or delays what the node receives; None if nothing does."""
-        qdiscs = self.qdiscs()
-        if not any(each.interface == self.index and each.parent == _INGRESS for each in qdiscs):
-            return None  # nothing is led to the ifb
-        ifb = [index for index, name in self._names().items() if name == IFB]
-        return stack(qdiscs, ifb[0]) if ifb else None
-
-    def qdiscs(self) -> list[Qdisc]:
-        """All of the namespace's."""
+        Raises OSError and BadAnswerError.
+        """
         request = _QDISC.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        return [read_qdisc(payload) for payload in self._dump(_GET_QDISC, request)]
+        qdiscs = [read_qdisc(payload) for payload in self._dump(_GET_QDISC, request)]
+        uplink = stack(qdiscs, self.index)
+        if not any(each.interface == self.index and each.parent == _INGRESS for each in qdiscs):
+            return uplink, None
+        ifb = next((index for index, name in self._names().items() if name == IFB), None)
+        return uplink, stack(qdiscs, ifb) if ifb is not None and self._leads_to(ifb) else None
+
+    def _leads_to(self, ifb: int) -> bool:
+        """Whether what the interface receives is led to another one."""
+        request = _QDISC.pack(socket.AF_UNSPEC, self.index, 0, _INGRESS_HANDLE, 0)
+        return any(ifb in redirected(payload) for payload in self._dump(_GET_FILTER, request))
 
     def _index_of(self, address: str) -> int:
         wanted = ipaddress.ip_address(address)
@@ -152,10 +159,13 @@ class LinkReader:
 
     def _dump(self, kind: int, request: Payload) -> list[Payload]:
         """The payloads of the kernel's whole answer; OSError if it refuses."""
-        self._socket.send(_HEADER.pack(_HEADER.size + len(request), kind, _REQUEST_DUMP, 0, 0) + request)
+        self._sequence = (self._sequence + 1) & UINT32_MAX
+        self._socket.send(_HEADER.pack(_HEADER.size + len(request), kind, _REQUEST_DUMP, self._sequence, 0) + request)
         answer: list[Payload] = []
         while True:
-            for kind_of_message, payload in messages(self._socket.recv(1 << 16)):
+            for kind_of_message, sequence, payload in messages(self._socket.recv(1 << 16)):
+                if sequence != self._sequence:
+                    continue  # of an earlier question, whose answer came too late
                 if kind_of_message == _DONE:
                     return answer
                 if kind_of_message == _ERROR:
@@ -164,13 +174,13 @@ class LinkReader:
                 answer.append(payload)
 
 
-def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(type, payload) of each message in a datagram. Raises BadAnswerError."""
+def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """(type, sequence, payload) of each message in a datagram. Raises BadAnswerError."""
     while data:
-        length, kind, _, _, _ = _unpack(_HEADER, data)
+        length, kind, _, sequence, _ = _unpack(_HEADER, data)
         if not _HEADER.size <= length <= len(data):
             raise BadAnswerError(f"a message of {length} bytes in {len(data)}")
-        yield kind, data[_HEADER.size : length]
+        yield kind, sequence, data[_HEADER.size : length]
         data = data[_aligned(length) :]
 
 
@@ -198,6 +208,19 @@ def read_qdisc(payload: bytes) -> Qdisc:
         queue = _read_netem(options)
     queue = _with_counters(queue, attributes(found.get(_TCA_STATS2, b"")))
     return Qdisc(interface=interface, handle=handle, parent=parent, kind=kind, queue=queue)
+
+
+def redirected(payload: bytes) -> set[int]:
+    """The interfaces that a u32 filter leads packets to, from the payload of its message. Raises BadAnswerError."""
+    found = attributes(payload[_QDISC.size :])
+    options = attributes(found.get(_TCA_OPTIONS, b"")) if _text(found.get(_TCA_KIND, b"")) == "u32" else {}
+    interfaces = set()
+    for action in attributes(options.get(_U32_ACTIONS, b"")).values():
+        parts = attributes(action)
+        if _text(parts.get(_ACTION_KIND, b"")) == "mirred":
+            (interface,) = _unpack(_MIRRED, attributes(parts.get(_ACTION_OPTIONS, b"")).get(_MIRRED_PARMS, b""))
+            interfaces.add(interface)
+    return interfaces
 
 
 def stack(qdiscs: list[Qdisc], interface: int) -> Queue | None:
@@ -237,8 +260,8 @@ def _with_counters(queue: Queue, stats: dict[int, bytes]) -> Queue:
     sent_bytes, packets = _unpack(_BASIC, stats[_STATS_BASIC]) if _STATS_BASIC in stats else (0, 0)
     if _STATS_PACKETS in stats:
         (packets,) = _unpack(_UINT64, stats[_STATS_PACKETS])
-    drops = _unpack(_QUEUE, stats[_STATS_QUEUE])[0] if _STATS_QUEUE in stats else 0
-    return replace(queue, bytes=sent_bytes, packets=packets, drops=drops)
+    waiting_bytes, drops = _unpack(_QUEUE, stats[_STATS_QUEUE]) if _STATS_QUEUE in stats else (0, 0)
+    return replace(queue, bytes=sent_bytes, packets=packets, drops=drops, waiting_bytes=waiting_bytes)
 
 
 def _unpack(layout: struct.Struct, data: bytes) -> tuple[int, ...]:

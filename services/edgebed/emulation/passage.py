@@ -17,11 +17,11 @@ Times are seconds of the trial, sizes are payload of whole messages; a rate is w
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Literal
 
 from edgebed import chance
 from edgebed.emulation.conditions import Conditions, Timeline
 from edgebed.emulation.framing import ACK_BYTES_A_SEGMENT, burst_bytes, num_segments, wire_bytes
+from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.scenario.plan import NodePlan
 
 GAPS_MAX = 16
@@ -177,10 +177,10 @@ class Passage:
     def arrive(self, first_s: float, now_s: float, payload_bytes: int) -> float:
         """The last byte of a message is here, its first one left the sender at `first_s`: when the heart gets it.
 
-        A `first_s` that cannot be, as a stranger may send it, counts as now.
+        A `first_s` that cannot be, as one that was not told or that a stranger sends, counts as now.
         """
         if self.uplink and self.downlink:
-            first_s = first_s if 0.0 < first_s < now_s else now_s
+            first_s = first_s if 0.0 <= first_s <= now_s else now_s
             _, passed_s = self.downlink.book(first_s, wire_bytes(payload_bytes))
             acknowledged_s = _acknowledged_s(self.uplink, first_s, payload_bytes)
             now_s = self.due_s = max(self.due_s, now_s, passed_s, acknowledged_s)
@@ -194,9 +194,7 @@ def _acknowledged_s(lane: Lane, from_s: float, payload_bytes: int) -> float:
     return lane.alone_s(from_s, num_bytes)
 
 
-def passage_of(
-    plan: NodePlan, mechanism: Literal["none", "tc", "model"], delay: Literal["", "netem", "line"]
-) -> Passage | None:
+def passage_of(plan: NodePlan, mechanism: Mechanism, delay: Delay) -> Passage | None:
     """What the transport itself has to hold of a node's link; None where a message never has to wait for it."""
     limits = mechanism == "model" and plan.link.limited
     delays = delay == "line" and plan.link.delayed

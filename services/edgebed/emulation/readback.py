@@ -5,8 +5,10 @@ Before it may talk, a node waits until the kernel holds its link; from then on i
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
+
+import msgspec
 
 from edgebed.emulation.conditions import Conditions, Timeline
 from edgebed.emulation.framing import burst_bytes
@@ -18,10 +20,12 @@ from edgebed.scenario.plan import Link
 POLL_S = 0.02
 PATIENCE_S = 30.0  # whoever sets links may have hundreds to set
 TOLERANCE_S = 1.0  # a change may come so much too early or too late before it counts as missing
-TRACE_EVERY_S = 10.0  # a link that changes all the time is journaled no more often, while it is as asked
+SELDOM_S = 10.0  # a link that changes all the time is journaled no more often, and neither is one that differs
 
 Mechanism = Literal["none", "tc", "model"]
 Delay = Literal["", "netem", "line"]
+ByRates = Mapping[tuple[int | None, int | None], Sequence[Conditions]]
+"""Conditions by what the kernel holds of their uplink and downlink."""
 
 
 class LinkMeter:
@@ -30,7 +34,9 @@ class LinkMeter:
     def __init__(self, link: Link, reader: LinkReader, delay: Delay) -> None:
         """`delay`: what makes latency and jitter; netem is read back like the rates."""
         self.timeline = Timeline(link)
-        self.seldom_s = 0.0 if link.period_s is None else TRACE_EVERY_S
+        self.changes_often = link.period_s is not None
+        self.differed = 0
+        self.differences: dict[str, str] = {}
         self.reader = reader
         self.delay = delay
         self.last: records.Link | None = None
@@ -38,9 +44,10 @@ class LinkMeter:
 
     def wait_until_held(self) -> None:
         """Return when the kernel holds the link. Raises InfrastructureError where it does not within PATIENCE_S."""
-        allowed = [self.timeline.initial, *self.timeline.conditions]  # a node that starts anew finds a later one
+        first = self.timeline.at(0.0)
+        allowed = by_rates(self.timeline.conditions)  # a node that starts anew finds a later one
         until_s = time.monotonic() + PATIENCE_S
-        while problem := self._compare(allowed).problem:
+        while problem := self._compare(first, allowed).problem:
             if time.monotonic() > until_s:
                 raise InfrastructureError(f"the link was not limited within {PATIENCE_S:g} s: {problem}")
             time.sleep(POLL_S)
@@ -48,22 +55,29 @@ class LinkMeter:
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
         """A record if there is something to tell; times in seconds of the trial."""
         time_s = 0.0 if began_s is None else now - began_s
-        seen = self._compare(around(self.timeline, time_s))
-        is_news = self.last is None or seen.problem != self.last.problem
-        if is_news or (seen != self.last and now >= self.last_s + self.seldom_s):
+        now_asked, *others = around(self.timeline, time_s)
+        seen = self._compare(now_asked, by_rates(others))
+        if seen.problem:
+            self.differed += 1
+            for text in seen.problem.split("; "):
+                self.differences.setdefault(text.partition(":")[0], text)
+        is_news = self.last is None or bool(seen.problem) != bool(self.last.problem)
+        seldom_s = SELDOM_S if self.changes_often or seen.problem else 0.0
+        if is_news or ((seen != self.last or seen.problem) and now >= self.last_s + seldom_s):
             self.last, self.last_s = seen, now
-            yield seen
+            yield msgspec.structs.replace(seen, differed=self.differed, differences=tuple(self.differences.values()))
 
-    def _compare(self, allowed: list[Conditions]) -> records.Link:
-        """What is held, beside that of `allowed` which it is, or else the first."""
+    def _compare(self, asked: Conditions, others: ByRates) -> records.Link:
+        """What is held, beside that of the `others` which it is, or else what is asked."""
         try:
-            up, down = self.reader.uplink(), self.reader.downlink()
+            up, down = self.reader.queues()
         except (OSError, ValueError) as error:
-            return self._record(allowed[0], None, None, f"the kernel cannot be asked: {error}")
-        deviations = {each: deviation(each, up, down, netem=self.delay == "netem") for each in allowed}
-        fitting = [each for each, problem in deviations.items() if not problem]
-        asked = fitting[0] if fitting else allowed[0]
-        return self._record(asked, up, down, deviations[asked])
+            return self._record(asked, None, None, f"link: the kernel cannot be asked: {error}")
+        rates = up.rate_bit_s if up else None, down.rate_bit_s if down else None
+        for each in (asked, *others.get(rates, ())):
+            if not deviation(each, up, down, netem=self.delay == "netem"):
+                return self._record(each, up, down, "")
+        return self._record(asked, up, down, deviation(asked, up, down, netem=self.delay == "netem"))
 
     def _record(self, asked: Conditions, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
         return records.Link(
@@ -116,6 +130,14 @@ def around(timeline: Timeline, time_s: float) -> list[Conditions]:
         found.append(timeline.at(at_s))
         at_s = timeline.next_change_s(at_s)
     return list(dict.fromkeys(found))
+
+
+def by_rates(conditions: Iterable[Conditions]) -> ByRates:
+    """So that few have to be compared, however many there are."""
+    found: dict[tuple[int | None, int | None], list[Conditions]] = {}
+    for each in dict.fromkeys(conditions):
+        found.setdefault((_held_rate(each.uplink_bit_s), _held_rate(each.downlink_bit_s)), []).append(each)
+    return found
 
 
 def deviation(asked: Conditions, up: Queue | None, down: Queue | None, *, netem: bool) -> str:

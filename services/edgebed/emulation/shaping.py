@@ -86,7 +86,7 @@ def _serve() -> None:
     shaping = Shaping()
     shaping.add("own", Shaper(IPRoute(), reader.interface, Features(order.netem)), order.link)
     conditions = Timeline(order.link).at(0.0)
-    problem = deviation(conditions, reader.uplink(), reader.downlink(), netem=order.netem)
+    problem = deviation(conditions, *reader.queues(), netem=order.netem)
     if problem:
         raise InfrastructureError(f"the link was not set as asked: {problem}")
     _say(Answer(interface=reader.interface))

@@ -8,17 +8,15 @@ None has a name: whoever holds their descriptors holds them, and nothing appears
 has to be found: each worker is told the server's Ethernet address and the server all workers', and the bridge knows
 which port each is behind. So the first byte on a link is a node's own.
 
-`python -m edgebed.emulation.switch` is the process that holds them for a trial; namespaces.py talks with it.
+`python -m edgebed.emulation.switch` is the process that holds them for a trial; namespaces.py talks with it. It is
+killed when the thread that started it ends, so that must be one that lasts as long as the trial.
 """
 
 import contextlib
-import ctypes
 import math
 import os
 import resource
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +30,8 @@ from edgebed.emulation.orders import Began
 from edgebed.emulation.shaping import Lines, Shaping
 from edgebed.emulation.tc import Features, Shaper, probe_here
 from edgebed.errors import EdgebedError, InfrastructureError
+from edgebed.linux import die_with_parent, enter_new_network_namespace, in_own_thread
+from edgebed.wire.shared_links import links_of
 
 INTERFACE = "data"
 """What a node's end of the pair is called in its namespace."""
@@ -39,8 +39,6 @@ LOOPBACK = 1
 """The index of lo, the first interface of every namespace."""
 PREFIX_LENGTH = 16
 ENOUGH_BIT_S = 10_000_000
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_CLONE_NEWNET = 0x4000_0000
 _NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80  # in a bridge's table: never forgotten; in a node's: never asked for
 _NO_IPV6 = [Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6") for which in ("all", "default")]
 
@@ -114,9 +112,7 @@ class Switch:
         self.descriptors.close()
 
     def _enter_new(self) -> tuple[IPRoute, int]:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.unshare(_CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        enter_new_network_namespace()
         descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         self.descriptors.callback(os.close, descriptor)
         for file in _NO_IPV6:
@@ -127,10 +123,8 @@ class Switch:
 
 def main() -> int:
     """Hold a trial's namespaces until standard input closes."""
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        return 1  # the controller died before the line above
+    if not die_with_parent(os.getppid()):
+        return 1
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a namespace takes a handful
     try:
@@ -145,7 +139,7 @@ def _serve() -> None:
     lines = Lines(0)
     switch, features, shaping = Switch(), probe_here(), Shaping()
     wanted = msgspec.json.decode(lines.read(math.inf) or b"", type=Wanted)
-    for node, link in wanted.links.items():
+    for node, link in links_of(wanted.links).items():
         namespace = switch.add(node)
         if link.shaped:
             shaper = Shaper(namespace.ip, INTERFACE, features)
@@ -168,27 +162,18 @@ def _say(message: Made) -> None:
 
 def probe() -> Features:
     """Try everything that a trial may need, once. Raises InfrastructureError where something is not possible here."""
-    found: list[Features | BaseException] = []
 
-    def in_own_namespaces() -> None:
+    def in_own_namespaces() -> Features:
+        switch = Switch()
         try:
-            switch = Switch()
-            try:
-                features = probe_here()
-                limited = Conditions(uplink_bit_s=ENOUGH_BIT_S, downlink_bit_s=ENOUGH_BIT_S)
-                Shaper(switch.add("probe").ip, INTERFACE, features).apply(limited)
-                found.append(features)
-            finally:
-                switch.close()
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever asked
-            found.append(error)
+            features = probe_here()
+            limited = Conditions(uplink_bit_s=ENOUGH_BIT_S, downlink_bit_s=ENOUGH_BIT_S)
+            Shaper(switch.add("probe").ip, INTERFACE, features).apply(limited)
+            return features
+        finally:
+            switch.close()
 
-    thread = threading.Thread(target=in_own_namespaces)  # a namespace is entered by a thread alone
-    thread.start()
-    thread.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
+    return in_own_thread(in_own_namespaces)
 
 
 def _introduce(one: Namespace, other: Namespace) -> None:

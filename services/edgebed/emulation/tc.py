@@ -12,12 +12,10 @@ All queues of edgebed's carry handles of its own. What somebody else has put ont
 Needs NET_ADMIN in the network namespace.
 """
 
-import ctypes
 import errno
 import functools
 import math
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,8 +25,9 @@ from pyroute2 import IPRoute, NetlinkError
 
 from edgebed.emulation.conditions import Conditions
 from edgebed.emulation.framing import BURST_BYTES_SLOW, HEADER_BYTES, SEGMENT_BYTES, burst_bytes
-from edgebed.emulation.netlink import IFB, TICK_NS, UINT32_MAX
+from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, IFB, TICK_NS, UINT32_MAX
 from edgebed.errors import InfrastructureError
+from edgebed.linux import enter_new_network_namespace, in_own_thread
 
 QUEUE_S = 0.2
 """For as long as that a packet may wait in a queue; what comes then is dropped."""
@@ -36,16 +35,12 @@ QUEUE_BYTES_MIN = 32_000
 """However slow the link: TCP sends ten segments before it hears of the first (RFC 6928), which must find room."""
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
 ETHERNET_BYTES = 14
-_ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
-_INGRESS_HANDLE = 0xFFFF_0000
 _HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000}
 _ETHERNET = 1  # how tbf counts bytes: with Ethernet's headers
 _ALL_PROTOCOLS = 3
 _PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
-_NETEM_PACKETS_MIN = 100
 _NETEM_PACKETS_UNLIMITED = 100_000
 _NETEM_RATE_BYTE_S = 4_000_000_000  # far above any link's: a netem with a rate keeps packets in order
-_CLONE_NEWNET = 0x4000_0000
 
 Discipline = tuple[str, dict[str, Any]]
 """Kind and options of a queueing discipline."""
@@ -61,24 +56,16 @@ class Features:
 @functools.cache
 def probe() -> Features:
     """Try it once, in a network namespace made for that and left again. Needs root; else InfrastructureError."""
-    found: list[Features | BaseException] = []
 
-    def in_own_namespace() -> None:
+    def in_own_namespace() -> Features:
         try:
-            libc = ctypes.CDLL(None, use_errno=True)
-            if libc.unshare(_CLONE_NEWNET):  # of this thread alone
-                reason = os.strerror(ctypes.get_errno())
-                raise InfrastructureError(f"no network namespace can be made to try the kernel in: {reason}")  # noqa: TRY301
-            found.append(probe_here())
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever asked
-            found.append(error)
+            enter_new_network_namespace()
+        except OSError as error:
+            reason = error.strerror
+            raise InfrastructureError(f"no network namespace can be made to try the kernel in: {reason}") from error
+        return probe_here()
 
-    thread = threading.Thread(target=in_own_namespace)
-    thread.start()
-    thread.join()
-    if isinstance(found[0], BaseException):
-        raise found[0]
-    return found[0]
+    return in_own_thread(in_own_namespace)
 
 
 def probe_here() -> Features:
@@ -200,7 +187,10 @@ class Shaper:
 
 
 def disciplines(rate_bit_s: int | None, conditions: Conditions, features: Features) -> list[Discipline]:
-    """The queueing disciplines of one direction, from the root downwards; none if nothing is to be held there."""
+    """The queueing disciplines of one direction, from the root downwards; none if nothing is to be held there.
+
+    Without a rate nothing cuts what TCP hands over, up to 64 kB at a time: netem loses all of it or nothing.
+    """
     wanted: list[Discipline] = []
     if rate_bit_s is not None:
         wanted.append(("tbf", _tbf(rate_bit_s)))
@@ -219,18 +209,26 @@ def _tbf(rate_bit_s: int) -> dict[str, Any]:
     parameters = {
         "rate": rate_byte_s,
         "rate___reserved": _ETHERNET,  # the library's name for the link layer
-        "limit": max(QUEUE_BYTES_MIN, round(rate_byte_s * QUEUE_S)) + burst,
+        "limit": _queue_bytes(rate_bit_s) + burst,
         "buffer": math.ceil(burst * 1e9 / rate_byte_s / TICK_NS),
     }
     return {"attrs": [("TCA_TBF_PARMS", parameters)]}
 
 
+def _queue_bytes(rate_bit_s: int) -> int:
+    """What may wait for the token bucket."""
+    return max(QUEUE_BYTES_MIN, round(rate_bit_s // 8 * QUEUE_S))
+
+
 def _netem(rate_bit_s: int | None, conditions: Conditions) -> dict[str, Any]:
-    """Its limit counts packets: those on their way, and those that wait for the token bucket above."""
+    """Its limit counts packets: those on their way, and those that wait for the token bucket above.
+
+    They count as full ones, so an acknowledgement takes the place of a full one.
+    """
     packets = _NETEM_PACKETS_UNLIMITED
     if rate_bit_s is not None:
-        waits_s = QUEUE_S + conditions.latency_s + conditions.jitter_s
-        packets = max(_NETEM_PACKETS_MIN, math.ceil(rate_bit_s / 8 * waits_s / _PACKET_BYTES))
+        on_their_way = rate_bit_s / 8 * (conditions.latency_s + conditions.jitter_s)
+        packets = math.ceil((_queue_bytes(rate_bit_s) + on_their_way) / _PACKET_BYTES)
     return {
         "delay": round(conditions.latency_s * 1e9 / TICK_NS),
         "jitter": round(conditions.jitter_s * 1e9 / TICK_NS),

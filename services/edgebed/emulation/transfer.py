@@ -1,10 +1,7 @@
 """How long a message takes between two nodes whose links are exactly as asked, with nothing else on them; pure."""
 
 from edgebed.emulation.conditions import Conditions, Timeline
-from edgebed.emulation.framing import ACK_BYTES_A_SEGMENT, HEADER_BYTES, SEGMENT_BYTES, burst_bytes
-
-ACK_SHARE = ACK_BYTES_A_SEGMENT / (SEGMENT_BYTES + HEADER_BYTES)
-"""Bytes of acknowledgements that go back for each byte of large messages."""
+from edgebed.emulation.framing import ACK_SHARE, burst_bytes
 
 
 def transfer_s(

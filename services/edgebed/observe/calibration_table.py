@@ -103,6 +103,8 @@ def findings(measured: Measured) -> Iterator[str]:
     if together:
         total = format_rate(together.nodes * together.rate_bit_s)
         yield f"at once: {together.nodes} links of {format_rate(together.rate_bit_s)}, together {total}"
+    if together and measured.most_nodes() > together.nodes:
+        yield f"at once: up to {measured.most_nodes()} nodes with slower links"
 
 
 def result_text(result: Result | EdgebedError) -> str:

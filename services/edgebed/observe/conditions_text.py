@@ -22,8 +22,15 @@ DIRECTIONS = {"up": "uplink", "down": "downlink"}
 
 
 def verdict_lines(fidelity: Fidelity) -> tuple[str, ...]:
-    """`trusted`, or `degraded: …` for each reason."""
-    return tuple(f"degraded: {reason}" for reason in fidelity.reasons) or ("trusted",)
+    """`trusted`; or `degraded: …` or `not judged: …` for each reason."""
+    word = {"degraded": "degraded", "unknown": "not judged"}.get(fidelity.verdict, "")
+    return tuple(f"{word}: {reason}" for reason in fidelity.reasons) or ("trusted",)
+
+
+def remarks_of(fidelity: Fidelity, outcome: str) -> tuple[str, ...]:
+    """What else a reader should know; `outcome` is that of the trial."""
+    partly = {"completed": (), "running": ("still running: judged up to now",)}
+    return (*fidelity.remarks, *partly.get(outcome, ("the trial did not complete: judged up to there",)))
 
 
 def asked_text(way: Way) -> str:

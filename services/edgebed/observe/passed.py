@@ -19,8 +19,10 @@ class Passed:
     """push or model"""
     bytes: int
     """Payload."""
+    sent_s: float
+    """When its first byte left, in seconds of the trial."""
     time_s: float
-    """From the moment at which its first byte left until all of it was there."""
+    """From then until all of it was there."""
 
     def ideal_s(self, rate_bit_s: int) -> float:
         """How long it should take after a silence: what is in the burst passes at once."""
@@ -30,6 +32,11 @@ class Passed:
 def passed(entries: Iterable[Entry]) -> Iterator[Passed]:
     """The pushes and models of the workers, in the journal's order."""
     for t, node, record in entries:
-        if isinstance(record, records.Received) and record.message in KINDS and node != "evaluator":
+        if (
+            isinstance(record, records.Received)
+            and record.message in KINDS
+            and node != "evaluator"
+            and record.sent_s >= 0.0
+        ):
             worker = record.sender if record.message == "push" else node
-            yield Passed(worker, record.message, record.bytes, t - record.sent_s)
+            yield Passed(worker, record.message, record.bytes, record.sent_s, t - record.sent_s)

@@ -16,6 +16,7 @@ from edgebed.observe.conditions_text import (
     class_rows,
     host_row,
     node_row,
+    remarks_of,
     verdict_lines,
 )
 from edgebed.observe.html import Raw, bars, definitions, details, escape, page, section, table
@@ -146,9 +147,9 @@ def _conditions(trials: Sequence[TrialSummary]) -> str:
     parts = []
     for trial in trials:
         if fidelity := trial.fidelity:
-            status = "good" if fidelity.is_trusted else "bad"
+            status = {"trusted": "good", "degraded": "bad"}.get(fidelity.verdict, "unknown")
             lines = (f"<li class={status}>{escape(line)}</li>" for line in verdict_lines(fidelity))
-            remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in fidelity.remarks)
+            remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in remarks_of(fidelity, trial.outcome))
             parts.append(f"<h3>{escape(trial.trial)}</h3><ul>{''.join((*lines, *remarks))}</ul>")
             parts.append(table(CLASS_HEAD, list(class_rows(fidelity.nodes))))
             if fidelity.host:

@@ -1,14 +1,15 @@
 """The series of a trial: its journal as numpy arrays, one entry an update or an evaluation.
 
-Built in one pass over the journal with compact columns, so a trial of 250,000 updates takes some 25 MB. Everything
-a summary, a chart or a report says is computed from here.
+Built in one pass over the journal with compact columns, so a trial of 250,000 updates takes some 25 MB. What nodes say
+of themselves is cumulative, and only the last of it is kept. Everything a summary, a chart or a report says is computed
+from here.
 """
 
 import dataclasses
 from array import array
 from collections import Counter
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,6 @@ from edgebed.roles import records
 
 Floats = NDArray[np.float64]
 R = TypeVar("R", bound=records.Record)
-Said = tuple[tuple[float, R], ...]
-"""What was said when: (t, record), by time."""
 Ints = NDArray[np.int64]
 _UPDATE_COLUMNS = ("incarnation", "step", "version", "base", "staleness", "entries", "bits", "bytes")
 
@@ -99,13 +98,13 @@ class Series:
     """Messages that could not be read, by socket."""
     notes: tuple[tuple[float, str, str], ...] = ()
     """(t, node, text)"""
-    links: dict[str, Said[records.Link]] = dataclasses.field(default_factory=dict)
-    """For each node, what held its link; before training started, t is negative."""
-    usage: dict[str, Said[records.Usage]] = dataclasses.field(default_factory=dict)
-    """For each node, what it used; cumulative, from 0 again where it was started anew."""
-    transfers: dict[tuple[str, str], Said[records.Transfers]] = dataclasses.field(default_factory=dict)
-    """For each worker and direction, how long its messages took; cumulative likewise."""
-    host: Said[records.HostLoad] = ()
+    links: dict[str, tuple[records.Link, ...]] = dataclasses.field(default_factory=dict)
+    """For each node, what held its link: as it said last, in each of its lives in which it differed."""
+    usage: dict[str, tuple[records.Usage, ...]] = dataclasses.field(default_factory=dict)
+    """For each node, what it used: in each of its lives, from its start to its end."""
+    transfers: dict[tuple[str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
+    """For each worker and direction, how long its messages took: in each life of whoever received them."""
+    host: tuple[records.HostLoad, ...] = ()
     """How busy the machine was while training went on."""
     finished: records.Finished | None = None
     ended: records.Ended | None = None
@@ -184,7 +183,11 @@ class _Builder:
         self.notes: list[tuple[float, str, str]] = []
         self.refused: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
-        self.measured: list[tuple[float, str, records.Record]] = []
+        self.links: dict[str, list[records.Link]] = {}
+        self.usage: dict[str, list[records.Usage]] = {}
+        self.transfers: dict[tuple[str, str], list[records.Transfers]] = {}
+        self.usage_t: dict[str, float] = {}
+        self.host: list[records.HostLoad] = []
         self.trial: records.Trial | None = None
         self.finished: records.Finished | None = None
         self.ended: records.Ended | None = None
@@ -207,9 +210,7 @@ class _Builder:
                 self.traffic.append((t, record))
             case records.Phases():
                 lives = self.phases.setdefault(node, [])
-                if lives and record.steps >= lives[-1].steps:
-                    lives.pop()
-                lives.append(record)  # Fewer steps than before: the worker was started anew.
+                _add(lives, record, is_new=bool(lives) and record.steps < lives[-1].steps)
             case _:
                 self._event(t, node, record)
 
@@ -217,7 +218,7 @@ class _Builder:
         """Take in a line that is rare."""
         match record:
             case records.Link() | records.Usage() | records.Transfers() | records.HostLoad():
-                self.measured.append((t + self.started_t, node, record))
+                self._measured(t, node, record)
             case records.Node():
                 self.nodes.append((t, record))
                 self.reached_s.setdefault(record.state, {}).setdefault(record.name, t + self.started_t)
@@ -231,6 +232,22 @@ class _Builder:
                 self.finished = record
             case records.Ended():
                 self.ended = record
+
+    def _measured(self, t: float, node: str, record: records.Record) -> None:
+        """Take in what tells whether the conditions held."""
+        match record:
+            case records.Link():
+                links = self.links.setdefault(node, [])
+                _add(links, record, is_new=bool(links) and record.differed < links[-1].differed)
+            case records.Usage():
+                began_t = t - record.time_s
+                _add(self.usage.setdefault(node, []), record, is_new=began_t >= self.usage_t.get(node, began_t))
+                self.usage_t[node] = t
+            case records.Transfers():
+                ways = self.transfers.setdefault((record.name, record.direction), [])
+                _add(ways, record, is_new=bool(ways) and record.messages < ways[-1].messages)
+            case records.HostLoad():
+                self.host.append(record)
 
     def _update(self, t: float, record: records.Update) -> None:
         self.update_t.append(t)
@@ -261,35 +278,22 @@ class _Builder:
             refused=dict(self.refused),
             dropped=dict(self.dropped),
             notes=tuple(self.notes),
-            **self._measured(),
+            links={node: tuple(lives) for node, lives in self.links.items()},
+            usage={node: tuple(lives) for node, lives in self.usage.items()},
+            transfers={way: tuple(lives) for way, lives in self.transfers.items()},
+            host=tuple(self.host),
             finished=self.finished,
             ended=self.ended,
             last_t=self.last_t,
             cut=cut,
         )
 
-    def _measured(self) -> dict[str, Any]:
-        """What tells whether the conditions held, by time, each under what it is about."""
-        links: dict[str, list[tuple[float, records.Link]]] = {}
-        usage: dict[str, list[tuple[float, records.Usage]]] = {}
-        transfers: dict[tuple[str, str], list[tuple[float, records.Transfers]]] = {}
-        host: list[tuple[float, records.HostLoad]] = []
-        for t, node, record in sorted(self.measured, key=lambda said: said[0]):
-            match record:
-                case records.Link():
-                    links.setdefault(node, []).append((t - self.started_t, record))
-                case records.Usage():
-                    usage.setdefault(node, []).append((t - self.started_t, record))
-                case records.Transfers():
-                    transfers.setdefault((record.name, record.direction), []).append((t - self.started_t, record))
-                case records.HostLoad():
-                    host.append((t - self.started_t, record))
-        return {
-            "links": {node: tuple(said) for node, said in links.items()},
-            "usage": {node: tuple(said) for node, said in usage.items()},
-            "transfers": {way: tuple(said) for way, said in transfers.items()},
-            "host": tuple(host),
-        }
+
+def _add(lives: list[R], record: R, *, is_new: bool) -> None:
+    """Keep the last of what a node says cumulatively, in each of its lives."""
+    if lives and not is_new:
+        lives.pop()
+    lives.append(record)
 
 
 def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evaluations:

@@ -213,10 +213,10 @@ def verdict(summaries: Sequence[TrialSummary]) -> str:
     """The exit code in words, one sentence."""
     broken = [f"{summary.trial} {summary.outcome}" for summary in summaries if summary.outcome != "completed"]
     if broken:
-        return f"No verdict: {', '.join(broken)}."
+        return f"No result: {', '.join(broken)}."
     expectations = [expectation for summary in summaries for expectation in summary.expectations]
     if not summaries:
-        return "No verdict: no trial has begun."
+        return "No result: no trial has begun."
     if not expectations:
         return "Completed; the scenario expects nothing in particular."
     failed = sum(not expectation.met for expectation in expectations)
@@ -227,9 +227,9 @@ def verdict(summaries: Sequence[TrialSummary]) -> str:
 
 
 def short_verdict(summary: RunSummary) -> str:
-    """The verdict in a word or two, for a list: met, not met, completed (nothing was expected), no verdict."""
+    """The verdict in a word or two, for a list: met, not met, completed (nothing was expected), no result."""
     expects = any(trial.expectations for trial in summary.trials)
-    return {0: "met" if expects else "completed", 1: "not met"}.get(summary.exit_code, "no verdict")
+    return {0: "met" if expects else "completed", 1: "not met"}.get(summary.exit_code, "no result")
 
 
 def outcome_text(summary: TrialSummary) -> str:
@@ -271,7 +271,8 @@ def _judge(plan: Plan, summary: TrialSummary) -> tuple[Expectation, ...]:
         met = measured is not None and COMPARISONS[comparison](measured, bound)
         judged.append(Expectation(measure=measure, comparison=comparison, bound=bound, measured=measured, met=met))
     if plan.expects_trusted:
-        trusted = float(summary.fidelity.is_trusted) if summary.fidelity else None
+        known = summary.fidelity if summary.fidelity and summary.fidelity.verdict != "unknown" else None
+        trusted = float(known.is_trusted) if known else None
         met = trusted == TRUSTED
         judged.append(Expectation(measure="verdict", comparison="==", bound=TRUSTED, measured=trusted, met=met))
     return tuple(judged)

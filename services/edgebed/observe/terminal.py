@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from edgebed.observe.conditions_text import LINK_HEAD, link_rows, verdict_lines
+from edgebed.observe.conditions_text import LINK_HEAD, link_rows, remarks_of, verdict_lines
 from edgebed.observe.notes import gathered_notes
 from edgebed.observe.quantities import (
     UNMEASURED,
@@ -22,7 +22,7 @@ from edgebed.observe.quantities import (
 )
 from edgebed.observe.series import Series
 from edgebed.observe.start_up import start_up_lines
-from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
+from edgebed.observe.summary import Expectation, RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import traffic_lines
 from edgebed.results import Run
 
@@ -130,8 +130,11 @@ def print_links(run: Run, console: Console) -> None:
     for name, trial in run.trials.items():
         fidelity = trial.summary.fidelity
         rows = list(link_rows(fidelity.nodes)) if fidelity else []
-        if not rows:
+        if not any(node.link.shaped for node in trial.plan.nodes):
             console.print(f"{name}: no link was asked for")
+            continue
+        if not rows:
+            console.print(f"{name}: nothing is known of its links: it never trained, or its journal is empty")
             continue
         columns = dict(zip(LINK_HEAD, map(list, zip(*rows, strict=True)), strict=True))
         right = ("asked", "held", "measured", "drops")
@@ -199,16 +202,20 @@ def _judgements(trial: TrialSummary) -> Iterator[Text]:
     A trial that did not complete is not judged.
     """
     if trial.outcome != "completed":
-        yield Text(f"✗ {trial.trial}: {outcome_text(trial)}", style="yellow")
+        mark = UNMEASURED if trial.outcome == "running" else "✗"
+        yield Text(f"{mark} {trial.trial}: {outcome_text(trial)}", style="yellow")
     for warning in trial.warnings:
         yield Text(f"! {trial.trial}: {warning}", style="yellow")
     if trial.fidelity:
         mark, style = ("✓", "green") if trial.fidelity.is_trusted else ("!", "yellow")
+        expected = ", as expected" if any(_is_met_verdict(each) for each in trial.expectations) else ""
         for line in verdict_lines(trial.fidelity):
-            yield Text(f"{mark} {trial.trial}: {line}", style=style)
-        for remark in trial.fidelity.remarks:
+            yield Text(f"{mark} {trial.trial}: {line}{expected}", style=style)
+        for remark in remarks_of(trial.fidelity, trial.outcome):
             yield Text(f"  {trial.trial}: {remark}", style="dim")
     for each in trial.expectations:
+        if _is_met_verdict(each):
+            continue
         measured, bound = compared_texts(each.measure, each.measured, each.bound)
         if trial.outcome == "completed":
             mark, style = ("✓", "green") if each.met else ("✗", "red")
@@ -216,6 +223,11 @@ def _judgements(trial: TrialSummary) -> Iterator[Text]:
             mark, style = UNMEASURED, "dim"
         text = "not measured" if each.measured is None else measured
         yield Text(f"{mark} {trial.trial}: {each.measure} {text}, expected {each.comparison} {bound}", style=style)
+
+
+def _is_met_verdict(expectation: Expectation) -> bool:
+    """The line of the verdict itself tells it."""
+    return expectation.measure == "verdict" and expectation.met
 
 
 def _nice_ticks(low: float, high: float) -> list[float]:

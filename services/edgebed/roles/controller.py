@@ -26,9 +26,10 @@ from edgebed.roles.events import (
     unexpected,
 )  # fmt: skip
 from edgebed.roles.records import Ended, Evaluated, Finished, Node, Note, Trial, Update
-from edgebed.scenario.plan import Link, NodePlan, Plan
+from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.wire import messages
 from edgebed.wire.messages import Tensor
+from edgebed.wire.shared_links import share
 from edgebed.wire.tensors import Buffer
 
 NAME = "controller"
@@ -188,14 +189,9 @@ class Controller:
         return [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, frames)]
 
     def _links_seen_by(self, node: NodePlan) -> tuple[messages.SharedLink, ...]:
-        """The links at the other end of its messages; nodes that play one trace from different places share it."""
+        """The links at the other end of its messages."""
         seen = {"server": "worker", "worker": "server"}.get(node.role)
-        shared: dict[Link, list[tuple[str, float]]] = {}
-        for other in self.plan.nodes:
-            if other.role == seen:
-                link = msgspec.structs.replace(other.link, offset_s=0.0)
-                shared.setdefault(link, []).append((other.node, other.link.offset_s))
-        return tuple(messages.SharedLink(link=link, offsets=tuple(offsets)) for link, offsets in shared.items())
+        return share({other.node: other.link for other in self.plan.nodes if other.role == seen})
 
     def _refuse(self, event: Received, code: str, reason: str) -> list[Effect]:
         refusal = messages.Refuse(sender=NAME, code=code, reason=reason)  # type: ignore[arg-type]

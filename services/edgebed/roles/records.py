@@ -143,8 +143,8 @@ class Received(Record):
     message: str
     version: int = -1
     bytes: int = 0
-    sent_s: float = 0.0
-    """When its first byte left, in the same time; of pushes and models."""
+    sent_s: float = -1.0
+    """When its first byte left, in the same time; of pushes and models. Negative: not told."""
 
 
 class Link(Record):
@@ -172,6 +172,10 @@ class Link(Record):
     loss: float = 0.0
     problem: str = ""
     """What differs between asked and held; empty if nothing."""
+    differed: int = 0
+    """So many of the node's looks until now, one a second, found that something differs."""
+    differences: tuple[str, ...] = ()
+    """What did, the first time in each direction."""
 
 
 class Usage(Record):
@@ -197,6 +201,13 @@ class Usage(Record):
     uplink_bytes: int | None = None
     """On the wire, through its own interface; None where it has none of its own."""
     downlink_bytes: int | None = None
+    """What has arrived there, also what the queue behind it then drops."""
+    uplink_busiest: float | None = None
+    """Share of what the link may carry that passed, two seconds at a time, in the third-busiest of them."""
+    downlink_busiest: float | None = None
+    uplink_busiest_bit_s: float | None = None
+    """The rate in the third-busiest two seconds."""
+    downlink_busiest_bit_s: float | None = None
     uplink_packets: int | None = None
     """Through the queue that limits it; None where there is none."""
     downlink_packets: int | None = None

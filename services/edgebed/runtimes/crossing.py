@@ -34,5 +34,5 @@ def stamp(message: AnyMessage, first_s: float) -> AnyMessage:
 
 
 def sent_s(message: AnyMessage) -> float:
-    """When its first byte left, as it tells itself; 0 if it does not."""
-    return message.sent_s if isinstance(message, Push | Model) else 0.0
+    """When its first byte left, as it tells itself; negative if it does not."""
+    return message.sent_s if isinstance(message, Push | Model) else -1.0

@@ -11,7 +11,6 @@ When standard input closes (the run is over, or its controller died) it kills th
 die with it, whatever kills it.
 """
 
-import ctypes
 import gc
 import json
 import os
@@ -21,9 +20,8 @@ import sys
 from typing import Any
 
 from edgebed.emulation.cgroups import enter
+from edgebed.linux import die_with_parent
 from edgebed.runtimes.last_words import describe_status
-
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main() -> int:
@@ -79,9 +77,8 @@ def _fork(command: dict[str, Any]) -> int:
         return pid
     code = 1
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)  # the parent died before the line above
+        if not die_with_parent(parent):
+            os._exit(1)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.emulation.fidelity import judge
+from edgebed.emulation.fidelity import Fidelity
 from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason, sources
@@ -18,7 +18,6 @@ from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.output import say
 from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import TrialFolder, write_atomically
-from edgebed.observe.series import Series
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller
@@ -79,8 +78,9 @@ class Host:
         folder: TrialFolder,
         journal: JournalWriter,
         show: Callable[[Status], None],
+        fidelity: Callable[[], Fidelity | None],
     ) -> None:
-        """Run the trial to its end; `theta` (n,) is the initial model."""
+        """Run the trial to its end; `theta` (n,) is the initial model, `fidelity` what its journal then tells."""
         plan = planned.plan
 
         def keep_status(status: Status) -> None:
@@ -119,8 +119,8 @@ class Host:
         if watch.interrupted and heart.outcome != "interrupted":
             raise KeyboardInterrupt  # the trial had ended by itself, but no other is wanted
         if self.server and heart.outcome != "interrupted":
-            if fidelity := judge(plan, Series.from_journal(folder.journal)):
-                self.metrics.judge_trial(trusted=fidelity.is_trusted)
+            if found := fidelity():
+                self.metrics.judge_trial(trusted=found.is_trusted)
             self.server.visits.await_scrape()
 
     def _launcher(self, plan: Plan, folder: TrialFolder) -> Launcher:

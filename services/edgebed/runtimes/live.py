@@ -39,6 +39,7 @@ REPORT_S = 0.2
 REPORT_RECORDS_MAX = 4096  # a header stays far below what a socket takes
 OBSERVE_S = 1.0
 HAND_OVER_S = 0.0002  # what it takes at least from one shell to another through ZeroMQ's threads
+ARRIVING_BYTES_MAX = 64 << 20  # some dozens of large models
 CONTROLLER_LOST_S = 15.0  # without a connection to the controller a node ends by itself
 
 
@@ -96,6 +97,8 @@ class LiveNode:
     """Server: those that its data connections received."""
     events: deque[Event] = field(default_factory=deque)
     timers: Timers[Event | Leaving | Arriving] = field(default_factory=Timers)
+    arriving_bytes: int = 0
+    """Payload that waits for the node's own link."""
     unreported: list[tuple[float, records.AnyRecord]] = field(default_factory=list)
     urgent: bool = False
     num_reported: int = 0
@@ -132,6 +135,7 @@ class LiveNode:
             poller.register(self.watch.socket, zmq.POLLIN)
         next_report_s = next_observe_s = 0.0
         while self.stopped is None:
+            poller.register(self.data.socket, 0 if self._is_crowded() else zmq.POLLIN)
             now = self.now()
             if now >= next_observe_s:
                 if self.management.lost_for_s(now) > CONTROLLER_LOST_S:
@@ -189,7 +193,7 @@ class LiveNode:
                 self.watchers.add(event.peer)
                 self._trace_received(event)
                 self._handle(event)
-        if self.data.socket in sockets:
+        if self.data.socket in sockets and not self._is_crowded():
             waiting = list(self.data.receive())
             if self.plan.role == "server":
                 self.metrics.queue_length(len(waiting))
@@ -218,6 +222,7 @@ class LiveNode:
         if isinstance(due, Leaving):
             self._hand_over(due.effect, due.first_s)
         elif isinstance(due, Arriving):
+            self.arriving_bytes -= due.event.bytes
             self._take_in(due.event)
         else:
             self._handle(due)
@@ -280,8 +285,13 @@ class LiveNode:
         if self.passage:
             due_s = self.passage.arrive(crossing.sent_s(event.message), self.now(), event.bytes)
             self.timers.add(due_s, Arriving(event))
+            self.arriving_bytes += event.bytes
         else:
             self._take_in(event)
+
+    def _is_crowded(self) -> bool:
+        """Whether so much waits for the node's own link that peers have to wait with what they send."""
+        return self.arriving_bytes >= ARRIVING_BYTES_MAX
 
     def _take_in(self, event: Received) -> None:
         """The message is there."""

@@ -7,30 +7,33 @@ and a paced node would have rested for as long anyway. What remains is `Usage.st
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from edgebed.emulation.busiest import WINDOW_S, Busiest
 from edgebed.emulation.conditions import Conditions, Timeline
-from edgebed.emulation.framing import wire_bytes
+from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES, wire_bytes
 from edgebed.emulation.netlink import LinkReader, Queue
 from edgebed.emulation.transfer import transfer_s
 from edgebed.observe.resources import ROOT, account, cgroup_folders, private_bytes
 from edgebed.roles import records
 from edgebed.scenario.plan import Link, NodePlan
 from edgebed.wire.messages import AnyMessage, Model, Push, SharedLink
+from edgebed.wire.shared_links import links_of
 
 if TYPE_CHECKING:
     from edgebed.runtimes.live import LiveNode
 
 THREADS = Path("/proc/self/task")
-USAGE_S = 2.0
+USAGE_S = 10.0
 TRANSFERS_S = 10.0
 MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
 CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
+PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
 EARLY_SHARE = 0.9
 """A message that takes less of the time that its bytes need came early."""
 CAPPED_SHARE = 0.9
@@ -74,18 +77,21 @@ class UsageMeter:
         self.link = link
         self.threads_ns: dict[str, int] = {}
         self.before: Reading | None = None
-        self.link_before: tuple[int | None, ...] = ()
+        timeline = Timeline(node.plan.link)
+        self.busiest = Busiest(timeline, "uplink"), Busiest(timeline, "downlink")
+        self.link_first: LinkReading | None = None
+        self.link_last: LinkReading | None = None
         self.usage = records.Usage(time_s=0.0, cpu_s=0.0)
         self.next_s = 0.0
         self.next_memory_s = 0.0
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Usage]:
-        """Every two seconds of training, and at the end."""
+        """Every ten seconds of training, and at the end."""
         if began_s is None:
             return
         reading = self._look(now)
+        self._look_at_link(began_s)
         if self.before is None:
-            self.link_before = self._read_link()
             self.next_s = now + USAGE_S
         else:
             self.usage = add_window(self.usage, self.node.plan, self.before, reading)
@@ -128,30 +134,70 @@ class UsageMeter:
         )
         return self.usage
 
-    def _grown(self) -> dict[str, int]:
+    def _look_at_link(self, began_s: float) -> None:
+        """What passes the link, some two seconds at a time."""
+        if self.link is None or (self.link_last and self.node.now() < self.link_last.until_s + WINDOW_S - 0.5):
+            return
+        reading = read_link(self.link, self.node.now)
+        if reading is None:
+            return
+        self.link_first = self.link_first or reading
+        if last := self.link_last:  # the counters were read at some moment within each reading: the longest time counts
+            for busiest, before, after in zip(self.busiest, last.passed, reading.passed, strict=True):
+                busiest.add(last.since_s - began_s, reading.until_s - began_s, after - before)
+        self.link_last = reading
+
+    def _grown(self) -> dict[str, float | None]:
         """What passed the link since the first look; a queue that was set anew counts from 0 again."""
-        values = zip(LINK_FIELDS, self._read_link(), self.link_before, strict=False)
-        return {name: max(0, value - (before or 0)) for name, value, before in values if value is not None}
-
-    def _read_link(self) -> tuple[int | None, ...]:
-        """Values of LINK_FIELDS; none without a link of the node's own, or where it is gone."""
-        if self.link is None:
-            return ()
-        try:
-            received, sent = self.link.bytes()
-            uplink, downlink = self.link.uplink() or Queue(), self.link.downlink() or Queue()
-        except OSError:
-            return ()
-        ways = ((uplink, sent), (downlink, received))
-        limited = [queue.rate_bit_s is not None for queue, _ in ways]
-        return (
-            *(queue.bytes if is_limited else total for is_limited, (queue, total) in zip(limited, ways, strict=True)),
-            *(queue.packets if is_limited else None for is_limited, (queue, _) in zip(limited, ways, strict=True)),
-            *(queue.drops if is_limited else None for is_limited, (queue, _) in zip(limited, ways, strict=True)),
-        )
+        if self.link is None or self.link_first is None:
+            return {}
+        reading = read_link(self.link, self.node.now)
+        counters = reading.counters() if reading else {}
+        first = self.link_first.counters()
+        grown: dict[str, float | None] = {name: max(0, value - first.get(name, 0)) for name, value in counters.items()}
+        up, down = self.busiest
+        return grown | {
+            "uplink_busiest": up.share,
+            "downlink_busiest": down.share,
+            "uplink_busiest_bit_s": up.bit_s,
+            "downlink_busiest_bit_s": down.bit_s,
+        }
 
 
-LINK_FIELDS = ("uplink_bytes", "downlink_bytes", "uplink_packets", "downlink_packets", "uplink_drops", "downlink_drops")
+class LinkReading(NamedTuple):
+    """An interface's counters and its queues, as they were at some moment between two times of the trial."""
+
+    since_s: float
+    until_s: float
+    received: int
+    sent: int
+    up: Queue | None
+    down: Queue | None
+
+    @property
+    def passed(self) -> tuple[int, int]:
+        """Bytes sent, and received: without what still waits before the node, or was dropped there."""
+        down = self.down or Queue()
+        return self.sent, self.received - down.waiting_bytes - down.drops * PACKET_BYTES
+
+    def counters(self) -> dict[str, int]:
+        """As `Usage` names them; those of queues only where they limit."""
+        found = {"uplink_bytes": self.sent, "downlink_bytes": self.received}
+        for name, queue in (("uplink", self.up), ("downlink", self.down)):
+            if queue is not None and queue.rate_bit_s is not None:
+                found |= {f"{name}_packets": queue.packets, f"{name}_drops": queue.drops}
+        return found
+
+
+def read_link(link: LinkReader, now: Callable[[], float]) -> LinkReading | None:
+    """Everything at once; None where the interface is gone or the kernel gives no answer."""
+    since_s = now()
+    try:
+        received, sent = link.bytes()
+        up, down = link.queues()
+    except (OSError, ValueError):
+        return None
+    return LinkReading(since_s, now(), received, sent, up, down)
 
 
 def add_window(usage: records.Usage, plan: NodePlan, before: Reading, after: Reading) -> records.Usage:
@@ -191,9 +237,9 @@ class TransfersMeter:
         self.next_s = 0.0
 
     def received(self, now: float, message: AnyMessage, payload_bytes: int) -> None:
-        """A message has come to the heart, at `now` in seconds of the trial."""
+        """A message has come to the heart, at `now` in seconds of the trial; one of an impossible time is left out."""
         other = self.others.get(message.sender)
-        if other is None or not isinstance(message, (Push, Model)) or not message.sent_s:
+        if other is None or not isinstance(message, (Push, Model)) or not 0.0 <= message.sent_s <= now:
             return
         worker, direction = (message.sender, "up") if isinstance(message, Push) else (self.node.plan.node, "down")
         since_s, size = message.sent_s - (self.node.began_s or 0.0), wire_bytes(payload_bytes)
@@ -234,12 +280,3 @@ class TransfersMeter:
                 latency_s=round(total.latency_s, 6),
             )
         self.changed.clear()
-
-
-def links_of(shared: tuple[SharedLink, ...]) -> dict[str, Link]:
-    """Each node's link with its own offset."""
-    return {
-        node: msgspec.structs.replace(each.link, offset_s=offset_s)
-        for each in shared
-        for node, offset_s in each.offsets
-    }

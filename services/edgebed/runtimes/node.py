@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from edgebed.emulation.namespaces import inside
 from edgebed.emulation.netlink import LinkReader
 from edgebed.emulation.passage import passage_of
-from edgebed.emulation.readback import LinkMeter, StatedLink
+from edgebed.emulation.readback import Delay, LinkMeter, Mechanism, StatedLink
 from edgebed.errors import EdgebedError
 from edgebed.fingerprint import fingerprint
 from edgebed.observe.metrics import NodeMetrics
@@ -65,9 +65,9 @@ class Surroundings:
     management_host: str = "127.0.0.1"
     pace_cpus: bool = False
     """No cgroup holds the CPU cap here: the node holds itself back."""
-    mechanism: Literal["none", "tc", "model"] = "none"
+    mechanism: Mechanism = "none"
     """What limits the rates of the node's link: nothing, the kernel's queues, or the transport's own model."""
-    delay: Literal["", "netem", "line"] = ""
+    delay: Delay = ""
     """What makes its latency and jitter: nothing, the kernel, or the transport's own delay line."""
     namespace: str = ""
     """Path of the network namespace that the data sockets belong in; empty: the process's own."""

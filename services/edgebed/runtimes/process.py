@@ -62,7 +62,7 @@ class ProcessLauncher:
             self.cgroups = Cgroups()
             self.stack.callback(self.cgroups.remove)
             self.folders = {node.node: self.cgroups.make(node) for node in self.plan.nodes}
-        if self.local.namespaces:
+        if self.local.means.by_kernel:
             links = {node.node: node.link for node in self.plan.nodes if node.role != "evaluator"}
             self.namespaces = Namespaces(links, self.log_folder / "namespaces.log")
             self.stack.callback(self.namespaces.close)
@@ -150,8 +150,8 @@ class ProcessLauncher:
             "controller_address": controller_address,
             "pace_cpus": self.cgroups is None,
             "cgroups": self.folders.get(node.node, ()),
-            "mechanism": self.local.mechanism(node),
-            "delay": self.local.delay(node),
+            "mechanism": self.local.means.mechanism(node),
+            "delay": self.local.means.delay(node),
         } | ({"namespace": home.namespace, "data_host": home.address} if home else {})
 
     def _how_it_ended(self, node: str, reason: str) -> str:

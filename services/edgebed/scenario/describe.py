@@ -220,7 +220,7 @@ def _beyond_calibration(plan: Plan, means: Means | None) -> Iterator[str]:
 def _held_by(plan: Plan, means: Means) -> str:
     delayed = any(node.link.delayed for node in plan.nodes)
     by_nodes = delayed and means.by_kernel and means.netem is False
-    return f"{means}, latency by the nodes themselves" if by_nodes else str(means)
+    return f"{means}, latency by the nodes themselves (this kernel has no netem)" if by_nodes else str(means)
 
 
 def _cells(row: NodeRow) -> tuple[str, ...]:

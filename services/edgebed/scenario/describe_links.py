@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from edgebed.emulation.conditions import Conditions
 from edgebed.emulation.framing import wire_bytes
-from edgebed.observe.quantities import seconds_text
+from edgebed.observe.quantities import number_text, seconds_text
 from edgebed.scenario.link_doubts import Direction, moments, rate_of, rate_text
 from edgebed.scenario.plan import Link, NodePlan, Plan
 from edgebed.scenario.units import format_duration, format_percentage, format_rate
 
-UNLIMITED = "-"
+UNLIMITED = "no limit"
+NOT_ASKED = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ def link_rows(plan: Plan, model_bytes: int, push_bytes: int) -> Iterator[LinkRow
 def link_table(rows: Sequence[LinkRow]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and cells for a terminal."""
     head = ("class", "link", "full model down", "push up")
-    return head, [(row.device_class, row.link, _range_text(row.pull_s), _range_text(row.push_s)) for row in rows]
+    return head, [(row.device_class, row.link, *_times_texts(row)) for row in rows]
 
 
 def link_text(link: Link) -> str:
@@ -102,12 +103,15 @@ def _extremes(link: Link, direction: Direction) -> list[tuple[float, float]]:
     return [(latency_s, rate) for latency_s, beside in rates.items() for rate in (min(beside), max(beside))]
 
 
-def _range_text(range_s: tuple[float, float] | None) -> str:
+def _times_texts(row: LinkRow) -> tuple[str, str]:
+    """Both times in the same unit."""
+    times_s = [*(row.pull_s or ()), *(row.push_s or ())]
+    in_ms = bool(times_s) and min(times_s) < 1.0 and max(times_s) < 10.0
+    return _range_text(row.pull_s, in_ms=in_ms), _range_text(row.push_s, in_ms=in_ms)
+
+
+def _range_text(range_s: tuple[float, float] | None, *, in_ms: bool) -> str:
     if range_s is None:
-        return UNLIMITED
-    least, most = map(_time_text, range_s)
+        return NOT_ASKED
+    least, most = (f"{number_text(1000 * time_s)} ms" if in_ms else seconds_text(time_s) for time_s in range_s)
     return least if least == most else f"{least}..{most}"
-
-
-def _time_text(time_s: float) -> str:
-    return f"{1000 * time_s:.3g} ms" if time_s < 0.1 else seconds_text(time_s)

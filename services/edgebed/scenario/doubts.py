@@ -10,7 +10,7 @@ import psutil
 from edgebed.emulation.means import has_cgroups
 from edgebed.observe.quantities import bytes_text, count_text
 from edgebed.runtimes import Emulation, Runtime
-from edgebed.scenario.link_doubts import link_doubts
+from edgebed.scenario.link_doubts import link_doubts, pace_doubts
 from edgebed.scenario.memory import Need, mib_text, tight_caps, tight_text
 from edgebed.scenario.plan import Plan, Waiting
 from edgebed.scenario.schema import TaskSection
@@ -48,6 +48,7 @@ def warnings_of(
             yield "memory caps have no effect in the simulation."
         return
     yield from _live_warnings(plan, runtime, host)
+    yield from pace_doubts(plan, runtime, emulation)
     if runtime == "process" and not has_cgroups(emulation):
         yield from _process_warnings(plan)
     if runtime == "docker":

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from edgebed.emulation.conditions import Conditions, Timeline
-from edgebed.emulation.framing import ACK_BYTES_A_SEGMENT, HEADER_BYTES, SEGMENT_BYTES
-from edgebed.emulation.means import Means, means_of
+from edgebed.emulation.framing import ACK_SHARE
+from edgebed.emulation.means import Means, means_of, place_of
 from edgebed.errors import ScenarioError
 from edgebed.observe.quantities import number_text
 from edgebed.runtimes import Emulation, Runtime
@@ -13,8 +13,10 @@ from edgebed.scenario.plan import Link, NodePlan, Plan
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.scenario.schema import Scenario
 
-ACK_SHARE = ACK_BYTES_A_SEGMENT / (SEGMENT_BYTES + HEADER_BYTES)
-"""Of the rate at which a node receives, what it sends to acknowledge that."""
+CHANGE_S = 0.00085
+"""Time of a core to change both directions of a link that the kernel holds."""
+CORES_MAX = 0.5
+"""Changing links may take so much before it is warned of."""
 
 Direction = Literal["uplink", "downlink"]
 
@@ -51,14 +53,27 @@ def link_doubts(plan: Plan) -> Iterator[str]:
     """A sentence for each thing about links that may surprise."""
     for node in {node.device_class: node for node in plan.nodes}.values():
         yield from _acknowledgement_doubts(node)
+        yield from _loss_doubts(node)
     yield from _bottleneck(plan, "uplink", "downlink", "push")
     yield from _bottleneck(plan, "downlink", "uplink", "pull")
+
+
+def pace_doubts(plan: Plan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
+    """Links that change so often that this itself takes the machine's time."""
+    changes_a_second = sum(len(node.link.changes) / node.link.period_s for node in plan.nodes if node.link.period_s)
+    cores = changes_a_second * CHANGE_S
+    if cores > CORES_MAX and Means(place_of(runtime, emulation)).by_kernel:
+        yield (
+            f"the links change {changes_a_second:,.0f} times a second in all, which takes {number_text(cores)} cores "
+            f"({1000 * CHANGE_S:g} ms each): changes come late, and nodes have less. Take a trace with rows further "
+            "apart, or fewer workers."
+        )
 
 
 def moments(link: Link) -> list[Conditions]:
     """All that a link ever is."""
     timeline = Timeline(link)
-    return timeline.conditions if link.period_s is not None else [timeline.initial, *timeline.conditions]
+    return list(timeline.conditions) if link.period_s is not None else [timeline.initial, *timeline.conditions]
 
 
 def rate_text(rate_bit_s: float) -> str:
@@ -87,6 +102,17 @@ def _acknowledgement_doubts(node: NodePlan) -> Iterator[str]:
             f"{node.device_class}: to acknowledge {rate_text(down)} takes {rate_text(ACK_SHARE * down)} upwards, more "
             f"than the uplink of {rate_text(up)}: it will receive no more than {rate_text(up / ACK_SHARE)}."
         )
+
+
+def _loss_doubts(node: NodePlan) -> Iterator[str]:
+    """Without a rate, what TCP hands over at once is lost at once."""
+    directions: tuple[Direction, ...] = ("uplink", "downlink")
+    for direction in directions:
+        if any(now.loss and rate_of(now, direction) is None for now in moments(node.link)):
+            yield (
+                f"{node.device_class}: its {direction} loses packets and has no rate: as many as TCP sends at once, "
+                f"up to 64 kB, are lost together. Give it a rate, also a high one."
+            )
 
 
 def _bottleneck(plan: Plan, theirs: Direction, servers: Direction, what: str) -> Iterator[str]:

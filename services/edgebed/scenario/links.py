@@ -4,16 +4,29 @@ Steps happen once, at times since training began. A trace is played again and ag
 place of its own that the seed decides.
 """
 
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from edgebed import chance
 from edgebed.scenario import choices, units
 from edgebed.scenario.plan import Link, LinkChange
-from edgebed.scenario.problems import Problem, Problems, show
-from edgebed.scenario.section import Duration, Section, of_pattern
+from edgebed.scenario.problems import Problem, Problems, problems_of, show
+from edgebed.scenario.section import DurationFromZero, Section, of_pattern
 from edgebed.scenario.traces import Trace, read_trace
 
 FOLDER = "folder"
@@ -53,10 +66,16 @@ TraceFile = Annotated[
 ]
 
 
+def _after_the_start(at_s: float) -> float:
+    if at_s == 0.0:
+        raise ValueError("a step comes later than 0s; what holds from the start stands beside link_steps")
+    return at_s
+
+
 class LinkStep(Section):
     """A moment at which a link changes; what is left out stays as it is."""
 
-    at: Duration
+    at: Annotated[DurationFromZero, AfterValidator(_after_the_start)]
     """When, since training began; later than the step before."""
     uplink: Rate | None = None
     """What the node may send from then on."""
@@ -98,27 +117,35 @@ class LinkSection(Section):
     """A CSV file of time, up and down, relative to the scenario file, that is played again and again; instead of
     `uplink`, `downlink` and `link_steps`."""
 
+    @field_validator("link_steps", mode="wrap")
+    @classmethod
+    def _in_order(cls, given: Any, handler: ValidatorFunctionWrapHandler) -> list[LinkStep]:
+        problems = list(_disorder(given))
+        try:
+            steps: list[LinkStep] = handler(given)
+        except ValidationError as error:
+            raise Problems([*problems_of(error), *problems]) from None
+        if problems:
+            raise Problems(problems)
+        return steps
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        problems = [*self._rivals_of_trace(), *self._order(), *self._jitter()]
+        problems = [*self._rivals_of_trace(), *self._jitter()]
         if problems:
             raise Problems(problems)
         return self
 
     def _rivals_of_trace(self) -> list[Problem]:
-        rivals = [name for name in ("uplink", "downlink", "link_steps") if getattr(self, name) not in (None, [])]
         if self.link_trace is None:
             return []
-        message = "the rates come from link_trace; take one of the two away, in a variant by null"
-        return [Problem((name,), message) for name in rivals]
-
-    def _order(self) -> list[Problem]:
-        times = [units.format_duration(step.at) for step in self.link_steps]
-        return [
-            Problem(("link_steps", str(k), "at"), f"{times[k]} is not after the {times[k - 1]} of the step before")
-            for k in range(1, len(times))
-            if self.link_steps[k].at <= self.link_steps[k - 1].at
-        ]
+        away = "take one away (null, in a variant)"
+        rates = [name for name in ("uplink", "downlink") if getattr(self, name) is not None]
+        problems = [Problem((name,), f"the rates come from link_trace; {away}") for name in rates]
+        if self.link_steps:
+            message = f"link_trace and link_steps exclude each other, also for latency; {away}"
+            problems.append(Problem(("link_steps",), message))
+        return problems
 
     def _jitter(self) -> list[Problem]:
         problems = []
@@ -133,6 +160,24 @@ class LinkSection(Section):
                 above = f"a jitter of {units.format_duration(jitter)} is above the latency of"
                 problems.append(Problem((*path, key), f"{above} {units.format_duration(latency)}"))
         return problems
+
+
+def _disorder(steps: object) -> Iterator[Problem]:
+    """Steps that are not after the one before, where both have a time; whatever else is wrong with them."""
+    times_s = [_time_of(step) for step in steps] if isinstance(steps, list) else []
+    for k, (before_s, at_s) in enumerate(pairwise(times_s), start=1):
+        if before_s is not None and at_s is not None and at_s <= before_s:
+            at, before = units.format_duration(at_s), units.format_duration(before_s)
+            yield Problem((str(k), "at"), f"{at} is not after the {before} of the step before")
+
+
+def _time_of(step: object) -> float | None:
+    if isinstance(step, LinkStep):
+        return step.at
+    try:
+        return units.parse_duration(step.get("at") if isinstance(step, dict) else None)
+    except ValueError:
+        return None
 
 
 def link_of(section: LinkSection, seed: int, node: str) -> Link:

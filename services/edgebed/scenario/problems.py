@@ -6,10 +6,24 @@ itself, each with its full path.
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
+
+SYNONYMS = {
+    "link": ("uplink", "downlink"),
+    "bandwidth": ("uplink", "downlink"),
+    "rate": ("uplink", "downlink"),
+    "upload": ("uplink",),
+    "up": ("uplink",),
+    "download": ("downlink",),
+    "down": ("downlink",),
+    "delay": ("latency",),
+    "packet_loss": ("loss",),
+}
+"""What other tools call a key."""
 
 
 class Problem(NamedTuple):
@@ -34,17 +48,28 @@ class Problems(ValueError):  # noqa: N818 - what it holds, and what `except Prob
         super().__init__("; ".join(f"{'.'.join(problem.path)}: {problem.message}" for problem in self.problems))
 
 
-def unknown_keys(value: Mapping[str, object], allowed: Iterable[str], what: str = "key") -> list[Problem]:
-    """One problem for each key that is not allowed, with the closest one that is."""
+def unknown_keys(
+    value: Mapping[str, object],
+    allowed: Iterable[str],
+    what: str = "key",
+    reasons: Mapping[str, str] = MappingProxyType({}),
+) -> list[Problem]:
+    """One problem for each key that is not allowed, with the reason, or with the closest one that is."""
     names = list(allowed)
-    return [Problem((key,), f"unknown {what}; {choose(key, names)}", at_key=True) for key in value if key not in names]
+    return [
+        Problem((key,), reasons.get(key) or f"unknown {what}; {choose(key, names)}", at_key=True)
+        for key in value
+        if key not in names
+    ]
 
 
 def choose(given: object, allowed: Iterable[str]) -> str:
     """What could have been meant: `did you mean 'x'? Allowed: x, y`."""
-    names = list(allowed)
-    close = difflib.get_close_matches(str(given).lower(), names, n=1)
-    guess = f"did you mean '{close[0]}'? " if close else ""
+    names, word = list(allowed), str(given).lower()
+    synonyms = {word: meant for word, meant in SYNONYMS.items() if set(meant) <= set(names)}
+    close = synonyms.get(word) or difflib.get_close_matches(word, names, n=1)
+    close = close or synonyms.get("".join(difflib.get_close_matches(word, synonyms, n=1)), ())
+    guess = f"did you mean {' and '.join(map(repr, close))}? " if close else ""
     return f"{guess}allowed: {', '.join(names) or 'none'}"
 
 

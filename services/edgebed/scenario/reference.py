@@ -143,8 +143,9 @@ TRACES = f"""\
 ### Traces
 
 `link_trace: lte.csv` takes the rates from a recorded bandwidth: a CSV file whose place is relative to the scenario
-file's. The header says in what each column is counted, so that the cells are plain numbers: `time_` with `s` or `ms`,
-`up_` and `down_` with {", ".join(f"`{unit}`" for unit in units.RATES_BIT_S)}.
+file's. The header says which column is which and in what it is counted, so that the cells are plain numbers: `time_`
+with `s` or `ms`, `up_` and `down_` with {", ".join(f"`{unit}`" for unit in units.RATES_BIT_S)}.
+Their order is free, and other columns are passed over.
 
 ```
 # one remark a line, where the trace comes from
@@ -155,8 +156,8 @@ file's. The header says in what each column is counted, so that the cells are pl
 ```
 
 A row holds until the time of the next one. The last row says when the trace begins anew, and nothing else: its rates
-may be left out. Times begin at 0 and increase by at least {units.format_duration(SPACING_MIN_S)}; there are up to \
-{ROWS_MAX:,} rows.
+may be left out. Times begin at 0 and increase by at least {units.format_duration(SPACING_MIN_S)}, since whether a
+kernel follows faster changes cannot be read back. There are up to {ROWS_MAX:,} rows.
 The trace is played again and again while training goes on, and begins for every node at a place of its own, which the
 seed decides. `latency`, `jitter` and `loss` may stand beside it.
 """

@@ -208,6 +208,12 @@ class ServerSection(LinkSection, Caps):
     """What the parameter server may use, and its link, which all workers share."""
 
 
+class EvaluatorSection(Caps):
+    """What the evaluator may use of the machine."""
+
+    not_here = dict.fromkeys(LinkSection.model_fields, "the evaluator has no link: watching is not traffic")
+
+
 class DeviceClass(LinkSection, Caps):
     """Workers of one kind; they are called `<class>-0`, `<class>-1`, ..."""
 
@@ -285,13 +291,14 @@ class Trial(Section):
     """A preset's name; or `{preset: ..., compression: {fraction: 0.1}}`, settings that override the preset's one by
     one (a part with another `name` drops the preset's settings of that part); or all parts by name."""
     pull: Literal["full", "changed-since"] = "full"
-    """What the server answers a push with: the whole model, or the entries that changed since the worker's last pull;
-    the worker computes with the same model either way."""
+    """What the server answers a push with: the whole model; or the entries that changed since the worker's last pull,
+    or the whole model where that is smaller, as with uncompressed methods. The worker computes with the same model
+    either way."""
     fleet: dict[ClassName, DeviceClass] = Field(min_length=1)
     """Classes of devices by name. A worker is called `<class>-<index>`."""
     server: ServerSection = ServerSection()
     """Caps and link of the parameter server."""
-    evaluator: Caps = Caps()
+    evaluator: EvaluatorSection = EvaluatorSection()
     """Caps of the evaluator, which measures the model on the test set. It has no link: watching is not traffic."""
     evaluation: Evaluation = Evaluation()
     """How often the model is measured."""

@@ -1,6 +1,8 @@
 """What the sections of a scenario share: known keys alone, every mistake reported at once, and times with a unit."""
 
-from typing import Annotated, Any, Self
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +27,9 @@ class Section(BaseModel):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
+    not_here: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Keys of other sections that may be looked for here -> why there are none."""
+
     @model_validator(mode="wrap")
     @classmethod
     def _all_problems(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
@@ -32,7 +37,7 @@ class Section(BaseModel):
             return given
         if not isinstance(given, dict):
             raise Problems([Problem((), f"not a mapping: {show(given)}; keys: {', '.join(cls.model_fields)}")])
-        problems = unknown_keys(given, cls.model_fields)
+        problems = unknown_keys(given, cls.model_fields, reasons=cls.not_here)
         try:
             section = handler({key: value for key, value in given.items() if key in cls.model_fields})
         except ValidationError as error:
@@ -53,10 +58,10 @@ def _above_zero(seconds: float) -> float:
     return seconds
 
 
-Duration = Annotated[
+DurationFromZero = Annotated[
     float,
     PlainValidator(units.parse_duration),
-    AfterValidator(_above_zero),
     PlainSerializer(units.format_duration, return_type=str, when_used="json"),
     of_pattern("duration", units.DURATION_PATTERN, "500ms", "1m30s"),
 ]
+Duration = Annotated[DurationFromZero, AfterValidator(_above_zero)]

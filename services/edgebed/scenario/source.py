@@ -130,7 +130,8 @@ def _text(path: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ScenarioError(f"{path}:{line}: not UTF-8 text (byte {content[error.start]:#04x}).") from None
+        found = f"{content[error.start]:#04x}"
+        raise ScenarioError(f"{path}:{line}: not UTF-8 text (byte {found}); save it as UTF-8.") from None
 
 
 def _neighbours(folder: Path) -> str:

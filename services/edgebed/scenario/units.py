@@ -39,7 +39,7 @@ def parse_duration(text: object) -> float:
         duration_s = float(sum((Decimal(number) * DURATIONS_S[unit] for number, unit in parts), Decimal()))
         if math.isfinite(duration_s):
             return duration_s
-    raise _refusal("a duration", text, DURATION_FORM, _duration_hint(text))
+    raise _refusal("a duration", text, DURATION_FORM, _duration_hint)
 
 
 def parse_memory(text: object) -> int:
@@ -58,7 +58,7 @@ def parse_percentage(text: object) -> float:
         share = float(Decimal(text[:-1]).scaleb(-2))
         if share <= 1.0:
             return share
-    raise _refusal("a percentage", text, PERCENTAGE_FORM, _percentage_hint(text))
+    raise _refusal("a percentage", text, PERCENTAGE_FORM, _percentage_hint)
 
 
 def format_duration(duration_s: float) -> str:
@@ -100,7 +100,7 @@ def _parse_whole(
 ) -> int:
     match = re.fullmatch(rf"({NUMBER})({'|'.join(units)})", text) if isinstance(text, str) else None
     if match is None:
-        raise _refusal(what, text, form, hint(text))
+        raise _refusal(what, text, form, hint)
     amount = Decimal(match[1]) * units[match[2]]
     if amount != amount.to_integral_value():
         raise ValueError(f"not a whole number of {base}: '{text}'")
@@ -121,8 +121,16 @@ def _plain(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _refusal(what: str, text: object, form: str, hint: str) -> ValueError:
-    return ValueError(f"not {what}: {text!r} ({form}{'; ' + hint if hint else ''})")
+def _refusal(what: str, text: object, form: str, hint: Callable[[object], str]) -> ValueError:
+    written = str(text).strip()
+    if re.match(r"-\s*[0-9]", written):
+        advice = "it must not be negative"
+    elif re.match(r"[0-9]+,(?![0-9]{3}(?![0-9]))[0-9]", written):  # but 1,000 may be a thousand or one
+        with_point = written.replace(",", ".", 1)
+        advice = hint(with_point) or f"did you mean {with_point}?"
+    else:
+        advice = hint(text)
+    return ValueError(f"not {what}: {text!r} ({form}{'; ' + advice if advice else ''})")
 
 
 def _number(text: object) -> str:
@@ -161,19 +169,25 @@ def _memory_hint(text: object) -> str:
 
 
 def _rate_hint(text: object) -> str:
-    if number := _number(text):
-        return f"the unit is missing: write {number}mbit or {number}kbit"
-    match = re.fullmatch(rf"({NUMBER})\s*([kKmMgG]?)(i?)(\w+(?:/s(?:ec)?)?|)", str(text).strip())
+    written = str(text).strip()
+    if written.lower() in ("unlimited", "none", "no", "off", "inf", "infinity", "infinite"):
+        return "leave the key out for no limit; in a step, which cannot lift a limit, write 10gbit"
+    if re.fullmatch(rf"{NUMBER}(?:[eE]\+?[0-9]{{1,2}})?", written) and not isinstance(text, bool):
+        bits = Decimal(written)
+        if 10**4 <= bits <= 10**12 and bits == bits.to_integral_value():
+            return f"the unit is missing: if bits a second are meant, write {format_rate(int(bits))}"
+        return f"the unit is missing: write {written}mbit or {written}kbit"
+    match = re.fullmatch(rf"({NUMBER})\s*(([kKmMgG]?)(i?)(\w+(?:/s(?:ec)?)?|))", written)
     if match is None:
         return ""
-    number, prefix, binary, unit = match[1], match[2].lower(), match[3], match[4]
-    bits, octets = (f"{_plain(times * Decimal(number))}{prefix}{binary}bit" for times in (1, 8))
+    number, spelled, prefix, binary, unit = match[1], match[2], match[3].lower(), match[4], match[5]
+    bits_text, octets_text = (f"{_plain(times * Decimal(number))}{prefix}{binary}bit" for times in (1, 8))
     if unit in ("B", "Bps", "B/s"):
-        return f"did you mean {octets}? A B is a byte of 8 bits; if bits are meant, write {bits}"
-    if unit.lower() in ("bps", "b/s"):
-        return f"did you mean {bits}? tc reads bps as bytes per second, so it is not used here"
+        return f"did you mean {octets_text}? A B is a byte of 8 bits; if bits are meant, write {bits_text}"
+    if unit.lower() == "bps":
+        return f"did you mean {bits_text}? {spelled} is ambiguous (tc: bytes, others: bits)"
     if unit.lower().removesuffix("/sec").removesuffix("/s") in ("b", "bit", "bits") or (prefix and not unit):
-        return f"did you mean {bits}?"
+        return f"did you mean {bits_text}?"
     return ""
 
 

@@ -19,6 +19,8 @@ PROTOCOL = 2
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Seconds = Annotated[float, msgspec.Meta(ge=-1.0, le=2**53)]
+"""Of the trial, and finite; negative: not told."""
 
 
 class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -78,8 +80,8 @@ class Push(Message, kw_only=True):
     """The version of the model that the update was computed at."""
     loss: float
     """Mean mini-batch loss at that version."""
-    sent_s: float = 0.0
-    """When its first byte left, in seconds of the trial; set by the shell."""
+    sent_s: Seconds = -1.0
+    """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
     tensors: tuple[Tensor, ...]
     """One, called `update`, of the model's flat shape."""
 
@@ -100,8 +102,8 @@ class Model(Message, kw_only=True):
     """No update will follow."""
     since: Count | None = None
     """None: the whole model. Else only the entries that changed since this version, which the worker has."""
-    sent_s: float = 0.0
-    """When its first byte left, in seconds of the trial; set by the shell."""
+    sent_s: Seconds = -1.0
+    """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
     tensors: tuple[Tensor, ...]
     """One, called `theta`, of the model's flat shape."""
 

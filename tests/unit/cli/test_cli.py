@@ -338,6 +338,34 @@ def test_down_says_what_it_removes(edgebed):
     assert "containers, networks and cgroups whose controller is gone" in " ".join(out.split())
 
 
+@pytest.fixture
+def no_engine(monkeypatch, tmp_path):
+    """A machine without a container engine, and without leftovers in its cgroups."""
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr("edgebed.runtimes.containers.engine.SOCKET", tmp_path / "docker.sock")
+    monkeypatch.setattr("edgebed.emulation.cgroups.remove_leftovers", lambda _: 0)
+
+
+def test_down_does_without_containers_where_there_is_no_engine(edgebed, no_engine, tmp_path):
+    """It says so in one line."""
+    code, out, err = edgebed("down")
+
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        f"containers were not looked for: there is no {tmp_path / 'docker.sock'}, and DOCKER_HOST is not set",
+        "nothing to remove",
+    ]
+
+
+def test_down_fails_where_an_engine_does_not_answer(edgebed, no_engine, monkeypatch):
+    """Somebody has said that it is there: what it holds is left."""
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    code, _, err = edgebed("down")
+
+    assert code == 3
+    assert "no container engine answers" in err
+
+
 def test_the_schema_is_json(edgebed):
     """What an editor reads to help with a scenario."""
     code, out, _ = edgebed("schema")
@@ -412,5 +440,5 @@ def test_ls_has_one_line_a_run_and_a_short_date(edgebed, runs, monkeypatch):
     make_run(runs, outcome="failed")
     lines = edgebed("ls")[1].splitlines()
 
-    assert [line.split()[-1] for line in lines[2:]] == ["met", "met", "verdict"]
+    assert [line.split()[-1] for line in lines[2:]] == ["met", "met", "result"]
     assert all(re.search(r"^tiny/000\d +\d{4}-\d\d-\d\d \d\d:\d\d +simulation +asgd ", line) for line in lines[2:])

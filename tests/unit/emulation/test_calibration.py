@@ -38,10 +38,10 @@ def bulk(mbit, up, down):
     )
 
 
-def together(nodes, held):
-    """So many links of 10 mbit at once."""
+def together(nodes, held, mbit=10):
+    """So many links at once."""
     return Together(
-        nodes=nodes, rate_bit_s=10 * MBIT, messages=500, held=held, host_busy=0.31, node_bytes=21_500_000.0
+        nodes=nodes, rate_bit_s=mbit * MBIT, messages=500, held=held, host_busy=0.31, node_bytes=21_500_000.0
     )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ MEASURED = Measured(
         Single(rate_bit_s=None, messages=12, bytes=12_700.0, time_s=0.0004, ideal_s=0.0),
     ),
     cpu=(Cpu(asked=0.25, got=0.255),),
-    together=(together(32, 0.999), together(100, 0.97), together(200, 0.71)),
+    together=(together(32, 0.999), together(100, 0.97), together(200, 0.71), together(300, 0.999, mbit=1)),
     problems=("cpus-1.0: the node did not tell what it used",),
 )
 CALIBRATION = Calibration(host=HOST, places={"namespaces": MEASURED})
@@ -144,8 +144,9 @@ def test_links_that_add_up_to_more_than_was_carried_are_doubted():
 
 
 def test_more_workers_than_were_measured_are_doubted():
-    """Also where each has a slow link."""
-    assert "101 workers are more than the 100" in said(plan_of(Link(uplink_bit_s=MBIT), count=101))
+    """At the rate at which most held: 300 links of 1 mbit did, of 10 mbit only 100."""
+    assert "301 workers are more than the 300" in said(plan_of(Link(uplink_bit_s=MBIT), count=301))
+    assert said(plan_of(Link(uplink_bit_s=MBIT), count=300)) == ""
 
 
 def test_where_no_rate_held_it_says_so():
@@ -202,6 +203,7 @@ def test_the_table_has_every_result_and_what_could_not_be_measured():
     assert ["200", "10mbit", "-29.0", "%", "31.00", "%", "21.5", "MB"] in rows
     assert "within 2 %: up to 100mbit up and 50mbit down" in text
     assert "at once: 100 links of 10mbit, together 1gbit" in text
+    assert "at once: up to 300 nodes with slower links" in text
     assert "not measured: cpus-1.0" in text
 
 

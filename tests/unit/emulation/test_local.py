@@ -4,7 +4,7 @@ import pytest
 
 from edgebed.emulation import means
 from edgebed.emulation.local import Local, local_of
-from edgebed.emulation.means import check_means
+from edgebed.emulation.means import Means, check_means
 from edgebed.emulation.namespaces import PORTS_MAX
 from edgebed.errors import ScenarioError
 from edgebed.scenario.plan import Link, Method, NodePlan, Part, Plan, Task
@@ -44,29 +44,30 @@ def allowed(monkeypatch):
     return allow
 
 
-def held_by(local: Local) -> list[tuple[str, str]]:
+def held_by(means: Means, plan: Plan) -> list[tuple[str, str]]:
     """Mechanism and delay of each worker's link."""
-    return [(local.mechanism(node), local.delay(node)) for node in local.plan.workers()]
+    return [(means.mechanism(node), means.delay(node)) for node in plan.workers()]
 
 
 def test_each_link_is_held_by_what_there_is():
     """A link without limits needs nothing; latency needs netem, or the transport."""
     plan = plan_of(SLOW, LATE, BOTH, Link())
 
-    assert held_by(Local(plan=plan)) == [("model", ""), ("none", "line"), ("model", "line"), ("none", "")]
-    assert held_by(Local(plan=plan, namespaces=True)) == [("tc", ""), ("none", "line"), ("tc", "line"), ("none", "")]
-    assert held_by(Local(plan=plan, namespaces=True, netem=True)) == [
-        ("tc", ""), ("tc", "netem"), ("tc", "netem"), ("none", "")
-    ]  # fmt: skip
+    assert held_by(Means("model"), plan) == [("model", ""), ("none", "line"), ("model", "line"), ("none", "")]
+    for place in ("namespaces", "docker"):
+        assert held_by(Means(place), plan) == [("tc", ""), ("none", "line"), ("tc", "line"), ("none", "")]
+        assert held_by(Means(place, netem=True), plan) == [
+            ("tc", ""), ("tc", "netem"), ("tc", "netem"), ("none", "")
+        ]  # fmt: skip
 
 
 def test_a_run_says_which_of_the_kernels_means_acted():
     """And nothing of what was not asked for."""
-    links = Local(plan=plan_of(BOTH), namespaces=True, netem=True)
+    links = Local(plan=plan_of(BOTH), means=Means("namespaces", netem=True))
     caps = Local(plan=plan_of(Link(), cpus=0.5, memory_bytes=1), cgroups=True)
 
     assert list(links.notes()) == [
-        "Rates of links are held by the kernel (tc) in a network namespace for each node.",
+        "Rates of links are held by the kernel's queues (tc) in a network namespace for each node.",
         "Latency and jitter of links are made by the kernel (netem).",
         "Links without a limit are as fast as the machine.",
     ]
@@ -83,7 +84,7 @@ def test_a_run_says_why_the_kernel_did_not_act():
 
     assert list(Local(plan=plan, why_model=NOT_ROOT, why_paced=NOT_ROOT).notes()) == [
         "The kernel does not hold links: that takes root.",
-        "Rates of links are held by the transport.",
+        "Rates of links are held by the transport's own model of a link.",
         "Latency and jitter of links are made by the transport's own delay line.",
         "Links without a limit are as fast as the machine.",
         "The kernel does not hold caps: that takes root.",
@@ -97,7 +98,7 @@ def test_the_kernel_is_asked_only_for_what_the_plan_needs(allowed):
     allowed(namespaces="no veth here", cgroups="read-only")
     neither, capped = local_of(plan_of(Link()), "auto"), local_of(plan_of(Link(), cpus=0.5), "auto")
 
-    assert (neither.namespaces, neither.cgroups, neither.why_model, neither.why_paced) == (False, False, "", "")
+    assert (neither.means.place, neither.cgroups, neither.why_model, neither.why_paced) == ("model", False, "", "")
     assert (capped.cgroups, capped.why_model, capped.why_paced) == (False, "", "read-only")
     assert local_of(plan_of(SLOW), "auto").why_model == "no veth here"
     assert local_of(plan_of(SLOW, cpus=0.5), "model") == Local(plan=plan_of(SLOW, cpus=0.5))
@@ -108,7 +109,7 @@ def test_the_kernel_is_used_as_far_as_it_can_be_had(allowed):
     allowed(namespaces="no veth here")
     local = local_of(plan_of(SLOW, cpus=0.5), "auto")
 
-    assert (local.namespaces, local.cgroups) == (False, True)
+    assert (local.means.place, local.cgroups) == ("model", True)
 
 
 def test_the_kernel_alone_is_refused_where_it_cannot_be_had(allowed):

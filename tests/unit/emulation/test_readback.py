@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from edgebed.emulation import readback
 from edgebed.emulation.conditions import Conditions, Timeline
 from edgebed.emulation.framing import burst_bytes
 from edgebed.emulation.netlink import BadAnswerError, Queue
@@ -27,15 +28,11 @@ class Kernel:
     interface: str = "eth7"
     error: Exception | None = field(default=None)
 
-    def uplink(self) -> Queue | None:
-        """In this direction."""
+    def queues(self) -> tuple[Queue | None, Queue | None]:
+        """In both directions."""
         if self.error:
             raise self.error
-        return self.up
-
-    def downlink(self) -> Queue | None:
-        """In the other."""
-        return self.down
+        return self.up, self.down
 
 
 @pytest.mark.parametrize(
@@ -91,18 +88,21 @@ def test_a_change_may_come_a_second_early_or_late():
 
 
 def test_a_trace_is_journaled_seldom_and_a_problem_at_once():
-    """Every ten seconds at most while all is well."""
+    """Both every ten seconds at most, but with the number of looks that found it, and with the first that did."""
     link = Link(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=(k + 1) * MBIT) for k in range(60)), period_s=60.0)
     kernel = Kernel()
     meter = LinkMeter(link, kernel, "")
     told = {}
     for second in range(40):
-        kernel.up = queue(MBIT) if 25 <= second < 28 else queue((second + 1) * MBIT)
+        kernel.up = queue(MBIT) if 13 <= second < 37 else queue((second + 1) * MBIT)
         for record in meter.read(100.0 + second, 100.0):
-            told[second] = record.problem
+            told[second] = (record.problem, record.differed)
+            assert record.differences == (() if second < 13 else ("uplink: the kernel holds 1mbit, asked 14mbit",))
 
-    problems = {second: f"uplink: the kernel holds 1mbit, asked {second + 1}mbit" for second in (25, 26, 27)}
-    assert told == dict.fromkeys((0, 10, 20, 28, 38), "") | problems
+    problems = {
+        second: (f"uplink: the kernel holds 1mbit, asked {second + 1}mbit", second - 12) for second in (13, 23, 33)
+    }
+    assert told == {0: ("", 0), 10: ("", 0), **problems, 37: ("", 24)}
 
 
 @pytest.mark.parametrize("error", [OSError(19, "No such device"), BadAnswerError("3 bytes where 16 are needed")])
@@ -116,7 +116,7 @@ def test_a_kernel_that_does_not_answer_is_a_problem(error):
     (lost,) = meter.read(1.0, None)
 
     assert (fine.problem, fine.delay, fine.interface) == ("", "line", "eth7")
-    assert lost.problem == f"the kernel cannot be asked: {error}"
+    assert lost.problem == f"link: the kernel cannot be asked: {error}"
 
 
 def test_a_link_that_no_kernel_holds_is_stated_once():
@@ -129,3 +129,18 @@ def test_a_link_that_no_kernel_holds_is_stated_once():
         "model", "line", MBIT, MBIT, None, 0.04,
     )  # fmt: skip
     assert list(link.read(2.0, None)) == []
+
+
+def test_however_many_rows_a_trace_has_few_are_compared(monkeypatch):
+    """A node that starts anew finds any of them held, and looks many times a second."""
+    link = Link(changes=tuple(LinkChange(at_s=k / 10, uplink_bit_s=8 * k + 8) for k in range(10_000)), period_s=1000.0)
+    kernel, compared = Kernel(up=queue(8 * 7_000)), []
+
+    def counting(asked, *held, netem):
+        compared.append(asked.uplink_bit_s)
+        return deviation(asked, *held, netem=netem)
+
+    monkeypatch.setattr(readback, "deviation", counting)
+    LinkMeter(link, kernel, "").wait_until_held()
+
+    assert compared == [8, 8 * 7_000]

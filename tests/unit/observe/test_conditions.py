@@ -43,7 +43,10 @@ def run_of(root, *, problem="", expects_trusted=False):
     with JournalWriter(trial.journal) as journal:
         journal.write_many(sample_entries(workers=WORKERS))
         for name in WORKERS:
-            said = records.Link(mechanism="tc", delay="line", uplink_asked=10 * MBIT, uplink_held=held, problem=problem)
+            said = records.Link(
+                mechanism="tc", delay="line", uplink_asked=10 * MBIT, uplink_held=held, problem=problem,
+                differed=1 if problem else 0, differences=(problem,) if problem else (),
+            )  # fmt: skip
             took = records.Transfers(
                 name=name, direction="up", messages=100, bytes=1_410_000, time_s=1.01, asked_s=1.0, latency_s=0.0
             )
@@ -88,7 +91,8 @@ def test_the_terminal_has_a_line_for_each_trial(tmp_path):
     """And for an expectation of it."""
     assert "✓ adacomp: trusted" in printed(print_results, run_of(tmp_path, expects_trusted=True))
     degraded = printed(print_results, run_of(tmp_path, problem=PROBLEM, expects_trusted=True))
-    assert f"! adacomp: degraded: link: edge-0, phone-0: {PROBLEM}" in degraded
+    assert "! adacomp: degraded: link: the uplink of edge-0 was not as asked" in degraded
+    assert "(edge-0: the kernel holds 20mbit, asked 10mbit)" in " ".join(degraded.split())
     assert "✗ adacomp: verdict degraded, expected == trusted" in degraded
 
 
@@ -97,7 +101,7 @@ def test_the_report_asks_whether_the_conditions_held(tmp_path):
     page = render(run_of(tmp_path, problem=PROBLEM))
 
     assert "Did the conditions hold?" in page
-    assert "degraded: link: edge-0, phone-0" in page
+    assert "degraded: link: the uplink of edge-0" in page
     assert "tc + delay line" in page
 
 

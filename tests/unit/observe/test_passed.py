@@ -16,7 +16,7 @@ def test_pushes_and_models_have_a_worker_a_size_and_a_time():
         (3.25, "edge-1", Received(sender="server", message="model", bytes=99, sent_s=3.0)),
     ]
 
-    assert list(passed(entries)) == [Passed("edge-0", "push", 10, 1.0), Passed("edge-1", "model", 99, 0.25)]
+    assert list(passed(entries)) == [Passed("edge-0", "push", 10, 1.0, 1.0), Passed("edge-1", "model", 99, 3.0, 0.25)]
 
 
 def test_the_evaluator_is_no_worker():
@@ -27,7 +27,7 @@ def test_the_evaluator_is_no_worker():
 def test_the_ideal_time_leaves_out_what_the_burst_lets_through():
     """And is nothing for a message that fits into it."""
     rate = 10_000_000
-    bulk, small = Passed("edge-0", "push", 847_000, 1.0), Passed("edge-0", "push", 100, 1.0)
+    bulk, small = Passed("edge-0", "push", 847_000, 0.0, 1.0), Passed("edge-0", "push", 100, 0.0, 1.0)
 
     assert bulk.ideal_s(rate) == pytest.approx((wire_bytes(847_000) - burst_bytes(rate)) * 8 / rate)
     assert small.ideal_s(rate) == 0.0

@@ -122,9 +122,9 @@ def test_a_simulated_run_says_that_it_has_no_logs(sample_run):
 
 
 def test_a_run_that_goes_on_says_so(tmp_path, make_sample_run, make_sample_entries):
-    """Its trial is running, not unfinished, and there is no verdict yet."""
+    """Its trial is running, not unfinished, and there is no result yet."""
     run = make_sample_run(tmp_path, {"asgd": list(make_sample_entries())[:100]})
     with run.folder.held():
         summary = edgebed.load(run.path).summary
 
-    assert (summary.verdict, summary.trials[0].outcome) == ("No verdict yet: the run is still running.", "running")
+    assert (summary.verdict, summary.trials[0].outcome) == ("No result yet: the run is still running.", "running")

@@ -156,7 +156,7 @@ def test_the_exit_code_is_the_gravest_of_the_trials(sample_run):
         for trials in ([good, good], [good, missed], [missed, failed], [failed, interrupted, good], [])
     ] == [0, 1, 3, 130, 3]
     assert verdict([good, missed]) == "1 of 2 expectations not met."
-    assert verdict([failed]) == "No verdict: asgd failed."
+    assert verdict([failed]) == "No result: asgd failed."
 
 
 def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_plan):

@@ -1,24 +1,27 @@
 """What a node measures of itself: the arithmetic of a window, real processes that starve or are capped, transfers."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edgebed.emulation.cgroups import Cgroups
+from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.errors import InfrastructureError
 from edgebed.roles import records
 from edgebed.runtimes.live import Times
-from edgebed.runtimes.meters import Reading, TransfersMeter, UsageMeter, add_window, links_of
-from edgebed.scenario.plan import Link, Method, NodePlan, Part, Task
-from edgebed.wire.messages import Join, Model, Push, SharedLink, Tensor
+from edgebed.runtimes.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
+from edgebed.scenario.plan import Link, LinkChange, Method, NodePlan, Part, Task
+from edgebed.wire.messages import Join, Model, Push, Tensor
 
 MBIT = 1_000_000
 NOTHING = records.Usage(time_s=0.0, cpu_s=0.0)
@@ -94,17 +97,78 @@ def test_usage_only_grows_and_nobody_starves_longer_than_it_ran(looks, cpus):
     assert usage.starved_s <= usage.time_s + 1e-4
 
 
-def test_usage_comes_every_two_seconds_of_training_and_at_the_end():
+def test_usage_comes_every_ten_seconds_of_training_and_at_the_end():
     """Before training there is nothing to say; the first look is where it counts from."""
     node = node_of()
     meter = UsageMeter(node)
-    said = {t: list(meter.read(float(t), None if t < 3 else 2.5)) for t in range(9)}
+    said = {t: list(meter.read(float(t), None if t < 3 else 2.5)) for t in range(30)}
     node.stopped = "enough"
-    said[9] = list(meter.read(9.0, 2.5))
+    said[30] = list(meter.read(30.0, 2.5))
 
-    assert [t for t, found in said.items() if found] == [5, 7, 9]
-    assert [found[0].time_s for found in said.values() if found] == [2.0, 4.0, 6.0]
-    assert said[9][0].memory_bytes > 1_000_000
+    assert [t for t, found in said.items() if found] == [13, 23, 30]
+    assert [found[0].time_s for found in said.values() if found] == [10.0, 20.0, 27.0]
+    assert said[30][0].memory_bytes > 1_000_000
+
+
+@dataclass
+class Interface:
+    """Counters of an interface that receives a megabyte a second, and the queue behind it, by a clock of its own."""
+
+    t: float = 0.0
+    error: Exception | None = None
+    late_s: float = 0.0
+
+    def bytes(self):
+        """Received and sent; whoever asked is told late."""
+        if self.error:
+            raise self.error
+        received = int(self.t * 1_000_000)
+        self.t += self.late_s
+        return received, 0
+
+    def queues(self):
+        """Of what has arrived 10 packets were dropped, and 5000 bytes wait."""
+        return None, Queue(rate_bit_s=8 * MBIT, packets=90, drops=10, waiting_bytes=5000)
+
+
+def usage_of(interface, seconds, late=()):
+    """What a meter says of an interface at the end of its looks."""
+    node = node_of(link=Link(downlink_bit_s=8 * MBIT))
+    node.now = lambda: interface.t
+    meter = UsageMeter(node, link=interface)
+    for second in range(seconds):
+        interface.t = float(second)
+        interface.late_s = 0.9 if second in late else 0.0
+        node.stopped = "enough" if second == seconds - 1 else None
+        found = list(meter.read(interface.t, 0.0))
+    return found[-1]
+
+
+def test_usage_has_the_interfaces_own_bytes_and_the_queues_packets():
+    """What arrived at the interface, whatever becomes of it then."""
+    usage = usage_of(Interface(), 21)
+
+    assert (usage.downlink_bytes, usage.downlink_packets, usage.downlink_drops) == (20_000_000, 0, 0)
+    assert (usage.downlink_busiest, usage.downlink_busiest_bit_s) == (1.0, 8 * MBIT)
+    assert (usage.uplink_bytes, usage.uplink_packets, usage.uplink_busiest) == (0, None, None)
+
+
+def test_looks_that_come_late_make_no_link_busier():
+    """The counters are of some moment until the clock was read again."""
+    assert usage_of(Interface(), 30, late=(4, 10, 16, 22)).downlink_busiest <= 1.0
+
+
+@pytest.mark.parametrize("error", [OSError(19, "No such device"), BadAnswerError("3 bytes")])
+def test_a_kernel_that_does_not_answer_leaves_the_link_unmeasured(error):
+    """And the node goes on."""
+    assert usage_of(Interface(error=error), 5).downlink_bytes is None
+
+
+def test_what_waits_or_was_dropped_before_the_node_has_not_passed():
+    """An interface counts what arrives; the queue is behind it."""
+    queue = Queue(rate_bit_s=8 * MBIT, drops=2, waiting_bytes=1000)
+
+    assert LinkReading(0.0, 0.0, 100_000, 7, None, queue).passed == (7, 100_000 - 1000 - 2 * 1514)
 
 
 HOG = textwrap.dedent(
@@ -115,8 +179,9 @@ HOG = textwrap.dedent(
     from edgebed.emulation.cgroups import enter
     from edgebed.runtimes.live import Times
     from edgebed.runtimes.meters import UsageMeter
+    from edgebed.scenario.plan import Link
     enter(sys.argv[2:])
-    plan = SimpleNamespace(cpus=json.loads(sys.argv[1]))
+    plan = SimpleNamespace(cpus=json.loads(sys.argv[1]), link=Link())
     node = SimpleNamespace(plan=plan, times=Times(), stopped=None)
     meter = UsageMeter(node, own_cgroup=len(sys.argv) > 2)
     sys.stdin.readline()
@@ -212,7 +277,7 @@ def test_the_server_tells_of_each_worker_what_its_pushes_took():
     meter.received(2.5, push(sent_s=2.0), 100_000)
     meter.received(3.0, push("edge-1", sent_s=2.9), 100_000)
     meter.received(3.0, Join(sender="edge-0", incarnation=1), 100)
-    meter.received(3.0, push(sent_s=0.0), 100)
+    meter.received(3.0, push(sent_s=-1.0), 100)
     (record,) = meter.read(10.0, 0.0)
 
     assert (record.name, record.direction, record.messages) == ("edge-0", "up", 2)
@@ -257,6 +322,22 @@ def test_jitter_is_no_reason_to_call_a_message_early(jitter_s, early):
     assert [record.early for record in meter.read(10.0, 0.0)] == [early]
 
 
+@given(sent_s=st.floats(), changes=st.booleans())
+@example(sent_s=math.nan, changes=True)
+@example(sent_s=math.inf, changes=False)
+def test_a_message_may_tell_any_time_of_sending(sent_s, changes):
+    """Whoever it comes from; an impossible one is left out, and none keeps the node."""
+    link = Link(uplink_bit_s=MBIT)
+    if changes:
+        link = Link(
+            changes=(LinkChange(at_s=0.0, uplink_bit_s=MBIT), LinkChange(at_s=1.0, uplink_bit_s=8)), period_s=2.0
+        )
+    meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": link}, delay="")
+    meter.received(100.0, push(sent_s=sent_s), 100_000)
+
+    assert len(list(meter.read(101.0, 0.0))) == (0.0 <= sent_s <= 100.0)
+
+
 def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones():
     """Cumulative, so that what is lost on the way is not missed."""
     node = node_of(name="server", role="server")
@@ -268,12 +349,3 @@ def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones()
     counts.append([record.messages for record in meter.read(13.0, 0.0)])
 
     assert counts == [[1], [], [], [2]]
-
-
-def test_nodes_that_share_a_trace_have_their_own_offsets():
-    """As the controller sends them."""
-    shared = SharedLink(link=TEN_MBIT, offsets=(("edge-0", 0.0), ("edge-1", 7.5)))
-    links = links_of((shared,))
-
-    assert [links[name].offset_s for name in ("edge-0", "edge-1")] == [0.0, 7.5]
-    assert links["edge-1"].uplink_bit_s == 10 * MBIT

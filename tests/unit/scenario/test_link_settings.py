@@ -7,9 +7,9 @@ import pytest
 from edgebed.emulation.means import Means, means_of, place_of
 from edgebed.errors import ScenarioError
 from edgebed.scenario.describe import as_text, describe_plan
-from edgebed.scenario.describe_links import link_rows, link_text
+from edgebed.scenario.describe_links import LinkRow, link_rows, link_table, link_text
 from edgebed.scenario.doubts import Host
-from edgebed.scenario.link_doubts import check_links, link_doubts, loss_refusal
+from edgebed.scenario.link_doubts import check_links, link_doubts, loss_refusal, pace_doubts
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.plan import Link, LinkChange
 from edgebed.scenario.planning import plan_trials
@@ -140,7 +140,7 @@ def test_a_run_may_be_expected_to_be_trusted(load):
     ("old", "new", "message"),
     [
         ("5mbit", "10mbps", "s.yaml:7:30: fleet.phone.uplink: not a rate: '10mbps' ("),
-        ("5mbit", "10Mbps", "did you mean 10mbit? tc reads bps as bytes per second, so it is not used here"),
+        ("5mbit", "10Mbps", "did you mean 10mbit? Mbps is ambiguous (tc: bytes, others: bits)"),
         ("5mbit", "5", "s.yaml:7:30: fleet.phone.uplink: not a rate: 5 ("),
         ("5mbit", "7kbit", "s.yaml:7:30: fleet.phone.uplink: 7kbit is no rate of a link; from 8kbit to 10gbit"),
         ("5mbit", "none", "s.yaml:7:30: fleet.phone.uplink: not a rate: 'none' ("),
@@ -151,12 +151,16 @@ def test_a_run_may_be_expected_to_be_trusted(load):
         ("hub: {}", "hub: { loss: 100% }", "8:16: fleet.hub.loss: a link that loses all packets carries nothing"),
         ("hub: {}", "hub: { link_steps: [{ uplink: 1mbit }] }", "8:23: fleet.hub.link_steps.0: missing key 'at'"),
         ("hub: {}", "hub: { link_steps: [{ at: 5s }] }", "8:23: fleet.hub.link_steps.0: nothing changes; give uplink,"),
-        ("hub: {}", "hub: { link_steps: [{ at: 0s, loss: 0% }] }", "link_steps.0.at: 0s is not above 0s"),
+        (
+            "hub: {}",
+            "hub: { link_steps: [{ at: 0s, loss: 0% }] }",
+            "link_steps.0.at: a step comes later than 0s; what holds",
+        ),
         ("hub: {}", "hub: { link_steps: { at: 5s } }", "8:22: fleet.hub.link_steps: not a list: a mapping"),
         (
             "hub: {}",
             "hub: { link_steps: [{ at: 5s, rate: 1mbit }] }",
-            "link_steps.0.rate: unknown key; did you mean 'at'",
+            "link_steps.0.rate: unknown key; did you mean 'uplink' and 'downlink'?",
         ),
         (
             "hub: {}",
@@ -173,14 +177,24 @@ def test_a_run_may_be_expected_to_be_trusted(load):
         (
             "hub: {}",
             "hub: { link_trace: lte.csv, uplink: 1mbit, link_steps: [{ at: 5s, loss: 0% }] }",
-            "8:39: fleet.hub.uplink: the rates come from link_trace; take one of the two away, in a variant by null",
+            "8:39: fleet.hub.uplink: the rates come from link_trace; take one away (null, in a variant)",
         ),
         (
             "hub: {}",
-            "hub: { link_trace: lte.csv, link_steps: [{ at: 5s, loss: 0% }] }",
-            "fleet.hub.link_steps: the rates come from link_trace",
+            "hub: { link_trace: lte.csv, link_steps: [{ at: 5s, latency: 1ms }] }",
+            "fleet.hub.link_steps: link_trace and link_steps exclude each other, also for latency; take one",
         ),
-        ("stop:", "evaluator: { uplink: 1mbit }\nstop:", "10:14: evaluator.uplink: unknown key; "),
+        ("stop:", "evaluator: { uplink: 1mbit }\nstop:", "10:14: evaluator.uplink: the evaluator has no link: "),
+        (
+            "hub: {}",
+            "hub: { bandwith: 1mbit }",
+            "8:10: fleet.hub.bandwith: unknown key; did you mean 'uplink' and 'down",
+        ),
+        ("hub: {}", "hub: { link: 1mbit }", "fleet.hub.link: unknown key; did you mean 'uplink' and 'downlink'?"),
+        ("hub: {}", "hub: { upload: 1mbit }", "fleet.hub.upload: unknown key; did you mean 'uplink'?"),
+        ("hub: {}", "hub: { download: 1mbit }", "fleet.hub.download: unknown key; did you mean 'downlink'?"),
+        ("hub: {}", "hub: { delay: 1ms }", "fleet.hub.delay: unknown key; did you mean 'latency'?"),
+        ("hub: {}", "hub: { packet_loss: 1% }", "fleet.hub.packet_loss: unknown key; did you mean 'loss'?"),
         ("stop:", "pull: changed\nstop:", "10:7: pull: unknown: 'changed'; did you mean 'changed-since'?"),
         (
             "stop:",
@@ -197,6 +211,18 @@ def test_each_mistake_has_its_message_and_its_place(problems, trace, old, new, m
 
     assert any(message in problem for problem in found), found
     assert all(problem.startswith("s.yaml:") for problem in found)
+
+
+def test_steps_out_of_order_are_reported_beside_what_else_is_wrong_with_steps(problems):
+    """All at once."""
+    steps = "[{ at: 9s, uplink: 1 }, { at: 5s, loss: 0% }, { loss: 1% }]"
+    found = problems(LINKED.replace("hub: {}", f"hub: {{ link_steps: {steps} }}"))
+
+    assert [problem.split("link_steps.")[1][:16] for problem in found] == [
+        "0.uplink: not a ",
+        "1.at: 5s is not ",
+        "2: missing key '",
+    ]
 
 
 def test_a_mistake_in_a_trace_is_at_its_key_in_the_scenario_and_at_its_cell_in_the_file(problems, trace):
@@ -257,7 +283,7 @@ def test_without_loss_nothing_is_refused(load):
 @pytest.mark.parametrize(
     ("link", "text"),
     [
-        (Link(), "-"),
+        (Link(), "no limit"),
         (Link(uplink_bit_s=10 * MBIT, downlink_bit_s=100 * MBIT), "up 10mbit down 100mbit"),
         (Link(latency_s=0.04, jitter_s=0.005, loss=0.01), "40ms±5ms loss 1%"),
         (Link(latency_s=0.04, changes=(LinkChange(at_s=1.0, loss=0.1),)), "40ms steps 1"),
@@ -303,6 +329,29 @@ def test_the_text_of_a_plan_has_the_links_and_what_holds_them(load):
     assert "Links are held by the transport's own model of a link." in text
 
 
+def test_the_times_of_a_class_are_in_one_unit(load):
+    """So that they can be compared; beyond ten seconds in the report's units."""
+    rows = [LinkRow(device_class="a", link="", pull_s=(0.0371,) * 2, push_s=(0.101, 1.26)),
+            LinkRow(device_class="b", link="", pull_s=(0.5,) * 2, push_s=(12.34, 75.0)),
+            LinkRow(device_class="server", link="")]  # fmt: skip
+
+    assert [row[2:] for row in link_table(rows)[1]] == [
+        ("37.1 ms", "101 ms..1,260 ms"),
+        ("0.50 s", "12.3 s..75.0 s"),
+        ("-", "-"),
+    ]
+
+
+def test_a_plan_says_why_nodes_delay_themselves(load):
+    """Where the kernel holds the rates but has no netem."""
+    (planned,) = plan_trials(load(LINKED))
+    held_by = describe_plan(planned, runtime="docker").links_held_by
+
+    assert held_by.endswith(", latency by the nodes themselves (this kernel has no netem)") == (
+        means_of("docker").netem is False
+    )
+
+
 def test_a_plan_without_links_says_nothing_of_them(load, good):
     """Neither in the text nor as a warning."""
     (planned,) = plan_trials(load(good))
@@ -335,6 +384,10 @@ def test_a_plan_without_links_says_nothing_of_them(load, good):
             ("server.uplink=80mbit",),
             "the workers' downlinks add up to 90mbit, the server's uplink is 80mbit: when many pull at once",
         ),
+        (
+            ("fleet.phone={loss: 1%, downlink: null}",),
+            "phone: its downlink loses packets and has no rate: as many as TCP sends at once, up to 64 kB, are lost",
+        ),
     ],
 )
 def test_links_that_get_in_each_others_way_are_warned_of(load, sets, warning):
@@ -344,3 +397,23 @@ def test_links_that_get_in_each_others_way_are_warned_of(load, sets, warning):
     assert list(link_doubts(calm)) == []
     (found,) = link_doubts(surprising)
     assert found.startswith(warning)
+
+
+@pytest.mark.parametrize(
+    ("count", "runtime", "emulation", "words"),
+    [
+        (70, "docker", "auto", ["the links change 700 times a second in all, which takes 0.595 cores (0.85 ms each)"]),
+        (70, "process", "model", []),
+        (70, "simulation", "auto", []),
+        (50, "docker", "auto", []),
+    ],
+)
+def test_links_that_change_more_often_than_the_machine_can_follow_are_warned_of(
+    load, trace, count, runtime, emulation, words
+):
+    """Where the kernel has to be told of every change."""
+    rows = "".join(f"{k / 10},1,2\n" for k in range(21))
+    Path(trace).write_text(f"time_s,up_mbit,down_mbit\n{rows}", encoding="utf-8")
+    (planned,) = plan_trials(load(LINKED, f"fleet.hub={{count: {count}, link_trace: {trace}}}"))
+
+    assert [text.split(":")[0] for text in pace_doubts(planned.plan, runtime, emulation)] == words

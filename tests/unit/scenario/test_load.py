@@ -185,7 +185,7 @@ def test_each_mistake_has_its_message_and_its_place(problems, good, old, new, me
         (b"name: [1\n", "s.yaml:2:1: not YAML: expected ',' or ']'"),
         (b"name: a\n\tseed: 1\n", "s.yaml:2:1: not YAML: "),
         (b"name: a\n---\nname: b\n", "s.yaml:2:1: not YAML: "),
-        (b"name: a\nseed: \xff\n", "s.yaml:2: not UTF-8 text (byte 0xff)"),
+        (b"name: a\nseed: \xff\n", "s.yaml:2: not UTF-8 text (byte 0xff); save it as UTF-8"),
         (b"name: a\nseed: \x00\n", "s.yaml:2: not YAML: it holds the control character 0x00"),
         (b"name: !python/name:os.system x\n", "s.yaml:1:7: name: YAML tags"),
     ],

@@ -75,7 +75,7 @@ def test_the_editor_schema_knows_exactly_the_keys_that_loading_allows(editor_sch
         schema.TaskSection,
         schema.DeviceClass,
         schema.ServerSection,
-        schema.Caps,
+        schema.EvaluatorSection,
         schema.Stop,
         schema.Expectations,
     ):

@@ -82,26 +82,36 @@ def test_the_header_says_what_the_columns_are_counted_in(trace_file, header, row
         (
             "time_s,up_mbit,down_mbit",
             "time,up,down",
-            "t.csv:2:1: not the header of a trace: 'time,up,down'; a trace has",
+            "t.csv:2:1: units are missing: time_s,up_mbit,down_mbit",
         ),
         (
             "time_s,up_mbit,down_mbit\n",
             "",
             "t.csv:2:1: not the header of a trace: '0,4.2,18'; a trace has three columns",
         ),
-        ("time_s,up_mbit", "time_s,up_mbps", "t.csv:2:8: not a rate: '1mbps' (a number with gbit"),
-        ("time_s,up_mbit", "time_s,up_mbps", "did you mean 1mbit? tc reads bps as bytes per second"),
-        ("down_mbit", "down_MBps", "t.csv:2:16: not a rate: '1MBps'"),
+        ("time_s,up_mbit", "time_s,up_mbps", "t.csv:2:8: column up_mbps: 'mbps' is no unit; write up_mbit"),
+        ("down_mbit", "down_Kb", "t.csv:2:16: column down_Kb: 'Kb' is no unit; write down_kbit"),
+        ("down_mbit", "down_MBps", "t.csv:2:16: column down_MBps: 'MBps' is no unit; write down_gbit or down_mbit or"),
+        ("time_s", "time_sec", "t.csv:2:1: column time_sec: 'sec' is no unit; write time_s or time_ms"),
+        ("down_mbit", "uplink_mbit", "t.csv:2:1: no column of down, e.g. time_s,up_mbit,down_mbit; unknown: 'uplink_m"),
+        ("down_mbit", "up_kbit", "t.csv:2:16: a second column of up; a trace has one"),
+        (GOOD, GOOD.replace(",", ";"), "t.csv:2:1: columns are separated by commas here; found ';' (Excel: save as"),
+        (GOOD, GOOD.replace(",", "\t"), "t.csv:2:1: columns are separated by commas here; found '\\t' (Excel: save as"),
+        ("time_s,", "sep=;\ntime_s;", "t.csv:2:1: columns are separated by commas here; found ';' (Excel: save as"),
         ("0,4.2,18", "0,4.2mbit,18", "t.csv:3:3: not a rate: '4.2mbit'; a plain number such as 0.25 (its unit is in"),
         ("0,4.2,18", "0,4.2,  -1", "t.csv:3:9: not a rate: '-1'; a plain number such as 0.25"),
         ("0,4.2,18", "0,4.2,", "t.csv:3:7: not a rate: ''; a plain number such as 0.25"),
-        ("0,4.2,18", "0,4.2,0", "t.csv:3:7: 0bit is no rate of a link; from 8kbit to 10gbit"),
+        (
+            "0,4.2,18",
+            "0,4.2,0",
+            "t.csv:3:7: 0bit is no rate of a link; from 8kbit to 10gbit; for an outage write 0.008",
+        ),
         ("0,4.2,18", "0,4.2,20000", "t.csv:3:7: 20gbit is no rate of a link; from 8kbit to 10gbit"),
-        ("0,4.2,18", "0,4.2", "t.csv:3:1: 2 cells; a row has 3: time, up, down"),
-        ("0,4.2,18", "0;4.2;18", "t.csv:3:1: 1 cells; a row has 3: time, up, down"),
+        ("0,4.2,18", "0,4.2", "t.csv:3:1: 2 cells; a row has 3: time_s, up_mbit, down_mbit"),
+        ("0,4.2,18", "0;4.2;18", "t.csv:3:1: 1 cell; a row has 3: time_s, up_mbit, down_mbit"),
         ("0,4.2,18", "0.5,4.2,18", "t.csv:3:1: the first row is at 0.5; a trace begins at 0"),
-        ("1,3.9", "0,3.9", "t.csv:5:1: 0 is not at least 10ms after the row before it; times increase"),
-        ("1,3.9", "0.009,3.9", "t.csv:5:1: 0.009 is not at least 10ms after the row before it; times increase"),
+        ("1,3.9", "0,3.9", "t.csv:5:1: 0 is not at least 100ms after the row before it; times increase"),
+        ("1,3.9", "0.099,3.9", "t.csv:5:1: 0.099 is not at least 100ms after the row before it; times increase"),
         ("1,3.9", "nan,3.9", "t.csv:5:1: not a time: 'nan'; a plain number such as 0.25"),
         ("2.5,,", "2.5,,3", "t.csv:6:5: not a rate: ''; a plain number such as 0.25"),
         ("1,3.9,21.5\n2.5,,\n", "", "t.csv: 1 rows below the header; a trace has from 2 to 10,000"),
@@ -113,6 +123,33 @@ def test_a_mistake_has_its_line_and_column_and_says_what_is_allowed(problems, ol
     assert old in GOOD
 
     assert message in "\n".join(problems(GOOD.replace(old, new)))
+
+
+def test_columns_are_found_by_their_names_and_cells_may_be_quoted(trace_file, problems):
+    """As a spreadsheet writes them: in any order, with capitals, and with columns that are not the trace's."""
+    quoted = GOOD.replace("time_s,up_mbit,down_mbit", '"time_s","up_mbit","down_mbit"').replace(
+        "0,4.2,18", '"0","4.2",18'
+    )
+    other = "Down_Mbit,place,TIME_s,up_mbit\n18,here,0,4.2\n21.5,,1,3.9\n,,2.5,\n"
+
+    assert read_trace(trace_file(quoted)) == read_trace(trace_file(other)) == read_trace(trace_file(GOOD))
+    assert problems(quoted.replace('"4.2"', '"x"'))[0].startswith("t.csv:3:6: not a rate: 'x'")
+    assert problems(other.replace("21.5", "21,5"))[0].startswith("t.csv:3:1: 5 cells; a row has 4: Down_Mbit, place")
+
+
+@pytest.mark.parametrize("first", ["2", "nan", "2;"])
+def test_a_bad_first_row_says_nothing_of_the_others(problems, first):
+    """Each row is judged for itself."""
+    (problem,) = problems(f"time_s,up_mbit,down_mbit\n{first},1,1\n3,1,1\n4,1,1\n5,,\n")
+
+    assert problem.startswith("t.csv:2:1: ")
+
+
+def test_a_time_that_is_wrong_is_reported_once(problems):
+    """The rows after the one that goes back follow it well."""
+    (problem,) = problems("time_s,up_mbit,down_mbit\n0,1,1\n30,1,1\n4,1,1\n5,1,1\n6,,\n")
+
+    assert problem.startswith("t.csv:4:1: 4 is not at least 100ms after")
 
 
 def test_a_mistake_in_every_row_is_reported_for_the_first_few(problems):
@@ -134,7 +171,8 @@ def test_a_trace_has_up_to_ten_thousand_rows(trace_file, problems):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "cannot be read: No such file"), (b"time_s,\xff", "not UTF-8 text (byte 0xff)")]
+    ("content", "message"),
+    [(None, "cannot be read: No such file"), (b"time_s,\xff", "not UTF-8 text (byte 0xff); save it as UTF-8")],
 )
 def test_what_is_no_text_file_is_refused(trace_file, content, message):
     """With its name."""
@@ -166,7 +204,7 @@ def test_any_file_is_a_trace_or_has_problems(tmp_path_factory, content):
 
 @settings(deadline=None)
 @given(
-    gaps=st.lists(st.integers(1, 640), min_size=1, max_size=20),
+    gaps=st.lists(st.integers(7, 640), min_size=1, max_size=20),
     rates=st.lists(st.tuples(st.integers(8, 10**6), st.integers(8, 10**6)), min_size=20, max_size=20),
     seed=st.integers(0, 1000),
     asked=st.lists(st.integers(0, 10**7), min_size=1, max_size=10),

@@ -107,10 +107,28 @@ def test_a_near_miss_is_refused_with_what_was_probably_meant(reader, text, meant
     reader(meant)
 
 
-def test_mbps_is_refused_because_tc_reads_it_as_bytes():
-    """The bug of several testbeds is named in the message."""
-    with pytest.raises(ValueError, match="tc reads bps as bytes per second"):
-        units.parse_rate("10mbps")
+@pytest.mark.parametrize(
+    ("reader", "text", "hint"),
+    [
+        (units.parse_rate, "10mbps", "did you mean 10mbit? mbps is ambiguous (tc: bytes, others: bits))"),
+        (units.parse_rate, "10Mb/s", "; did you mean 10mbit?)"),
+        (units.parse_rate, 1e6, "; the unit is missing: if bits a second are meant, write 1mbit)"),
+        (units.parse_rate, "1e6", "if bits a second are meant, write 1mbit)"),
+        (units.parse_rate, 1_000_000, "if bits a second are meant, write 1mbit)"),
+        (units.parse_rate, "10,5mbit", "; did you mean 10.5mbit?)"),
+        (units.parse_rate, "10,000kbit", "e.g. 10mbit)"),
+        (units.parse_duration, "1,5s", "; did you mean 1.5s?)"),
+        (units.parse_rate, "none", "; leave the key out for no limit"),
+        (units.parse_rate, "Unlimited", "; leave the key out for no limit"),
+        (units.parse_rate, float("inf"), "; leave the key out for no limit"),
+        (units.parse_rate, "-5mbit", "; it must not be negative)"),
+        (units.parse_percentage, "-1%", "a number from 0 to 100 with its sign, e.g. 0.5%; it must not be negative)"),
+    ],
+)
+def test_a_refusal_says_what_to_write(reader, text, hint):
+    """The bug of several testbeds, which read mbps in one of two ways, is named; what is unclear gets no guess."""
+    with pytest.raises(ValueError, match=re.escape(hint)):
+        reader(text)
 
 
 def test_a_byte_is_not_a_bit():

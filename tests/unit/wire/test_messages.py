@@ -1,5 +1,6 @@
 """Every message that can be said arrives as it was said, and nothing else does."""
 
+import math
 import types
 import typing
 from typing import Any, Literal
@@ -7,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from edgebed.wire import frames as codec
@@ -21,6 +22,7 @@ SIMPLE = {
     messages.Name: st.text(max_size=128),
     messages.Text: st.text(max_size=200),
     messages.Count: st.integers(0, 2**53),
+    messages.Seconds: st.floats(-1.0, 2.0**53),
     int: st.integers(-(2**63), 2**63 - 1),
     str: st.text(max_size=20),
     float: st.floats(allow_nan=False),
@@ -186,3 +188,19 @@ def test_the_size_of_a_message_is_its_header_and_its_frames():
     sent = codec.encode(messages.Checkpoint(sender="server", version=1, tensors=(tensor,)), frames)
 
     assert codec.size_bytes(sent) == len(sent[0]) + 1_200_000
+
+
+@given(sent_s=st.floats())
+@example(sent_s=math.nan)
+@example(sent_s=math.inf)
+def test_a_time_of_sending_is_finite_or_refused(sent_s):
+    """Whoever computes with it need not ask."""
+    tensor, frames = encode_dense("theta", np.zeros(3, "f4"))
+    model = messages.Model(sender="server", version=1, final=False, sent_s=sent_s, tensors=(tensor,))
+    encoded = codec.encode(model, frames)
+
+    if -1.0 <= sent_s <= 2**53:
+        assert codec.decode(encoded, "data")[0] == model
+    else:
+        with pytest.raises(RemoteWireError, match="unreadable header: Expected `float`"):
+            codec.decode(encoded, "data")

@@ -1,9 +1,11 @@
 """The container engine: a connection to it, and its refusals in words that say what to do next."""
 
 import os
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -13,6 +15,7 @@ from docker.utils.socket import STDOUT, frames_iter
 
 from edgebed.errors import InfrastructureError
 
+SOCKET = Path("/var/run/docker.sock")  # where the library looks unless it is told otherwise
 CALL_S_MAX = 60  # for one call; a busy engine takes seconds, a dead one for ever
 
 
@@ -35,6 +38,11 @@ class Images:
     def of(self, role: str) -> str:
         """The image for a node of that role."""
         return self.server if role == "server" else self.worker
+
+
+def is_there() -> bool:
+    """Whether there is an engine to ask: $DOCKER_HOST names one, or there is the usual socket."""
+    return bool(os.environ.get("DOCKER_HOST")) or SOCKET.exists()
 
 
 def connect(connections: int = 10) -> docker.DockerClient:
@@ -91,9 +99,16 @@ class Conversation:
         """A line to its standard input. Raises OSError if it has ended."""
         self._stream._sock.sendall(line + b"\n")  # noqa: SLF001 - the stream itself is for reading alone
 
-    def hear(self) -> bytes:
-        """The next line from its standard output; nothing when it has ended."""
+    def hear(self, silence_s_max: float | None = None) -> bytes:
+        """The next line from its standard output; nothing when it has ended.
+
+        Raises TimeoutError if it says nothing for so long; without a time it may be silent for ever.
+        """
+        readable = select.poll()
+        readable.register(self._stream, select.POLLIN)
         while b"\n" not in self._output:
+            if not readable.poll(None if silence_s_max is None else 1000 * silence_s_max):
+                raise TimeoutError
             stream, part = next(self._frames, (0, b""))
             if not part:
                 return b""

@@ -55,7 +55,7 @@ class ContainerLauncher:
         except BaseException:
             self.client.close()
             raise
-        self.notes = self.links.notes
+        self.notes = tuple(self.links.means.notes(plan))
         self.host = self.site.host
         self.numbers = _numbers(plan)
         self.starting = threading.BoundedSemaphore(STARTERS)
@@ -137,7 +137,7 @@ class ContainerLauncher:
 
     def _set_link(self, node: NodePlan, container: str, stack: ExitStack) -> None:
         """Have the link of a node that has just started set; until then it does not say that it is ready."""
-        if self.links.mechanism(node) == "none":
+        if self.links.means.mechanism(node) == "none":
             return
         try:
             helper = self.links.set(node, self.numbers[node.node], container)
@@ -145,7 +145,7 @@ class ContainerLauncher:
             if self.client.api.inspect_container(container)["State"]["Running"]:
                 raise
             return  # it has ended: how is told soon
-        stack.callback(remove_container, self.client, helper)
+        stack.callback(self.links.release, helper)
 
     def _create(self, node: NodePlan, controller_address: str) -> str:
         api, site = self.client.api, self.site
@@ -159,8 +159,8 @@ class ContainerLauncher:
                 controller_address,
                 site.data.subnet,
                 site.management.subnet,
-                self.links.mechanism(node),
-                self.links.delay(node),
+                self.links.means.mechanism(node),
+                self.links.means.delay(node),
             ),
             labels=site.labels_of(node, self.numbers[node.node]),
             host_config=api.create_host_config(network_mode=site.management.id, **limits.host_settings(node)),

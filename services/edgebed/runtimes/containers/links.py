@@ -15,8 +15,8 @@ from contextlib import ExitStack, suppress
 import docker
 import msgspec
 
+from edgebed.emulation.means import Means
 from edgebed.emulation.orders import Answer, Began, Order
-from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import Conversation, conversing
@@ -25,6 +25,7 @@ from edgebed.runtimes.containers.site import Site
 from edgebed.scenario.plan import NodePlan, Plan
 
 COMMAND = ("python", "-m", "edgebed.emulation.shaping")
+ANSWER_S_MAX = 30.0
 
 
 class Links:
@@ -48,30 +49,21 @@ class Links:
         self.complain = complain
         self.lock = threading.Lock()
         self.began_s: float | None = None
-        self.kept: list[Conversation] = []
+        self.kept: dict[str, Conversation] = {}
+        """With helpers that stay with their nodes."""
         links = [node.link for node in plan.nodes]
         self.netem = any(link.delayed or link.lossy for link in links) and self._probe()
+        self.means = Means("docker", self.netem)
         if not self.netem and any(link.lossy for link in links):
             raise InfrastructureError(
                 "packets cannot be lost here: the engine's kernel has no netem. Take the loss away, or load it: "
                 "modprobe sch_netem"
             )
-        self.notes = _notes(plan, netem=self.netem)
-
-    def mechanism(self, node: NodePlan) -> Mechanism:
-        """What limits the node's link."""
-        return "tc" if node.link.limited or self.delay(node) == "netem" else "none"
-
-    def delay(self, node: NodePlan) -> Delay:
-        """What delays what passes it."""
-        if not (node.link.delayed or node.link.lossy):
-            return ""
-        return "netem" if self.netem else "line"
 
     def set(self, node: NodePlan, number: int, container: str) -> str:
         """Have the link of a running container set, now and in future; return the helper, which may be gone already.
 
-        Raises InfrastructureError where it cannot be set. The helper is to be removed with its node.
+        Raises InfrastructureError where it cannot be set. The helper is to be released with its node.
         """
         labels = self.site.labels_of_helper(node, number)
         name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the one before may not quite be gone
@@ -84,19 +76,27 @@ class Links:
                 _heard(talk)
                 if node.link.changes:
                     with self.lock:
-                        self.kept.append(talk)
+                        self.kept[helper] = talk
                         self._tell_begin(talk)
-                    threading.Thread(target=self._listen, args=(node, talk, stack.pop_all()), daemon=True).start()
+                    listening = node.node, helper, talk, stack.pop_all()
+                    name = f"{node.node}-link"
+                    threading.Thread(target=self._listen, args=listening, name=name, daemon=True).start()
         except BaseException:
-            remove_container(self.client, helper)
+            self.release(helper)
             raise
         return helper
+
+    def release(self, helper: str) -> None:
+        """Remove a helper whose node has ended."""
+        with self.lock:
+            self.kept.pop(helper, None)
+        remove_container(self.client, helper)
 
     def began(self, monotonic_s: float) -> None:
         """Training began, at this time of the machine's monotonic clock."""
         with self.lock:
             self.began_s = monotonic_s
-            for talk in self.kept:
+            for talk in self.kept.values():
                 self._tell_begin(talk)
 
     def _tell_begin(self, talk: Conversation) -> None:
@@ -104,15 +104,18 @@ class Links:
             with suppress(OSError):  # it has ended, as whoever listens to it knows
                 talk.say(msgspec.json.encode(Began(self.began_s)))
 
-    def _listen(self, node: NodePlan, talk: Conversation, stack: ExitStack) -> None:
-        """Until a helper ends, since it was removed or has failed."""
+    def _listen(self, node: str, helper: str, talk: Conversation, stack: ExitStack) -> None:
+        """Until a helper ends; that it has failed unless it was released."""
         with stack:
-            line = talk.hear()
+            try:
+                line = talk.hear()
+            except OSError:  # of the connection to the engine
+                line = b""
             with self.lock:
-                self.kept.remove(talk)
-            if line:
-                problem = msgspec.json.decode(line, type=Answer).problem
-                self.complain(InfrastructureError(f"the link of {node.node} does not change any more: {problem}"))
+                failed = self.kept.pop(helper, None) is not None
+            if failed:
+                problem = msgspec.json.decode(line, type=Answer).problem if line else _ended(talk)
+                self.complain(InfrastructureError(f"the link of {node} does not change any more: {problem}"))
 
     def _probe(self) -> bool:
         """Whether the engine's kernel has netem: tried in a container without any network."""
@@ -143,35 +146,20 @@ class Links:
 
 def _heard(talk: Conversation) -> Answer:
     """What a helper answers. Raises InfrastructureError if that is a problem."""
-    line = talk.hear()
-    if not line:
-        words = talk.complaints.decode(errors="replace").strip().rpartition("\n")[2]
+    try:
+        line = talk.hear(ANSWER_S_MAX)
+    except TimeoutError as error:
         raise InfrastructureError(
-            f"the helper that sets the link ended: {words or 'without a word'}. Is its image of this code? "
-            "scripts/build-images builds it"
-        )
+            f"the helper that sets the link has said nothing for {ANSWER_S_MAX:g} s. Is the machine too busy?"
+        ) from error
+    if not line:
+        raise InfrastructureError(f"{_ended(talk)}. Is its image of this code? scripts/build-images builds it")
     answer = msgspec.json.decode(line, type=Answer)
     if answer.problem:
         raise InfrastructureError(answer.problem)
     return answer
 
 
-def _notes(plan: Plan, *, netem: bool) -> tuple[str, ...]:
-    """For the run's record: what holds the links; the evaluator's carries no traffic of the training."""
-    links = [node.link for node in plan.nodes if node.role != "evaluator"]
-    if not any(link.shaped for link in links):
-        return ("Links are as fast as the machine.",)
-    notes = []
-    if any(link.limited for link in links):
-        notes.append("Rates of links are held by the kernel (tc) in each container's network namespace.")
-    if any(link.delayed for link in links):
-        notes.append(
-            "Latency and jitter of links are made by the kernel (netem)."
-            if netem
-            else "Latency and jitter of links are made by the transport's own delay line: the kernel has no netem."
-        )
-    if any(link.lossy for link in links):
-        notes.append("Packets are lost by the kernel (netem).")
-    if not all(link.limited for link in links):
-        notes.append("Links without a limit are as fast as the machine.")
-    return tuple(notes)
+def _ended(talk: Conversation) -> str:
+    words = talk.complaints.decode(errors="replace").strip().rpartition("\n")[2]
+    return f"the helper that sets the link ended: {words or 'without a word'}"

@@ -1,0 +1,45 @@
+"""What Linux offers and Python has no function for: network namespaces of a thread, and to end with one's parent."""
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+_CLONE_NEWNET = 0x4000_0000  # linux/sched.h
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+Result = TypeVar("Result")
+
+
+def enter_new_network_namespace() -> None:
+    """Move the calling thread alone into a network namespace made for it. Raises OSError, e.g. without the right."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.unshare(_CLONE_NEWNET))
+
+
+def enter_network_namespace(descriptor: int) -> None:
+    """Move the calling thread alone into an open network namespace. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.setns(descriptor, _CLONE_NEWNET))
+
+
+def in_own_thread(function: Callable[[], Result]) -> Result:
+    """What `function` returns or raises in a thread made for it; a namespace that it enters is left with that."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(function).result()
+
+
+def die_with_parent(parent: int) -> bool:
+    """Have this process killed when its parent ends; False if that is not `parent` any more.
+
+    To the kernel the parent is the thread that started this process: it must last as long as this is needed.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    return os.getppid() == parent
+
+
+def _check(status: int) -> None:
+    if status:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -1,0 +1,130 @@
+"""The controller's side of a link's helper, over a connection as the engine gives it: what is said when it fails."""
+
+import contextlib
+import queue
+import socket
+import struct
+import threading
+import types
+from collections.abc import Iterator
+
+import docker
+import pytest
+
+from edgebed.errors import EdgebedError, InfrastructureError
+from edgebed.runtimes.containers import links
+from edgebed.runtimes.containers.engine import Conversation
+from edgebed.runtimes.containers.links import Links
+from edgebed.runtimes.containers.site import Network, Site
+from edgebed.scenario.plan import Link, LinkChange, Method, NodePlan, Part, Plan, Task
+
+STDOUT, STDERR = 1, 2
+DEADLINE_S = 20.0
+
+
+class Engine:
+    """Stands in for the engine: one helper, whose end of the connection the test holds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.near, self.helper = socket.socketpair()
+        self.removed: list[str] = []
+        self.api = types.SimpleNamespace(
+            create_container=lambda *_, **__: {"Id": "helper"},
+            create_host_config=lambda **_: {},
+            start=lambda _: None,
+            remove_container=self._remove,
+        )
+        monkeypatch.setattr(links, "conversing", self._conversing)
+
+    @contextlib.contextmanager
+    def _conversing(self, client: docker.DockerClient, container: str) -> Iterator[Conversation]:
+        yield Conversation(socket.SocketIO(self.near, "rwb"))
+
+    def _remove(self, container: str, **_: bool) -> None:
+        self.removed.append(container)
+        self.helper.close()
+
+    def says(self, text: str, stream: int = STDOUT) -> None:
+        """A frame of the engine's."""
+        self.helper.sendall(struct.pack(">BxxxI", stream, len(text)) + text.encode())
+
+
+@pytest.fixture
+def node() -> NodePlan:
+    """A worker whose link changes."""
+    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    part = Part(name="-")
+    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    link = Link(uplink_bit_s=1_000_000, changes=(LinkChange(at_s=1.0, uplink_bit_s=2_000_000),))
+    return NodePlan(
+        node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method, link=link
+    )  # fmt: skip
+
+
+@pytest.fixture
+def engine(monkeypatch) -> Iterator[Engine]:
+    """With its connection."""
+    made = Engine(monkeypatch)
+    yield made
+    made.near.close()
+    made.helper.close()
+
+
+@pytest.fixture
+def complaints() -> queue.SimpleQueue[EdgebedError]:
+    """What the launcher is told."""
+    return queue.SimpleQueue()
+
+
+@pytest.fixture
+def made(engine, node, complaints) -> Links:
+    """Links of a trial with that worker."""
+    networks = Network("1" * 64, "10.1.0.0/16", "10.1.0.1"), Network("2" * 64, "10.2.0.0/16", "10.2.0.1")
+    site = Site(*networks, host="10.2.0.1", name="name", labels={})
+    plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=(node,))
+    return Links(engine, site, "image", plan, complaints.put)
+
+
+@pytest.mark.parametrize("words", ["", "MemoryError\n"])
+def test_a_helper_that_dies_without_an_answer_is_complained_of(engine, made, node, complaints, words):
+    """Killed or with a traceback: its link would follow its timeline no more, and nobody would know."""
+    engine.says('{"interface":"eth1"}\n')
+    made.set(node, 1, "container")
+
+    engine.says(f"Traceback (most recent call last):\n{words}" if words else "", STDERR)
+    engine.helper.shutdown(socket.SHUT_RDWR)
+
+    assert str(complaints.get(timeout=DEADLINE_S)) == (
+        "the link of edge-0 does not change any more: the helper that sets the link ended: "
+        f"{words.strip() or 'without a word'}"
+    )
+
+
+def test_a_helper_that_says_what_is_wrong_is_quoted(engine, made, node, complaints):
+    """It has been refused something while the link was to change."""
+    engine.says('{"interface":"eth1"}\n')
+    made.set(node, 1, "container")
+    engine.says('{"problem":"the kernel refuses"}\n')
+
+    assert str(complaints.get(timeout=DEADLINE_S)).endswith("does not change any more: the kernel refuses")
+
+
+def test_a_helper_whose_node_has_ended_is_not_complained_of(engine, made, node, complaints):
+    """It goes with its node."""
+    engine.says('{"interface":"eth1"}\n')
+    helper = made.set(node, 1, "container")
+    (listening,) = [thread for thread in threading.enumerate() if thread.name == "edge-0-link"]
+    made.release(helper)
+    listening.join(DEADLINE_S)
+
+    assert engine.removed == [helper]
+    assert complaints.empty()
+
+
+def test_a_helper_that_says_nothing_is_given_up(engine, made, node, monkeypatch):
+    """Only so many containers are started at a time: one must not wait for ever."""
+    monkeypatch.setattr(links, "ANSWER_S_MAX", 0.05)
+
+    with pytest.raises(InfrastructureError, match=r"has said nothing for 0\.05 s"):
+        made.set(node, 1, "container")
+    assert engine.removed == ["helper"]
