@@ -311,10 +311,12 @@ def test_the_reason_for_starving_has_figures_and_what_to_do():
     said = series_of([usage(cpu_s=10.0, starved_s=10.0)], WELL, [host(busy=1.0)])
     fidelity = judge(plan_of(cpus=1.0), said)
 
-    assert fidelity.reasons == (
-        "host CPU: all 4 nodes of edge waited for a promised core for 50 % of the training (longest edge-3: 50 %); "
-        "the caps of all nodes add up to 4 cores (cores busy 100 %)",
-    )
+    assert list(fidelity.reasons) == [
+        (
+            "host CPU: all 4 nodes of edge waited for a promised core for 50 % of the training (longest edge-3: 50 %); "
+            "the caps of all nodes add up to 4 cores (cores busy 100 %)"
+        )
+    ]
     assert fidelity.remarks == ("lower the caps, ask for fewer nodes, or take a host with more cores",)
 
 
