@@ -63,7 +63,6 @@ START_S: dict[Place, float] = {"docker": 10.0, "namespaces": 6.0, "model": 6.0}
 """What a trial takes beside its own time, roughly."""
 SINGLE_FRACTION = 0.0142  # of the CNN's gradient: pushes of some 12.7 kB
 SINGLE_REST = {"uniform": ["350ms", "550ms"]}  # longer than the acknowledgements of a model take at 1 mbit
-SETTLED_S = 1.0  # when a node that computes has done so for a while
 CPU_BATCH_SIZE = 512  # on a whole core; computing then takes much longer than waiting for the next model
 MODEL_BYTES = {"cnn": 847_000, "small": 204_000}
 CNN_MBIT_MIN = 10  # at lower rates many nodes exchange the smaller model, or it would take minutes
@@ -286,14 +285,13 @@ def measure_cpu(runner: Runner, programme: Programme) -> Iterator[Cpu]:
     for cpus in programme.cpus:
         name = f"cpus-{1000 * cpus:.0f}m"
         trial = runner.trial(name, {"edge": {"cpus": cpus}}, programme.cpu_s, batch_size=round(CPU_BATCH_SIZE * cpus))
-        usages = [
+        usages = (
             record for _, node, record in trial.events() if node == "edge-0" and isinstance(record, records.Usage)
-        ]
-        usages = [usage for usage in usages if usage.time_s >= SETTLED_S]
-        if len(usages) < 2:
+        )
+        last = max(usages, key=lambda usage: usage.time_s, default=None)
+        if last is None:
             raise InfrastructureError(f"{name}: the node did not tell what it used")
-        first, last = usages[0], usages[-1]
-        yield Cpu(asked=cpus, got=(last.cpu_s - first.cpu_s) / (last.time_s - first.time_s))
+        yield Cpu(asked=cpus, got=last.cpu_s / last.time_s)
 
 
 def measure_together(runner: Runner, programme: Programme) -> Iterator[Together]:
