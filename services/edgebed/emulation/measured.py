@@ -53,6 +53,10 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     mechanism: str = ""
     """What held its link: tc, model or none; empty where nobody said."""
     delay: str = ""
+    latency_s: float = 0.0
+    """As asked at the beginning, as the next two."""
+    jitter_s: float = 0.0
+    loss: float = 0.0
     uplink: Way
     downlink: Way
     problems: tuple[str, ...] = ()
@@ -125,6 +129,9 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         device_class=plan.device_class,
         mechanism=last.mechanism,
         delay=last.delay,
+        latency_s=plan.link.latency_s,
+        jitter_s=plan.link.jitter_s,
+        loss=plan.link.loss,
         uplink=_way(plan, "up", series, last),
         downlink=_way(plan, "down", series, last),
         problems=_differences(links),

@@ -7,8 +7,10 @@ from edgebed.emulation.findings import share_text
 from edgebed.emulation.measured import Host, NodeConditions, Way
 from edgebed.observe.quantities import UNMEASURED, bytes_text, number_text, rate_text
 from edgebed.results import Run
+from edgebed.scenario.units import format_duration
 
-LINK_HEAD = ("node", "direction", "asked", "held", "measured", "drops", "mechanism")
+LINK_HEAD = ("node", "direction", "asked", "latency", "held", "measured", "drops", "mechanism")
+LINK_LEGEND = "measured: while a message passed; of the server, which all share, in its busiest two seconds"
 NODE_HEAD = (
     "node", "uplink: asked", "held", "measured", "downlink: asked", "held", "measured", "drops", "mechanism",
     "CPU cap", "held", "used", "at the cap", "starved", "memory cap", "peak",
@@ -45,11 +47,27 @@ def asked_text(way: Way) -> str:
 
 def link_rows(nodes: Iterable[NodeConditions]) -> Iterator[tuple[str, ...]]:
     """Both directions of every link that was asked for or that something held."""
-    for node in nodes:
-        ways = (node.uplink, node.downlink)
-        if node.mechanism in ("tc", "model") or any(way.asked_high_bit_s is not None for way in ways):
-            for way in ways:
-                yield (node.node, DIRECTIONS[way.direction], *_way_texts(way), mechanism_text(node))
+    for node in filter(_has_link, nodes):
+        for way in (node.uplink, node.downlink):
+            asked, held, measured, drops = _way_texts(way)
+            if way.asked_low_bit_s != way.asked_high_bit_s:  # it changed with time
+                held = f"differed {node.differed} s" if node.differed else "as asked"
+            where = (node.node, DIRECTIONS[way.direction])
+            yield (*where, asked, latency_text(node), held, measured, drops, mechanism_text(node))
+
+
+def _has_link(node: NodeConditions) -> bool:
+    """Whether anything was asked of its link, or held it."""
+    rates = any(way.asked_high_bit_s is not None for way in (node.uplink, node.downlink))
+    return node.mechanism in ("tc", "model") or rates or bool(node.latency_s or node.loss)
+
+
+def latency_text(node: NodeConditions) -> str:
+    """Latency, jitter and loss as they were asked at the beginning."""
+    latency = format_duration(node.latency_s) if node.latency_s else ""
+    jitter = f"±{format_duration(node.jitter_s)}" if node.jitter_s else ""
+    loss = f"loss {share_text(node.loss)}" if node.loss else ""
+    return " ".join(filter(None, (latency + jitter, loss))) or UNMEASURED
 
 
 def link_dicts(run: Run) -> list[dict[str, object]]:
@@ -59,6 +77,9 @@ def link_dicts(run: Run) -> list[dict[str, object]]:
             "trial": trial.name,
             "node": node.node,
             "direction": DIRECTIONS[way.direction],
+            "latency_s": node.latency_s,
+            "jitter_s": node.jitter_s,
+            "loss": node.loss,
             "asked_low_bit_s": way.asked_low_bit_s,
             "asked_high_bit_s": way.asked_high_bit_s,
             "held_bit_s": way.held_bit_s,
@@ -71,9 +92,10 @@ def link_dicts(run: Run) -> list[dict[str, object]]:
             "mechanism": node.mechanism,
             "delay": node.delay,
             "problems": node.problems,
+            "differed_s": node.differed,
         }
         for trial in run.trials.values()
-        for node in (trial.summary.fidelity.nodes if trial.summary.fidelity else ())
+        for node in filter(_has_link, trial.summary.fidelity.nodes if trial.summary.fidelity else ())
         for way in (node.uplink, node.downlink)
     ]
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from edgebed.observe.conditions_text import LINK_HEAD, link_rows, remarks_of, verdict_lines
+from edgebed.observe.conditions_text import LINK_HEAD, LINK_LEGEND, link_rows, remarks_of, verdict_lines
 from edgebed.observe.notes import gathered_notes
 from edgebed.observe.quantities import (
     UNMEASURED,
@@ -139,6 +139,7 @@ def print_links(run: Run, console: Console) -> None:
         columns = dict(zip(LINK_HEAD, map(list, zip(*rows, strict=True)), strict=True))
         right = ("asked", "held", "measured", "drops")
         console.print(plain_table(columns, console.width, dispensable=("drops", "mechanism"), right=right, title=name))
+        console.print(Text(LINK_LEGEND, style="dim"), soft_wrap=True)
         for line in _judgements(trial.summary):
             console.print(line, soft_wrap=True)
 
