@@ -13,11 +13,11 @@ LINK_HEAD = ("node", "direction", "asked", "latency", "held", "measured", "drops
 LINK_LEGEND = "measured: while a message passed; of the server, which all share, in its busiest two seconds"
 NODE_HEAD = (
     "node", "uplink: asked", "held", "measured", "downlink: asked", "held", "measured", "drops", "mechanism",
-    "CPU cap", "held", "used", "at the cap", "starved", "memory cap", "peak",
+    "CPU cap", "held", "CPU used", "at the cap", "waited for a core", "memory cap", "peak",
 )  # fmt: skip
 CLASS_HEAD = (
-    "class", "nodes", "uplink: asked", "measured", "downlink: asked", "measured", "CPU cap", "used", "starved: mean",
-    "most", "memory: most",
+    "class", "nodes", "uplink: asked", "measured", "downlink: asked", "measured", "CPU cap", "CPU used",
+    "waited for a core: mean", "most", "memory: most",
 )  # fmt: skip
 HOST_HEAD = ("cores busy", "taken away (steal)", "load a core", "waking up late by")
 DIRECTIONS = {"up": "uplink", "down": "downlink"}

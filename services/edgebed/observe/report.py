@@ -125,7 +125,7 @@ def _expectations(trials: Sequence[TrialSummary]) -> str:
             unjudged = "not measured" if each.measured is None else "not judged"
             verdict = judged if trial.outcome == "completed" else f"<span class=quiet>{unjudged}</span>"
             rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, Raw(verdict)))
-    return section("Expectations", table(("trial", "measure", "expected", "measured", "verdict"), rows)) if rows else ""
+    return section("Expectations", table(("trial", "measure", "expected", "measured", "met?"), rows)) if rows else ""
 
 
 def _warnings(trials: Sequence[TrialSummary]) -> str:
