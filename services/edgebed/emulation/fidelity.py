@@ -19,8 +19,6 @@ from edgebed.emulation.measured import Host, NodeConditions, host_of, rows_of
 from edgebed.observe.series import Series
 from edgebed.scenario.plan import Plan
 
-HOST_CPU = "host CPU"
-"""How reasons begin that say that the host's cores did not suffice."""
 SIMULATED = "simulated: every condition holds by construction"
 NOTHING_ASKED = "nothing was asked of the emulation: no link, no cap, no waiting time"
 TOO_SHORT = "too short to be measured; train for ten seconds or more"
@@ -60,9 +58,8 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
     asked = any(can_be_spoiled(node) or node.memory_bytes for node in plan.nodes)
     if asked and not reasons and not any(node.row.time_s for node in nodes):
         return Fidelity(verdict="unknown", reasons=(TOO_SHORT,), host=host, nodes=rows)
-    remarks = tuple(finding.text for finding in findings if not finding.is_fault)
-    if any(reason.startswith(HOST_CPU) for reason in reasons):
-        remarks = (trial.advice, *remarks)
+    advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
+    remarks = (*advice, *(finding.text for finding in findings if not finding.is_fault))
     return Fidelity(
         verdict="degraded" if reasons else "trusted",
         reasons=reasons,

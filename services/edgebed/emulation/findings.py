@@ -27,6 +27,8 @@ class Finding(NamedTuple):
     text: str
     is_fault: bool = True
     """What was asked for did not hold; else it is only worth knowing."""
+    advice: str = ""
+    """What to do about it, where several findings may have the same: it is told once."""
 
 
 class Judged(NamedTuple):

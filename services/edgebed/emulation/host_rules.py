@@ -48,7 +48,8 @@ def starved(trial: Observed) -> Iterator[Finding]:
             together = f"; the caps of all nodes add up to {caps:g} cores" if caps else ""
             yield Finding(
                 f"host CPU: {of_class(promised, nodes)} waited for a promised core for {share_text(mean)} of the "
-                f"training{longest}{together}{trial.busy_text}"
+                f"training{longest}{together}{trial.busy_text}",
+                advice=trial.advice,
             )
 
 
@@ -143,7 +144,8 @@ def host(trial: Observed) -> Iterator[Finding]:
         if load.lag_s > LAG_MAX_S:
             yield Finding(
                 f"host: threads that slept woke up {1000 * load.lag_s:.0f} ms late, so waits and delays were longer "
-                f"than asked{trial.busy_text}"
+                f"than asked{trial.busy_text}",
+                advice=trial.advice,
             )
     if load.busy >= BUSY_MIN and any(node.plan.cpus is None for node in trial.workers):
         text = f"the host's cores were busy for {share_text(load.busy)} of the training"

@@ -107,7 +107,8 @@ def too_slow(trial: Observed) -> Iterator[Finding]:
                 if cause:
                     yield Finding(f"{took}: {cause}", is_fault=False)
                 elif trial.is_overloaded:
-                    yield Finding(f"host CPU: {took}, since the host was overloaded{trial.busy_text}")
+                    text = f"host CPU: {took}, since the host was overloaded{trial.busy_text}"
+                    yield Finding(text, advice=trial.advice)
                 else:
                     yield Finding(f"link: {took}, though the host had cores to spare; see `edgebed calibrate`")
 

@@ -7,6 +7,7 @@ from edgebed.emulation.conditions import Conditions, Timeline
 from edgebed.emulation.framing import ACK_SHARE
 from edgebed.emulation.means import Means, means_of, place_of
 from edgebed.errors import ScenarioError
+from edgebed.observe import quantities
 from edgebed.observe.quantities import number_text
 from edgebed.runtimes import Emulation, Runtime
 from edgebed.scenario.plan import Link, NodePlan, Plan
@@ -77,11 +78,8 @@ def moments(link: Link) -> list[Conditions]:
 
 
 def rate_text(rate_bit_s: float) -> str:
-    """A rate to three digits, e.g. 45.9mbit."""
-    for factor, unit in ((10**9, "gbit"), (10**6, "mbit"), (10**3, "kbit")):
-        if rate_bit_s >= factor:
-            return f"{number_text(rate_bit_s / factor)}{unit}"
-    return f"{number_text(rate_bit_s)}bit"
+    """A rate to three digits as a scenario writes it, e.g. 45.9mbit."""
+    return quantities.rate_text(rate_bit_s).replace(" ", "")
 
 
 def rate_of(now: Conditions, direction: Direction) -> int | None:
