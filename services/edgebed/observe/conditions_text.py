@@ -10,7 +10,7 @@ from edgebed.results import Run
 from edgebed.scenario.units import format_duration
 
 LINK_HEAD = ("node", "direction", "asked", "latency", "held", "measured", "drops", "mechanism")
-LINK_LEGEND = "measured: while a message passed; of the server, which all share, in its busiest two seconds"
+LINK_LEGEND = "measured: while a message passed; of the server, which all share, in its third-busiest two seconds"
 NODE_HEAD = (
     "node", "uplink: asked", "held", "measured", "downlink: asked", "held", "measured", "drops", "mechanism",
     "CPU cap", "held", "CPU used", "at the cap", "waited for a core", "memory cap", "peak",
