@@ -8,6 +8,7 @@ server never learns of it.
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,8 +39,28 @@ COMING = ("expected", "started", "joined")  # of one that is waited for before t
 GRACE_S = 5.0  # for nodes to say goodbye, after they may have lingered; one that was frozen or killed never does
 GRACE_A_NODE_S = 0.02  # hundreds of nodes on two cores cannot all have said it in five seconds
 
-Payload = Callable[[NodePlan], tuple[tuple[Tensor, ...], Sequence[Buffer]]]
-"""What a node is given besides its plan: the initial model, or its part of the data."""
+
+class Given(NamedTuple):
+    """What a node is given besides its plan."""
+
+    tensors: tuple[Tensor, ...] = ()
+    """The model, or its part of the data."""
+    frames: Sequence[Buffer] = ()
+    version: int = 0
+    """Of the model: above 0 it is that of a checkpoint."""
+
+
+Payload = Callable[[NodePlan], Given]
+"""Says what a node is given at that moment."""
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a trial that goes on after its controller was gone."""
+
+    began_s: float
+    """When training began, in seconds of the trial, whose clock stood still meanwhile."""
+    incarnations: dict[str, int]
+    """Of each node, the highest that there was."""
 
 
 class Phase(Enum):
@@ -174,7 +195,7 @@ class Controller:
         member.peer = event.peer
         member.incarnation += 1
         member.ready = None
-        tensors, frames = self.payload(member.plan)
+        given = self.payload(member.plan)
         peers = tuple(worker.node for worker in self.plan.workers()) if member.plan.role == "server" else ()
         configure = messages.Configure(
             sender=NAME,
@@ -182,11 +203,12 @@ class Controller:
             epoch_ns=self.epoch_ns,
             plan=member.plan,
             peers=peers,
-            tensors=tensors,
+            tensors=given.tensors,
+            version=given.version,
             sources=() if member.plan.role == "server" else self.sources,
             links=self._links_seen_by(member.plan),
         )
-        return [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, frames)]
+        return [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, given.frames)]
 
     def _links_seen_by(self, node: NodePlan) -> tuple[messages.SharedLink, ...]:
         """The links at the other end of its messages."""

@@ -11,6 +11,7 @@ import msgspec
 
 from edgebed.roles.records import Record
 from edgebed.roles.work import Job, Result
+from edgebed.scenario.plan import Injection, Point
 from edgebed.wire.messages import AnyMessage
 from edgebed.wire.tensors import Buffer
 
@@ -38,6 +39,22 @@ class Woken(msgspec.Struct, frozen=True, gc=False):
     token: str
 
 
+class Connected(msgspec.Struct, frozen=True, gc=False):
+    """Worker only: the connection to the server had broken, and there is a new one; what was on its way is lost."""
+
+
+class Disconnected(msgspec.Struct, frozen=True, gc=False):
+    """Server only: the connection of a peer broke."""
+
+    peer: str
+
+
+class AtPoint(msgspec.Struct, frozen=True, gc=False):
+    """Worker only: what an Await effect asked for has come."""
+
+    point: Point
+
+
 class NodeStarted(msgspec.Struct, frozen=True, gc=False):
     """Controller only: a node's process or container runs; it says hello by itself."""
 
@@ -51,11 +68,34 @@ class NodeExited(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
+class Checked(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: a check is over; these nodes have given a sign of life since the last."""
+
+    alive: frozenset[str]
+
+
+class Injected(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: what an Inject effect asked for is done, or cannot be."""
+
+    number: int
+    problem: str = ""
+
+
+class Ordered(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: the user asks by hand for something to be done to a node, and waits for an Answer."""
+
+    ticket: int
+    injections: tuple[Injection, ...]
+
+
 class Interrupted(msgspec.Struct, frozen=True, gc=False):
     """Controller only: the user asks to end the run."""
 
 
-Event = Received | Computed | Woken | NodeStarted | NodeExited | Interrupted
+Event = (
+    Received | Computed | Woken | Connected | Disconnected | AtPoint | NodeStarted | NodeExited | Checked | Injected
+    | Ordered | Interrupted
+)  # fmt: skip
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -82,6 +122,31 @@ class Wake(msgspec.Struct, frozen=True, gc=False):
     token: str
 
 
+class Await(msgspec.Struct, frozen=True, gc=False):
+    """Worker only: send `AtPoint(point)` when the message sent last, or its answer, is there.
+
+    during-push: it is leaving. after-push: all of it has left. during-pull: the answer is coming.
+    """
+
+    point: Point
+
+
+class Inject(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: do this to a node; `Injected(number)` comes back, and for what ends it `NodeExited` as well."""
+
+    number: int
+    injection: Injection
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: tell the user what came of an Ordered event."""
+
+    ticket: int
+    problem: str = ""
+    """Empty: it is done."""
+    text: str = ""
+
+
 class Journal(msgspec.Struct, frozen=True, gc=False):
     """Keep this record."""
 
@@ -94,7 +159,7 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Effect = Send | Compute | Wake | Journal | Stop
+Effect = Send | Compute | Wake | Await | Inject | Answer | Journal | Stop
 
 
 class Heart(Protocol):

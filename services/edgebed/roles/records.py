@@ -29,7 +29,7 @@ class Node(Record):
 
     name: str
     state: str
-    """expected, started, joined, ready, running, stopped, died or missing"""
+    """expected, started, joined, ready, running, stopped, died, missing, or unresponsive: it missed two checks"""
     incarnation: int = 0
     pid: int = 0
     """joined: its process, as the node itself sees it."""
@@ -57,6 +57,8 @@ class Update(Record):
     """Payload received: header and tensor frames."""
     loss: float
     """The worker's mini-batch loss."""
+    joins: int = 0
+    """How often this incarnation had joined before the join that the push belongs to."""
 
 
 class Evaluated(Record):
@@ -83,6 +85,11 @@ class Refused(Record):
     reason: str
     count: int = 1
     """Messages that this line stands for: of a flood only the first are told apart."""
+    worker: str = ""
+    """Of a push of a known worker; every one of these has a line of its own."""
+    incarnation: int = 0
+    joins: int = 0
+    step: int = -1
 
 
 class Dropped(Record):
@@ -251,6 +258,72 @@ class HostLoad(Record):
     """Of the machine; 0: unknown."""
 
 
+class Joined(Record):
+    """A worker joined, or came back; by the server."""
+
+    worker: str
+    incarnation: int
+    joins: int = 0
+    """How often this incarnation had joined before."""
+
+
+class Left(Record):
+    """A worker has left as far as the server can tell, and its state is released; by the server."""
+
+    worker: str
+    incarnation: int
+    reason: str
+    """silence, reset (its connection broke and did not come back), or oracle (the controller said so)"""
+
+
+class Unanswered(Record):
+    """A worker gives up waiting for the answer to a push and joins anew; by the worker."""
+
+    incarnation: int
+    joins: int
+    """Of the join that the push belongs to."""
+    step: int
+    """The push; -1: none, it had only joined."""
+    reason: str
+
+
+class Pushes(Record):
+    """How many updates a worker has made in this life: cumulative, by the worker."""
+
+    incarnation: int
+    begun: int
+    """Updates that it has begun to compute."""
+    pushed: int
+    """Those of them that it has handed to the network."""
+
+
+class Fault(Record):
+    """Something was done to a node on purpose; by the controller, when it is done."""
+
+    name: str
+    """Of the scenario's entry, e.g. freeze-2; of one made by hand, `by hand`; of a policy's restart, `on_failure`."""
+    action: str
+    """kill, launch, freeze, thaw, cut, heal, link, cpus or memory"""
+    target: str
+    """The node."""
+    asked_s: float
+    """When it was to be done, in seconds since the launch, as this line's time is that of its being done."""
+    trigger: str = ""
+    """What made it happen, e.g. `at 30s`, `after-push 12`."""
+    change: str = ""
+    """What of a link or a cap changed, e.g. `uplink 1mbit`."""
+    problem: str = ""
+    """Why it could not be done; empty if it was."""
+
+
+class Restored(Record):
+    """The server goes on from a checkpoint; what was applied after that version is lost. By the controller."""
+
+    version: int
+    incarnation: int = 0
+    """Of the server that goes on from it."""
+
+
 class Note(Record):
     """Something a reader of the run should know."""
 
@@ -267,9 +340,9 @@ class Ended(Record):
 
 RECORDS: tuple[type[Record], ...] = (
     Trial, Node, Update, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent, Received, Link, Usage, Transfers,
-    HostLoad, Note, Ended,
+    HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Node | Update | Evaluated | Finished | Refused | Dropped | Traffic | Phases | Sent | Received | Link | Usage
-    | Transfers | HostLoad | Note | Ended
+    | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import TrialFolder, write_atomically
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
-from edgebed.roles.controller import Controller
+from edgebed.roles.controller import Controller, Given
 from edgebed.roles.work import EvaluationJob, Job, Result, Work
 from edgebed.runtimes import Emulation
 from edgebed.runtimes.live_controller import Launcher, LiveController
@@ -29,8 +29,7 @@ from edgebed.runtimes.simulation import Simulation
 from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.scenario.planning import PlannedTrial
-from edgebed.wire.messages import Tensor
-from edgebed.wire.tensors import Buffer, encode_dense
+from edgebed.wire.tensors import encode_dense
 
 LOOPBACK = "127.0.0.1"
 
@@ -153,13 +152,11 @@ class Host:
         return observe
 
 
-def payload_of(
-    planned: PlannedTrial, theta: NDArray[np.float32]
-) -> Callable[[NodePlan], tuple[tuple[Tensor, ...], Sequence[Buffer]]]:
+def payload_of(planned: PlannedTrial, theta: NDArray[np.float32]) -> Callable[[NodePlan], Given]:
     """What each node is given: the server the initial model, the others their own part of the data and no more."""
     data = planned.data
 
-    def payload(node: NodePlan) -> tuple[tuple[Tensor, ...], Sequence[Buffer]]:
+    def payload(node: NodePlan) -> Given:
         arrays: dict[str, NDArray[Any]]
         if node.role == "server":
             arrays = {"theta": theta}
@@ -169,7 +166,7 @@ def payload_of(
             part = planned.parts[node.node]
             arrays = {"x": data.train_x[part], "y": data.train_y[part]}
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
-        return tuple(tensor for tensor, _ in encoded), [frame for _, frames in encoded for frame in frames]
+        return Given(tuple(tensor for tensor, _ in encoded), [frame for _, frames in encoded for frame in frames])
 
     return payload
 

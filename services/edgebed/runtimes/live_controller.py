@@ -23,6 +23,7 @@ from edgebed.roles.controller import NAME, Controller, Phase
 from edgebed.roles.events import (
     Effect,
     Event,
+    Injected,
     Interrupted,
     Journal,
     NodeExited,
@@ -39,6 +40,7 @@ from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.sockets import bind, management_socket
 from edgebed.runtimes.timers import Timers
 from edgebed.runtimes.watch import SHOW_S, Watch
+from edgebed.scenario.plan import Injection
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.tensors import decode_dense
@@ -64,7 +66,11 @@ class Launcher(Protocol):
         """Start a node, which says hello to the controller by itself. Never blocks: False means try again later."""
         ...
 
-    def happenings(self) -> Iterator[NodeStarted | NodeExited]:
+    def inject(self, number: int, injection: Injection) -> None:
+        """Have something done to a node, but for `launch`; `Injected(number)` is among the happenings. Never blocks."""
+        ...
+
+    def happenings(self) -> Iterator[NodeStarted | NodeExited | Injected]:
         """Which nodes started and which ended, and how, since the last call; called when `fileno` is readable."""
         ...
 

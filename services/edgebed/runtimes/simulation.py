@@ -22,7 +22,7 @@ from edgebed.emulation.passage import Passage, passage_of
 from edgebed.errors import EdgebedError
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
-from edgebed.roles.controller import NAME, Controller
+from edgebed.roles.controller import NAME, Controller, Given
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import (
     Compute,
@@ -34,6 +34,7 @@ from edgebed.roles.events import (
     Journal,
     Received,
     Send,
+    Stop,
     Wake,
     Woken,
 )  # fmt: skip
@@ -84,7 +85,7 @@ class Simulation:
         self.theta = theta
         self.journal = journal
         self.keep_checkpoint = keep_checkpoint
-        self.controller = Controller(plan, lambda _: ((), ()), self.name)
+        self.controller = Controller(plan, lambda _: Given(), self.name)
         self.watch = watch(self.controller)
         # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model
         self.arena = Arena(len(theta), 2 * len(plan.nodes) + 8)
@@ -165,9 +166,9 @@ class Simulation:
                 self._compute(node, effect)
             elif isinstance(effect, Wake):
                 self._at(effect.at_s, node, Woken(effect.token))
-            elif node == NAME:
+            elif isinstance(effect, Stop) and node == NAME:
                 self.over = True
-            else:
+            elif isinstance(effect, Stop):
                 self._end_node(node, effect.reason)
 
     # --- messages -----------------------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 class LinkChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a link changes to at a time; None: stays as it is."""
 
-    at_s: float
-    """Since training began; of a link that repeats, since the beginning of the period."""
+    at_s: float = 0.0
+    """Since training began; of a link that repeats, since the beginning of the period. A fault's change is at once."""
     uplink_bit_s: int | None = None
     downlink_bit_s: int | None = None
     latency_s: float | None = None
@@ -96,6 +96,64 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
     def _moments(self) -> "tuple[Link | LinkChange, ...]":
         return (self, *self.changes)
+
+
+Action = Literal["kill", "launch", "freeze", "thaw", "cut", "heal", "link", "cpus", "memory"]
+"""What can be done to a node from outside. `launch` starts one anew that has died; `memory` has it fill its memory."""
+Point = Literal["before-push", "during-push", "after-push", "during-pull", "after-pull"]
+"""Where in its protocol a worker can be: about to push; the push is leaving; all of it has left; the model is coming;
+the model is there and nothing has been done with it."""
+
+
+class Injection(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing done to one node."""
+
+    node: str
+    action: Action
+    change: LinkChange | None = None
+    """`link`: what of it changes, whatever its plan says; None: as its plan says again."""
+    cpus: float | None = None
+    """`cpus`: the new cap in cores; None: that of its plan again."""
+
+
+class Trigger(msgspec.Struct, frozen=True, kw_only=True):
+    """When a fault happens: at a time, at a number of updates, or where a worker is in its protocol."""
+
+    at_s: float | None = None
+    """Since training began."""
+    at_update: int | None = None
+    """As soon as the server has applied so many."""
+    point: Point | None = None
+    step: int | None = None
+    """At `point`: only at this push of the node, counted from 0 in each of its lives; None: the first, or by chance."""
+    probability: float | None = None
+    """At `point`: by chance at every push; the draw's key is (seed, fault, node and life, k-th push)."""
+
+
+class FaultStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a fault: what is done, and how long after the fault was triggered."""
+
+    after_s: float
+    injection: Injection
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault of one node, with all that chance decides decided."""
+
+    name: str
+    """Of the scenario's entry, which several nodes may share: its own, or e.g. `freeze-2`, the second entry."""
+    node: str
+    trigger: Trigger
+    steps: tuple[FaultStep, ...]
+    """By time, the first at once; e.g. cut and heal."""
+
+
+class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is told of a fault that depends on its protocol: where to stop and ask."""
+
+    fault: int
+    """Its place in `Plan.faults`."""
+    trigger: Trigger
 
 
 class TensorLayout(msgspec.Struct, frozen=True):
@@ -159,6 +217,17 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Server, worker: what a push is answered with: the whole model, or what changed of it since the worker's last."""
     trace: bool = False
     """Journal every message sent and received."""
+    changeable: bool = False
+    """A fault cuts or changes its link: something must hold the link that can do so."""
+    points: tuple[PointTrigger, ...] = ()
+    """Worker: where faults wait for it."""
+    silence_s: float | None = None
+    """Server: a worker from which nothing has come for so long has left, and its state is released; None: never."""
+    checkpoint_every_updates: int | None = None
+    """Server: after so many updates it hands its model over, so that it can be restored."""
+    checkpoint_every_s: float | None = None
+    check_s: float = 1.0
+    """It gives the controller a sign of life several times in so long."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +248,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     giving up (server, evaluator)."""
     stall_deadline_s: float = 60.0
     """How long the run may make no progress before it is ended."""
+    faults: tuple[Fault, ...] = ()
+    on_failure: Literal["ignore", "restart", "stop"] = "ignore"
+    """What is done when a node has died, or has missed two checks: nothing; it is started anew; the trial ends."""
+    restart_delay_s: float = 1.0
+    """`restart`: how long after."""
+    detector: Literal["network", "oracle"] = "network"
+    """How the server learns that a worker has failed: from its own connections, or at once from the controller."""
+    check_s: float = 1.0
+    """A node that gives no sign of life for two of these in a row has failed; one sign, and it is back."""
     expectations: tuple[tuple[str, str, float], ...] = ()
     """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
     expects_trusted: bool = False

@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from edgebed.roles.records import AnyRecord
-from edgebed.scenario.plan import Link, NodePlan
+from edgebed.scenario.plan import Injection, Link, NodePlan
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -67,12 +67,16 @@ class Join(Message, kw_only=True):
 
     incarnation: Count
     """Given by the controller, one more at every restart; what an older incarnation sends is refused."""
+    joins: Count = 0
+    """How often this incarnation has joined before; what belongs to an earlier join is refused."""
 
 
 class Push(Message, kw_only=True):
     """Worker to server: an update of the model. The answer is a `model` when the method lets the worker go on."""
 
     incarnation: Count
+    """That of its join."""
+    joins: Count = 0
     """That of its join."""
     step: Count
     """The worker's own count of its pushes, from 0."""
@@ -111,7 +115,9 @@ class Model(Message, kw_only=True):
 class Refuse(Message, kw_only=True):
     """Server or controller to anybody: your message was understood and had no effect."""
 
-    code: Literal["unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate", "other-code"]
+    code: Literal[
+        "unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate", "late", "other-code"
+    ]
     """What is wrong, for programs; see below."""
     reason: Text
     """What is wrong, for people."""
@@ -141,6 +147,8 @@ class Configure(Message, kw_only=True):
     """`theta`, the initial model (server), or `x` and `y`, the node's own part of the data."""
     sources: tuple[tuple[Name, str], ...] = ()
     """The user's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
+    version: Count = 0
+    """Server: the version of the model that it is given; above 0 it goes on from a checkpoint."""
     links: tuple[SharedLink, ...] = ()
     """Those at the other end of its messages: for the server its workers', for a worker the server's."""
 
@@ -157,7 +165,7 @@ class Ready(Message, kw_only=True):
 
 
 class Start(Message, kw_only=True):
-    """Controller to node: begin."""
+    """Controller to node: begin. Sent again when the server has been started anew, and can be reached elsewhere."""
 
     server_address: Name
     """Where to connect to; the evaluator's is on the management network."""
@@ -174,11 +182,49 @@ class Report(Message, kw_only=True):
     """Seconds of the trial, and a record of the journal."""
 
 
+class Alive(Message, kw_only=True):
+    """Node to controller: a sign of life, from a connection of its own."""
+
+    incarnation: Count
+    """As configured."""
+
+
+class Reached(Message, kw_only=True):
+    """Worker to controller: I am where a fault waits for me, and do nothing until told to proceed."""
+
+    fault: Count
+    """Its place in the plan."""
+    step: Count
+    """The push that it is about, counted from 0 in this incarnation."""
+
+
+class Proceed(Message, kw_only=True):
+    """Controller to worker: the fault has been done, and did not end you."""
+
+
+class Inject(Message, kw_only=True):
+    """Controller to a node's shell: this is being done to you; do the part of it that is yours.
+
+    What the kernel does not hold (a link, a CPU cap) the node itself does; either way it knows what is asked for now.
+    """
+
+    injection: Injection
+
+
+class Failed(Message, kw_only=True):
+    """Controller to server, with `detector: oracle` alone: this worker has failed."""
+
+    node: Name
+    incarnation: Count
+
+
 class Checkpoint(Message, kw_only=True):
     """Server to controller: the model to keep."""
 
     version: Count
     """The number of updates applied to it."""
+    final: bool = False
+    """No update will follow."""
     tensors: tuple[Tensor, ...]
     """One, called `theta`, of the model's flat shape."""
 
@@ -208,7 +254,8 @@ class Bye(Message, kw_only=True):
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
-    Hello, Configure, Ready, Start, Report, Checkpoint, Finish, Stop, Bye, Refuse,
+    Hello, Configure, Ready, Start, Report, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Finish, Stop, Bye,
+    Refuse,
 )  # fmt: skip
 
 TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
@@ -220,5 +267,8 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
 """The names of the tensors that a message carries, in order; a choice of such where there are several."""
 
 DataMessage = Join | Push | Pull | Model | Refuse
-ManagementMessage = Hello | Configure | Ready | Start | Report | Checkpoint | Finish | Stop | Bye | Refuse
+ManagementMessage = (
+    Hello | Configure | Ready | Start | Report | Alive | Reached | Proceed | Inject | Failed | Checkpoint | Finish
+    | Stop | Bye | Refuse
+)  # fmt: skip
 AnyMessage = DataMessage | ManagementMessage
