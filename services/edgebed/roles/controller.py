@@ -2,8 +2,8 @@
 
     launched --all ready, or the join deadline--> running --last update--> finishing --final evaluation--> ending, over
 
-It sees the management network and the ends of processes. What it knows is for recording and for ending the trial; the
-server never learns of it.
+It sees the management network and the ends of processes. What it knows is for recording, for starting nodes anew and
+for ending the trial; the server learns of it only where the scenario says `detector: oracle`.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +12,18 @@ from typing import NamedTuple
 
 import msgspec
 
+from edgebed.roles.director import TOKEN, Director
 from edgebed.roles.events import (
+    Answer,
+    Checked,
     Effect,
     Event,
+    Injected,
     Interrupted,
     Journal,
     NodeExited,
     NodeStarted,
+    Ordered,
     Received,
     Send,
     Stop,
@@ -26,7 +31,8 @@ from edgebed.roles.events import (
     Woken,
     unexpected,
 )  # fmt: skip
-from edgebed.roles.records import Ended, Evaluated, Finished, Node, Note, Trial, Update
+from edgebed.roles.members import COMING, GONE, PRESENT, Member
+from edgebed.roles.records import Ended, Evaluated, Finished, Node, Note, Restored, Trial, Update
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.wire import messages
 from edgebed.wire.messages import Tensor
@@ -34,8 +40,6 @@ from edgebed.wire.shared_links import share
 from edgebed.wire.tensors import Buffer
 
 NAME = "controller"
-PRESENT = ("joined", "ready", "running")  # the states of a node that is there
-COMING = ("expected", "started", "joined")  # of one that is waited for before training starts
 GRACE_S = 5.0  # for nodes to say goodbye, after they may have lingered; one that was frozen or killed never does
 GRACE_A_NODE_S = 0.02  # hundreds of nodes on two cores cannot all have said it in five seconds
 
@@ -49,6 +53,8 @@ class Given(NamedTuple):
     version: int = 0
     """Of the model: above 0 it is that of a checkpoint."""
 
+
+MISSED_MAX = 2  # checks
 
 Payload = Callable[[NodePlan], Given]
 """Says what a node is given at that moment."""
@@ -73,16 +79,6 @@ class Phase(Enum):
     OVER = "over"
 
 
-class Member(msgspec.Struct):
-    """What the controller knows of a node."""
-
-    plan: NodePlan
-    state: str = "expected"
-    peer: str = ""
-    incarnation: int = 0
-    ready: messages.Ready | None = None
-
-
 class Controller:
     """The heart of the controller."""
 
@@ -96,12 +92,13 @@ class Controller:
         code: str = "",
         sources: tuple[tuple[str, str], ...] = (),
         linger_s: Callable[[], float] = lambda: 0.0,
+        past: Past | None = None,
     ) -> None:
         """`epoch_ns`: the machine's monotonic clock at time 0; nothing in virtual time.
 
         `code` is the fingerprint that a node's own must equal, `sources` are the user's modules that nodes are to be
         given: (path, text). `linger_s` is asked at the end of the trial: for how long a node may have to wait until
-        Prometheus has read its last metrics; 0 if nobody reads them.
+        Prometheus has read its last metrics; 0 if nobody reads them. `past` is given where the trial goes on.
         """
         self.plan = plan
         self.payload = payload
@@ -110,11 +107,16 @@ class Controller:
         self.code = code
         self.sources = sources
         self.linger_s = linger_s
-        self.members = {node.node: Member(node) for node in plan.nodes}
+        self.past = past
+        lives = past.incarnations if past else {}
+        self.members = {node.node: Member(node, incarnation=lives.get(node.node, 0)) for node in plan.nodes}
+        self.director = Director(plan, self)
         self.phase = Phase.LAUNCHED
         self.grace_s = GRACE_S
         self.outcome = ""
         self.reason = ""
+        self.finish_reason = ""
+        """Why no more updates are to be applied; empty while they are."""
         self.started_at_s = 0.0
         self.progress_at_s = 0.0
 
@@ -134,6 +136,12 @@ class Controller:
             return self._exited(event.node, event.reason, now)
         if isinstance(event, Woken):
             return self._woken(event.token, now)
+        if isinstance(event, Checked):
+            return self._checked(event, now)
+        if isinstance(event, Injected):
+            return self._injected(event, now)
+        if isinstance(event, Ordered):
+            return self._ordered(event, now)
         if isinstance(event, Interrupted):
             if self.phase is Phase.ENDING and self.outcome != "interrupted":
                 return self._stop_all(0.0, now)
@@ -162,6 +170,10 @@ class Controller:
             member.ready = message
             self._came_up(now)
             return [*self._state(member, "ready"), *self._start(now)]
+        if isinstance(message, messages.Reached):
+            if self.phase is Phase.RUNNING:
+                return self._done(self.director.reached(message, now), now)
+            return self.send(message.sender, messages.Proceed(sender=NAME))
         if isinstance(message, messages.Bye):
             return self._exited(message.sender, message.reason, now)
         return []  # a checkpoint: the shell keeps it
@@ -173,7 +185,7 @@ class Controller:
 
     def _started(self, name: str, now: float) -> list[Effect]:
         member = self.members[name]
-        if member.state != "expected" or self.phase is not Phase.LAUNCHED:
+        if member.state != "expected" or self.phase in (Phase.ENDING, Phase.OVER):
             return []  # its hello was faster, or it is too late
         self._came_up(now)
         return self._state(member, "started")
@@ -195,6 +207,7 @@ class Controller:
         member.peer = event.peer
         member.incarnation += 1
         member.ready = None
+        member.missed = 0
         given = self.payload(member.plan)
         peers = tuple(worker.node for worker in self.plan.workers()) if member.plan.role == "server" else ()
         configure = messages.Configure(
@@ -208,7 +221,11 @@ class Controller:
             sources=() if member.plan.role == "server" else self.sources,
             links=self._links_seen_by(member.plan),
         )
-        return [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, given.frames)]
+        effects = [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, given.frames)]
+        if member.plan.role == "server" and member.incarnation > 1:
+            self.director.resumed(given.version)
+            effects.append(Journal(Restored(version=given.version, incarnation=member.incarnation)))
+        return effects + self.director.joined(hello.sender, now)
 
     def _links_seen_by(self, node: NodePlan) -> tuple[messages.SharedLink, ...]:
         """The links at the other end of its messages."""
@@ -235,7 +252,7 @@ class Controller:
             if waiting and not deadline:
                 return []
             return self._start_training(waiting, now)
-        if self.phase is Phase.RUNNING:
+        if self.phase in (Phase.RUNNING, Phase.FINISHING):
             return self._start_ready()
         return []
 
@@ -250,7 +267,8 @@ class Controller:
         if not any(member.state == "ready" and member.plan.role == "worker" for member in self.members.values()):
             return missing + self._end("failed", f"no worker was ready when {waited}", now)
         self.phase = Phase.RUNNING
-        self.started_at_s = self.progress_at_s = now
+        self.started_at_s = self.past.began_s if self.past else now
+        self.progress_at_s = now
         task = self.plan.nodes[0].task
         trial = Trial(
             scenario=self.plan.scenario,
@@ -262,20 +280,28 @@ class Controller:
         )
         wakes: list[Effect] = []
         if self.plan.stop_time_s is not None:
-            wakes.append(Wake(now + self.plan.stop_time_s, "time"))
+            wakes.append(Wake(max(now, self.started_at_s + self.plan.stop_time_s), "time"))
         wakes.append(Wake(now + self.plan.stall_deadline_s, "stall"))
-        return [*missing, Journal(trial), *wakes, *self._start_ready()]
+        faults = self.director.began(self.started_at_s, now)
+        return [*missing, Journal(trial), *wakes, *self._start_ready(), *faults]
 
     def _start_ready(self) -> list[Effect]:
-        server = self.members["server"].ready
-        assert server is not None
+        """Start who is ready, once there is a server; all others hear where it is if it is another than before."""
+        server = self.members["server"]
+        if server.ready is None or server.state not in ("ready", "running"):
+            return []
+        moved = server.state == "ready"
         effects: list[Effect] = []
         for member in self.members.values():
-            if member.state == "ready":
-                address = server.management_address if member.plan.role == "evaluator" else server.data_address
-                effects += self._state(member, "running")
+            if member.state == "ready" or (moved and member.state in ("running", "unresponsive")):
+                if member.state == "ready":
+                    effects += self._state(member, "running")
+                at_evaluator = member.plan.role == "evaluator"
+                address = server.ready.management_address if at_evaluator else server.ready.data_address
                 start = messages.Start(sender=NAME, server_address=address, began_s=self.started_at_s)
                 effects.append(Send(member.peer, start))
+                if self.finish_reason and member.plan.role != "worker":
+                    effects.append(Send(member.peer, messages.Finish(sender=NAME, reason=self.finish_reason)))
         return effects
 
     # --- the trial goes on and ends -----------------------------------------------------------------------------
@@ -285,13 +311,15 @@ class Controller:
         for _, record in report.records:
             if isinstance(record, Update):
                 self.progress_at_s = now
+                if self.phase is Phase.RUNNING:
+                    effects += self._done(self.director.updated(record.version, now), now)
             elif isinstance(record, Evaluated):
                 effects += self._evaluated(record, now)
             elif isinstance(record, Finished) and self.phase is Phase.RUNNING:
                 self.phase = Phase.FINISHING
-                self.reason = record.reason
+                self.reason = self.finish_reason = record.reason
                 self.progress_at_s = now
-                effects += self._send("evaluator", messages.Finish(sender=NAME, reason=record.reason))
+                effects += self.send("evaluator", messages.Finish(sender=NAME, reason=record.reason))
         return effects
 
     def _evaluated(self, record: Evaluated, now: float) -> list[Effect]:
@@ -300,8 +328,13 @@ class Controller:
         target = self.plan.stop_accuracy
         if target is not None and record.accuracy >= target and self.phase is Phase.RUNNING:
             reason = f"accuracy {record.accuracy:.4f} reached {target:g} at update {record.version}"
-            return self._send("server", messages.Finish(sender=NAME, reason=reason))
+            return self._finish(reason)
         return []
+
+    def _finish(self, reason: str) -> list[Effect]:
+        """The server is to apply no more updates; one that is away hears it when it is back."""
+        self.finish_reason = self.finish_reason or reason
+        return self.send("server", messages.Finish(sender=NAME, reason=reason))
 
     def _woken(self, token: str, now: float) -> list[Effect]:
         if token == "join" and self.phase is Phase.LAUNCHED:
@@ -309,9 +342,11 @@ class Controller:
             return [Wake(due_s, "join")] if due_s > now else self._start(now, deadline=True)
         if token == "time" and self.phase is Phase.RUNNING:
             reason = f"{self.plan.stop_time_s:g} s have passed"
-            return self._send("server", messages.Finish(sender=NAME, reason=reason))
+            return self._finish(reason)
+        if token.startswith(TOKEN) and token in self.director.steps:
+            return self._done(self.director.woken(token, now), now)
         if token == "stall" and self.phase in (Phase.RUNNING, Phase.FINISHING):
-            due_s = self.progress_at_s + self.plan.stall_deadline_s
+            due_s = max(self.progress_at_s, self.director.last_return_s()) + self.plan.stall_deadline_s
             if due_s > now:
                 return [Wake(due_s, "stall")]
             what = "no update was applied" if self.phase is Phase.RUNNING else "no final evaluation came"
@@ -326,31 +361,121 @@ class Controller:
             return []
         if self.phase is Phase.ENDING:
             effects = self._state(member, "stopped", reason)
-            return effects if self._present() else effects + self._over()
+            return effects if self._awaited() else effects + self._over()
         effects = self._state(member, "died", reason)
         member.peer = ""
-        if member.plan.role != "worker":
-            return effects + self._end("failed", f"the {member.plan.role} died: {reason}", now)
-        workers = [other for other in self.members.values() if other.plan.role == "worker"]
-        is_last = all(other.state in ("died", "missing") for other in workers)
-        if is_last and self.phase in (Phase.LAUNCHED, Phase.RUNNING):
-            return effects + self._end("failed", f"no worker is left; {name} was the last: {reason}", now)
+        effects += self._failed(member)
+        if self.phase in (Phase.RUNNING, Phase.FINISHING):
+            effects += self.director.exited(name, now)
+            if self.plan.on_failure == "restart" and member.state == "died":
+                effects += self.director.restart(name, now)
+            if self.plan.on_failure == "stop":
+                return effects + self._end("failed", f"{name} died: {reason} (on_failure: stop)", now)
+        effects += self._without(member, reason, now)
         return effects + self._start(now)
+
+    def _without(self, member: Member, reason: str, now: float) -> list[Effect]:
+        """End the trial if it cannot go on without a node that has died."""
+        if self._comes_back(member):
+            return []
+        if member.plan.role != "worker":
+            return self._end("failed", f"the {member.plan.role} died: {reason}", now)
+        return self._without_workers(f"{member.plan.node} was the last: {reason}", now)
+
+    def _without_workers(self, last: str, now: float) -> list[Effect]:
+        """End the trial if no worker is left, and none comes back."""
+        workers = [member for member in self.members.values() if member.plan.role == "worker"]
+        if self.phase not in (Phase.LAUNCHED, Phase.RUNNING) or any(self._is_left(worker) for worker in workers):
+            return []
+        return self._end("failed", f"no worker is left; {last}", now)
+
+    def _is_left(self, member: Member) -> bool:
+        """Whether a worker can contribute, now or when something brings it back."""
+        if member.state in GONE:
+            return self._comes_back(member)
+        return not self.director.is_stopped(member.plan.node)
+
+    def _comes_back(self, member: Member) -> bool:
+        """Whether a node that has died is to be launched again."""
+        return member.state not in GONE or self.director.returns_s(member.plan.node, "launch") is not None
+
+    def _failed(self, member: Member) -> list[Effect]:
+        """What the server is told of a worker that has failed: nothing, but by an oracle."""
+        if self.plan.detector != "oracle" or member.plan.role != "worker":
+            return []
+        failed = messages.Failed(sender=NAME, node=member.plan.node, incarnation=member.incarnation)
+        return self.send("server", failed)
+
+    # --- faults and failures ------------------------------------------------------------------------------------
+
+    def _checked(self, event: Checked, now: float) -> list[Effect]:
+        """Two checks in a row without a sign of life are a failure; one sign, and the node is back."""
+        effects: list[Effect] = []
+        if self.phase not in (Phase.RUNNING, Phase.FINISHING):
+            return effects
+        for name, member in self.members.items():
+            if name in event.alive:
+                member.missed = 0
+                if member.state == "unresponsive":
+                    effects += self._state(member, "running")
+            elif member.state in ("running", "unresponsive"):
+                member.missed += 1
+                if member.missed == MISSED_MAX:
+                    effects += self._unresponsive(member, now)
+        return effects
+
+    def _unresponsive(self, member: Member, now: float) -> list[Effect]:
+        name, reason = member.plan.node, f"no sign of life for {MISSED_MAX * self.plan.check_s:g} s"
+        effects = [*self._state(member, "unresponsive", reason), *self._failed(member)]
+        if self.plan.on_failure == "restart":
+            return effects + self._done(self.director.kill(name, now), now)
+        if self.plan.on_failure == "stop":
+            return effects + self._end("failed", f"{name}: {reason} (on_failure: stop)", now)
+        return effects
+
+    def _injected(self, event: Injected, now: float) -> list[Effect]:
+        if event.number not in self.director.asked:
+            return []  # the trial has ended meanwhile
+        _, injection = self.director.asked[event.number]
+        effects = self.director.injected(event)
+        if event.problem and injection.action == "launch":
+            effects += self._exited(injection.node, event.problem, now)
+        return self._done(effects, now)
+
+    def _ordered(self, event: Ordered, now: float) -> list[Effect]:
+        if self.phase in (Phase.RUNNING, Phase.FINISHING):
+            return self._done(self.director.ordered(event, now), now)
+        state = "has not begun yet" if self.phase is Phase.LAUNCHED else "is over"
+        return [Answer(event.ticket, f"training {state}")]
+
+    def _done(self, effects: list[Effect], now: float) -> list[Effect]:
+        """What the director has done, and the end of the trial if that leaves no worker."""
+        if not any(isinstance(effect, Journal) for effect in effects):
+            return effects
+        return effects + self._without_workers("the others are frozen or cut off, and nothing undoes it", now)
+
+    def expect(self, name: str) -> list[Effect]:
+        """The node is about to be launched."""
+        return self._state(self.members[name], "expected")
 
     def _end(self, outcome: str, reason: str, now: float) -> list[Effect]:
         if self.phase in (Phase.ENDING, Phase.OVER):
             return []
-        finish = self._send("server", messages.Finish(sender=NAME, reason=reason))  # so that it hands its model over
+        finish = self.send("server", messages.Finish(sender=NAME, reason=reason))  # so that it hands its model over
         self.phase = Phase.ENDING
         self.outcome, self.reason = outcome, reason
-        return [*finish, *self._stop_all(self.linger_s() if outcome == "completed" else 0.0, now)]
+        return [
+            *finish,
+            *self.director.close(),
+            *self._stop_all(self.linger_s() if outcome == "completed" else 0.0, now),
+        ]
 
     def _stop_all(self, linger_s: float, now: float) -> list[Effect]:
         """Tell every node to end, within `linger_s` and the grace for goodbyes."""
         stop = messages.Stop(sender=NAME, reason=self.reason, linger_s=linger_s)
-        stops = [effect for name in self.members for effect in self._send(name, stop)]
-        if not stops:
-            return self._over()
+        stops = [effect for name in self.members for effect in self.send(name, stop)]
+        if not self._awaited():
+            return stops + self._over()
         self.grace_s = linger_s + max(GRACE_S, GRACE_A_NODE_S * len(self.members))
         return [*stops, Wake(now + self.grace_s, "grace")]
 
@@ -362,14 +487,20 @@ class Controller:
     def _over(self) -> list[Effect]:
         late: list[Effect] = []
         for member in self.members.values():
-            if member.state in PRESENT:
+            if member.state in PRESENT and self.director.is_frozen(member.plan.node):
+                late += self._state(member, "stopped", "frozen until the end")
+            elif member.state in PRESENT:
                 late += self._state(member, "died", f"did not answer 'stop' within {self.grace_s:g} s")
         self.phase = Phase.OVER
         return [*late, Journal(Ended(outcome=self.outcome, reason=self.reason)), Stop(self.reason)]
 
-    def _present(self) -> list[Member]:
-        return [member for member in self.members.values() if member.state in PRESENT]
+    def _awaited(self) -> bool:
+        """Whether somebody can still say goodbye."""
+        return any(
+            member.state in PRESENT and not self.director.is_frozen(name) for name, member in self.members.items()
+        )
 
-    def _send(self, name: str, message: messages.ManagementMessage) -> list[Effect]:
+    def send(self, name: str, message: messages.ManagementMessage) -> list[Effect]:
+        """To a node that is there; nothing to others."""
         member = self.members[name]
-        return [Send(member.peer, message)] if member in self._present() else []
+        return [Send(member.peer, message)] if member.state in PRESENT else []

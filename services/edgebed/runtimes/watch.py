@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from edgebed.observe.progress import Status
 from edgebed.roles import records
-from edgebed.roles.controller import PRESENT, Controller, Phase
+from edgebed.roles.controller import Controller, Phase
+from edgebed.roles.members import PRESENT
 
 SHOW_S = 0.25
 RATE_WINDOW_S = 3.0

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.roles import records
-from edgebed.roles.controller import GRACE_S, NAME, Controller, Phase
+from edgebed.roles.controller import GRACE_S, NAME, Controller, Given, Phase
 from edgebed.roles.events import Interrupted, Journal, NodeExited, NodeStarted, Send, Stop, Wake, Woken
 from edgebed.wire import messages
 
@@ -16,7 +16,7 @@ class Fleet:
     """A controller, and shorthand for what its nodes say."""
 
     def __init__(self, plan, received):
-        self.controller = Controller(plan, lambda node: ((), [node.node.encode()]), "process")
+        self.controller = Controller(plan, lambda node: Given((), [node.node.encode()]), "process")
         self.received = received
         self.effects = self.controller.launch(0.0)
         self.now = 0.0

@@ -1,0 +1,389 @@
+"""The director: what is done to nodes on purpose, when, and what came of it.
+
+    plan's faults --time, update, point--> steps --> ask --> Inject … Injected --> record `fault`
+    by hand, on_failure ---------------------------> ask
+
+It is a part of the controller's heart. A node can be cut, or frozen, by several faults at once: it is healed, or
+thawed, when the last of them is over. What is done to a node's link and cap stays, and is done to its next life, too.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from edgebed.roles.events import Answer, Effect, Inject, Injected, Journal, Ordered, Wake
+from edgebed.roles.members import Member
+from edgebed.roles.records import Fault, Note
+from edgebed.scenario import units
+from edgebed.scenario.plan import Injection, LinkChange, Plan, Trigger
+from edgebed.wire import messages
+
+BY_HAND = "by hand"
+ON_FAILURE = "on_failure"
+TOKEN = "fault:"
+OF_NEXT_LIFE = ("cut", "heal", "link", "cpus")
+"""Actions that can be done to a node that is not there: its next life has them."""
+RETURNS = ("launch", "thaw", "heal")
+"""What brings a node back."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """Why something is done."""
+
+    name: str
+    """As in the record."""
+    trigger: str
+    asked_s: float
+    waiting: str = ""
+    """The worker that waits where the fault has stopped it."""
+    ticket: int | None = None
+    """Of the user who waits for an answer."""
+    again: bool = False
+    """It had been done to the life before: no news."""
+
+
+class World(msgspec.Struct):
+    """What is done to a node at present, and by what."""
+
+    frozen_by: set[str] = msgspec.field(default_factory=set)
+    cut_by: set[str] = msgspec.field(default_factory=set)
+    change: LinkChange | None = None
+    """What of its link is not as planned."""
+    cpus: float | None = None
+    """Its cap, if that is not as planned."""
+    ending: bool = False
+    """It is being killed."""
+    launch: Cause | None = None
+    """Why it is to be launched when it has ended."""
+
+    def injections(self, node: str) -> list[Injection]:
+        """What has to be done to its next life."""
+        again = []
+        if self.change is not None:
+            again.append(Injection(node=node, action="link", change=self.change))
+        if self.cut_by:
+            again.append(Injection(node=node, action="cut"))
+        if self.cpus is not None:
+            again.append(Injection(node=node, action="cpus", cpus=self.cpus))
+        return again
+
+
+class Stage(Protocol):
+    """What the director needs of the controller."""
+
+    members: dict[str, Member]
+
+    def send(self, name: str, message: messages.ManagementMessage) -> list[Effect]:
+        """To a node that is there; nothing to others."""
+        ...
+
+    def expect(self, name: str) -> list[Effect]:
+        """The node is about to be launched."""
+        ...
+
+
+class Director:
+    """Follows a plan's faults, and what is asked for besides."""
+
+    def __init__(self, plan: Plan, stage: Stage) -> None:
+        self.plan = plan
+        self.stage = stage
+        self.worlds = {node.node: World() for node in plan.nodes}
+        self.steps: dict[str, tuple[Cause, Injection]] = {}
+        """Token of a Wake: what is due then."""
+        self.by_update = sorted(
+            (fault.trigger.at_update, k) for k, fault in enumerate(plan.faults) if fault.trigger.at_update is not None
+        )
+        """(update, its place in the plan) of faults that are still to come."""
+        self.asked: dict[int, tuple[Cause, Injection]] = {}
+        """Number of an Inject effect: what it asks for."""
+        self.tickets: dict[int, list[str]] = {}
+        """Of users who wait: the problems so far."""
+        self.count = 0
+
+    # --- triggers -----------------------------------------------------------------------------------------------
+
+    def began(self, began_s: float, now: float) -> list[Effect]:
+        """Training began then; faults by time that are earlier than now are not done."""
+        effects: list[Effect] = []
+        for k, fault in enumerate(self.plan.faults):
+            if fault.trigger.at_s is not None and began_s + fault.trigger.at_s >= now:
+                effects += self._trigger(k, began_s + fault.trigger.at_s, now)
+        return effects
+
+    def resumed(self, version: int) -> None:
+        """The model is at `version` from a checkpoint: faults by update up to there have been."""
+        self.by_update = [due for due in self.by_update if due[0] > version]
+
+    def updated(self, version: int, now: float) -> list[Effect]:
+        """The server has applied so many updates."""
+        effects: list[Effect] = []
+        while self.by_update and self.by_update[0][0] <= version:
+            effects += self._trigger(self.by_update.pop(0)[1], now, now)
+        return effects
+
+    def reached(self, message: messages.Reached, now: float) -> list[Effect]:
+        """A worker stands where a fault waits for it."""
+        if not 0 <= message.fault < len(self.plan.faults):
+            return self._proceed(message.sender)
+        return self._trigger(message.fault, now, now, message)
+
+    def woken(self, token: str, now: float) -> list[Effect]:
+        """A step is due."""
+        cause, injection = self.steps.pop(token)
+        return self._ask(cause, injection, now)
+
+    def ordered(self, event: Ordered, now: float) -> list[Effect]:
+        """The user asks for something."""
+        self.tickets[event.ticket] = []
+        effects: list[Effect] = []
+        for injection in event.injections:
+            if injection.node not in self.worlds:
+                problem = f"no node {injection.node!r}; there are {', '.join(self.worlds)}"
+                self.tickets[event.ticket].append(problem)
+            else:
+                effects += self._ask(Cause(BY_HAND, BY_HAND, now, ticket=event.ticket), injection, now)
+        return effects + self._answer(event.ticket)
+
+    def restart(self, node: str, now: float) -> list[Effect]:
+        """A node has died: it is launched after the policy's delay, unless it will be anyhow."""
+        if self.returns_s(node, "launch") is not None:
+            return []
+        due_s = now + self.plan.restart_delay_s
+        return self._later(Cause(ON_FAILURE, "it died", due_s), Injection(node=node, action="launch"))
+
+    def kill(self, node: str, now: float) -> list[Effect]:
+        """A node does not answer: it is to end, so that the policy can launch it."""
+        return self._ask(Cause(ON_FAILURE, "it did not answer", now), Injection(node=node, action="kill"), now)
+
+    def _trigger(self, place: int, at_s: float, now: float, reached: messages.Reached | None = None) -> list[Effect]:
+        fault = self.plan.faults[place]
+        text = trigger_text(fault.trigger, reached.step if reached else None)
+        effects: list[Effect] = []
+        for k, step in enumerate(fault.steps):
+            waiting = reached.sender if reached and k == 0 else ""
+            cause = Cause(fault.name, text, at_s + step.after_s, waiting)
+            if cause.asked_s <= now:
+                effects += self._ask(cause, step.injection, now)
+            else:
+                effects += self._later(cause, step.injection)
+        return effects
+
+    def _later(self, cause: Cause, injection: Injection) -> list[Effect]:
+        self.count += 1
+        token = f"{TOKEN}{self.count}"
+        self.steps[token] = cause, injection
+        return [Wake(cause.asked_s, token)]
+
+    # --- what is done -------------------------------------------------------------------------------------------
+
+    def _ask(self, cause: Cause, injection: Injection, now: float) -> list[Effect]:
+        """Have it done, or say why there is nothing to do."""
+        member, world = self.stage.members[injection.node], self.worlds[injection.node]
+        problem = impossible(injection, member)
+        if problem:
+            return self._settle(cause, injection, problem=problem)
+        if injection.action == "launch" and (world.ending or world.launch) and member.is_there:
+            world.launch = cause
+            return []
+        overlap = ""
+        if member.is_there or injection.action in OF_NEXT_LIFE:
+            overlap = _note_in(world, cause, injection)
+        moot = _moot(injection, member, world) or overlap
+        if moot:
+            return self._settle(cause, injection, moot=moot)
+        world.ending |= injection.action == "kill"
+        return self._inject(cause, injection)
+
+    def _inject(self, cause: Cause, injection: Injection) -> list[Effect]:
+        self.count += 1
+        self.asked[self.count] = cause, injection
+        told: list[Effect] = []
+        if injection.action == "launch":
+            told = self.stage.expect(injection.node)
+        elif injection.action in (*OF_NEXT_LIFE, "memory"):
+            told = self.stage.send(injection.node, messages.Inject(sender="controller", injection=injection))
+        return [*told, Inject(self.count, injection)]
+
+    def injected(self, event: Injected) -> list[Effect]:
+        """It is done, or could not be."""
+        cause, injection = self.asked.pop(event.number)
+        world = self.worlds[injection.node]
+        if event.problem and injection.action == "freeze":
+            world.frozen_by.discard(cause.name)
+        if event.problem and injection.action == "kill":
+            world.ending = False
+        return self._settle(cause, injection, problem=event.problem)
+
+    def _settle(self, cause: Cause, injection: Injection, *, problem: str = "", moot: str = "") -> list[Effect]:
+        """Record what came of it, and tell whoever waits."""
+        if cause.again:
+            text = f"{injection.node}: {injection.action} could not be done to its new life: {problem}"
+            return [Journal(Note(text=text))] if problem else []
+        record = Fault(
+            name=cause.name,
+            action=injection.action,
+            target=injection.node,
+            asked_s=round(cause.asked_s, 6),
+            trigger=cause.trigger,
+            change=change_text(injection),
+            problem=problem,
+            moot=moot,
+        )
+        effects: list[Effect] = [Journal(record)]
+        if cause.waiting and (problem or moot or injection.action not in ("kill", "memory")):
+            effects += self._proceed(cause.waiting)
+        if cause.ticket is not None:
+            if problem or moot:
+                self.tickets[cause.ticket].append(f"{injection.node}: {problem or moot}")
+            effects += self._answer(cause.ticket)
+        return effects
+
+    def _proceed(self, node: str) -> list[Effect]:
+        return self.stage.send(node, messages.Proceed(sender="controller"))
+
+    def _answer(self, ticket: int) -> list[Effect]:
+        """Once nothing that the user asked for is under way any more."""
+        under_way = [cause for cause, _ in self.asked.values()]
+        under_way += [world.launch for world in self.worlds.values() if world.launch]
+        if ticket not in self.tickets or any(cause.ticket == ticket for cause in under_way):
+            return []
+        return [Answer(ticket, "; ".join(self.tickets.pop(ticket)))]
+
+    def close(self) -> list[Effect]:
+        """The trial ends: nothing is done any more, and whoever waits is told so."""
+        tickets, self.tickets = self.tickets, {}
+        self.steps.clear()
+        self.asked.clear()
+        return [Answer(ticket, "; ".join([*problems, "the trial has ended"])) for ticket, problems in tickets.items()]
+
+    # --- lives --------------------------------------------------------------------------------------------------
+
+    def exited(self, node: str, now: float) -> list[Effect]:
+        """A node has ended."""
+        world = self.worlds[node]
+        world.frozen_by.clear()
+        world.ending = False
+        cause, world.launch = world.launch, None
+        return self._ask(cause, Injection(node=node, action="launch"), now) if cause else []
+
+    def joined(self, node: str, now: float) -> list[Effect]:
+        """A node has begun another life: do to it what was done to the one before."""
+        effects: list[Effect] = []
+        for injection in self.worlds[node].injections(node):
+            effects += self._inject(Cause(BY_HAND, "", now, again=True), injection)
+        return effects
+
+    def is_stopped(self, node: str) -> bool:
+        """Whether a node is frozen, or cut off, by the scenario, with nothing to come that undoes it."""
+        world = self.worlds[node]
+        frozen = world.frozen_by and BY_HAND not in world.frozen_by and self.returns_s(node, "thaw") is None
+        cut = world.cut_by and BY_HAND not in world.cut_by and self.returns_s(node, "heal") is None
+        return bool(frozen or cut)
+
+    def is_frozen(self, node: str) -> bool:
+        """Whether a node has been frozen and not thawed."""
+        return bool(self.worlds[node].frozen_by)
+
+    def returns_s(self, node: str, action: str) -> float | None:
+        """When `action`, which brings the node back, is due at the latest; None if it is not to come."""
+        if action == "launch" and self.worlds[node].launch:
+            return self.worlds[node].launch.asked_s  # type: ignore[union-attr]
+        pending: Iterable[tuple[Cause, Injection]] = (*self.steps.values(), *self.asked.values())
+        due = [cause.asked_s for cause, other in pending if (other.node, other.action) == (node, action)]
+        return max(due, default=None)
+
+    def last_return_s(self) -> float:
+        """When the last node that the plan, or the user, brings back is brought back; 0 if none is."""
+        pending: Iterable[tuple[Cause, Injection]] = (*self.steps.values(), *self.asked.values())
+        due = [cause.asked_s for cause, other in pending if other.action in RETURNS and cause.name != ON_FAILURE]
+        return max(due, default=0.0)
+
+
+def _moot(injection: Injection, member: Member, world: World) -> str:
+    """Why there is nothing to do; empty if there is."""
+    if injection.action == "launch":
+        return f"it is {member.state}" if member.is_there or member.state == "expected" else ""
+    if injection.action == "kill" and world.ending:
+        return "it is being killed"
+    return "" if member.is_there else f"it is not there: {member.state}"
+
+
+def _note_in(world: World, cause: Cause, injection: Injection) -> str:
+    """What a node's world becomes; why that takes no doing, empty if it does."""
+    match injection.action:
+        case "freeze":
+            return _hold(world.frozen_by, cause.name, "frozen")
+        case "thaw":
+            return _let_go(world.frozen_by, cause.name, "frozen")
+        case "cut":
+            return _hold(world.cut_by, cause.name, "cut")
+        case "heal":
+            return _let_go(world.cut_by, cause.name, "cut")
+        case "link":
+            world.change = _merged(world.change, injection.change)
+        case "cpus":
+            world.cpus = injection.cpus
+    return ""
+
+
+def _hold(holders: set[str], name: str, state: str) -> str:
+    held = bool(holders)
+    holders.add(name)
+    return f"it is {state} already" if held else ""
+
+
+def _let_go(holders: set[str], name: str, state: str) -> str:
+    if not holders:
+        return f"it is not {state}"
+    if name == BY_HAND:
+        holders.clear()
+    holders.discard(name)
+    return f"it is {state} by {', '.join(sorted(holders))}, too" if holders else ""
+
+
+def _merged(before: LinkChange | None, change: LinkChange | None) -> LinkChange | None:
+    """Both changes; the later one where they differ. None: as planned again."""
+    if before is None or change is None:
+        return change
+    given = {name: value for name in LinkChange.__struct_fields__ if (value := getattr(change, name)) is not None}
+    return msgspec.structs.replace(before, **given)
+
+
+def impossible(injection: Injection, member: Member) -> str:
+    """Why this can never be done to a node; empty if it can."""
+    plan = member.plan
+    if injection.action in ("cut", "heal", "link") and plan.role == "evaluator":
+        return "the evaluator has no link: watching is no traffic"
+    if injection.action == "memory" and plan.memory_bytes is None:
+        return "it has no memory cap to run into"
+    return ""
+
+
+def trigger_text(trigger: Trigger, step: int | None = None) -> str:
+    """What makes a fault happen, for people: `at 30s`, `after-push 12`."""
+    if trigger.at_s is not None:
+        return f"at {units.format_duration(trigger.at_s)}"
+    if trigger.at_update is not None:
+        return f"at update {trigger.at_update}"
+    return f"{trigger.point}" + ("" if step is None else f" {step}")
+
+
+def change_text(injection: Injection) -> str:
+    """What of a link or a cap changes, for people: `uplink 1mbit`; empty for other actions."""
+    if injection.action == "cpus":
+        return "as planned" if injection.cpus is None else f"{injection.cpus:g}"
+    if injection.action != "link":
+        return ""
+    if injection.change is None:
+        return "as planned"
+    change = injection.change
+    texts: Mapping[str, str | None] = {
+        "uplink": None if change.uplink_bit_s is None else units.format_rate(change.uplink_bit_s),
+        "downlink": None if change.downlink_bit_s is None else units.format_rate(change.downlink_bit_s),
+        "latency": None if change.latency_s is None else units.format_duration(change.latency_s),
+        "jitter": None if change.jitter_s is None else units.format_duration(change.jitter_s),
+        "loss": None if change.loss is None else units.format_percentage(change.loss),
+    }
+    return ", ".join(f"{name} {text}" for name, text in texts.items() if text is not None)
