@@ -99,7 +99,7 @@ def _simulate(processes: int, updates: int) -> float:
 
         host.metrics.observe = observe  # type: ignore[method-assign]
         with JournalWriter(folder.journal) as journal:
-            host.run_trial(planned, theta(), folder, journal, lambda _: None)
+            host.run_trial(planned, theta(), folder, journal, lambda _: None, lambda: None)
     return (updates - warm) / (marks[updates] - marks[warm])
 
 

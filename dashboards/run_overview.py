@@ -26,6 +26,7 @@ STATE_COLORS = {
     "joined": "#5794f2",
     "ready": "#3274d9",
     "running": "#56a64b",
+    "unresponsive": "#b877d9",
     "stopped": "#ccccdc",
     "died": "#e02f44",
     "missing": "#ff9830",
@@ -330,6 +331,7 @@ def build() -> str:
         .refresh("5s")
         .annotation(mark("Trials", "edgebed_run_start_timestamp_seconds", "{{trial}} begins", "blue"))
         .annotation(mark("Crashes", "edgebed_node_last_crash_timestamp_seconds", "{{node}} died", "red"))
+        .annotation(mark("Faults", "edgebed_fault_timestamp_seconds", "{{node}}: {{action}}", "orange"))
     )
     for variable in variables():
         built.with_variable(variable)

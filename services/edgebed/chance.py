@@ -12,6 +12,11 @@ import numpy as np
 from edgebed.scenario.plan import Waiting
 
 
+def life(node: str, incarnation: int) -> str:
+    """The name that a node's draws have in one of its lives, so that none repeats what the one before did."""
+    return node if incarnation == 1 else f"{node}#{incarnation}"
+
+
 def key(seed: int, purpose: str, node: str = "", k: int = 0) -> int:
     """A 128-bit number that only these four determine."""
     text = f"{seed}/{purpose}/{node}/{k}".encode()

@@ -13,9 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from edgebed import cli_by_hand
+from edgebed.cli_options import (
+    EmulationOption,
+    Force,
+    Json,
+    Port,
+    Processes,
+    RunName,
+    RunsDir,
+    RuntimeOption,
+    ScenarioFile,
+    Sets,
+)  # fmt: skip
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.observe.output import discard_output, prepare_streams, put, put_json, put_rich, say, standard_output
-from edgebed.runtimes import Emulation, Runtime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +37,9 @@ if TYPE_CHECKING:
     from edgebed.results import Run
 
 
+BROKEN_OFF = ("interrupted", "unfinished")
+"""Verdicts of runs that can be gone on with."""
+
 app = typer.Typer(
     name="edgebed",
     help="Train a neural network across a fleet of emulated edge devices.",
@@ -33,32 +48,8 @@ app = typer.Typer(
     rich_markup_mode=None if os.environ.get("NO_COLOR") else "rich",
 )
 
-link = typer.Typer(help="What the links of a run were, and whether they held.", no_args_is_help=True)
+link = typer.Typer(help="What the links of a run were, and whether they held; changing them.", no_args_is_help=True)
 app.add_typer(link, name="link")
-
-ScenarioFile = Annotated[Path, typer.Argument(help="A scenario's YAML file.", show_default=False)]
-RunName = Annotated[str, typer.Argument(help="A folder, a scenario (its latest run), scenario/number, or 'latest'.")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. fleet.edge.count=8. Repeatable."),
-]
-RuntimeOption = Annotated[Runtime, typer.Option(help="What hosts the nodes.")]
-EmulationOption = Annotated[
-    Emulation,
-    typer.Option(
-        envvar="EDGEBED_EMULATION",
-        help="What holds links and caps in the process runtime: the kernel (as root), the transport's model and "
-        "pacing, or whichever can be had.",
-    ),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Warn of a memory cap that is too low for its container; do not refuse it.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
-RunsDir = Annotated[
-    Path | None,
-    typer.Option(help="Folder of all runs (default: $EDGEBED_RUNS_DIR, else ./runs).", show_default=False),
-]
 
 
 def main() -> None:
@@ -109,19 +100,8 @@ def run(
     force: Force = False,
     json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Journal every message sent and received.")] = False,
-    processes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes that compute gradients in the simulation (default: one a core)."),
-    ] = None,
-    port: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="Where the controller serves /metrics, /targets and /status: on loopback, or in a container on its "
-            "management network (0: any free port).",
-        ),
-    ] = 0,
+    processes: Processes = None,
+    port: Port = 0,
     runs_dir: RunsDir = None,
 ) -> None:
     """Run a scenario: all its trials, then a table, a chart and a report."""
@@ -141,11 +121,20 @@ def run(
             port=port,
             progress=progress,
         )
-    try:
-        _show(result, json=json)
-    except InfrastructureError as error:  # The verdict stands, and all results are in the run's folder.
-        say(f"error: {error}; the results are in {result.path}")
-    raise typer.Exit(result.exit_code)
+    _leave_with(result, json=json)
+
+
+@app.command()
+def resume(
+    name: RunName, *, json: Json = False, processes: Processes = None, port: Port = 0, runs_dir: RunsDir = None
+) -> None:
+    """Go on with a run that was interrupted, has failed, or whose controller was killed, from its last checkpoint."""
+    from edgebed.observe.progress import Progress
+    from edgebed.resuming import resume as resume_run
+
+    with Progress() as progress:
+        result = resume_run(name, processes=processes, port=port, runs_dir=runs_dir, progress=progress)
+    _leave_with(result, json=json)
 
 
 @app.command()
@@ -224,6 +213,8 @@ def list_all(*, json: Json = False, runs_dir: RunsDir = None) -> None:
         say(f"no runs in {root.absolute()}")
     else:
         put_rich(lambda console: _print_runs(rows, console))
+        if any(row["verdict"] in BROKEN_OFF for row in rows):
+            say(f"edgebed resume RUN goes on with one that is {' or '.join(BROKEN_OFF)}")
 
 
 @app.command()
@@ -269,6 +260,19 @@ def show_links(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -
         put_json(link_dicts(result))
     else:
         put_rich(lambda console: print_links(result, console))
+
+
+link.command("set")(cli_by_hand.set_link)
+for act in (
+    cli_by_hand.kill,
+    cli_by_hand.freeze,
+    cli_by_hand.thaw,
+    cli_by_hand.restart,
+    cli_by_hand.cut,
+    cli_by_hand.heal,
+    cli_by_hand.cpus,
+):
+    app.command()(act)
 
 
 @app.command()
@@ -384,12 +388,21 @@ def _row(folder: Any) -> dict[str, str]:
     except (OSError, msgspec.DecodeError):
         verdict = "running" if folder.is_running() else "unfinished"
     return {
-        "run": f"{folder.scenario_name}/{folder.path.name}",
+        "run": folder.name,
         "started": manifest.get("started", ""),
         "runtime": manifest.get("runtime", ""),
         "trials": ", ".join(manifest.get("trials", ())),
         "verdict": verdict,
     }
+
+
+def _leave_with(result: "Run", *, json: bool) -> None:
+    """Show what came of a run, and leave with its exit code."""
+    try:
+        _show(result, json=json)
+    except InfrastructureError as error:  # The verdict stands, and all results are in the run's folder.
+        say(f"error: {error}; the results are in {result.path}")
+    raise typer.Exit(result.exit_code)
 
 
 def _show(result: "Run", *, json: bool) -> None:
@@ -400,3 +413,5 @@ def _show(result: "Run", *, json: bool) -> None:
     from edgebed.observe.terminal import print_results
 
     put_rich(lambda console: print_results(result, console))
+    if result.can_be_resumed:
+        say(f"edgebed resume {result.folder.name} goes on")

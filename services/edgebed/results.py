@@ -4,7 +4,6 @@ Series and summaries are computed from the journals when first asked for, so a r
 can be loaded as well.
 """
 
-import zipfile
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.errors import EdgebedError
 from edgebed.observe import summary as summaries
+from edgebed.observe.checkpoints import read_checkpoint
 from edgebed.observe.journal import Entry, read_journal
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root
 from edgebed.observe.series import Series
@@ -52,13 +51,7 @@ class Trial:
 
     def checkpoint(self) -> NDArray[np.float32]:
         """The final parameters, flat, shape (n,); EdgebedError where the trial left none."""
-        path = self.folder.final_checkpoint
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                theta: NDArray[np.float32] = arrays["theta"]
-                return theta
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise EdgebedError(f"{path}: no checkpoint can be read here: {error}") from error
+        return read_checkpoint(self.folder.final_checkpoint).theta
 
     def __repr__(self) -> str:
         """Name and folder."""
@@ -91,6 +84,12 @@ class Run:
     def exit_code(self) -> int:
         """0 all expectations met, 1 one is not, 3 a trial did not complete, 130 interrupted."""
         return self.summary.exit_code
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether something is left to do, and nobody is doing it: a trial that has not completed, or not begun."""
+        done = self.summary.not_begun == () and all(trial.outcome == "completed" for trial in self.summary.trials)
+        return bool(self.manifest.get("options")) and not done and not self.folder.is_running()
 
     @cached_property
     def summary(self) -> RunSummary:

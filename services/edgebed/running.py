@@ -4,21 +4,28 @@ load ---> plan ---> for each trial: runtime ---> journal ---> summary.json, repo
 """
 
 import contextlib
+import hashlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
+
+import msgspec
 
 from edgebed.emulation.means import check_means
 from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.fingerprint import fingerprint
 from edgebed.learning import models
+from edgebed.learning.imports import sources
 from edgebed.observe import report
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root, write_atomically
 from edgebed.observe.summary import TrialSummary
 from edgebed.results import Run, Trial
+from edgebed.roles.controller import Past
 from edgebed.runtimes import EMULATIONS, RUNTIMES, Emulation, Runtime, hosting
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.link_doubts import check_links
@@ -26,6 +33,16 @@ from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.memory import check_caps
 from edgebed.scenario.plan import Plan
 from edgebed.scenario.planning import PlannedTrial, plan_trials
+from edgebed.scenario.schema import Scenario
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scenario is run, as far as going on with the run depends on it."""
+
+    runtime: Runtime
+    emulation: Emulation
+    trace: bool
+    force: bool
 
 
 class ProgressLike(Protocol):
@@ -74,17 +91,11 @@ def run(
         raise ScenarioError(f"--emulation: {emulation!r} is none of {', '.join(EMULATIONS)}")
     if processes is not None and processes < 1:
         raise ScenarioError(f"--processes: {processes} is below 1")
+    options = Options(runtime=runtime, emulation=emulation, trace=trace, force=force)
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own model prints is not a result
         loaded = load_scenario(scenario, set)
-        planned = plan_trials(loaded, trace=trace)
-        check_means([trial.plan for trial in planned], runtime, emulation)
-        check_links(loaded, planned, runtime, emulation)
-        if runtime == "docker":
-            check_caps(loaded, planned, force=force)
-        host = hosting.Host(
-            runtime=runtime, processes=processes or len(os.sched_getaffinity(0)), port=port, emulation=emulation
-        )
-        with ending_by_signal(), host:
+        planned = plan_checked(loaded, options)
+        with ending_by_signal(), host_of(options, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             folder.write_manifest(
                 seed=loaded.seed,
@@ -93,30 +104,90 @@ def run(
                 trials=[trial.plan.trial for trial in planned],
                 scenario_file=None if isinstance(scenario, Mapping) else str(scenario),
                 sets=set,
+                options=msgspec.to_builtins(options),
+                code=fingerprint(),
+                own_code=own_code(planned),
                 engine=host.engine,
             )
             folder.write_scenario(resolved_yaml(loaded))
-            host.run = f"{folder.scenario_name}/{folder.path.name}"
-            try:
-                with folder.held():
-                    for trial in planned:
-                        if not _run_trial(trial, folder.trial(trial.plan.trial), host, progress):
-                            break
-            except (EdgebedError, KeyboardInterrupt):
-                with contextlib.suppress(EdgebedError):  # what there is of it is worth reading, if it can be written
-                    _write_results(folder)
-                raise
-        return _write_results(folder)
+            with working_on(folder):
+                run_trials(planned, folder, host, progress)
+        return write_results(folder)
 
 
-def _write_results(folder: RunFolder) -> Run:
+def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
+    """Every trial of a scenario; ScenarioError where this machine cannot run it as asked."""
+    planned = plan_trials(scenario, trace=options.trace)
+    check_means([trial.plan for trial in planned], options.runtime, options.emulation)
+    check_links(scenario, planned, options.runtime, options.emulation)
+    if options.runtime == "docker":
+        check_caps(scenario, planned, force=options.force)
+    return planned
+
+
+def host_of(options: Options, processes: int | None, port: int) -> hosting.Host:
+    """Where the trials are to run."""
+    return hosting.Host(
+        runtime=options.runtime,
+        processes=processes or len(os.sched_getaffinity(0)),
+        port=port,
+        emulation=options.emulation,
+    )
+
+
+def own_code(planned: Sequence[PlannedTrial]) -> dict[str, str]:
+    """The user's own modules that these trials have imported: their paths, each with a digest of its text."""
+    texts = {path: text for trial in planned for path, text in sources(trial.plan.nodes[0].task.python_path)}
+    return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
+
+
+def run_trials(
+    planned: Sequence[PlannedTrial],
+    folder: RunFolder,
+    host: hosting.Host,
+    progress: ProgressLike | None,
+    pasts: Mapping[str, Past | None] = MappingProxyType({}),
+) -> None:
+    """Run trials one after the other, as long as they complete; `pasts` tells of those that go on."""
+    host.run = folder.name
+    for trial in planned:
+        name = trial.plan.trial
+        if not _run_trial(trial, folder.trial(name), host, progress, pasts.get(name)):
+            break
+
+
+@contextlib.contextmanager
+def working_on(folder: RunFolder) -> Iterator[None]:
+    """Hold the run's folder; where the run breaks off, write what there is of it.
+
+    Raises ScenarioError where somebody else holds it.
+    """
+    with contextlib.ExitStack() as hold:
+        hold.enter_context(folder.held())
+        try:
+            yield
+        except (EdgebedError, KeyboardInterrupt):
+            hold.close()
+            with contextlib.suppress(EdgebedError):  # worth reading, if it can be written
+                write_results(folder)
+            raise
+
+
+def write_results(folder: RunFolder) -> Run:
+    """Write the summary and the report of a run that goes on no longer."""
     result = Run(folder)
     write_atomically(folder.summary, result.summary_json())
     report.write_report(result)
     return result
 
 
-def _run_trial(planned: PlannedTrial, folder: TrialFolder, host: hosting.Host, progress: ProgressLike | None) -> bool:
+def _run_trial(
+    planned: PlannedTrial,
+    folder: TrialFolder,
+    host: hosting.Host,
+    progress: ProgressLike | None,
+    past: Past | None,
+) -> bool:
     """Run one trial; False if no other is to follow."""
     folder.make(planned.plan)
     theta = models.initial_parameters(planned.plan.nodes[0].task, planned.plan.seed)
@@ -125,7 +196,7 @@ def _run_trial(planned: PlannedTrial, folder: TrialFolder, host: hosting.Host, p
     trial = Trial(folder)
     with JournalWriter(folder.journal) as journal:
         show = progress.update if progress else lambda _: None
-        host.run_trial(planned, theta, folder, journal, show, lambda: trial.summary.fidelity)
+        host.run_trial(planned, theta, folder, journal, show, lambda: trial.summary.fidelity, past)
     summary = trial.summary
     if progress:
         progress.trial_ended(summary)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import socket
 import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -49,6 +50,13 @@ def page(url: str) -> str:
 
 
 @pytest.fixture
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
 def metrics() -> Callable[[str, int], str]:
     """For the tests to call."""
     return metrics_of
@@ -76,18 +84,19 @@ def onlooker() -> type["Onlooker"]:
 
 
 class Onlooker:
-    """A `progress` that calls `look` once, as soon as the trial has applied `updates` updates."""
+    """A `progress` that calls `look` once: as soon as so many updates are applied and so much time has passed."""
 
-    def __init__(self, look: Callable[[], None], updates: int = 1) -> None:
+    def __init__(self, look: Callable[[], None], updates: int = 1, elapsed_s: float = 0.0) -> None:
         self.look: Callable[[], None] | None = look
         self.updates = updates
+        self.elapsed_s = elapsed_s
 
     def trial_started(self, plan: Any) -> None:
         """Nothing to see yet."""
 
     def update(self, status: Any) -> None:
         """Look, if it is time to."""
-        if self.look and status.updates >= self.updates:
+        if self.look and status.updates >= self.updates and status.elapsed_s >= self.elapsed_s:
             look, self.look = self.look, None
             look()
 

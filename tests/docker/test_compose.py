@@ -60,6 +60,10 @@ class Project:
             env=os.environ | ports | {"COMPOSE_PROJECT_NAME": self.name} | environment,
         )  # fmt: skip
 
+    def edgebed(self, command: str) -> subprocess.CompletedProcess[str]:
+        """The command, in the controller's container."""
+        return self.compose("exec", "-T", "controller", "edgebed", *command.split())
+
     def up(self, **environment: str) -> None:
         """Start it, and wait until it is up."""
         done = self.compose("up", "--detach", "--wait", **environment)
@@ -96,6 +100,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
     """A project, which is gone afterwards."""
     project = Project(tmp_path)
     yield project
+    project.compose("stop", "controller")  # it removes its nodes, and Compose stumbles over what somebody else removes
     project.compose("down", "--volumes", "--remove-orphans", "--timeout", "60")
     assert project.left() == []
 
@@ -136,6 +141,44 @@ def test_up_watch_wait_down(project) -> None:
 
     assert project.compose("down").returncode == 0
     assert project.left() == []
+
+
+def test_faults_come_by_the_scenario_and_by_hand(project) -> None:
+    """The command acts in the controller's container as it does on the host, for the owner of the run alone."""
+    faults = "faults: [{ freeze: edge-0, at: 2s, for: 2s }]\n"
+    project.write("quickstart.yaml", SCENARIO.replace("time: 20s", "updates: 2500") + faults)
+    project.up()
+    journal = project.folder / "runs" / NAME / "0001" / "adacomp" / "events.jsonl"
+    until(lambda: journal.exists() and '"kind":"update"' in journal.read_text(), "training has begun")
+
+    for command in ("cut edge-1", "heal edge-1", "link set edge-1 --uplink 10mbit", "restart edge-1",
+                    "cpus edge-0 0.25"):  # fmt: skip
+        done = project.edgebed(command)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+    nobody = project.compose("exec", "-T", "--user", "4711", "controller", "python", "-m", "edgebed", "kill", "edge-0")
+    assert (nobody.returncode, "belongs to another user" in nobody.stderr) == (2, True)
+    wrong = project.edgebed("freeze edge-7")
+    assert (wrong.returncode, "no node 'edge-7'" in wrong.stderr) == (2, True)
+
+    assert project.compose("wait", "controller").returncode == 0
+    (trial,) = edgebed.load(NAME, runs_dir=project.folder / "runs").trials.values()
+    assert trial.summary.outcome == "completed"
+    assert trial.summary.accounting.closes
+    faults = [record for _, _, record in trial.events() if isinstance(record, records.Fault)]
+    assert [(fault.target, fault.action) for fault in faults if fault.name == "freeze-1"] == [
+        ("edge-0", "freeze"),
+        ("edge-0", "thaw"),
+    ]
+    by_hand = [(fault.target, fault.action) for fault in faults if fault.name == "by hand"]
+    assert by_hand == [
+        ("edge-1", "cut"),
+        ("edge-1", "heal"),
+        ("edge-1", "link"),
+        ("edge-1", "kill"),
+        ("edge-1", "launch"),
+        ("edge-0", "cpus"),
+    ]
+    assert [fault.problem for fault in faults if fault.problem] == []
 
 
 def total(project: Project, expression: str) -> float:

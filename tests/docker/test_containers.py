@@ -203,9 +203,10 @@ def test_ctrl_c_leaves_nothing(engine, running) -> None:
 
 
 def test_what_a_killed_controller_leaves_goes_with_down(engine, running) -> None:
-    """Its nodes and networks are found by their label; while it lives they are left alone."""
+    """Its nodes and networks are found by their label; while it lives they are left alone. One is frozen."""
     assert edgebed_command("down").returncode == 0
     assert len(engine.containers()) == 4
+    engine.client.api.pause(engine.containers(node="edge-1")[0]["Id"])
     running.kill()
     running.wait()
 

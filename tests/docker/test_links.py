@@ -209,7 +209,7 @@ def test_a_container_that_starts_anew_is_limited_anew(engine) -> None:
             links.set(node, 1, made[1])
         assert problems == []
 
-        api.kill(helper)
+        api.kill(helper.container)
         deadline_s = time.monotonic() + 10
         while not problems:
             assert time.monotonic() < deadline_s

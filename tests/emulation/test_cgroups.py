@@ -112,6 +112,37 @@ def test_a_node_beyond_its_memory_is_killed_and_its_account_tells(real):
     assert 40 * MIB < account.peak_bytes <= 48 * MIB
 
 
+def test_a_cap_changes_while_a_node_computes_and_goes(real):
+    """Halved, and taken away: the kernel holds it at once."""
+    folders = real.make(node(cpus=0.5))
+    with process(SPIN, *folders):
+        held = [real.account("edge-0").cpu_limit_cores]
+        for cpus in (0.1, None, 0.25):
+            real.cap_cpus("edge-0", cpus)
+            held.append(real.account("edge-0").cpu_limit_cores)
+
+    assert held == [0.5, 0.1, None, 0.25]
+
+
+def test_what_a_node_did_in_an_earlier_life_is_not_its_own(real):
+    """It enters the cgroup of that life, whose account goes on: neither the kill nor the peak is the new one's."""
+    folders = real.make(node(memory_bytes=48 * MIB))
+    real.begin_life("edge-0")
+    with process(HOG, *folders) as hog:
+        hog.wait(timeout=30)
+    first = real.account("edge-0")
+    real.begin_life("edge-0")
+    with process(f"{ENTER}input()", *folders):
+        second = real.account("edge-0")
+    real.begin_life("edge-0")
+    with process(HOG, *folders) as hog:
+        hog.wait(timeout=30)
+    third = real.account("edge-0")
+
+    assert [life.oom_kills for life in (first, second, third)] == [1, 0, 1]
+    assert real.version == 2 or second.peak_bytes < 40 * MIB < third.peak_bytes
+
+
 def test_nothing_is_left_even_of_a_process_that_does_not_end(real):
     """What is in a trial's cgroups at its end is the trial's own."""
     with process(SPIN, *real.make(node())) as spinning:
@@ -220,6 +251,22 @@ def test_version_2_without_caps_holds_nothing_and_its_root_is_written_once(versi
 
     assert texts(folder, "cpu.max", "memory.max") == ["max 100000", "max"]
     assert texts(version_2, "cgroup.subtree_control") == ["cpuset cpu memory"]
+
+
+def test_version_2_changes_a_cap_and_tells_kills_of_lives_apart(version_2, tmp_path):
+    """The kernel counts on."""
+    made = Cgroups(tmp_path)
+    (folder,) = made.make(node(cpus=0.5))
+
+    made.cap_cpus("edge-0", 0.1)
+    changed = texts(folder, "cpu.max")
+    made.cap_cpus("edge-0", None)
+    made.begin_life("edge-0")
+    before = made.account("edge-0").oom_kills
+    (Path(folder) / "memory.events").write_text("low 0\noom_kill 3")
+
+    assert (changed, texts(folder, "cpu.max")) == (["10000 100000"], ["max 100000"])
+    assert (before, made.account("edge-0").oom_kills) == (0, 1)
 
 
 def test_a_process_enters_by_its_number_and_all_is_removed_when_it_has_left(version_2, tmp_path):

@@ -17,7 +17,7 @@ import pytest
 from edgebed.emulation.namespaces import Namespaces, inside
 from edgebed.emulation.netlink import LinkReader
 from edgebed.errors import InfrastructureError
-from edgebed.scenario.plan import Link, LinkChange
+from edgebed.scenario.plan import Injection, Link, LinkChange
 
 pytestmark = pytest.mark.process  # it starts processes and waits in wall-clock time
 
@@ -133,6 +133,58 @@ def test_a_link_changes_when_its_time_has_come(namespaces):
         assert other.queues()[0].rate_bit_s == 5 * MBIT
 
 
+def done(namespaces: Namespaces, *numbers: int) -> dict[int, str]:
+    """Wait until these changes are done; the problem of each."""
+    answers = {}
+
+    def all_are() -> bool:
+        answers.update({answer.done: answer.problem for answer in namespaces.answers()})
+        return set(answers) == set(numbers)
+
+    until(all_are, "the answer")
+    return answers
+
+
+def test_any_nodes_link_is_changed_where_a_fault_asks_for_it(namespaces):
+    """One that changes with time, one that does not, and one that had no limit; the timeline goes on below."""
+    nodes = ["edge-0", "edge-1", "server"]
+    with contextlib.ExitStack() as stack:
+        readers = [stack.enter_context(reading(namespaces, node)) for node in nodes]
+        for number, node in enumerate(nodes):
+            namespaces.inject(number, Injection(node=node, action="cut"))
+        assert done(namespaces, 0, 1, 2) == {0: "", 1: "", 2: ""}
+        assert all(queue.cut for reader in readers for queue in reader.queues())
+
+        namespaces.began(time.monotonic() - 1.0)
+        change = LinkChange(downlink_bit_s=3 * MBIT)
+        for number, node in enumerate(nodes):
+            namespaces.inject(number, Injection(node=node, action="link", change=change))
+            namespaces.inject(10 + number, Injection(node=node, action="heal"))
+        done(namespaces, 0, 1, 2, 10, 11, 12)
+        rates = [[queue and queue.rate_bit_s for queue in reader.queues()] for reader in readers]
+
+        namespaces.inject(20, Injection(node="server", action="link"))
+        done(namespaces, 20)
+        assert readers[-1].queues() == (None, None)
+
+    assert rates == [[2 * MBIT, 3 * MBIT], [5 * MBIT, 3 * MBIT], [None, 3 * MBIT]]
+
+
+def test_what_the_kernel_refuses_is_answered_and_the_network_stays(namespaces):
+    """A node without a link, and a rate that tc does not take."""
+    namespaces.inject(1, Injection(node="evaluator", action="cut"))
+    namespaces.inject(2, Injection(node="edge-1", action="link", change=LinkChange(uplink_bit_s=7)))
+    namespaces.inject(3, Injection(node="edge-1", action="cut"))
+
+    answers = done(namespaces, 1, 2, 3)
+
+    assert answers == {
+        1: "evaluator has no link to the data network",
+        2: "tc holds rates from 1000bit to 34359738360bit here, not 7bit",
+        3: "",
+    }
+
+
 def test_nothing_appears_in_the_machines_own_namespace_and_nothing_is_left(namespaces, tmp_path):
     """Namespaces have no names, and end with whoever holds them."""
     another = Namespaces(LINKS, tmp_path / "another.log")
@@ -180,7 +232,7 @@ def test_whoever_gives_up_while_they_are_made_need_not_wait_for_them(tmp_path, m
         begun.append(self.process)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Namespaces, "_answer", give_up)
+    monkeypatch.setattr(Namespaces, "_line", give_up)
     with pytest.raises(KeyboardInterrupt):
         Namespaces(LINKS, tmp_path / "namespaces.log")
 
@@ -193,7 +245,7 @@ def test_the_end_of_the_process_that_holds_them_is_noticed(namespaces):
     namespaces.process.wait()
 
     with pytest.raises(InfrastructureError, match="the process that holds the namespaces ended"):
-        namespaces.check()
+        list(namespaces.answers())
 
 
 def test_namespaces_end_with_a_controller_that_is_killed(namespaces, tmp_path):

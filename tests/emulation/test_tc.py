@@ -8,10 +8,12 @@ import sys
 import threading
 import time
 
+import msgspec
 import pytest
 
-from edgebed.emulation.conditions import Conditions
+from edgebed.emulation.conditions import Conditions, Course
 from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES, burst_bytes, wire_bytes
+from edgebed.emulation.netlink import read_qdisc
 from edgebed.emulation.readback import LinkMeter, deviation
 from edgebed.emulation.shaping import Shaping
 from edgebed.emulation.tc import Features, Shaper, disciplines, probe
@@ -141,6 +143,90 @@ def test_a_change_loses_nothing_that_waits(hosts, connected):
     assert after.rate_bit_s == 50_000_000
 
 
+LINKS = [
+    Conditions(),
+    Conditions(uplink_bit_s=2_000_000),
+    Conditions(downlink_bit_s=3_000_000),
+    Conditions(uplink_bit_s=2_000_000, downlink_bit_s=3_000_000),
+]
+
+
+def cut(conditions: Conditions) -> Conditions:
+    """The same link, cut."""
+    return msgspec.structs.replace(conditions, cut=True)
+
+
+def queueing(host) -> list[tuple]:
+    """Every queueing discipline but the kernel's defaults, which have no handle, with what it limits."""
+    qdiscs = [read_qdisc(payload) for payload in host.reader._dump(38, bytes(20))]
+    return [
+        (each.interface, each.handle, each.parent, each.kind, each.queue.rate_bit_s, each.queue.burst_bytes,
+         each.queue.limit_bytes, each.queue.cut) for each in qdiscs if each.handle
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("conditions", LINKS)
+@pytest.mark.parametrize("direction", ["uplink", "downlink"])
+def test_nothing_passes_a_link_that_is_cut_and_what_was_sent_arrives_after_the_heal(
+    hosts, connected, conditions, direction
+):
+    """TCP sends it again. Also where no rate was limited."""
+    one, other = hosts
+    shaper = shape(one, conditions)
+    near, far = connected(one, other) if direction == "uplink" else connected(other, one)
+    with near, far:
+        near.sendall(b"before")
+        assert far.recv(6) == b"before"
+
+        one.call(shaper.apply, cut(conditions))
+        assert held(one, cut(conditions)) == ""
+        near.sendall(b"during")
+        far.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            far.recv(6)
+
+        one.call(shaper.apply, conditions)
+        far.settimeout(10.0)
+        assert far.recv(6) == b"during"
+
+
+@pytest.mark.parametrize("conditions", LINKS)
+def test_a_heal_restores_the_queues_exactly(hosts, conditions):
+    """Those of the moment: a link that changed meanwhile is as it is to be now. Cut twice, and by another holder."""
+    one, _ = hosts
+    assert queueing(one) == []
+    shaper = shape(one, conditions)
+    before = queueing(one)
+
+    one.call(shaper.apply, cut(conditions))
+    one.call(shaper.apply, cut(conditions))
+    one.call(shaper.apply, conditions)
+
+    assert queueing(one) == before
+    one.call(shaper.apply, cut(conditions))
+    one.call(shaper.apply, cut(Conditions(uplink_bit_s=9_000_000)))
+    assert held(one, cut(Conditions(uplink_bit_s=9_000_000))) == ""
+    shaper = shape(one, Conditions(uplink_bit_s=9_000_000))
+    assert held(one, Conditions(uplink_bit_s=9_000_000)) == ""
+    one.call(shaper.apply, Conditions())
+    assert queueing(one) == []
+
+
+def test_a_cut_that_is_taken_back_behind_its_back_is_found(hosts):
+    """And one that nobody asked for."""
+    one, _ = hosts
+    shaper = shape(one, Conditions(uplink_bit_s=2_000_000))
+
+    assert held(one, cut(Conditions(uplink_bit_s=2_000_000))) == (
+        "uplink: the kernel holds 2mbit, asked that nothing passes; "
+        "downlink: the kernel holds no limit, asked that nothing passes"
+    )
+    one.call(shaper.apply, cut(Conditions()))
+    assert held(one, Conditions(uplink_bit_s=2_000_000)) == (
+        "uplink: the kernel drops everything, asked 2mbit; downlink: the kernel drops everything, asked no limit"
+    )
+
+
 def test_what_somebody_else_has_set_is_never_replaced(hosts):
     """The message names interface, kind and handle, and what to do; edgebed's own may be taken over."""
     one, _ = hosts
@@ -194,10 +280,9 @@ def test_links_follow_their_timelines_from_when_training_began(hosts):
     one, other = hosts
     changing = Link(uplink_bit_s=8_000_000, changes=(LinkChange(at_s=5.0, uplink_bit_s=1_000_000),
                                                      LinkChange(at_s=1000.0, downlink_bit_s=2_000_000)))  # fmt: skip
-    shaping = Shaping()
+    shaping = Shaping(lambda name: Shaper({one.address: one, other.address: other}[name].ip, "data", PLAIN))
     for host, link in ((one, changing), (other, Link(downlink_bit_s=3_000_000))):
-        shaper = host.call(Shaper, host.ip, "data", PLAIN)
-        host.call(shaping.add, host.address, shaper, link)
+        host.call(shaping.add, host.address, link)
     assert held(one, Conditions(uplink_bit_s=8_000_000)) == ""
     assert shaping.due_s() == math.inf
 
@@ -216,7 +301,7 @@ def test_a_setting_that_is_changed_behind_its_back_is_found(hosts):
     one, _ = hosts
     link = Link(uplink_bit_s=10_000_000, changes=(LinkChange(at_s=100.0, uplink_bit_s=20_000_000),))
     shaper = shape(one, Conditions(uplink_bit_s=10_000_000))
-    meter = LinkMeter(link, one.reader, "")
+    meter = LinkMeter(Course(link), one.reader, "")
     meter.wait_until_held()
     (first,) = meter.read(0.0, None)
     assert (first.mechanism, first.interface, first.uplink_held, first.problem) == ("tc", "data", 10_000_000, "")
@@ -224,14 +309,16 @@ def test_a_setting_that_is_changed_behind_its_back_is_found(hosts):
     assert list(meter.read(50.0, 1.0)) == []
 
     one.call(shaper.apply, Conditions(uplink_bit_s=1_000_000))
-    (found,) = meter.read(51.0, 1.0)
+    assert list(meter.read(51.0, 1.0)) == [], "what is found once does not count"
+    (found,) = meter.read(52.0, 1.0)
     assert found.problem == "uplink: the kernel holds 1mbit, asked 10mbit"
-    assert list(meter.read(52.0, 1.0)) == []
+    assert list(meter.read(53.0, 1.0)) == []
 
     one.call(shaper.apply, Conditions(uplink_bit_s=10_000_000))
-    (right,) = meter.read(53.0, 1.0)
+    (right,) = meter.read(54.0, 1.0)
     assert right.problem == ""
     assert list(meter.read(101.5, 1.0)) == [], "a change may come a second late"
+    assert list(meter.read(102.5, 1.0)) == []
     (late,) = meter.read(103.0, 1.0)
     assert late.problem == "uplink: the kernel holds 10mbit, asked 20mbit"
 
@@ -307,9 +394,40 @@ def test_the_helper_of_a_link_that_changes_stays(hosts):
     process.stdin.write(json.dumps({"began": time.monotonic() - 6.0}).encode() + b"\n")
     process.stdin.flush()
 
-    meter = LinkMeter(Link(uplink_bit_s=7_000_000, downlink_bit_s=3_000_000), one.reader, "")
+    meter = LinkMeter(Course(Link(uplink_bit_s=7_000_000, downlink_bit_s=3_000_000)), one.reader, "")
     meter.wait_until_held()
     assert process.poll() is None
+    out, _ = process.communicate(timeout=20)
+    assert (out, process.returncode) == (b"", 0)
+
+
+def test_the_helper_that_stays_does_what_faults_ask_for_and_says_when_it_is_done(hosts):
+    """Of a link that does not change by itself, and had been changed in an earlier life of the node's."""
+    one, _ = hosts
+    change = {"node": "edge-0", "action": "link", "change": {"uplink_bit_s": 1_000_000}}
+    order = {"subnet": "10.77.0.0/24", "netem": False, "link": {"uplink_bit_s": 7_000_000}, "node": "edge-0",
+             "stays": True, "injected": [change]}  # fmt: skip
+    process = helper(one, order)
+    assert json.loads(process.stdout.readline()) == {"interface": "data"}
+    assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
+
+    def ask(**message) -> dict:
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    assert ask(change={"node": "edge-0", "action": "cut"}, number=7) == {"done": 7}
+    assert held(one, cut(Conditions())) == ""
+    assert ask(change={"node": "edge-0", "action": "heal"}, number=8) == {"done": 8}
+    assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
+    assert ask(change=change | {"change": {"downlink_bit_s": 7}}, number=9) == {
+        "done": 9, "problem": "tc holds rates from 1000bit to 34359738360bit here, not 7bit",
+    }  # fmt: skip
+    assert ask(change=change | {"change": None}, number=10) == {"done": 10}
+    assert held(one, Conditions(uplink_bit_s=7_000_000)) == ""
+    assert ask(change={"node": "edge-1", "action": "cut"}, number=11) == {
+        "done": 11, "problem": "edge-1 has no link to the data network",
+    }  # fmt: skip
     out, _ = process.communicate(timeout=20)
     assert (out, process.returncode) == (b"", 0)
 

@@ -22,6 +22,7 @@ import zmq
 
 from edgebed.fingerprint import fingerprint
 from edgebed.learning import models
+from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter, read_journal
 from edgebed.observe.run_folder import TrialFolder
 from edgebed.observe.series import Series
@@ -254,7 +255,11 @@ class Stage:
         plan = self.planned.plan
         theta = models.initial_parameters(plan.nodes[0].task, plan.seed)
         self.heart = Controller(
-            plan, payload_of(self.planned, theta), "process", time.monotonic_ns(), code=fingerprint()
+            plan,
+            payload_of(self.planned, Checkpoints(self.folder, theta)),
+            "process",
+            time.monotonic_ns(),
+            code=fingerprint(),
         )
         self.launcher = launcher(plan, self.folder.logs)
         self.checkpoints: list[np.ndarray] = []
@@ -265,7 +270,7 @@ class Stage:
         thread = threading.Thread(target=saboteur, args=(self,)) if saboteur else None
         with JournalWriter(self.folder.journal) as journal:
             controller = LiveController(
-                self.heart, self.launcher, journal, lambda _, theta: self.checkpoints.append(theta), self.watch
+                self.heart, self.launcher, journal, lambda _, theta, final: self.checkpoints.append(theta), self.watch
             )
             if thread:
                 thread.start()

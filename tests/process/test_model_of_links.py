@@ -17,9 +17,11 @@ from edgebed.emulation.framing import burst_bytes, wire_bytes
 from edgebed.emulation.passage import passage_of
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.roles.events import Received, Send, Stop, Wake, Woken
-from edgebed.runtimes import live
+from edgebed.runtimes import held_link
+from edgebed.runtimes.data_endpoints import DataDealer, DataRouter
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.live import HAND_OVER_S, LiveNode
+from edgebed.runtimes.held_link import HAND_OVER_S, HeldLink
+from edgebed.runtimes.live import LiveNode
 from edgebed.runtimes.sockets import bind, data_socket, management_socket
 from edgebed.scenario.plan import Link, Method, NodePlan, Part, Task
 from edgebed.wire import messages
@@ -109,8 +111,8 @@ def converse(
         router = data_socket(context, zmq.ROUTER)
         data_address = bind(router, "127.0.0.1")
         ends = (
-            DealerEndpoint(data_socket(context, zmq.DEALER, "edge-0~1"), "server", "data", pytest.fail),
-            RouterEndpoint(router, "data", pytest.fail),
+            DataDealer(data_socket(context, zmq.DEALER, "edge-0~1"), pytest.fail),
+            DataRouter(router, pytest.fail),
         )
         epoch_ns = time.monotonic_ns()
         nodes = []
@@ -126,7 +128,7 @@ def converse(
             nodes.append(
                 LiveNode(
                     plan=plan, heart=heart, work=None, management=told, data=end, metrics=NodeMetrics(plan.role),
-                    epoch_ns=epoch_ns, passage=passage_of(plan, "model", "line"),
+                    epoch_ns=epoch_ns, link=HeldLink(plan, passage_of(plan, "model", "line")),
                 )
             )  # fmt: skip
         threads = [threading.Thread(target=node.run) for node in nodes]
@@ -194,7 +196,7 @@ def test_without_a_link_nothing_is_held_and_messages_tell_when_they_left():
     """In seconds of the trial, to the microsecond."""
     talker, listener, shell = converse(AS_FAST_AS_THE_MACHINE, num_pushes=20)
 
-    assert shell.passage is None
+    assert shell.link.passage is None
     assert len(talker.took_s) == len(listener.took_s) == 20
     assert all(0 <= took_s < 5 for took_s in itertools.chain(talker.took_s, listener.took_s))
 
@@ -220,14 +222,15 @@ class Patient(Listener):
 
 def test_what_waits_for_a_link_is_bounded_and_all_of_it_arrives(monkeypatch):
     """A peer that sends more than the link takes waits, as on a real link; it fills no memory."""
-    waiting, arrive = [], LiveNode._arrive
+    waiting, arrive = [], HeldLink.arrive
 
-    def noting(node: LiveNode, event: Received) -> None:
-        arrive(node, event)
-        waiting.append(node.arriving_bytes)
+    def noting(link: HeldLink, event: Received, now: float) -> bool:
+        there = arrive(link, event, now)
+        waiting.append(link.arriving_bytes)
+        return there
 
-    monkeypatch.setattr(live, "ARRIVING_BYTES_MAX", 50_000)
-    monkeypatch.setattr(LiveNode, "_arrive", noting)
+    monkeypatch.setattr(held_link, "ARRIVING_BYTES_MAX", 50_000)
+    monkeypatch.setattr(HeldLink, "arrive", noting)
     slow = Link(downlink_bit_s=20 * MBIT)
     _, listener, _ = converse(AS_FAST_AS_THE_MACHINE, slow, push=10_000, num_pushes=200, roles=(Flooder, Patient))
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from edgebed.algorithms.aggregation import asynchronous
+from edgebed.algorithms.aggregation import asynchronous, synchronous
 from edgebed.algorithms.compression import none, top_k
 from edgebed.algorithms.local_work import gradient_step
 from edgebed.scenario.plan import Part
 
-AGGREGATIONS: dict[str, ModuleType] = {"asynchronous": asynchronous}
+AGGREGATIONS: dict[str, ModuleType] = {"asynchronous": asynchronous, "synchronous": synchronous}
 COMPRESSIONS: dict[str, ModuleType] = {"none": none, "top-k": top_k}
 LOCAL_WORKS: dict[str, ModuleType] = {"gradient-step": gradient_step}
 
@@ -40,6 +40,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "adacomp": {
         "aggregation": {"name": "asynchronous", "staleness": "per-parameter"},
         "compression": {"name": "top-k", "fraction": 0.01, "scope": "tensor"},
+        "local_work": {"name": "gradient-step"},
+    },
+    # dense gradients, a round's mean applied in one step (Chen et al. 2016)
+    "sync-sgd": {
+        "aggregation": {"name": "synchronous"},
+        "compression": {"name": "none"},
         "local_work": {"name": "gradient-step"},
     },
 }

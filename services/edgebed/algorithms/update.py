@@ -34,10 +34,10 @@ class Update(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What an aggregation did with a push."""
+    """What an aggregation did with the pushes that it held: all of them are applied."""
 
     released: tuple[str, ...]
-    """The workers that are answered with the model as it is now."""
+    """The workers that are answered with the model as it is now; each takes part."""
     changed: NDArray[np.int64] | None
     """(k,) positions of the entries whose value may have changed; None: all of them."""
 

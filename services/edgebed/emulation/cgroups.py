@@ -17,6 +17,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from edgebed.errors import InfrastructureError
@@ -40,6 +41,8 @@ class Cgroups:
         """Make the folder. Raises InfrastructureError where that is not possible, and says what is in the way."""
         self.mounts = mounts(root)
         self.version = 2 if "" in self.mounts else 1
+        self.oom_kills_before: dict[str, int] = {}
+        """Of each node, in its earlier lives."""
         name = f"{PREFIX}{own_process_name().replace('/', '_')}_{next(_numbers)}"
         self.parents = {controller: mount / name for controller, mount in self.mounts.items()}
         try:
@@ -58,23 +61,38 @@ class Cgroups:
         folders = self._folders(node.node)
         for folder in set(folders.values()):
             make_folder(folder)
-        quota_us = None if node.cpus is None else cpu_quota_us(node.cpus)
+        self.cap_cpus(node.node, node.cpus)
         if self.version == 2:
-            _write(folders[""] / "cpu.max", f"{quota_us or 'max'} {CPU_PERIOD_US}")
             if node.memory_bytes is not None:
                 _write(folders[""] / "memory.max", str(node.memory_bytes))
                 _write_if_there(folders[""] / "memory.swap.max", "0")
+        elif node.memory_bytes is not None:
+            _write(folders["memory"] / "memory.limit_in_bytes", str(node.memory_bytes))
+            _write_if_there(folders["memory"] / "memory.memsw.limit_in_bytes", str(node.memory_bytes))
+        return tuple(sorted({str(folder) for folder in folders.values()}))
+
+    def cap_cpus(self, node: str, cpus: float | None) -> None:
+        """Cap a node's CPU from now on; None: no cap. Raises InfrastructureError where the kernel refuses."""
+        folders = self._folders(node)
+        quota_us = None if cpus is None else cpu_quota_us(cpus)
+        if self.version == 2:
+            _write(folders[""] / "cpu.max", f"{quota_us or 'max'} {CPU_PERIOD_US}")
         else:
             _write(folders["cpu"] / "cpu.cfs_period_us", str(CPU_PERIOD_US))
             _write(folders["cpu"] / "cpu.cfs_quota_us", str(quota_us or -1))
-            if node.memory_bytes is not None:
-                _write(folders["memory"] / "memory.limit_in_bytes", str(node.memory_bytes))
-                _write_if_there(folders["memory"] / "memory.memsw.limit_in_bytes", str(node.memory_bytes))
-        return tuple(sorted({str(folder) for folder in folders.values()}))
+
+    def begin_life(self, node: str) -> None:
+        """A process of the node's is about to enter: what an earlier one did is not to be taken for its own."""
+        folders = self._folders(node)
+        self.oom_kills_before[node] = account(folders).oom_kills or 0
+        if self.version == 1:
+            _write_if_there(folders["memory"] / "memory.max_usage_in_bytes", "0")
 
     def account(self, node: str) -> CgroupUsage:
-        """What a node has used, also after its end."""
-        return account(self._folders(node))
+        """What a node has used, also after its end; kills are those of its present life."""
+        usage = account(self._folders(node))
+        before = self.oom_kills_before.get(node, 0)
+        return usage if usage.oom_kills is None else replace(usage, oom_kills=usage.oom_kills - before)
 
     def remove(self) -> None:
         """Remove all of them; what is left in them is killed. InfrastructureError if the kernel keeps one."""

@@ -1,7 +1,8 @@
-"""What a link is at a moment: a pure function of its plan and the time since training began.
+"""What a link is at a moment: a pure function of its plan, what faults did to it, and the time since training began.
 
 steps    conditions hold until the next change; after the last one they stay
 trace    the changes begin anew after every period; the node's own offset says where in it training begins
+faults   what is done to a link holds whatever its plan says, until it is undone; below it the plan goes on
 """
 
 import math
@@ -10,7 +11,10 @@ from functools import lru_cache
 
 import msgspec
 
-from edgebed.scenario.plan import Link, LinkChange
+from edgebed.scenario.plan import Injection, Link, LinkChange
+
+LINK_ACTIONS = ("cut", "heal", "link")
+"""Of an injection that concerns its node's link."""
 
 
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +26,8 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     """One way, in each direction."""
     jitter_s: float = 0.0
     loss: float = 0.0
+    cut: bool = False
+    """Nothing passes; the rest is what it is when healed."""
 
 
 class Timeline:
@@ -46,6 +52,10 @@ class Timeline:
             return self.conditions[index]  # before the first change of a period, the last one of the period before
         return self.initial
 
+    def possible(self) -> tuple[Conditions, ...]:
+        """All conditions that there ever are."""
+        return (self.initial, *self.conditions)
+
     def next_change_s(self, time_s: float) -> float:
         """When, strictly after a time, the conditions change next; infinity if never."""
         if not self.times_s:
@@ -67,6 +77,64 @@ class Timeline:
         return time_s if self.period_s is None else (time_s + self.offset_s) % self.period_s
 
 
+class Override(msgspec.Struct, frozen=True, kw_only=True):
+    """What faults have made of a link, whatever its plan says."""
+
+    cut: bool = False
+    change: LinkChange = LinkChange()
+    """Whatever of it is None is as planned."""
+
+    def after(self, injection: Injection) -> "Override":
+        """The same after one more injection; one that does not concern links changes nothing."""
+        if injection.action in ("cut", "heal"):
+            return msgspec.structs.replace(self, cut=injection.action == "cut")
+        if injection.action != "link":
+            return self
+        change = LinkChange()
+        if injection.change is not None:
+            change = msgspec.structs.replace(self.change, **_given(injection.change))
+        return msgspec.structs.replace(self, change=change)
+
+    def on(self, planned: Conditions) -> Conditions:
+        """What a link is that is planned to be so."""
+        return msgspec.structs.replace(changed(planned, self.change), cut=self.cut)
+
+
+class Course(Timeline):
+    """What is asked of a link over time: its timeline, with what faults did to it laid over that.
+
+    It remembers when they did, so that it can be asked about the past.
+    """
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self.injected_s: list[float] = []
+        self.overrides = [Override()]
+        """Before the first injection, and since each of them."""
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """Something was done to the link at a time, which is never earlier than that of the injection before."""
+        override = self.overrides[-1].after(injection)
+        if override != self.overrides[-1]:
+            self.injected_s.append(max([time_s, *self.injected_s[-1:]]))
+            self.overrides.append(override)
+
+    def at(self, time_s: float) -> Conditions:
+        """The conditions at a time."""
+        planned, index = super().at(time_s), bisect_right(self.injected_s, time_s)
+        return self.overrides[index].on(planned) if index else planned
+
+    def possible(self) -> tuple[Conditions, ...]:
+        """All conditions that there ever are if nothing more is done to the link."""
+        planned, override = super().possible(), self.overrides[-1]
+        return planned if override == Override() else tuple(override.on(each) for each in planned)
+
+    def next_change_s(self, time_s: float) -> float:
+        """When, strictly after a time, the conditions may change next; infinity if never, as far as is known."""
+        index = bisect_right(self.injected_s, time_s)
+        return min([super().next_change_s(time_s), *self.injected_s[index : index + 1]])
+
+
 @lru_cache(maxsize=16)  # all nodes that play a trace share its thousands of rows
 def _course(initial: Conditions, changes: tuple[LinkChange, ...]) -> tuple[tuple[float, ...], tuple[Conditions, ...]]:
     """When conditions change, and what they are from then on."""
@@ -78,5 +146,10 @@ def _course(initial: Conditions, changes: tuple[LinkChange, ...]) -> tuple[tuple
 
 def changed(conditions: Conditions, change: LinkChange) -> Conditions:
     """The conditions after `change`."""
-    given = {name: value for name in Conditions.__struct_fields__ if (value := getattr(change, name)) is not None}
-    return msgspec.structs.replace(conditions, **given)
+    return msgspec.structs.replace(conditions, **_given(change))
+
+
+def _given(change: LinkChange) -> dict[str, float]:
+    """What a change mentions."""
+    names = (name for name in LinkChange.__struct_fields__ if name != "at_s")
+    return {name: value for name in names if (value := getattr(change, name)) is not None}

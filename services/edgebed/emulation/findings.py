@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from edgebed.emulation.measured import Host, NodeConditions, Way
+from edgebed.observe.series_faults import Done
 from edgebed.scenario.plan import NodePlan, Plan, Waiting
 
 BUSY_MIN = 0.9
@@ -56,6 +57,14 @@ class Observed:
     host: Host | None
     cpus: float
     """Cores that all nodes together used, the evaluator included."""
+    faults: tuple[Done, ...] = ()
+    """What was done to nodes on purpose."""
+
+    def was_done(self, node: Judged, *actions: str) -> bool:
+        """Whether one of these was done to a node."""
+        return any(
+            done.was_done and done.record.target == node.name and done.record.action in actions for done in self.faults
+        )
 
     @property
     def server(self) -> Judged:
@@ -108,6 +117,7 @@ class Observed:
 
 
 Rule = Callable[[Observed], Iterator[Finding]]
+FaultRule = Callable[[Sequence[Done]], Iterator[Finding]]
 
 
 def can_be_spoiled(node: NodePlan) -> bool:
@@ -118,6 +128,11 @@ def can_be_spoiled(node: NodePlan) -> bool:
 def share_text(share: float) -> str:
     """In whole per cent, small ones with a digit more."""
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
+
+
+def seconds_text(value_s: float) -> str:
+    """Short times in milliseconds."""
+    return f"{1000 * value_s:,.0f} ms" if value_s < 1.0 else f"{value_s:.1f} s"
 
 
 def of_class(found: Sequence[Judged], nodes: Sequence[Judged]) -> str:

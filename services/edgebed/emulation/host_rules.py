@@ -64,7 +64,11 @@ def _is_promised(node: Judged) -> bool:
 def cap_held(trial: Observed) -> Iterator[Finding]:
     """The kernel's caps are those that were asked."""
     for nodes in trial.classes():
-        wrong = [node for node in nodes if node.row.throttled is not None and not _is_held(node)]
+        wrong = [
+            node
+            for node in nodes
+            if node.row.throttled is not None and not _is_held(node) and not trial.was_done(node, "cpus")
+        ]
         if wrong:
             held, asked = wrong[0].row.cpus_held, wrong[0].plan.cpus
             yield Finding(
@@ -83,7 +87,8 @@ def _is_held(node: Judged) -> bool:
 def cap_share(trial: Observed) -> Iterator[Finding]:
     """A node had what its cap lets through, no less while it used it up, and no more."""
     for nodes in trial.classes():
-        found = [(share, node) for node in nodes if (share := _off_cap(node)) is not None]
+        same = [node for node in nodes if not trial.was_done(node, "cpus")]  # a cap that changes has no one share
+        found = [(share, node) for node in same if (share := _off_cap(node)) is not None]
         if found:
             share = max(found, key=lambda each: abs(each[0] - 1.0))[0]
             yield Finding(
@@ -122,7 +127,7 @@ def memory(trial: Observed) -> Iterator[Finding]:
     for nodes in trial.classes():
         shares = {node.name: (node.row.memory_bytes or 0) / node.plan.memory_bytes
                   for node in nodes if node.plan.memory_bytes}  # fmt: skip
-        over = [node for node in nodes if shares.get(node.name, 0.0) > 1.0]
+        over = [node for node in nodes if shares.get(node.name, 0.0) > 1.0 and not trial.was_done(node, "memory")]
         if over:
             yield Finding(
                 f"memory: {of_class(over, nodes)} used up to {share_text(max(shares.values()))} of the cap, which "

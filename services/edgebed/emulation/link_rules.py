@@ -139,6 +139,8 @@ def _extra_rounds(message_bytes: float) -> int:
 def _asked_cause(trial: Observed, node: Judged, direction: str) -> str:
     """What, of all that was asked for, made messages late; empty if nothing."""
     server = trial.server
+    if trial.was_done(node, "freeze") or trial.was_done(server, "freeze"):
+        return "a node was frozen meanwhile, as asked"
     if (node.row.throttled or 0.0) > THROTTLED_MIN:
         return "a CPU cap held the device back"
     if (server.row.throttled or 0.0) > THROTTLED_MIN:

@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from edgebed.emulation.means import Means, has_cgroups, means_of, why_no_cgroups, why_no_namespaces
+from edgebed.emulation.means import (
+    Means,
+    caps_cpus,
+    caps_memory,
+    has_cgroups,
+    has_links,
+    means_of,
+    why_no_cgroups,
+    why_no_namespaces,
+)
 from edgebed.runtimes import Emulation
 from edgebed.scenario.plan import Plan
 
@@ -29,8 +38,7 @@ class Local:
         yield from self._notes_of_caps()
 
     def _notes_of_caps(self) -> Iterator[str]:
-        cpus = any(node.cpus is not None for node in self.plan.nodes)
-        memory = any(node.memory_bytes is not None for node in self.plan.nodes)
+        cpus, memory = caps_cpus(self.plan), caps_memory(self.plan)
         if self.cgroups:
             if cpus:
                 yield "CPU caps are held by the kernel (cgroups)."
@@ -49,8 +57,7 @@ class Local:
 
 def local_of(plan: Plan, emulation: Emulation) -> Local:
     """What the plan needs and this machine has; tries the kernel only for that."""
-    linked = any(node.link.shaped for node in plan.nodes)
-    capped = any(node.cpus is not None or node.memory_bytes is not None for node in plan.nodes)
+    linked, capped = has_links(plan), caps_cpus(plan) or caps_memory(plan)
     return Local(
         plan=plan,
         means=means_of("process", emulation if linked else "model"),

@@ -33,13 +33,14 @@ class Means:
 
     def mechanism(self, node: NodePlan) -> Mechanism:
         """What limits the rates of a node's link."""
+        limited = node.link.limited or node.changeable
         if self.by_kernel:
-            return "tc" if node.link.limited or self.delay(node) == "netem" else "none"
-        return "model" if node.link.limited else "none"
+            return "tc" if limited or self.delay(node) == "netem" else "none"
+        return "model" if limited else "none"
 
     def delay(self, node: NodePlan) -> Delay:
         """What makes its latency and jitter, and loses packets."""
-        if not (node.link.delayed or node.link.lossy):
+        if not (node.link.delayed or node.link.lossy or node.changeable):
             return ""
         return "netem" if self.by_kernel and self.netem else "line"
 
@@ -56,6 +57,8 @@ class Means:
         if not all(link.limited for link in links):
             unlimited = "Links without a limit" if any(link.shaped for link in links) else "Links"
             yield f"{unlimited} are as fast as the machine."
+        if any(node.changeable for node in plan.nodes):
+            yield f"What faults do to links is done by {self}."
 
     def __str__(self) -> str:
         match self.place:
@@ -98,6 +101,22 @@ def has_cgroups(emulation: Emulation) -> bool:
     return emulation == "kernel" or (emulation == "auto" and not why_no_cgroups())
 
 
+def has_links(plan: Plan) -> bool:
+    """Whether something has to hold the nodes' links, now or when a fault changes them."""
+    return any(node.link.shaped or node.changeable for node in plan.nodes)
+
+
+def caps_cpus(plan: Plan) -> bool:
+    """Whether something has to hold CPU caps, now or when a fault changes them."""
+    planned = any(node.cpus is not None for node in plan.nodes)
+    return planned or any(step.injection.action == "cpus" for fault in plan.faults for step in fault.steps)
+
+
+def caps_memory(plan: Plan) -> bool:
+    """Whether something has to hold memory caps."""
+    return any(node.memory_bytes is not None for node in plan.nodes)
+
+
 def check_means(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -> None:
     """ScenarioError where what the user asked to hold links and caps cannot hold these."""
     if runtime == "docker" and emulation == "model":
@@ -107,8 +126,7 @@ def check_means(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -
     if runtime != "process":
         return
     for plan in plans:
-        linked = any(node.link.shaped for node in plan.nodes)
-        capped = any(node.cpus is not None or node.memory_bytes is not None for node in plan.nodes)
+        linked, capped = has_links(plan), caps_cpus(plan) or caps_memory(plan)
         if emulation == "kernel" and linked and (reason := why_no_namespaces()):
             raise ScenarioError(f"--emulation kernel: the kernel cannot hold links here: {reason}. {INSTEAD}")
         if emulation == "kernel" and capped and (reason := why_no_cgroups()):
@@ -119,6 +137,26 @@ def check_means(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -
                 f"{plan.trial}: {num_nodes} nodes with links of their own are too many: the kernel's bridge "
                 f"takes {PORTS_MAX}. Take fewer workers, or --emulation model"
             )
+        _check_caps_of_faults(plan, emulation)
+
+
+def _check_caps_of_faults(plan: Plan, emulation: Emulation) -> None:
+    """ScenarioError where a fault needs a cap that the kernel alone can hold, and it does not."""
+    if has_cgroups(emulation):
+        return
+    reason = "--emulation model asks for that" if emulation == "model" else why_no_cgroups()
+    for fault in plan.faults:
+        actions = {step.injection.action for step in fault.steps}
+        if "memory" in actions:
+            needed = f"{fault.node} is to run into its memory cap"
+        elif "cpus" in actions and plan.node(fault.node).role == "server":
+            needed = "the server's CPU cap is to change"
+        else:
+            continue
+        raise ScenarioError(
+            f"{plan.trial}: fault {fault.name}: {needed}, which the kernel alone can hold, and it does not here: "
+            f"{reason}. Run as root, with --runtime docker, or without this fault"
+        )
 
 
 @functools.cache

@@ -4,6 +4,8 @@
         | --- each node's link ----------> |   makes the namespaces and limits their links
         | <-- each node's home ----------- |
         | --- when training began -------> |   links change with time from here on
+        | --- a fault's change ----------> |   of any node's link
+        | <-- it is done ----------------- |   or why it cannot be
         | <-- what the kernel refuses ---- |   at any time; then it ends
 
 Messages are JSON, one a line. When its standard input closes, or its controller dies, the process ends; with it and
@@ -12,24 +14,27 @@ it makes its data sockets (`inside`).
 """
 
 import contextlib
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from edgebed.emulation.orders import Began
+from edgebed.emulation.orders import Answer, Began, Change, Lines
 from edgebed.errors import InfrastructureError
 from edgebed.linux import enter_network_namespace
 from edgebed.runtimes.last_words import last_words
-from edgebed.scenario.plan import Link
+from edgebed.scenario.plan import Injection, Link
 from edgebed.wire.messages import SharedLink
 from edgebed.wire.shared_links import share
 
 PORTS_MAX = 1023
 """Nodes that a bridge of the kernel's takes (BR_MAX_PORTS in its sources)."""
+PIPE_BYTES = 1 << 20
+"""Changes for thousands of nodes fit in, so that nobody waits to say them."""
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +50,8 @@ class Wanted(msgspec.Struct, frozen=True):
     """A namespace for each of these nodes; the first is the server."""
 
     links: tuple[SharedLink, ...]
+    changeable: tuple[str, ...] = ()
+    """Those whose links faults will change."""
 
 
 class Made(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -60,8 +67,10 @@ class Namespaces:
     The thread that makes it must last as long: the kernel kills the process with it.
     """
 
-    def __init__(self, links: Mapping[str, Link], log: Path) -> None:
-        """`links` by node, the server's first; the process's own words go to `log`.
+    def __init__(self, links: Mapping[str, Link], log: Path, changeable: Iterable[str] = ()) -> None:
+        """`links` by node, the server's first; faults will change those of the `changeable` ones, and may others'.
+
+        The process's own words go to `log`.
 
         Raises InfrastructureError where the kernel refuses.
         """
@@ -73,20 +82,23 @@ class Namespaces:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=file,
+                    pipesize=PIPE_BYTES,
                     process_group=0,  # what is sent to the controller's group is the controller's to answer
                 )
         except OSError as error:
             raise InfrastructureError(f"the process that holds the namespaces cannot be started: {error}") from error
+        assert self.process.stdout is not None
+        self.lines = Lines(self.process.stdout.fileno())
         try:
-            self._tell(Wanted(share(links)))
-            self.homes = self._answer().homes
+            self._tell(Wanted(share(links), tuple(changeable)))
+            self.homes = msgspec.json.decode(self._line(), type=Made).homes
         except BaseException:
             self.process.kill()  # it may be making hundreds of them
             self.close()
             raise
 
     def fileno(self) -> int:
-        """A file descriptor that is readable when something has failed."""
+        """A file descriptor that is readable when a change is done, or something has failed."""
         assert self.process.stdout is not None
         return self.process.stdout.fileno()
 
@@ -94,9 +106,17 @@ class Namespaces:
         """Training began, at this time of the machine's monotonic clock."""
         self._tell(Began(monotonic_s))
 
-    def check(self) -> None:
-        """Raise InfrastructureError with what has failed; called when `fileno` is readable."""
-        self._answer()
+    def inject(self, number: int, injection: Injection) -> None:
+        """Have a node's link cut, healed or changed; `number` is among the `answers`."""
+        self._tell(Change(injection, number))
+
+    def answers(self) -> Iterator[Answer]:
+        """Those that have come, to changes; called when `fileno` is readable.
+
+        Raises InfrastructureError with what has failed, where no link is held any more.
+        """
+        while line := self._line(-math.inf):
+            yield msgspec.json.decode(line, type=Answer)
 
     def close(self) -> None:
         """End the process."""
@@ -111,24 +131,25 @@ class Namespaces:
             self.process.wait()
         self.process.stdout.close()
 
-    def _tell(self, message: Wanted | Began) -> None:
+    def _tell(self, message: Wanted | Began | Change) -> None:
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(msgspec.json.encode(message) + b"\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            self._answer()
+            self._line()
 
-    def _answer(self) -> Made:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        if not line:
+    def _line(self, until_s: float = math.inf) -> bytes:
+        """What it says next; nothing if that has not come until then. Raises InfrastructureError if it has failed."""
+        line = self.lines.read(until_s)
+        if line == b"":
             reason = last_words(self.log) or f"see {self.log}"
             raise InfrastructureError(f"the process that holds the namespaces ended: {reason}")
-        answer = msgspec.json.decode(line, type=Made)
-        if answer.problem:
-            raise InfrastructureError(f"the nodes' network: {answer.problem}")
-        return answer
+        if line is not None:
+            failed = msgspec.json.decode(line, type=Answer)
+            if failed.problem and failed.done is None:
+                raise InfrastructureError(f"the nodes' network: {failed.problem}")
+        return line or b""
 
 
 @contextlib.contextmanager

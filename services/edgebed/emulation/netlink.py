@@ -69,6 +69,8 @@ class Queue:
     delay_s: float = 0.0
     jitter_s: float = 0.0
     loss: float = 0.0
+    cut: bool = False
+    """It drops everything."""
     packets: int = 0
     bytes: int = 0
     """On the wire, with the headers of Ethernet, IP and TCP."""
@@ -206,6 +208,8 @@ def read_qdisc(payload: bytes) -> Qdisc:
         queue = _read_tbf(options)
     elif kind == "netem":
         queue = _read_netem(options)
+    elif kind == "blackhole":
+        queue = Queue(cut=True)
     queue = _with_counters(queue, attributes(found.get(_TCA_STATS2, b"")))
     return Qdisc(interface=interface, handle=handle, parent=parent, kind=kind, queue=queue)
 
@@ -224,10 +228,10 @@ def redirected(payload: bytes) -> set[int]:
 
 
 def stack(qdiscs: list[Qdisc], interface: int) -> Queue | None:
-    """What an interface's queues do together: a rate at its root, a delay below it or alone."""
+    """What an interface's queues do together: a rate at its root, a delay below it or alone; or nothing passes."""
     here = [each for each in qdiscs if each.interface == interface]
     for root in here:
-        if root.parent == _ROOT and root.kind in ("tbf", "netem"):
+        if root.parent == _ROOT and root.kind in ("tbf", "netem", "blackhole"):
             for child in here:
                 if root.kind == "tbf" and child.kind == "netem" and child.parent >> 16 == root.handle >> 16:
                     inner = child.queue

@@ -19,10 +19,10 @@ from collections import deque
 from collections.abc import Callable
 
 from edgebed import chance
-from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.conditions import Conditions, Course
 from edgebed.emulation.framing import ACK_BYTES_A_SEGMENT, burst_bytes, num_segments, wire_bytes
 from edgebed.emulation.readback import Delay, Mechanism
-from edgebed.scenario.plan import NodePlan
+from edgebed.scenario.plan import Injection, NodePlan
 
 GAPS_MAX = 16
 """Past idle times of a lane that are remembered."""
@@ -31,17 +31,17 @@ GAPS_MAX = 16
 class Clock:
     """A link's conditions in seconds of the trial; those that it begins with until `began_s` is set."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self.timeline = timeline
+    def __init__(self, course: Course) -> None:
+        self.course = course
         self.began_s = math.inf
 
     def at(self, now_s: float) -> Conditions:
         """The conditions at a time."""
-        return self.timeline.at(now_s - self.began_s)
+        return self.course.at(now_s - self.began_s)
 
     def next_change_s(self, now_s: float) -> float:
         """When, strictly after a time, they change next; infinity if never."""
-        change_s = self.timeline.next_change_s(now_s - self.began_s) + self.began_s
+        change_s = self.course.next_change_s(now_s - self.began_s) + self.began_s
         return max(change_s, math.nextafter(now_s, math.inf))
 
 
@@ -73,6 +73,15 @@ class Lane:
         self.free_s = self._passed_s(first_s, num_bytes - tokens)
         self.tokens = max(0.0, tokens - num_bytes)
         return first_s, self.free_s
+
+    def stand_still(self, from_s: float, later_s: float) -> None:
+        """Nothing passed for so long: what had not passed by `from_s` passes so much later."""
+        self.free_s = later(self.free_s, from_s, later_s)
+
+    def clear(self, now_s: float) -> None:
+        """What has not passed by now never will."""
+        self.free_s = min(self.free_s, now_s)
+        self.gaps.clear()
 
     def alone_s(self, from_s: float, num_bytes: float) -> float:
         """When the last of some bytes would pass if they had the lane to themselves; nothing is booked."""
@@ -148,7 +157,7 @@ class Passage:
 
     def __init__(self, plan: NodePlan, *, limits: bool, delays: bool) -> None:
         """`limits`: its rates are held here; `delays`: its latency is."""
-        self.clock = Clock(Timeline(plan.link))
+        self.clock = Clock(Course(plan.link))
         self.uplink = self.downlink = None
         self.outward = self.inward = None
         self.gone_s = self.due_s = 0.0
@@ -163,6 +172,30 @@ class Passage:
     def began(self, began_s: float) -> None:
         """Training began then: the link's changes count from there."""
         self.clock.began_s = began_s
+
+    def inject(self, now_s: float, injection: Injection) -> None:
+        """Its rates or its latency are changed from now on; what is on its way keeps those that it was booked with."""
+        self.clock.course.inject(now_s - self.clock.began_s, injection)
+
+    def stand_still(self, from_s: float, later_s: float) -> None:
+        """The link was cut from `from_s` on for so long: what was on its way comes so much later."""
+        self.gone_s, self.due_s = later(self.gone_s, from_s, later_s), later(self.due_s, from_s, later_s)
+        for lane in (self.uplink, self.downlink):
+            if lane:
+                lane.stand_still(from_s, later_s)
+        for line in (self.outward, self.inward):
+            if line:
+                line.last_s = later(line.last_s, from_s, later_s)
+
+    def clear(self, now_s: float) -> None:
+        """All that is on its way is lost, and makes room."""
+        self.gone_s, self.due_s = min(self.gone_s, now_s), min(self.due_s, now_s)
+        for lane in (self.uplink, self.downlink):
+            if lane:
+                lane.clear(now_s)
+        for line in (self.outward, self.inward):
+            if line:
+                line.last_s = min(line.last_s, now_s)
 
     def leave(self, now_s: float, payload_bytes: int) -> tuple[float, float]:
         """A message is sent now: when its first byte leaves, and when its last one has left."""
@@ -186,6 +219,10 @@ class Passage:
             now_s = self.due_s = max(self.due_s, now_s, passed_s, acknowledged_s)
         return self.inward.out_s(now_s) if self.inward else now_s
 
+    def begins_s(self, first_s: float) -> float:
+        """When the first byte of a message is here that left its sender at `first_s`."""
+        return first_s + (self.clock.at(first_s).latency_s if self.inward else 0.0)
+
 
 def _acknowledged_s(lane: Lane, from_s: float, payload_bytes: int) -> float:
     """When the acknowledgements of a message have passed, which keep its last bytes waiting on a very uneven link."""
@@ -194,8 +231,13 @@ def _acknowledged_s(lane: Lane, from_s: float, payload_bytes: int) -> float:
     return lane.alone_s(from_s, num_bytes)
 
 
+def later(due_s: float, from_s: float, later_s: float) -> float:
+    """When something is due that was due at `due_s`, where time stood still from `from_s` on for so long."""
+    return due_s + later_s if due_s > from_s else due_s
+
+
 def passage_of(plan: NodePlan, mechanism: Mechanism, delay: Delay) -> Passage | None:
-    """What the transport itself has to hold of a node's link; None where a message never has to wait for it."""
-    limits = mechanism == "model" and plan.link.limited
-    delays = delay == "line" and plan.link.delayed
+    """What the transport itself has to hold of a node's link; None where a message never has to wait for its rates."""
+    limits = mechanism == "model" and (plan.link.limited or plan.changeable)
+    delays = delay == "line" and (plan.link.delayed or plan.changeable)
     return Passage(plan, limits=limits, delays=delays) if limits or delays else None

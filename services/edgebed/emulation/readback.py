@@ -1,21 +1,22 @@
 """What the kernel holds of a node's link, against what was asked: by the node itself, which has no right to change it.
 
-Before it may talk, a node waits until the kernel holds its link; from then on it looks every second.
+Before it may talk, a node waits until the kernel holds its link; from then on it looks every second. It is told by the
+controller what faults do to its link, which may be a moment before or after they do: only what is found twice counts.
 """
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.conditions import Conditions, Course, Override, Timeline
 from edgebed.emulation.framing import burst_bytes
 from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue
 from edgebed.errors import InfrastructureError
 from edgebed.roles import records
-from edgebed.scenario.plan import Link
+from edgebed.scenario.plan import Injection
 
 POLL_S = 0.02
 PATIENCE_S = 30.0  # whoever sets links may have hundreds to set
@@ -31,32 +32,53 @@ ByRates = Mapping[tuple[int | None, int | None], Sequence[Conditions]]
 class LinkMeter:
     """Journals what the kernel holds: at first, when that has changed, and when it is not what was asked."""
 
-    def __init__(self, link: Link, reader: LinkReader, delay: Delay) -> None:
+    def __init__(self, course: Course, reader: LinkReader, delay: Delay) -> None:
         """`delay`: what makes latency and jitter; netem is read back like the rates."""
-        self.timeline = Timeline(link)
-        self.changes_often = link.period_s is not None
+        self.course = course
+        self.changes_often = course.period_s is not None
+        self.is_suspect = False
+        """Whether something differed at the last look."""
         self.differed = 0
         self.differences: dict[str, str] = {}
         self.reader = reader
         self.delay = delay
+        self.is_delayed = any(each.latency_s or each.jitter_s or each.loss for each in course.possible())
+        """Whether there is anything for `delay` to make, by its plan."""
         self.last: records.Link | None = None
         self.last_s = -math.inf
 
-    def wait_until_held(self) -> None:
-        """Return when the kernel holds the link. Raises InfrastructureError where it does not within PATIENCE_S."""
-        first = self.timeline.at(0.0)
-        allowed = by_rates(self.timeline.conditions)  # a node that starts anew finds a later one
+    def wait_until_held(self, hear: Callable[[], None] = lambda: None) -> None:
+        """Return when the kernel holds the link. Raises InfrastructureError where it does not within PATIENCE_S.
+
+        `hear` is called before each look: it may tell the course what was done to the link in an earlier life.
+        """
         until_s = time.monotonic() + PATIENCE_S
-        while problem := self._compare(first, allowed).problem:
+        override: Override | None = None
+        while True:
+            hear()
+            if override != self.course.overrides[-1]:
+                override = self.course.overrides[-1]
+                first = self.course.at(0.0)
+                allowed = by_rates(self.course.possible())  # a node that starts anew finds a later one
+            problem = self._compare(first, allowed).problem
+            if not problem:
+                return
             if time.monotonic() > until_s:
                 raise InfrastructureError(f"the link was not limited within {PATIENCE_S:g} s: {problem}")
             time.sleep(POLL_S)
 
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """A fault was done to the link, so long after training began."""
+        self.course.inject(time_s, injection)
+
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
         """A record if there is something to tell; times in seconds of the trial."""
         time_s = 0.0 if began_s is None else now - began_s
-        now_asked, *others = around(self.timeline, time_s)
+        now_asked, *others = around(self.course, time_s)
         seen = self._compare(now_asked, by_rates(others))
+        was_suspect, self.is_suspect = self.is_suspect, bool(seen.problem)
+        if self.is_suspect and not was_suspect:
+            return
         if seen.problem:
             self.differed += 1
             for text in seen.problem.split("; "):
@@ -82,7 +104,7 @@ class LinkMeter:
     def _record(self, asked: Conditions, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
         return records.Link(
             mechanism="tc",
-            delay=self.delay,
+            delay=self.delay if self.is_delayed or asked.latency_s or asked.jitter_s or asked.loss else "",
             interface=self.reader.interface,
             uplink_asked=asked.uplink_bit_s,
             downlink_asked=asked.downlink_bit_s,
@@ -93,33 +115,43 @@ class LinkMeter:
             latency_s=asked.latency_s,
             jitter_s=asked.jitter_s,
             loss=asked.loss,
+            cut=asked.cut,
             problem=problem,
         )
 
 
 class StatedLink:
-    """Journals once, for a link that no kernel holds, what holds it; that is then as asked."""
+    """Journals, for a link that no kernel holds, what is asked, which then is held: at first, and when faults act."""
 
-    def __init__(self, link: Link, mechanism: Mechanism, delay: Delay) -> None:
-        asked = Timeline(link).initial
-        self.unsaid = [
-            records.Link(
-                mechanism=mechanism,
-                delay=delay,
-                uplink_asked=asked.uplink_bit_s,
-                downlink_asked=asked.downlink_bit_s,
-                uplink_held=asked.uplink_bit_s,
-                downlink_held=asked.downlink_bit_s,
-                latency_s=asked.latency_s,
-                jitter_s=asked.jitter_s,
-                loss=asked.loss,
-            )
-        ]
+    def __init__(self, course: Course, mechanism: Mechanism, delay: Delay) -> None:
+        self.course = course
+        self.mechanism = mechanism
+        self.delay = delay
+        self.told: Override | None = None
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """A fault was done to the link, so long after training began."""
+        self.course.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
-        """The record, the first time."""
-        while self.unsaid:
-            yield self.unsaid.pop()
+        """A record if there is something to tell; times in seconds of the trial."""
+        override = self.course.overrides[-1]
+        if override == self.told:
+            return
+        self.told = override
+        asked = self.course.at(0.0 if began_s is None else now - began_s)
+        yield records.Link(
+            mechanism=self.mechanism,
+            delay=self.delay,
+            uplink_asked=asked.uplink_bit_s,
+            downlink_asked=asked.downlink_bit_s,
+            uplink_held=None if asked.cut else asked.uplink_bit_s,
+            downlink_held=None if asked.cut else asked.downlink_bit_s,
+            latency_s=asked.latency_s,
+            jitter_s=asked.jitter_s,
+            loss=asked.loss,
+            cut=asked.cut,
+        )
 
 
 def around(timeline: Timeline, time_s: float) -> list[Conditions]:
@@ -136,7 +168,8 @@ def by_rates(conditions: Iterable[Conditions]) -> ByRates:
     """So that few have to be compared, however many there are."""
     found: dict[tuple[int | None, int | None], list[Conditions]] = {}
     for each in dict.fromkeys(conditions):
-        found.setdefault((_held_rate(each.uplink_bit_s), _held_rate(each.downlink_bit_s)), []).append(each)
+        rates = (None, None) if each.cut else (_held_rate(each.uplink_bit_s), _held_rate(each.downlink_bit_s))
+        found.setdefault(rates, []).append(each)
     return found
 
 
@@ -146,7 +179,12 @@ def deviation(asked: Conditions, up: Queue | None, down: Queue | None, *, netem:
     for direction, rate_bit_s, held in (("uplink", asked.uplink_bit_s, up), ("downlink", asked.downlink_bit_s, down)):
         held = held or Queue()  # noqa: PLW2901 - nothing there: no limit
         wanted = asked if netem else Conditions()
-        if held.rate_bit_s != _held_rate(rate_bit_s):
+        if asked.cut or held.cut:
+            if not asked.cut:
+                found.append(f"{direction}: the kernel drops everything, asked {_rate(rate_bit_s)}")
+            elif not held.cut:
+                found.append(f"{direction}: the kernel holds {_rate(held.rate_bit_s)}, asked that nothing passes")
+        elif held.rate_bit_s != _held_rate(rate_bit_s):
             found.append(f"{direction}: the kernel holds {_rate(held.rate_bit_s)}, asked {_rate(rate_bit_s)}")
         elif rate_bit_s is not None and not _is_burst(held.burst_bytes, rate_bit_s):
             found.append(

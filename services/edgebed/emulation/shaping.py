@@ -1,55 +1,67 @@
-"""Holds the links of nodes while a trial runs, and changes them when their time has come.
+"""Holds the links of nodes while a trial runs, and changes them when their time has come, or a fault asks for it.
 
 As a program it holds the link of the network namespace that it is started in. It is told, and answers, in JSON lines:
 
     <-- {"subnet": "172.18.0.0/16", "netem": false, "link": {"uplink_bit_s": 10000000, …}}
     --> {"interface": "eth1"}               the kernel holds the link as it is at the beginning
     <-- {"began": 81234.5}                  training began then, on the machine's monotonic clock
+    <-- {"change": {"node": "edge-0", "action": "cut"}, "number": 7}
+    --> {"done": 7}                         and a "problem" if the kernel refuses that
     --> {"problem": "this kernel has …"}    instead of any answer, or later; exit code 3
 
-A link that never changes needs nobody who changes it: after the first answer the program ends. Otherwise it ends when
-its standard input closes. Asked `--probe`, it says `{"netem": false}`: what this kernel can do.
+A link that never changes needs nobody who changes it: after the first answer the program ends, unless it is asked to
+stay. Otherwise it ends when its standard input closes. Asked `--probe`, it says `{"netem": false}`: what this kernel
+can do.
 """
 
 import math
 import os
-import select
 import sys
 import time
+from collections.abc import Callable, Iterable
 
 import msgspec
 from pyroute2 import IPRoute
 
-from edgebed.emulation.conditions import Timeline
+from edgebed.emulation.conditions import Course
 from edgebed.emulation.netlink import LinkReader
-from edgebed.emulation.orders import Answer, Began, Order
+from edgebed.emulation.orders import Answer, Lines, Order, Told
 from edgebed.emulation.readback import deviation
 from edgebed.emulation.tc import Features, Shaper, probe_here
 from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.observe.resources import own_address
-from edgebed.scenario.plan import Link
-
-WAIT_S_MAX = 3600.0  # then it looks again; select takes no infinity
+from edgebed.scenario.plan import Injection, Link
 
 
 class Shaping:
-    """Links by name, and what they are to be; changed by `tick`, which is to be called at `due_s`."""
+    """Links by name, and what is asked of them; changed by `inject`, and by `tick`, to be called at `due_s`."""
 
-    def __init__(self) -> None:
-        self.links: dict[str, tuple[Shaper, Timeline]] = {}
+    def __init__(self, make: Callable[[str], Shaper]) -> None:
+        """`make` gives the shaper of a link by its name; it is asked for one only when there is something to hold."""
+        self.make = make
+        self.courses: dict[str, Course] = {}
+        self.shapers: dict[str, Shaper] = {}
         self.next_s: dict[str, float] = {}
         """When a link changes next, in seconds of the machine's monotonic clock; only those that ever do."""
+        self.began_s = math.inf
 
-    def add(self, name: str, shaper: Shaper, link: Link) -> None:
-        """Hold a link, as it is when training begins, from now on. Raises InfrastructureError where that fails."""
-        timeline = Timeline(link)
-        shaper.apply(timeline.at(0.0))
-        self.links[name] = shaper, timeline
+    def add(self, name: str, link: Link, injected: Iterable[Injection] = (), *, changeable: bool = False) -> None:
+        """Hold a link from now on, as it is when training begins; be prepared where faults will change it.
+
+        Raises InfrastructureError where that fails.
+        """
+        course = self.courses[name] = Course(link)
+        for injection in injected:
+            course.inject(-math.inf, injection)
+        if link.shaped or course.injected_s:
+            self._hold(name, 0.0)
+        if changeable:
+            self._shaper(name).prepare()
 
     def began(self, monotonic_s: float) -> None:
         """Training began then: from here on links follow their timelines."""
         self.began_s = monotonic_s
-        self.next_s = {name: monotonic_s for name, (_, timeline) in self.links.items() if timeline.times_s}
+        self.next_s = {name: monotonic_s for name, course in self.courses.items() if course.times_s}
 
     def due_s(self) -> float:
         """When something is to be changed next; infinity if nothing is."""
@@ -59,11 +71,45 @@ class Shaping:
         """Change what is due."""
         now_s = time.monotonic()
         for name in [name for name, due_s in self.next_s.items() if due_s <= now_s]:
-            shaper, timeline = self.links[name]
-            shaper.apply(timeline.at(now_s - self.began_s))
-            self.next_s[name] = self.began_s + timeline.next_change_s(now_s - self.began_s)
+            time_s = now_s - self.began_s
+            self._hold(name, time_s)
+            self.next_s[name] = self.began_s + self.courses[name].next_change_s(time_s)
             if self.next_s[name] == math.inf:
                 del self.next_s[name]
+
+    def inject(self, injection: Injection) -> None:
+        """Do this to a node's link. Raises InfrastructureError where the kernel refuses it, or does not know it."""
+        if injection.node not in self.courses:
+            raise InfrastructureError(f"{injection.node} has no link to the data network")
+        time_s = time.monotonic() - self.began_s
+        self.courses[injection.node].inject(time_s, injection)
+        self._hold(injection.node, time_s)
+
+    def close(self, name: str) -> None:
+        """Let go of the shaper of a link, which stays as it is; another one is made when it is needed."""
+        if shaper := self.shapers.pop(name, None):
+            shaper.ip.close()
+
+    def obey(self, line: bytes) -> Answer | None:
+        """Do what a line says; what is to be answered, if anything is. See orders.py."""
+        told = msgspec.json.decode(line, type=Told)
+        if told.began is not None:
+            self.began(told.began)
+        if told.change is None:
+            return None
+        try:
+            self.inject(told.change)
+        except InfrastructureError as error:
+            return Answer(done=told.number, problem=str(error))
+        return Answer(done=told.number)
+
+    def _hold(self, name: str, time_s: float) -> None:
+        self._shaper(name).apply(self.courses[name].at(time_s))
+
+    def _shaper(self, name: str) -> Shaper:
+        if name not in self.shapers:
+            self.shapers[name] = self.make(name)
+        return self.shapers[name]
 
 
 def main() -> int:
@@ -83,41 +129,19 @@ def _serve() -> None:
     lines = Lines(0)
     order = msgspec.json.decode(lines.read(math.inf) or b"", type=Order)
     reader = LinkReader(own_address(order.subnet))
-    shaping = Shaping()
-    shaping.add("own", Shaper(IPRoute(), reader.interface, Features(order.netem)), order.link)
-    conditions = Timeline(order.link).at(0.0)
-    problem = deviation(conditions, *reader.queues(), netem=order.netem)
+    shaping = Shaping(lambda _: Shaper(IPRoute(), reader.interface, Features(order.netem)))
+    shaping.add(order.node, order.link, order.injected, changeable=order.stays)
+    problem = deviation(shaping.courses[order.node].at(0.0), *reader.queues(), netem=order.netem)
     if problem:
         raise InfrastructureError(f"the link was not set as asked: {problem}")
     _say(Answer(interface=reader.interface))
-    while order.link.changes:
+    while order.link.changes or order.stays:
         line = lines.read(shaping.due_s())
         if line == b"":
             return
-        if line:
-            shaping.began(msgspec.json.decode(line, type=Began).began)
+        if line and (answer := shaping.obey(line)):
+            _say(answer)
         shaping.tick()
-
-
-class Lines:
-    """Lines from a file descriptor, with a time to wait for each."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.pending = b""
-
-    def read(self, until_s: float) -> bytes | None:
-        """The next line; nothing at the end; None if it has not come until then, by the machine's monotonic clock."""
-        while b"\n" not in self.pending:
-            wait_s = max(0.0, min(until_s - time.monotonic(), WAIT_S_MAX))
-            if not select.select([self.descriptor], [], [], wait_s)[0]:
-                return None
-            data = os.read(self.descriptor, 1 << 16)
-            if not data:
-                return b""
-            self.pending += data
-        line, _, self.pending = self.pending.partition(b"\n")
-        return line
 
 
 def _say(answer: Answer) -> None:

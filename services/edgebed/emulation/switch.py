@@ -8,8 +8,9 @@ None has a name: whoever holds their descriptors holds them, and nothing appears
 has to be found: each worker is told the server's Ethernet address and the server all workers', and the bridge knows
 which port each is behind. So the first byte on a link is a node's own.
 
-`python -m edgebed.emulation.switch` is the process that holds them for a trial; namespaces.py talks with it. It is
-killed when the thread that started it ends, so that must be one that lasts as long as the trial.
+`python -m edgebed.emulation.switch` is the process that holds them for a trial, and changes any node's link where a
+fault asks for it; namespaces.py talks with it. It is killed when the thread that started it ends, so that must be one
+that lasts as long as the trial.
 """
 
 import contextlib
@@ -24,13 +25,19 @@ from pathlib import Path
 import msgspec
 from pyroute2 import IPRoute, NetlinkError
 
-from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.conditions import Conditions
 from edgebed.emulation.namespaces import PORTS_MAX, Home, Made, Wanted
-from edgebed.emulation.orders import Began
-from edgebed.emulation.shaping import Lines, Shaping
+from edgebed.emulation.orders import Answer, Lines
+from edgebed.emulation.shaping import Shaping
 from edgebed.emulation.tc import Features, Shaper, probe_here
 from edgebed.errors import EdgebedError, InfrastructureError
-from edgebed.linux import die_with_parent, enter_new_network_namespace, in_own_thread
+from edgebed.linux import (
+    come_first,
+    die_with_parent,
+    enter_network_namespace,
+    enter_new_network_namespace,
+    in_own_thread,
+)
 from edgebed.wire.shared_links import links_of
 
 INTERFACE = "data"
@@ -104,6 +111,11 @@ class Switch:
             self.nodes[node] = made
         return made
 
+    def open(self, node: str) -> IPRoute:
+        """One more way to change what is in a node's namespace, whose own may be closed."""
+        enter_network_namespace(self.nodes[node].descriptor)
+        return IPRoute()
+
     def close(self) -> None:
         """Let go of them; those that nobody else is in are gone then."""
         self.ip.close()
@@ -122,11 +134,12 @@ class Switch:
 
 
 def main() -> int:
-    """Hold a trial's namespaces until standard input closes."""
+    """Hold a trial's namespaces until standard input closes; links change in time however much nodes compute."""
     if not die_with_parent(os.getppid()):
         return 1
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a namespace takes a handful
+    come_first()
     try:
         _serve()
     except EdgebedError as error:
@@ -137,26 +150,25 @@ def main() -> int:
 
 def _serve() -> None:
     lines = Lines(0)
-    switch, features, shaping = Switch(), probe_here(), Shaping()
+    switch, features = Switch(), probe_here()
+    shaping = Shaping(lambda node: Shaper(switch.open(node), INTERFACE, features))
     wanted = msgspec.json.decode(lines.read(math.inf) or b"", type=Wanted)
     for node, link in links_of(wanted.links).items():
         namespace = switch.add(node)
-        if link.shaped:
-            shaper = Shaper(namespace.ip, INTERFACE, features)
-            if link.changes:
-                shaping.add(node, shaper, link)
-            else:
-                shaper.apply(Timeline(link).initial)
-        if not link.changes and len(switch.nodes) > 1:
-            namespace.ip.close()  # each takes several files; the server's is needed to introduce it to all
+        changeable = node in wanted.changeable
+        shaping.add(node, link, changeable=changeable)
+        if not (link.changes or changeable):
+            shaping.close(node)  # each takes several files
+        if len(switch.nodes) > 1:  # the server's is needed to introduce it to all
+            namespace.ip.close()
     _say(Made({node: namespace.home for node, namespace in switch.nodes.items()}))
     while (line := lines.read(shaping.due_s())) != b"":
-        if line:
-            shaping.began(msgspec.json.decode(line, type=Began).began)
+        if line and (answer := shaping.obey(line)):
+            _say(answer)
         shaping.tick()
 
 
-def _say(message: Made) -> None:
+def _say(message: Made | Answer) -> None:
     os.write(1, msgspec.json.encode(message) + b"\n")
 
 

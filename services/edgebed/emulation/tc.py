@@ -6,7 +6,7 @@
 A queueing discipline holds what leaves an interface; so what arrives is led through an interface made for that, an ifb.
 The token bucket cuts large segments into packets and lets hardly more than one of them through after a silence, so that
 a single small message takes as long as its bytes. Where the kernel has netem, it makes latency, jitter and loss, below
-the token bucket.
+the token bucket. A link that is cut has a black hole in the place of both, in each direction: what waits is lost.
 
 All queues of edgebed's carry handles of its own. What somebody else has put onto the interface is never replaced.
 Needs NET_ADMIN in the network namespace.
@@ -35,7 +35,7 @@ QUEUE_BYTES_MIN = 32_000
 """However slow the link: TCP sends ten segments before it hears of the first (RFC 6928), which must find room."""
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
 ETHERNET_BYTES = 14
-_HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000}
+_HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000, "blackhole": 0xEDB3_0000}
 _ETHERNET = 1  # how tbf counts bytes: with Ethernet's headers
 _ALL_PROTOCOLS = 3
 _PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
@@ -104,19 +104,23 @@ class Shaper:
             self._look()
             self._check_packet_size()
 
+    def prepare(self) -> None:
+        """Make what takes longest, so that the link can be cut at once when it has to be; it idles until then."""
+        with _explained(self.interface):
+            self._make_ifb()
+
     def apply(self, conditions: Conditions) -> None:
-        """Make the link this one; packets that wait stay, unless a limit appears or goes."""
+        """Make the link this one; packets that wait stay, unless a limit appears or goes, or the link is cut."""
         assert self.index is not None
         with _explained(self.interface):
             self._hold(self.index, disciplines(conditions.uplink_bit_s, conditions, self.features))
             down = disciplines(conditions.downlink_bit_s, conditions, self.features)
             if down:
                 self._lead_through_ifb(down)
-            elif self.ifb is not None:
+            elif self.ifb is not None:  # it stays, and idles: to remove an interface takes the kernel 20 ms
                 _remove(self.ip, self.index, _INGRESS, _INGRESS_HANDLE)
-                self.ip.link("del", index=self.ifb)
-                self.held.pop(self.ifb, None)
-                self.ifb, self.is_led = None, False
+                self._hold(self.ifb, ())
+                self.is_led = False
 
     def _look(self) -> None:
         """Learn what is there; raise InfrastructureError if anything but the kernel's defaults and edgebed's own is."""
@@ -151,31 +155,36 @@ class Shaper:
 
     def _lead_through_ifb(self, wanted: Sequence[Discipline]) -> None:
         assert self.index is not None
-        if self.ifb is None:
-            with _explained(self.interface, "ifb"):
-                self.ip.link("add", ifname=IFB, kind="ifb")
-            self.ifb = _index(self.ip, IFB)
-        assert self.ifb is not None
-        self._hold(self.ifb, wanted)  # first the limit, then what it limits
+        ifb = self._make_ifb()
+        self._hold(ifb, wanted)  # first the limit, then what it limits
         if self.is_led:
             return
-        self.ip.link("set", index=self.ifb, state="up")
+        self.ip.link("set", index=ifb, state="up")
         with _explained(self.interface, "ingress"):
             _put(self.ip, self.index, _INGRESS, _INGRESS_HANDLE, ("ingress", {}))
         if not list(self.ip.get_filters(index=self.index, parent=_INGRESS_HANDLE)):
             with _explained(self.interface, "u32 or mirred"):
-                redirect = {"kind": "mirred", "action": "redirect", "direction": "egress", "ifindex": self.ifb}
+                redirect = {"kind": "mirred", "action": "redirect", "direction": "egress", "ifindex": ifb}
                 self.ip.tc(
                     "add-filter", "u32", self.index, parent=_INGRESS_HANDLE, prio=1, protocol=_ALL_PROTOCOLS, target=1,
                     keys=["0x0/0x0+0"], action=redirect,
                 )  # fmt: skip
         self.is_led = True
 
+    def _make_ifb(self) -> int:
+        """The ifb, which there may be already."""
+        if self.ifb is None:
+            with _explained(self.interface, "ifb"):
+                self.ip.link("add", ifname=IFB, kind="ifb")
+            self.ifb = _index(self.ip, IFB)
+        assert self.ifb is not None
+        return self.ifb
+
     def _hold(self, index: int, wanted: Sequence[Discipline]) -> None:
         """Put these onto an interface, the first at its root, the second below it; what is alike there is changed."""
         kinds = tuple(kind for kind, _ in wanted)
         held = self.held.pop(index, ())
-        if held and kinds != held:
+        if held and kinds != held and (not kinds or kinds[0] in held):  # a root of another kind takes its place at once
             _remove(self.ip, index, _ROOT, _HANDLES[held[0]])
         parent = _ROOT
         for kind, options in wanted:
@@ -191,6 +200,8 @@ def disciplines(rate_bit_s: int | None, conditions: Conditions, features: Featur
 
     Without a rate nothing cuts what TCP hands over, up to 64 kB at a time: netem loses all of it or nothing.
     """
+    if conditions.cut:
+        return [("blackhole", {})]
     wanted: list[Discipline] = []
     if rate_bit_s is not None:
         wanted.append(("tbf", _tbf(rate_bit_s)))

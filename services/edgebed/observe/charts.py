@@ -4,10 +4,15 @@ A line has a colour of Okabe and Ito's palette (the blue made lighter, for dark 
 its own, so that it can be told in grey too. Axes and text take the colour of the surrounding text (`currentColor`); a
 chart looked at as a file of its own follows the viewer's preference. Text stays text. Figures are objects; the state of
 pyplot is never touched.
+
+What was done to nodes is marked: a line with words where there are few, else a tick above the axes; what is close
+together is one mark.
 """
 
 import io
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from edgebed.observe.quantities import bytes_text
-from edgebed.observe.series import Series
+from edgebed.observe.series import Floats, Ints, Series
 
 PALETTE = ("#2680c2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 DASHES = ("solid", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1, 2)))
@@ -28,6 +33,13 @@ INK = "#010203"
 MARKED_POINTS_MAX = 40
 RATE_BINS = 40
 LEGEND_COLUMNS = 3
+MARKS_APART = 0.02
+"""Of the axis: closer ones are one mark."""
+LINES_MAX = 12
+"""More marks than that are ticks."""
+NAMED_MARKS_MAX = 8
+TICK_HEIGHT = 0.025
+"""Of the axes."""
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -51,21 +63,25 @@ ALONE = "<style>:root{color:#222}@media screen and (prefers-color-scheme:dark){:
 
 Trials = Mapping[str, Series]
 """Series by the trial's name, in the order of the legend."""
+Place = Callable[[Series, Floats], Floats | Ints]
+"""Where on the horizontal axis times of a trial are, (F,) -> (F,)."""
+Marks = list[tuple[float, str]]
+"""Where on the horizontal axis something was done, and what."""
 
 
 def accuracy_over_ingress(trials: Trials) -> str:
     """Test accuracy against the payload of all pushes so far, the ingress on a logarithmic axis."""
-    return _draw("accuracy-ingress", trials, _accuracy_over_ingress)
+    return _draw("accuracy-ingress", trials, _accuracy_over_ingress, _ingress_at)
 
 
 def accuracy_over_updates(trials: Trials) -> str:
     """Test accuracy against the number of updates."""
-    return _draw("accuracy-updates", trials, _accuracy_over_updates)
+    return _draw("accuracy-updates", trials, _accuracy_over_updates, _version_at)
 
 
 def accuracy_over_time(trials: Trials) -> str:
     """Test accuracy against the time since training started."""
-    return _draw("accuracy-time", trials, _accuracy_over_time)
+    return _draw("accuracy-time", trials, _accuracy_over_time, _time_at)
 
 
 def staleness(trials: Trials) -> str:
@@ -75,7 +91,7 @@ def staleness(trials: Trials) -> str:
 
 def update_rate(trials: Trials) -> str:
     """Updates a second over time."""
-    return _draw("update-rate", trials, _update_rate)
+    return _draw("update-rate", trials, _update_rate, _time_at)
 
 
 CHARTS: dict[str, tuple[str, Callable[[Trials], str]]] = {
@@ -94,7 +110,7 @@ def stand_alone(svg: str) -> str:
     return f"{head}{mark}{ALONE}{rest}"
 
 
-def _draw(name: str, trials: Trials, plot: Callable[[Axes, Trials], None]) -> str:
+def _draw(name: str, trials: Trials, plot: Callable[[Axes, Trials], None], place: Place | None = None) -> str:
     style: Any = {**STYLE, "svg.hashsalt": f"edgebed-{name}"}
     with mpl.rc_context(style):
         rows = -(-len(trials) // LEGEND_COLUMNS) if len(trials) > 1 else 0
@@ -103,6 +119,8 @@ def _draw(name: str, trials: Trials, plot: Callable[[Axes, Trials], None]) -> st
         plot(axes, trials)
         if not axes.has_data():
             return ""
+        if place:
+            _mark_faults(axes, trials, place)
         if rows:
             figure.legend(loc="outside lower center", ncols=min(len(trials), LEGEND_COLUMNS))
         output = io.StringIO()
@@ -207,3 +225,73 @@ def _update_rate(axes: Axes, trials: Trials) -> None:
     axes.set_ylabel("updates a second (1/s)")
     if axes.has_data():
         axes.set_ylim(bottom=0)
+
+
+def _time_at(series: Series, t: Floats) -> Floats:
+    return t
+
+
+def _version_at(series: Series, t: Floats) -> Ints:
+    return np.concatenate([np.zeros(1, dtype=np.int64), series.updates.version])[_made_by(series, t)]
+
+
+def _ingress_at(series: Series, t: Floats) -> Ints:
+    return np.concatenate([np.zeros(1, dtype=np.int64), series.updates.ingress_bytes])[_made_by(series, t)]
+
+
+def _made_by(series: Series, t: Floats) -> Ints:
+    """How many of the updates had been applied at each time."""
+    return np.searchsorted(series.updates.t, t, side="right")
+
+
+def _mark_faults(axes: Axes, trials: Trials, place: Place) -> None:
+    limits = axes.get_xlim()
+    found = [_marks(axes, series, place) for series in trials.values()]
+    if all(_are_same(axes, found[0], other) for other in found):
+        found = found[:1]
+    number = sum(map(len, found))
+    style: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "alpha": 0.55, "linewidth": 1.0}
+    for index, marks in enumerate(found):
+        style["colors"] = PALETTE[index % len(PALETTE)] if len(found) > 1 else INK
+        places = [x for x, _ in marks]
+        if number <= LINES_MAX:
+            axes.vlines(places, 0.0, 1.0, linestyles="dotted", **style)
+        else:
+            bottom = 1.0 + 1.4 * index * TICK_HEIGHT
+            axes.vlines(places, bottom, bottom + TICK_HEIGHT, clip_on=False, **style)
+        for x, label in marks if number <= NAMED_MARKS_MAX else ():
+            text: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "bottom", "fontsize": 8}
+            axes.text(x, 0.015, label, transform=style["transform"], **text)
+    if number > LINES_MAX:
+        axes.set_title(" ", fontsize=8 * len(found))  # room for the ticks
+    axes.set_xlim(*limits)
+
+
+def _marks(axes: Axes, series: Series, place: Place) -> Marks:
+    """Where something was done, and what, e.g. `freeze x20`; only what the axis shows."""
+    done = [each for each in series.faults if each.was_done]
+    low, high = axes.get_xlim()
+    scale = math.log if axes.get_xscale() == "log" else float
+    groups: list[tuple[float, float, Counter[str]]] = []
+    places = place(series, np.array([each.t for each in done], dtype=np.float64)).tolist()
+    for x, each in sorted(zip(places, done, strict=True), key=lambda pair: pair[0]):
+        if low <= x <= high:
+            share = (scale(x) - scale(low)) / (scale(high) - scale(low))
+            if not groups or share - groups[-1][1] > MARKS_APART:
+                groups.append((x, share, Counter()))
+            groups[-1][2][each.record.action] += 1
+    return [(x, _label(actions)) for x, _, actions in groups]
+
+
+def _are_same(axes: Axes, marks: Marks, others: Marks) -> bool:
+    """Whether two trials have the same marks, so that they need not be told apart."""
+    low, high = axes.get_xlim()
+    pairs = zip(marks, others, strict=False)
+    return len(marks) == len(others) and all(
+        label == other and abs(x - at) <= MARKS_APART * (high - low) for (x, label), (at, other) in pairs
+    )
+
+
+def _label(actions: Counter[str]) -> str:
+    """E.g. `freeze ×20`."""
+    return ", ".join(f"{action} ×{count}" if count > 1 else action for action, count in actions.items())

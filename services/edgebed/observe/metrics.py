@@ -24,14 +24,18 @@ from edgebed.roles.records import (
     Dropped,
     Ended,
     Evaluated,
+    Fault,
     HostLoad,
+    Joined,
     Link,
     Node,
     Phases,
     Record,
     Refused,
+    Restored,
     Traffic,
     Transfers,
+    Unanswered,
     Update,
     Usage,
 )
@@ -97,8 +101,11 @@ class NodeMetrics:
         self._device_classes = {node.node: node.device_class for node in plan.nodes}
         for device_class in self._device_classes.values():
             self._of_trial("edgebed_crashes_total", device_class)
+            self._of_trial("edgebed_joins_total", device_class)
             for state in _closed_values("edgebed_nodes", "state"):
                 self._of_trial("edgebed_nodes", device_class, state)
+        for how in _closed_values("edgebed_updates_lost_total", "how"):
+            self._of_trial("edgebed_updates_lost_total", how)
         for node in plan.nodes:
             self._observe_node(Node(name=node.node, state="expected"))
         algorithm = plan.nodes[0].method.name
@@ -184,6 +191,10 @@ class NodeMetrics:
             Evaluated: self._observe_evaluated,
             Node: self._observe_node,
             Ended: self._observe_ended,
+            Fault: self._observe_fault,
+            Joined: lambda record: self._of_trial("edgebed_joins_total", self._class_of(record.worker)).inc(),
+            Unanswered: self._observe_unanswered,
+            Restored: self._observe_restored,
             HostLoad: self._observe_host,
         }
 
@@ -254,6 +265,26 @@ class NodeMetrics:
             self._of_trial("edgebed_crashes_total", device_class).inc()
             crash = self._of_trial("edgebed_node_last_crash_timestamp_seconds", device_class, record.name)
             crash.set(time.time())
+
+    def _class_of(self, name: str) -> str:
+        """The device class of a node; empty for one that nobody knows."""
+        return self._device_classes.get(name, "")
+
+    def _observe_fault(self, record: Fault) -> None:
+        result = "failed" if record.problem else "moot" if record.moot else "done"
+        self._of_trial("edgebed_faults_total", self._class_of(record.target), record.action, result).inc()
+        if result == "done":
+            moment = self._of_trial("edgebed_fault_timestamp_seconds", record.action, record.target)
+            moment.set(time.time())
+
+    def _observe_unanswered(self, record: Unanswered) -> None:
+        if record.step >= 0:
+            self._of_trial("edgebed_updates_lost_total", "unanswered").inc()
+
+    def _observe_restored(self, record: Restored) -> None:
+        self._of_trial("edgebed_updates_lost_total", "rolled-back").inc(max(0, self._version - record.version))
+        self._version = record.version
+        self._of_trial("edgebed_model_version").set(record.version)
 
     def _observe_ended(self, record: Ended) -> None:
         self._done = record.outcome == "completed"

@@ -148,20 +148,53 @@ CONTROLLER_METRICS = (
             _DEVICE_CLASS,
             Label(
                 name="state",
-                examples=("expected", "started", "joined", "ready", "running", "stopped", "died", "missing"),
+                examples=(
+                    "expected", "started", "joined", "ready", "running", "unresponsive", "stopped", "died", "missing",
+                ),
                 closed=True,
             ),
         ),
     ),
     Metric(
         name="edgebed_crashes_total", type="counter", unit="crashes", roles=(CONTROLLER,),
-        help="Nodes that ended although nobody had told them to.",
+        help="Nodes that ended although nobody had told them to; of a fault that killed them as well.",
         labels=(_RUN, _TRIAL, _DEVICE_CLASS),
     ),
     Metric(
         name="edgebed_node_last_crash_timestamp_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
         help="When a node last ended although nobody had told it to, in Unix time; only nodes that did have a series.",
         labels=(_RUN, _TRIAL, _DEVICE_CLASS, Label(name="node", examples=("edge-0",))),
+    ),
+    Metric(
+        name="edgebed_faults_total", type="counter", unit="faults", roles=(CONTROLLER,),
+        help="Things that were to be done to nodes on purpose: done, failed, or moot since there was nothing to do.",
+        labels=(
+            _RUN,
+            _TRIAL,
+            _DEVICE_CLASS,
+            Label(name="action", examples=("kill", "freeze", "cut")),
+            Label(name="result", examples=("done", "failed", "moot")),
+        ),
+    ),
+    Metric(
+        name="edgebed_fault_timestamp_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
+        help="When something was last done to a node on purpose, in Unix time; a series for each action and node.",
+        labels=(
+            _RUN,
+            _TRIAL,
+            Label(name="action", examples=("kill", "freeze", "cut")),
+            Label(name="node", examples=("edge-0",)),
+        ),
+    ),
+    Metric(
+        name="edgebed_joins_total", type="counter", unit="joins", roles=(CONTROLLER,),
+        help="How often workers joined, or came back, as the server reports.",
+        labels=(_RUN, _TRIAL, _DEVICE_CLASS),
+    ),
+    Metric(
+        name="edgebed_updates_lost_total", type="counter", unit="updates", roles=(CONTROLLER,),
+        help="Updates lost, or only their answers, on the way (unanswered), and those that a restored server has lost.",
+        labels=(_RUN, _TRIAL, Label(name="how", examples=("unanswered", "rolled-back"), closed=True)),
     ),
     Metric(
         name="edgebed_model_accuracy_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),

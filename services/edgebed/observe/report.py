@@ -19,6 +19,7 @@ from edgebed.observe.conditions_text import (
     remarks_of,
     verdict_lines,
 )
+from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, update_rows
 from edgebed.observe.html import Raw, bars, definitions, details, escape, page, section, table
 from edgebed.observe.logs import last_lines
 from edgebed.observe.quantities import (
@@ -32,6 +33,7 @@ from edgebed.observe.quantities import (
     utc_text,
 )
 from edgebed.observe.run_folder import write_atomically
+from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import (
     changed_models_text,
@@ -41,7 +43,9 @@ from edgebed.observe.traffic_text import (
 )
 from edgebed.results import Run, Trial
 
-TROUBLE_STATES = frozenset({"died", "missing"})
+TROUBLE_STATES = frozenset({"died", "missing", "unresponsive"})
+FAULT_ROWS_MAX = 12
+"""Rows of the table of faults that are shown at once; more are folded."""
 LISTED_MAX = 50
 """Rows of a table of incidents; the journal has the rest."""
 LOG_LINES = 20
@@ -106,6 +110,7 @@ def render(run: Run) -> str:
         _conditions(summary.trials),
         _deaths(run),
         _charts(trials),
+        _faults(trials),
         _phases(trials),
         _accounting(trials),
         _incidents(trials),
@@ -160,11 +165,11 @@ def _conditions(trials: Sequence[TrialSummary]) -> str:
 
 
 def _deaths(run: Run) -> str:
-    """The end of the log of each node that died, which says why more often than not."""
+    """The end of the log of each node that died unasked, which says why more often than not."""
     dead = {
         (trial.name, node.name): trial.folder.log(node.name)
         for trial in run.trials.values()
-        for _, node in trial.series.nodes
+        for node in unasked_losses(trial.series.nodes, trial.series.faults)
         if node.state == "died"
     }
     parts = []
@@ -183,7 +188,9 @@ def _charts(trials: Sequence[Trial]) -> str:
     series = {trial.name: trial.series for trial in trials}
     drawn = [(title, draw(series)) for title, draw in charts.CHARTS.values()]
     figures = [f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>" for title, svg in drawn if svg]
-    return section("Charts", f"<div class=charts>{''.join(figures)}</div>") if figures else ""
+    is_marked = any(trial.series.faults for trial in trials)
+    legend = "<p class=quiet>Marked: what was done to the nodes.</p>" if is_marked else ""
+    return section("Charts", f"{legend}<div class=charts>{''.join(figures)}</div>") if figures else ""
 
 
 def _phases(trials: Sequence[Trial]) -> str:
@@ -220,11 +227,8 @@ def _accounting(trials: Sequence[Trial]) -> str:
         return ""
     rows: list[tuple[str, ...]] = []
     columns = [(trial.summary, trial.series) for trial in trials]
-    rows.append(
-        ("pushes the workers numbered, up to the last applied", *(f"{summary.pushes:,}" for summary, _ in columns))
-    )
-    rows.append(("= applied", *(f"{summary.updates:,}" for summary, _ in columns)))
-    rows.append(("+ refused or lost", *(f"{summary.pushes - summary.updates:,}" for summary, _ in columns)))
+    books = [trial.series.accounting for trial in trials]
+    rows += update_rows(books) if any(books) else _numbered_rows([summary for summary, _ in columns])
     for code in sorted({code for summary, _ in columns for code in summary.refused_by_code}):
         counts = (f"{summary.refused_by_code.get(code, 0):,}" for summary, _ in columns)
         rows.append((f"messages refused: {code}", *counts))
@@ -238,6 +242,28 @@ def _accounting(trials: Sequence[Trial]) -> str:
     rows.append(("egress: payload of all messages", *(bytes_text(s.egress_payload_bytes) for s, _ in columns)))
     rows.append(("egress: at the interface", *(interface_text(s, s.egress_interface_bytes) for s, _ in columns)))
     return section("Do the books balance?", table(("", *(trial.name for trial in trials)), rows))
+
+
+def _numbered_rows(summaries: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """What an old journal tells of the updates."""
+    return [
+        ("pushes the workers numbered, up to the last applied", *(f"{summary.pushes:,}" for summary in summaries)),
+        ("= applied", *(f"{summary.updates:,}" for summary in summaries)),
+        ("+ refused or lost", *(f"{summary.pushes - summary.updates:,}" for summary in summaries)),
+    ]
+
+
+def _faults(trials: Sequence[Trial]) -> str:
+    """What was done to nodes on purpose, and how long until they were back."""
+    parts = []
+    for trial in trials:
+        if rows := list(fault_rows(trial.series.faults)):
+            shown = table(FAULT_HEAD, rows)
+            count = len(trial.series.faults)
+            parts.append(f"<h3>{escape(trial.name)}</h3>")
+            parts.append(shown if len(rows) <= FAULT_ROWS_MAX else details(f"{count:,} faults", shown))
+    legend = f"<p class=quiet>{escape(FAULT_LEGEND)}</p>"
+    return section("What was done to the nodes", legend + "".join(parts)) if parts else ""
 
 
 def _incidents(trials: Sequence[Trial]) -> str:

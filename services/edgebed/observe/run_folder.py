@@ -4,16 +4,19 @@
     manifest.json      seed, runtime, versions, host facts, the command, the trials in order
     summary.json       the numbers and verdicts of all trials (a view of the journals)
     report.html        the same for people, self-contained
+    control.sock       while a live trial goes on: who writes there acts on nodes by hand (runtimes/control.py)
     <trial>/plan.json  every node with its caps, its data and its parts
-    <trial>/events.jsonl, logs/<node>.log, checkpoints/<name>.npz, <chart>.svg
+    <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final}.npz, <chart>.svg
 
 `runs/<scenario>/latest` points to the newest. Files are replaced atomically, so a reader meets the old or the new one.
 """
 
 import contextlib
+import datetime as dt
 import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ ENVIRONMENT_VARIABLE = "EDGEBED_RUNS_DIR"
 LATEST = "latest"
 NUMBER_DIGITS = 4
 LISTED_MAX = 12
+LOCK_S_MAX = 1.0  # who only looks holds it for no time
 
 
 def runs_root(given: str | Path | None = None) -> Path:
@@ -45,6 +49,7 @@ class TrialFolder:
         self.journal = path / "events.jsonl"
         self.logs = path / "logs"
         self.checkpoints = path / "checkpoints"
+        self.latest_checkpoint = self.checkpoints / "latest.npz"
         self.final_checkpoint = self.checkpoints / "final.npz"
 
     def make(self, plan: Plan) -> None:
@@ -77,6 +82,11 @@ class RunFolder:
         self.summary = path / "summary.json"
         self.report = path / "report.html"
 
+    @property
+    def name(self) -> str:
+        """What to call the run: `<scenario>/<number>`."""
+        return f"{self.scenario_name}/{self.path.name}"
+
     @classmethod
     def create(cls, root: Path, scenario_name: str) -> "RunFolder":
         """A new folder with the next free number, and `latest` pointing to it; safe beside concurrent runs.
@@ -106,7 +116,7 @@ class RunFolder:
         for path in _candidates(root, str(text)):
             if _is_run(path):
                 return cls(path.resolve())
-        known = [f"{run.scenario_name}/{run.path.name}" for run in list_runs(root)]
+        known = [run.name for run in list_runs(root)]
         if len(known) > LISTED_MAX:
             allowed = f"the last {LISTED_MAX} of {len(known)} are {', '.join(known[-LISTED_MAX:])}"
         else:
@@ -136,12 +146,16 @@ class RunFolder:
         trials: Sequence[str],
         scenario_file: str | None = None,
         sets: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        code: str = "",
+        own_code: Mapping[str, str] | None = None,
         engine: Mapping[str, Any] | None = None,
     ) -> None:
         """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine.
 
         `scenario_file` is where the scenario was read, None if it was given from Python; `sets` are its overrides;
-        `engine` are the facts of the container engine, if there is one.
+        `options` are those of the command line that the nodes depend on, `code` and `own_code` are the fingerprints of
+        edgebed and of the user's own modules; `engine` are the facts of the container engine, if there is one.
         """
         manifest = {
             "scenario": self.scenario_name,
@@ -151,9 +165,24 @@ class RunFolder:
             "trials": list(trials),
             "scenario_file": scenario_file,
             "sets": list(sets),
+            "options": dict(options or {}),
+            "code": code,
+            "own_code": dict(own_code or {}),
             **facts(),
             **({"engine": engine} if engine else {}),
         }
+        self._write_manifest(manifest)
+
+    def reopen(self, command: Sequence[str]) -> None:
+        """The run goes on: note when and by which command; its summary and report are to be made anew."""
+        again = {"at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"), "command": list(command)}
+        manifest = self.read_manifest()
+        self._write_manifest(manifest | {"resumed": [*manifest.get("resumed", ()), again]})
+        with _naming(self.path):
+            self.summary.unlink(missing_ok=True)
+            self.report.unlink(missing_ok=True)
+
+    def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
         write_atomically(self.manifest, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
     def read_manifest(self) -> dict[str, Any]:
@@ -167,12 +196,12 @@ class RunFolder:
     def held(self) -> Iterator[None]:
         """The run goes on: a lock says so to whoever looks, from other processes and containers, too.
 
-        It ends with the process that holds it, whatever ends that.
+        It ends with the process that holds it, whatever ends that. Raises ScenarioError where another holds it.
         """
         folder = os.open(self.path, os.O_RDONLY)
         try:
-            with contextlib.suppress(OSError):  # a file system without locks: then nobody can tell
-                fcntl.flock(folder, fcntl.LOCK_EX)  # who only looks holds it for no time
+            if not _lock(folder):
+                raise ScenarioError(f"run {self.name} is in progress")
             yield
         finally:
             os.close(folder)
@@ -225,6 +254,22 @@ def _naming(path: Path) -> Iterator[None]:
         raise InfrastructureError(
             f"{path}: cannot be written: {error.strerror}. Make room, or choose another folder with --runs-dir."
         ) from error
+
+
+def _lock(folder: int) -> bool:
+    """Lock it; False where another has. On a file system without locks nobody can tell."""
+    latest_s = time.monotonic() + LOCK_S_MAX
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > latest_s:
+                return False
+            time.sleep(0.01)
+        except OSError:
+            return True
+        else:
+            return True
 
 
 def _numbered(parent: Path) -> list[Path]:

@@ -3,18 +3,24 @@
 Built in one pass over the journal with compact columns, so a trial of 250,000 updates takes some 25 MB. What nodes say
 of themselves is cumulative, and only the last of it is kept. Everything a summary, a chart or a report says is computed
 from here.
+
+Where the server was restored to a checkpoint, updates and evaluations after that version are taken out again: the
+series are those of the final model. What they cost stays in `ingress_bytes`, and the accounting has their number.
 """
 
 import dataclasses
+import math
 from array import array
 from collections import Counter
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.observe.accounting import Accounting, Books
 from edgebed.observe.journal import read_journal
+from edgebed.observe.series_faults import Done, Faults
 from edgebed.roles import records
 
 Floats = NDArray[np.float64]
@@ -46,7 +52,7 @@ class Updates:
     loss: Floats
     """The worker's mini-batch loss; NaN where training diverged."""
     ingress_bytes: Ints
-    """Payload of this push and all before it: the headline ingress."""
+    """Payload of this push and all before it, of those that were lost with a server as well: the headline ingress."""
 
     def __len__(self) -> int:
         """U."""
@@ -84,6 +90,8 @@ class Series:
     """Names of the workers whose updates were applied, in order of their first update."""
     updates: Updates
     evaluations: Evaluations
+    ingress_bytes: int = 0
+    """Payload of all pushes that a server ever applied."""
     traffic: tuple[tuple[float, records.Traffic], ...] = ()
     """(t, bytes through the server's data socket so far)"""
     phases: dict[str, records.Phases] = dataclasses.field(default_factory=dict)
@@ -106,6 +114,12 @@ class Series:
     """For each worker and direction, how long its messages took: in each life of whoever received them."""
     host: tuple[records.HostLoad, ...] = ()
     """How busy the machine was while training went on."""
+    faults: tuple[Done, ...] = ()
+    """What was done to nodes on purpose, in the journal's order."""
+    accounting: Accounting | None = None
+    """What became of every update; None where the journal is too old to tell."""
+    restored: tuple[tuple[float, records.Restored], ...] = ()
+    """(t, the version that the server went on from)"""
     finished: records.Finished | None = None
     ended: records.Ended | None = None
     """The verdict; None where the journal breaks off."""
@@ -174,9 +188,20 @@ class _Builder:
     def __init__(self) -> None:
         self.columns = {name: array("q") for name in ("worker", *_UPDATE_COLUMNS)}
         self.update_t, self.update_loss = array("d"), array("d")
-        self.evaluated: list[records.Evaluated] = []
+        self.update_ingress = array("q")
+        self.ingress_bytes = 0
+        self.evaluated: list[tuple[float, records.Evaluated]] = []
+        self.books = Books()
+        self.faults = Faults()
+        self.restored: list[tuple[float, records.Restored]] = []
         self.workers: dict[str, int] = {}
         self.traffic: list[tuple[float, records.Traffic]] = []
+        self.lives: Counter[str] = Counter()
+        """How often each node has joined."""
+        self.said_in: dict[tuple[str, str], int] = {}
+        """Node, and what it says cumulatively: in which of its lives it last did."""
+        self.traffic_before: records.Traffic | None = None
+        """Of the lives of the server that are over."""
         self.phases: dict[str, list[records.Phases]] = {}
         self.nodes: list[tuple[float, records.Node]] = []
         self.reached_s: dict[str, dict[str, float]] = {}
@@ -196,31 +221,55 @@ class _Builder:
 
     def add(self, t: float, node: str, record: records.Record) -> None:
         """Take in one line of the journal."""
+        self.books.add(t, node, record)
         if isinstance(record, records.Trial):
-            self.trial, self.started_t, self.last_t = record, t, 0.0
+            self._began(t, record)
             return
+        self.faults.add(t, record)
         t -= self.started_t
         self.last_t = max(self.last_t, t)
         match record:
             case records.Update():
                 self._update(t, record)
             case records.Evaluated():
-                self.evaluated.append(record)
+                self.evaluated.append((t, record))
             case records.Traffic():
-                self.traffic.append((t, record))
+                self.traffic.append((t, _sum_traffic(self.traffic_before, record)))
             case records.Phases():
                 lives = self.phases.setdefault(node, [])
-                _add(lives, record, is_new=bool(lives) and record.steps < lives[-1].steps)
+                _add(lives, record, is_new=self._is_reborn(node, "phases") or record.steps < lives[-1].steps)
             case _:
                 self._event(t, node, record)
+
+    def _began(self, t: float, record: records.Trial) -> None:
+        """Training begins, or goes on after its controller was gone: time counts from the first."""
+        if self.trial is None:
+            self.trial, self.started_t, self.last_t = record, t, 0.0
+        self.finished = self.ended = None
+
+    def _restored(self, t: float, record: records.Restored) -> None:
+        """What the server applied after that version is in no model."""
+        self.restored.append((t, record))
+        self.finished = None
+        self.traffic_before = self.traffic[-1][1] if self.traffic else None
+        kept = len(self.update_t)
+        while kept and self.columns["version"][kept - 1] > record.version:
+            kept -= 1
+        for counts in (*self.columns.values(), self.update_ingress):
+            del counts[kept:]
+        for values in (self.update_t, self.update_loss):
+            del values[kept:]
 
     def _event(self, t: float, node: str, record: records.Record) -> None:
         """Take in a line that is rare."""
         match record:
+            case records.Restored():
+                self._restored(t, record)
             case records.Link() | records.Usage() | records.Transfers() | records.HostLoad():
                 self._measured(t, node, record)
             case records.Node():
                 self.nodes.append((t, record))
+                self.lives[record.name] += record.state == "joined"
                 self.reached_s.setdefault(record.state, {}).setdefault(record.name, t + self.started_t)
             case records.Refused():
                 self.refused[record.code] += record.count
@@ -238,20 +287,29 @@ class _Builder:
         match record:
             case records.Link():
                 links = self.links.setdefault(node, [])
-                _add(links, record, is_new=bool(links) and record.differed < links[-1].differed)
+                _add(links, record, is_new=self._is_reborn(node, "link") or record.differed < links[-1].differed)
             case records.Usage():
                 began_t = t - record.time_s
-                _add(self.usage.setdefault(node, []), record, is_new=began_t >= self.usage_t.get(node, began_t))
+                is_new = self._is_reborn(node, "usage") or began_t >= self.usage_t.get(node, began_t)
+                _add(self.usage.setdefault(node, []), record, is_new=is_new)
                 self.usage_t[node] = t
             case records.Transfers():
                 ways = self.transfers.setdefault((record.name, record.direction), [])
-                _add(ways, record, is_new=bool(ways) and record.messages < ways[-1].messages)
+                is_new = self._is_reborn(node, record.name) or record.messages < ways[-1].messages
+                _add(ways, record, is_new=is_new)
             case records.HostLoad():
                 self.host.append(record)
+
+    def _is_reborn(self, node: str, what: str) -> bool:
+        """Whether a node says something for the first time in its present life."""
+        before, self.said_in[node, what] = self.said_in.get((node, what)), self.lives[node]
+        return before != self.lives[node]
 
     def _update(self, t: float, record: records.Update) -> None:
         self.update_t.append(t)
         self.update_loss.append(record.loss)
+        self.ingress_bytes += record.bytes
+        self.update_ingress.append(self.ingress_bytes)
         self.columns["worker"].append(self.workers.setdefault(record.worker, len(self.workers)))
         for name in _UPDATE_COLUMNS:
             self.columns[name].append(getattr(record, name))
@@ -262,7 +320,7 @@ class _Builder:
         updates = Updates(
             t=np.array(self.update_t, dtype=np.float64),
             loss=np.array(self.update_loss, dtype=np.float64),
-            ingress_bytes=np.cumsum(columns["bytes"], dtype=np.int64),
+            ingress_bytes=np.array(self.update_ingress, dtype=np.int64),
             **columns,
         )
         return make(
@@ -270,7 +328,8 @@ class _Builder:
             training_s=None if self.trial is None else self.started_t,
             workers=tuple(self.workers),
             updates=updates,
-            evaluations=_evaluations(self.evaluated, updates),
+            ingress_bytes=self.ingress_bytes,
+            evaluations=_evaluations(self._kept_evaluations(updates), updates),
             traffic=tuple(self.traffic),
             phases={node: _sum_phases(lives) for node, lives in self.phases.items()},
             nodes=tuple(self.nodes),
@@ -282,11 +341,33 @@ class _Builder:
             usage={node: tuple(lives) for node, lives in self.usage.items()},
             transfers={way: tuple(lives) for way, lives in self.transfers.items()},
             host=tuple(self.host),
+            faults=self.faults.done(self.started_t),
+            accounting=self.books.close(),
+            restored=tuple(self.restored),
             finished=self.finished,
             ended=self.ended,
             last_t=self.last_t,
             cut=cut,
         )
+
+    def _kept_evaluations(self, updates: Updates) -> list[records.Evaluated]:
+        """Without those of versions that were lost with a server: they were measured before the version was made."""
+        if not self.restored:
+            return [record for _, record in self.evaluated]
+        made_t = dict(zip(updates.version.tolist(), updates.t.tolist(), strict=True)) | {0: -math.inf}
+        return [record for t, record in self.evaluated if t >= made_t.get(record.version, math.inf)]
+
+
+def _sum_traffic(before: records.Traffic | None, record: records.Traffic) -> records.Traffic:
+    """What passed in all lives of the server."""
+    if before is None:
+        return record
+    sums: dict[str, Any] = {}
+    for name in records.Traffic.__struct_fields__:
+        value = getattr(record, name)
+        if name != "interface":
+            sums[name] = None if value is None else value + (getattr(before, name) or 0)
+    return records.Traffic(**sums, interface=record.interface)
 
 
 def _add(lives: list[R], record: R, *, is_new: bool) -> None:

@@ -5,15 +5,18 @@ pushes the server applied; the payload of all messages and the bytes at the netw
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.emulation.fidelity import Fidelity, judge
+from edgebed.observe.accounting import Accounting
 from edgebed.observe.quantities import count_text, percent_text
 from edgebed.observe.series import Series
+from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.start_up import StartUp, start_up_of
 from edgebed.scenario.plan import Plan
 
@@ -70,7 +73,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     diverged_at: int | None = None
     """The first update whose mini-batch loss was not finite; None if all were."""
     ingress_bytes: int
-    """Payload of the pushes applied."""
+    """Payload of the pushes applied, of those that were lost with a server as well."""
     push_bytes_mean: float | None
     entries_mean: float | None
     """Values in a push."""
@@ -110,6 +113,22 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     refused_by_code: dict[str, int]
     dropped: int
+    accounting: Accounting | None = None
+    """What became of every update; None where the journal is too old to tell."""
+    updates_begun: int | None = None
+    """Updates that workers began to compute."""
+    updates_lost: int | None = None
+    """Of them, those lost in flight, with a worker or with the server."""
+    updates_unexplained: int | None = None
+    """Of them, those of which nothing says what became."""
+    faults: int = 0
+    """Things done to nodes on purpose."""
+    faults_failed: int = 0
+    """Things that were to be done, and could not be."""
+    fault_delay_s: float | None = None
+    """How much later than asked they were done, at most."""
+    back_s: float | None = None
+    """After a heal, a thaw or a launch, how long until the server heard of the node again, at most."""
     fidelity: Fidelity | None = None
     """Whether the conditions that were asked for held; None where it never trained."""
     expectations: tuple[Expectation, ...] = ()
@@ -164,7 +183,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         last_accuracy_version=int(evaluations.version[-1]) if len(evaluations) else None,
         final_loss=series.final_loss,
         diverged_at=series.diverged_at,
-        ingress_bytes=int(updates.ingress_bytes[-1]) if num_updates else 0,
+        ingress_bytes=series.ingress_bytes,
         push_bytes_mean=_mean(updates.bytes),
         entries_mean=_mean(updates.entries),
         bits=int(updates.bits.sum()),
@@ -193,8 +212,10 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         refused=sum(series.refused.values()),
         refused_by_code=series.refused,
         dropped=sum(series.dropped.values()),
+        **_books(series),
+        **_faults(series),
         fidelity=judge(plan, series),
-        warnings=(*_losses(states, set(workers)), *_reasons(series), *_divergence(series)),
+        warnings=(*_losses(series, set(workers)), *_divergence(series), *_doubts(series)),
     )
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary))
 
@@ -227,9 +248,10 @@ def verdict(summaries: Sequence[TrialSummary]) -> str:
 
 
 def short_verdict(summary: RunSummary) -> str:
-    """The verdict in a word or two, for a list: met, not met, completed (nothing was expected), no result."""
+    """The verdict in a word or two, for a list: met, not met, completed (nothing expected), interrupted, no result."""
     expects = any(trial.expectations for trial in summary.trials)
-    return {0: "met" if expects else "completed", 1: "not met"}.get(summary.exit_code, "no result")
+    words = {0: "met" if expects else "completed", 1: "not met", 130: "interrupted"}
+    return words.get(summary.exit_code, "no result")
 
 
 def outcome_text(summary: TrialSummary) -> str:
@@ -241,21 +263,52 @@ def outcome_text(summary: TrialSummary) -> str:
     return f"{summary.outcome}{reason}; accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
 
 
-def _losses(states: Mapping[str, set[str]], workers: set[str]) -> Iterator[str]:
-    """A line for the workers that died or never came, and one for other nodes."""
-    for noun, names in (("worker", states.keys() & workers), ("node", states.keys() - workers)):
-        died, missing = (sum(state in states[name] for name in names) for state in ("died", "missing"))
+def _books(series: Series) -> dict[str, Any]:
+    """What became of the updates."""
+    accounting = series.accounting
+    if accounting is None:
+        return {}
+    total = accounting.total
+    return {
+        "accounting": accounting,
+        "updates_begun": total.begun,
+        "updates_lost": total.lost,
+        "updates_unexplained": total.unexplained,
+    }
+
+
+def _faults(series: Series) -> dict[str, Any]:
+    """What was done to nodes."""
+    done = [each for each in series.faults if each.was_done]
+    return {
+        "faults": len(done),
+        "faults_failed": sum(bool(each.record.problem) for each in series.faults),
+        "fault_delay_s": max((each.delay_s for each in done), default=None),
+        "back_s": max((each.back_s for each in done if each.back_s is not None), default=None),
+    }
+
+
+def _losses(series: Series, workers: set[str]) -> Iterator[str]:
+    """How many workers, and how many other nodes, died or never came though nobody asked for it; the first reasons."""
+    losses = unasked_losses(series.nodes, series.faults)
+    for noun, lost in (
+        ("worker", [node for node in losses if node.name in workers]),
+        ("node", [node for node in losses if node.name not in workers]),
+    ):
+        died, missing = (len({node.name for node in lost if node.state == state}) for state in ("died", "missing"))
         if died or missing:
             yield f"{count_text(died, noun)} died, {missing} missing"
-
-
-def _reasons(series: Series) -> Iterator[str]:
-    """The first nodes that died or never came, each with the reason."""
-    lost = {node.name: node for _, node in series.nodes if node.state in ("died", "missing")}
-    for node in list(lost.values())[:LOST_MAX]:
+    last = list({node.name: node for node in losses}.values())
+    for node in last[:LOST_MAX]:
         yield f"{node.name} {node.state}: {node.reason}" if node.reason else f"{node.name} {node.state}"
-    if len(lost) > LOST_MAX:
-        yield f"and {len(lost) - LOST_MAX} more"
+    if len(last) > LOST_MAX:
+        yield f"and {len(last) - LOST_MAX} more"
+
+
+def _doubts(series: Series) -> Iterator[str]:
+    """Why the books do not close."""
+    for problem in series.accounting.problems if series.accounting else ():
+        yield f"not every update is accounted for: {problem}"
 
 
 def _divergence(series: Series) -> Iterator[str]:

@@ -1,8 +1,12 @@
-"""What TCP itself received on the connections of a listening socket: packets without payload.
+"""What TCP itself knows of this process's connections.
 
-They acknowledge what was sent, and cost a link as much as their headers. ZeroMQ hides its connections, so they are
-found among the process's open files, whatever thread or network namespace they belong to, and asked for TCP_INFO
-(`struct tcp_info` in linux/tcp.h). That needs no rights.
+Of those of a listening socket, the packets without payload that it received: they acknowledge what was sent, and cost a
+link as much as their headers. Of the one to a server, how much has been acknowledged and has come, and whether the
+other end still answers.
+
+ZeroMQ hides its connections, so they are found among the process's open files, whatever thread or network namespace
+they belong to, and asked for TCP_INFO (`struct tcp_info` in linux/tcp.h). That needs no rights. ZeroMQ's monitors tell
+their numbers.
 """
 
 import errno
@@ -10,7 +14,10 @@ import os
 import socket
 import stat
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from edgebed.emulation.framing import HEADER_BYTES
 
@@ -18,6 +25,8 @@ OPEN_FILES = Path("/proc/self/fd")
 INFO_BYTES = 512  # more than any kernel fills; it says how much it has filled
 STATE_LISTEN = 10
 SEGMENTS = struct.Struct("=140xI8xI")  # tcpi_segs_in (since Linux 4.2), tcpi_data_segs_in (since 4.6)
+PROGRESS = struct.Struct("=2xBB48xII60xQQ")
+"""tcpi_retransmits, tcpi_probes, tcpi_last_data_recv, tcpi_last_ack_recv, tcpi_bytes_acked, tcpi_bytes_received."""
 
 
 class Acknowledgements:
@@ -49,33 +58,94 @@ class Acknowledgements:
 
     def _look(self, number: int) -> tuple[int, int | None] | None:
         """The inode of this open file, if it is a socket, and its packets."""
-        try:
-            copy = os.dup(number)  # its owner may close the original at any time, and open another under its number
-        except OSError as error:
-            if error.errno == errno.EBADF:
+        with borrowed(number) as (inode, connection):
+            if connection is None:
                 return None
-            raise
-        try:
-            status = os.fstat(copy)
-            if not stat.S_ISSOCK(status.st_mode):
-                return None
-            inode = status.st_ino
             if inode in self._packets and self._packets[inode] is None:
                 return inode, None
-            return inode, self._packets_without_payload(copy, known=inode in self._packets)
-        finally:
-            os.close(copy)
+            return inode, self._packets_without_payload(connection, known=inode in self._packets)
 
-    def _packets_without_payload(self, number: int, *, known: bool) -> int | None:
+    def _packets_without_payload(self, connection: socket.socket, *, known: bool) -> int | None:
         """None if this socket is none of the connections; struct.error if the kernel is too old."""
-        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=number)
         try:
             info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
             if info[0] == STATE_LISTEN or not (known or connection.getsockname()[:2] == self._place):
                 return None
         except OSError:  # not of TCP at all
             return None
-        finally:
-            connection.detach()
         segments, data_segments = SEGMENTS.unpack_from(info)
         return int(segments - data_segments)
+
+
+class Progress(NamedTuple):
+    """How far a connection is."""
+
+    acked: int
+    """Bytes that the other end's kernel has acknowledged, since the connection began."""
+    received: int
+    """Bytes that came."""
+    silent_s: float
+    """Since the last packet came."""
+    unanswered: int
+    """How often the kernel has asked, or sent again, since then, in vain."""
+
+
+class Connection:
+    """One of this process's, by its number among the open files; what is there later may be another's."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        with borrowed(number) as (self._inode, _):
+            pass
+
+    def look(self) -> Progress | None:
+        """None where it has ended, or the kernel does not tell."""
+        with borrowed(self._number) as (inode, connection):
+            if connection is None or inode != self._inode:
+                return None
+            try:
+                info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+                retransmits, probes, data_ms, ack_ms, acked, received = PROGRESS.unpack_from(info)
+            except (OSError, struct.error):
+                return None
+            return Progress(acked, received, min(data_ms, ack_ms) / 1000, retransmits + probes)
+
+    def reset(self) -> None:
+        """End it at once: ZeroMQ notices, and makes another one; what has not left never will."""
+        with borrowed(self._number) as (inode, connection):
+            if connection is not None and inode == self._inode:
+                reset(connection)
+
+
+def reset(connection: socket.socket) -> None:
+    """Have its owner close a connection, whose other end hears of it at once, or when it next says something."""
+    with suppress(OSError):  # it has ended by itself
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RD)
+
+
+@contextmanager
+def borrowed(number: int) -> Iterator[tuple[int, socket.socket | None]]:
+    """The inode of an open file and a socket of its own that is the same connection; None if it is no socket.
+
+    Its owner may close the original at any time, and open another under its number.
+    """
+    try:
+        copy = os.dup(number)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        yield 0, None
+        return
+    try:
+        status = os.fstat(copy)
+        if not stat.S_ISSOCK(status.st_mode):
+            yield status.st_ino, None
+            return
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=copy)
+        try:
+            yield status.st_ino, connection
+        finally:
+            connection.detach()
+    finally:
+        os.close(copy)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edgebed.observe.conditions_text import LINK_HEAD, LINK_LEGEND, link_rows, remarks_of, verdict_lines
+from edgebed.observe.faults_text import faults_line, update_line
 from edgebed.observe.notes import gathered_notes
 from edgebed.observe.quantities import (
     UNMEASURED,
@@ -24,7 +25,7 @@ from edgebed.observe.series import Series
 from edgebed.observe.start_up import start_up_lines
 from edgebed.observe.summary import Expectation, RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import traffic_lines
-from edgebed.results import Run
+from edgebed.results import Run, Trial
 
 MARKERS = "xo+*#@"
 COLOURS = ("blue+", "orange+", "green+", "magenta+", "cyan+", "red+")
@@ -39,7 +40,7 @@ FLEXIBLE_MIN = 8
 
 
 def print_results(run: Run, console: Console) -> None:
-    """The table, the chart, warnings, traffic, how the nodes came up, the verdict, notes and the path of the report."""
+    """The table, the chart, warnings, faults and other figures, the verdict, notes and the path of the report."""
     summary = run.summary
     console.print(results_table(summary, console.width))
     chart = accuracy_chart(
@@ -52,9 +53,9 @@ def print_results(run: Run, console: Console) -> None:
     for trial in summary.trials:
         for line in _judgements(trial):
             console.print(line, soft_wrap=True)
-    for trial in summary.trials:
-        for line in (*traffic_lines(trial), *(start_up_lines(trial.start_up) if trial.start_up else ())):
-            console.print(Text(f"{trial.trial}: {line}", style="dim"), soft_wrap=True)
+    figures = [f"{name}: {line}" for name, trial in run.trials.items() for line in _figures(trial)]
+    for figure in figures:
+        console.print(Text(figure, style="dim"), soft_wrap=True)
     if summary.not_begun:
         console.print(Text(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}", style="dim"), soft_wrap=True)
     console.print(Text(summary.verdict, style=STYLES.get(summary.exit_code, "yellow")))
@@ -65,6 +66,15 @@ def print_results(run: Run, console: Console) -> None:
         console.print(Text(f"note: {len(notes) - NOTES_MAX} more in the report", style="dim"))
     place = run.folder.report if run.folder.report.exists() else run.path
     console.print(Text(f"{'report' if place is not run.path else 'run'}: {place}"), soft_wrap=True)
+
+
+def _figures(trial: Trial) -> Iterator[str]:
+    """What was done to nodes, what became of the updates, the traffic, how the nodes came up."""
+    summary = trial.summary
+    yield from filter(None, (faults_line(summary, trial.series.faults), update_line(summary)))
+    yield from traffic_lines(summary)
+    if summary.start_up:
+        yield from start_up_lines(summary.start_up)
 
 
 def results_table(summary: RunSummary, width: int) -> Table:

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 
 class Changes:
-    """The history of a model of n entries, as far as it matters. It begins at version 0."""
+    """The history of a model of n entries, as far as it matters."""
 
-    def __init__(self, size: int) -> None:
-        """`size` is n."""
+    def __init__(self, size: int, version: int = 0) -> None:
+        """`size` is n; the history begins at `version`."""
         self.touched = np.zeros(size, np.int32)
         """(n,) the version that last touched the entry alone."""
-        self.all_touched = 0
+        self.all_touched = version
         """The version that last touched all entries."""
 
     def note(self, version: int, indices: NDArray[np.int64] | None) -> None:

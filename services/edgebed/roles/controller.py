@@ -65,6 +65,10 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
     began_s: float
     """When training began, in seconds of the trial, whose clock stood still meanwhile."""
+    until_s: float
+    """The last that is known of it; its clock goes on from there."""
+    updates: int
+    """The highest version of its model that there was; that of the checkpoint may be lower."""
     incarnations: dict[str, int]
     """Of each node, the highest that there was."""
 
@@ -111,6 +115,8 @@ class Controller:
         lives = past.incarnations if past else {}
         self.members = {node.node: Member(node, incarnation=lives.get(node.node, 0)) for node in plan.nodes}
         self.director = Director(plan, self)
+        if past:
+            self.director.resumed(past.until_s - past.began_s, past.updates)
         self.phase = Phase.LAUNCHED
         self.grace_s = GRACE_S
         self.outcome = ""
@@ -223,7 +229,6 @@ class Controller:
         )
         effects = [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, given.frames)]
         if member.plan.role == "server" and member.incarnation > 1:
-            self.director.resumed(given.version)
             effects.append(Journal(Restored(version=given.version, incarnation=member.incarnation)))
         return effects + self.director.joined(hello.sender, now)
 

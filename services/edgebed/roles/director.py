@@ -41,6 +41,8 @@ class Cause(msgspec.Struct, frozen=True):
     """Of the user who waits for an answer."""
     again: bool = False
     """It had been done to the life before: no news."""
+    undoes_all: bool = False
+    """It is a thaw or heal of its own, which ends what any fault has done."""
 
 
 class World(msgspec.Struct):
@@ -96,25 +98,30 @@ class Director:
             (fault.trigger.at_update, k) for k, fault in enumerate(plan.faults) if fault.trigger.at_update is not None
         )
         """(update, its place in the plan) of faults that are still to come."""
+        self.passed_s = -1.0
+        """What the plan does at a time up to this one, since training began, has been done."""
         self.asked: dict[int, tuple[Cause, Injection]] = {}
         """Number of an Inject effect: what it asks for."""
         self.tickets: dict[int, list[str]] = {}
         """Of users who wait: the problems so far."""
+        self.ordering: int | None = None
+        """The ticket whose order is not asked for as a whole yet, and so cannot be answered."""
         self.count = 0
 
     # --- triggers -----------------------------------------------------------------------------------------------
 
     def began(self, began_s: float, now: float) -> list[Effect]:
-        """Training began then; faults by time that are earlier than now are not done."""
+        """Training began then; what the plan does at a time is done from here on, but for what has been done."""
         effects: list[Effect] = []
         for k, fault in enumerate(self.plan.faults):
-            if fault.trigger.at_s is not None and began_s + fault.trigger.at_s >= now:
+            if fault.trigger.at_s is not None and fault.trigger.at_s > self.passed_s:
                 effects += self._trigger(k, began_s + fault.trigger.at_s, now)
         return effects
 
-    def resumed(self, version: int) -> None:
-        """The model is at `version` from a checkpoint: faults by update up to there have been."""
-        self.by_update = [due for due in self.by_update if due[0] > version]
+    def resumed(self, passed_s: float, updates: int) -> None:
+        """The trial goes on: faults of its first so many seconds of training, or of so many updates, have been."""
+        self.passed_s = passed_s
+        self.by_update = [due for due in self.by_update if due[0] > updates]
 
     def updated(self, version: int, now: float) -> list[Effect]:
         """The server has applied so many updates."""
@@ -135,16 +142,22 @@ class Director:
         return self._ask(cause, injection, now)
 
     def ordered(self, event: Ordered, now: float) -> list[Effect]:
-        """The user asks for something."""
+        """The user asks for something; who is dead already and is to be restarted need not be killed."""
         self.tickets[event.ticket] = []
+        self.ordering = event.ticket
+        launched = {injection.node for injection in event.injections if injection.action == "launch"}
         effects: list[Effect] = []
         for injection in event.injections:
             if injection.node not in self.worlds:
                 problem = f"no node {injection.node!r}; there are {', '.join(self.worlds)}"
                 self.tickets[event.ticket].append(problem)
-            else:
+            elif injection.action != "kill" or injection.node not in launched or self._is_there(injection.node):
                 effects += self._ask(Cause(BY_HAND, BY_HAND, now, ticket=event.ticket), injection, now)
+        self.ordering = None
         return effects + self._answer(event.ticket)
+
+    def _is_there(self, node: str) -> bool:
+        return self.stage.members[node].is_there
 
     def restart(self, node: str, now: float) -> list[Effect]:
         """A node has died: it is launched after the policy's delay, unless it will be anyhow."""
@@ -163,7 +176,8 @@ class Director:
         effects: list[Effect] = []
         for k, step in enumerate(fault.steps):
             waiting = reached.sender if reached and k == 0 else ""
-            cause = Cause(fault.name, text, at_s + step.after_s, waiting)
+            undoes_all = k == 0 and step.injection.action in ("thaw", "heal")
+            cause = Cause(fault.name, text, at_s + step.after_s, waiting, undoes_all=undoes_all)
             if cause.asked_s <= now:
                 effects += self._ask(cause, step.injection, now)
             else:
@@ -247,7 +261,8 @@ class Director:
         """Once nothing that the user asked for is under way any more."""
         under_way = [cause for cause, _ in self.asked.values()]
         under_way += [world.launch for world in self.worlds.values() if world.launch]
-        if ticket not in self.tickets or any(cause.ticket == ticket for cause in under_way):
+        waits = ticket == self.ordering or any(cause.ticket == ticket for cause in under_way)
+        if waits or ticket not in self.tickets:
             return []
         return [Answer(ticket, "; ".join(self.tickets.pop(ticket)))]
 
@@ -316,11 +331,11 @@ def _note_in(world: World, cause: Cause, injection: Injection) -> str:
         case "freeze":
             return _hold(world.frozen_by, cause.name, "frozen")
         case "thaw":
-            return _let_go(world.frozen_by, cause.name, "frozen")
+            return _let_go(world.frozen_by, cause, "frozen")
         case "cut":
             return _hold(world.cut_by, cause.name, "cut")
         case "heal":
-            return _let_go(world.cut_by, cause.name, "cut")
+            return _let_go(world.cut_by, cause, "cut")
         case "link":
             world.change = _merged(world.change, injection.change)
         case "cpus":
@@ -334,12 +349,12 @@ def _hold(holders: set[str], name: str, state: str) -> str:
     return f"it is {state} already" if held else ""
 
 
-def _let_go(holders: set[str], name: str, state: str) -> str:
+def _let_go(holders: set[str], cause: Cause, state: str) -> str:
     if not holders:
         return f"it is not {state}"
-    if name == BY_HAND:
+    if cause.name == BY_HAND or cause.undoes_all:
         holders.clear()
-    holders.discard(name)
+    holders.discard(cause.name)
     return f"it is {state} by {', '.join(sorted(holders))}, too" if holders else ""
 
 

@@ -2,12 +2,14 @@
 
 It asks the server for a version and gets the model the moment that version is reached (or at once, if training has gone
 past it), so that in every runtime accuracy belongs to an exact version. It uses the management network: watching is no
-traffic of the method's.
+traffic of the method's. When its connection had broken, or the server is elsewhere now, it asks again for what it waits
+for.
 """
 
 from edgebed.roles.events import (
     Compute,
     Computed,
+    Connected,
     Effect,
     Event,
     Journal,
@@ -31,6 +33,8 @@ class Evaluator:
     def __init__(self, plan: NodePlan) -> None:
         self.plan = plan
         self.asked_at_s = 0.0
+        self.asking: int | None = 0
+        """The version that it waits for, from the beginning on; None: it waits for none."""
         self.idle = False
         """Waiting for the time of the next evaluation."""
         self.finishing = False
@@ -39,21 +43,30 @@ class Evaluator:
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Pull, measure, report, and pull again until the model is final."""
         if isinstance(event, Received):
-            message = event.message
-            if isinstance(message, Start):
-                return self._pull(0, now)
-            if isinstance(message, Model):
-                theta = decode_dense(message.tensors[0], event.frames)
-                return [Compute(EvaluationJob(theta, message.version, message.final))]
-            if isinstance(message, Finish):
-                self.finishing = True
-                return self._pull(0, now) if self.idle else []
-            if isinstance(message, Refuse):
-                return [Stop(f"refused by {message.sender} ({message.code}): {message.reason}")]
+            return self._received(event, now)
         if isinstance(event, Computed) and isinstance(event.result, EvaluationResult):
             return self._evaluated(event.result, now)
+        if isinstance(event, Connected):
+            return self._ask_again(now)
         if isinstance(event, Woken):
             return self._pull(0, now) if self.idle else []
+        raise unexpected(self, event)
+
+    def _received(self, event: Received, now: float) -> list[Effect]:
+        message = event.message
+        if isinstance(message, Start):
+            return self._ask_again(now)
+        if isinstance(message, Model):
+            if self.asking is None:
+                return []  # it had asked again, and was answered twice
+            self.asking = None
+            theta = decode_dense(message.tensors[0], event.frames)
+            return [Compute(EvaluationJob(theta, message.version, message.final))]
+        if isinstance(message, Finish):
+            self.finishing = True
+            return self._pull(0, now) if self.idle else []
+        if isinstance(message, Refuse):
+            return [Stop(f"refused by {message.sender} ({message.code}): {message.reason}")]
         raise unexpected(self, event)
 
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
@@ -73,7 +86,11 @@ class Evaluator:
         self.idle = True
         return [*effects, Wake(next_s, "evaluate")]
 
+    def _ask_again(self, now: float) -> list[Effect]:
+        return [] if self.asking is None else self._pull(self.asking, now)
+
     def _pull(self, at_version: int, now: float) -> list[Effect]:
         self.asked_at_s = now
+        self.asking = at_version
         self.idle = False
         return [Send("server", Pull(sender=self.plan.node, at_version=at_version))]

@@ -40,11 +40,11 @@ class Woken(msgspec.Struct, frozen=True, gc=False):
 
 
 class Connected(msgspec.Struct, frozen=True, gc=False):
-    """Worker only: the connection to the server had broken, and there is a new one; what was on its way is lost."""
+    """Worker, evaluator: the connection to the server had broken, and is back; what was on its way is lost."""
 
 
 class Disconnected(msgspec.Struct, frozen=True, gc=False):
-    """Server only: the connection of a peer broke."""
+    """Server only: the connection of a peer broke; what had come on it has been received before."""
 
     peer: str
 

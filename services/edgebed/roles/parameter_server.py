@@ -1,33 +1,46 @@
-"""The parameter server: keeps the model, applies every push, answers with the model.
+"""The parameter server: keeps the model, has every push applied, answers with the model.
 
     Join, Push ---> [ refuse? ] ---> aggregation ---> Model to whom the method lets go on
     Pull (evaluator) ---> held until the version asked for is reached
+    silence, a broken connection ---> the worker has left: its state is released, nobody waits for it
 
-It believes the data network alone: who joined, with which incarnation. After the last update it answers everybody with
-a model marked final, once.
-
-With `pull: changed-since` a worker that has been answered since it joined gets only the entries that may have changed
-since then, with their new values, bit for bit. It gets the whole model when it has joined, when its push names another
-version than it was last sent, when the model is final, and when the whole model is no larger.
+It believes the data network alone, unless the controller is asked to tell it who has failed. A worker that left may
+join again. After the last update it hands the model over, answers the evaluator, and refuses whatever is pushed.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms import registry
+from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.update import Applied
 from edgebed.algorithms.update import Update as SentUpdate
-from edgebed.roles.changes import Changes
-from edgebed.roles.events import Effect, Event, Journal, Received, Send, unexpected
-from edgebed.roles.records import Dropped, Finished, Refused, Update
+from edgebed.roles.alarm import Alarm
+from edgebed.roles.answers import Answers
+from edgebed.roles.events import Disconnected, Effect, Event, Journal, Received, Send, Woken, unexpected
+from edgebed.roles.membership import Life, Membership, Reason
+from edgebed.roles.records import Dropped, Finished, Joined, Left, Refused, Update
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Checkpoint, Finish, Join, Model, Pull, Push, Refuse, Start, Tensor
-from edgebed.wire.tensors import Buffer, cut, decode_update, encode_update, payload_bytes
+from edgebed.wire.messages import Failed, Finish, Join, Pull, Push, Refuse, Start
+from edgebed.wire.tensors import Buffer, cut, decode_update
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
+
+
+class Held(NamedTuple):
+    """A push that the aggregation has and has not applied."""
+
+    peer: str
+    push: Push
+    entries: int
+    bits: int
+    bytes: int
 
 
 class ParameterServer:
@@ -39,94 +52,123 @@ class ParameterServer:
         theta: NDArray[np.float32],
         peers: tuple[str, ...],
         snapshot: Callable[[NDArray[np.float32]], Sequence[Buffer]] = lambda theta: cut(theta.copy().data),
+        version: int = 0,
     ) -> None:
+        """`version` is that of `theta`: above 0 it goes on from a checkpoint."""
         config = registry.configure("aggregation", plan.method.aggregation)
-        self.aggregation = registry.AGGREGATIONS[plan.method.aggregation.name].Aggregation(config, theta)
+        aggregation: Any = registry.AGGREGATIONS[plan.method.aggregation.name]
+        self.aggregation: Aggregator = aggregation.Aggregation(config, theta, version)
         self.plan = plan
-        self.peers = frozenset(peers)
-        self.snapshot = snapshot
-        self.tensor = Tensor("theta", "float32", theta.shape, "dense", theta.size)
-        self.joined: dict[str, tuple[int, str]] = {}
-        """Worker: its incarnation and the connection it joined on."""
+        self.workers = frozenset(peers)
+        self.membership = Membership(plan.silence_s)
+        self.answers = Answers(plan, self.aggregation, snapshot)
         self.pulls: dict[str, int] = {}
         """Connection of a waiting evaluator: the version it waits for."""
-        self.changes = Changes(theta.size) if plan.pull == "changed-since" else None
-        self.held: dict[str, int] = {}
-        """Worker: the version it was last sent, and said it had if it has pushed since; absent: it needs all of it."""
-        self.answers: dict[int | None, tuple[Model, Sequence[Buffer]]] = {}
-        """The present model since each version asked for (None: whole): who gets the same shares one encoding."""
-        self.answered = (-1, False)
-        """The version that they are of, and whether it is final."""
+        self.held: list[Held] = []
+        """In order of arrival."""
+        self.held_s = 0.0
+        """Since when there are such."""
+        self.alarm = Alarm()
+        self.kept = version
+        """The version of the last checkpoint."""
+        self.kept_s: float | None = None
+        """When that was, or when the server could first have made one."""
+        self.now = 0.0
         self.finished = False
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """React to a message; the server keeps no time."""
-        if not isinstance(event, Received):
-            raise unexpected(self, event)
+        """React to a message, a connection that broke, or a deadline."""
+        self.now = now
+        if self.kept_s is None:
+            self.kept_s = now
+        effects = self._react(event)
+        return effects if self.finished else [*effects, *self.alarm.set(self._next_s())]
+
+    def _react(self, event: Event) -> list[Effect]:
+        if isinstance(event, Received):
+            return self._received(event)
+        if isinstance(event, Disconnected):
+            self.membership.disconnected(event.peer, self.now)
+            return []
+        if isinstance(event, Woken):
+            return self._woken(event.token)
+        raise unexpected(self, event)
+
+    def _received(self, event: Received) -> list[Effect]:
         message = event.message
+        self.membership.heard(message.sender, event.peer, self.now)
         if isinstance(message, Push):
             return self._push(event, message)
         if isinstance(message, Join):
             return self._join(event, message)
         if isinstance(message, Pull):
-            return self._pull(event, message)
+            self.pulls[event.peer] = message.at_version
+            return self._answer_pulls()
         if isinstance(message, Finish):
             return self._finish(message.reason)
+        if isinstance(message, Failed):
+            return self._failed(message)
         if isinstance(message, Start):
-            return []  # it serves from the moment it can be reached
+            return self._finish_if_reached()  # it serves from the moment it can be reached
         return [
             Journal(Refused(peer=event.peer, code="malformed", reason=f"a server gets no {type(message).__name__}"))
         ]
 
+    # --- who takes part -----------------------------------------------------------------------------------------
+
     def _join(self, event: Received, join: Join) -> list[Effect]:
-        known = self.joined.get(join.sender)
-        if join.sender not in self.peers:
-            return self._refuse(event, "unknown-node", f"{join.sender!r} is not in the plan")
-        if known is not None and join.incarnation < known[0]:
-            return self._refuse(event, "stale-incarnation", f"incarnation {known[0]} has joined")
-        if known is not None and join.incarnation == known[0] and event.peer != known[1]:
-            return self._refuse(event, "duplicate", f"incarnation {known[0]} has joined from another connection")
-        self.joined[join.sender] = (join.incarnation, event.peer)
-        self.held.pop(join.sender, None)
-        return [self._answer(join.sender)]
+        worker, life = join.sender, Life(join.incarnation, join.joins)
+        if worker not in self.workers:
+            return self._refuse(event.peer, "unknown-node", f"{worker!r} is not in the plan")
+        objection = self.membership.refuse_join(worker, life, event.peer)
+        if objection:
+            return self._refuse(event.peer, *objection)
+        effects: list[Effect] = []
+        if self.membership.join(worker, life, event.peer):
+            effects.append(Journal(Joined(worker=worker, incarnation=life.incarnation, joins=life.joins)))
+        self.aggregation.joined(worker)
+        self.answers.forget(worker)
+        return [*effects, self._answer(worker)]
+
+    def _leave(self, worker: str, reason: Reason) -> list[Effect]:
+        """Release its state; others may have waited for it alone."""
+        self.membership.leave(worker)
+        self.answers.forget(worker)
+        left = Left(worker=worker, incarnation=self.membership.latest[worker].incarnation, reason=reason)
+        return [Journal(left), *self._applied(self.aggregation.left(worker))]
+
+    def _failed(self, failed: Failed) -> list[Effect]:
+        """The controller knows; of a life that a later one has replaced it need not have told."""
+        here = failed.node in self.membership.peers
+        if self.finished or not here or failed.incarnation < self.membership.latest[failed.node].incarnation:
+            return []
+        return self._leave(failed.node, "oracle")
+
+    # --- pushes -------------------------------------------------------------------------------------------------
 
     def _push(self, event: Received, push: Push) -> list[Effect]:
         worker = push.sender
-        known = self.joined.get(worker)
-        if known is None:
-            return self._refuse(event, "not-joined", f"{worker!r} has not joined")
-        if known[0] != push.incarnation:
-            return self._refuse(event, "stale-incarnation", f"incarnation {known[0]} has joined")
-        if known[1] != event.peer:
-            return self._refuse(event, "duplicate", f"incarnation {known[0]} has joined from another connection")
+        objection = self.membership.refuse_push(worker, Life(push.incarnation, push.joins), event.peer)
+        if objection:
+            return self._refuse(event.peer, *objection, push=push)
         if self.finished:
-            return self._refuse(event, "finished", "no more updates are applied")
+            return self._refuse(event.peer, "finished", "no more updates are applied", push=push)
         try:
             update = self._decode(event, push)
         except RemoteWireError as error:
             return [
                 Journal(Dropped(socket="data", reason=f"{worker}: {error}"[:REASON_LENGTH_MAX])),
-                *self._refuse(event, "malformed", str(error)),
+                *self._refuse(event.peer, "malformed", str(error), push=push),
             ]
-        staleness = self.aggregation.version - push.base
-        applied = self.aggregation.push(worker, update, push.base)
-        version = self.aggregation.version
-        if self.changes:
-            self.changes.note(version, applied.changed)
-        if self.held.get(worker) != push.base:
-            self.held.pop(worker, None)
-        effects: list[Effect] = [
-            Journal(
-                Update(
-                    worker=worker, incarnation=push.incarnation, step=push.step, version=version, base=push.base,
-                    staleness=staleness, entries=update.entries, bits=update.bits, bytes=event.bytes, loss=push.loss,
-                )
-            )
-        ]  # fmt: skip
-        if version == self.plan.stop_updates:
-            effects += self._finish(f"{version} updates were applied")
-        effects += [self._answer(name) for name in applied.released]
-        return effects + self._answer_pulls()
+        self.answers.pushed(worker, push.base)
+        if self.aggregation.late(push.base):
+            late = f"the model is at version {self.aggregation.version}"
+            return [*self._refuse(event.peer, "late", late, push=push), self._answer(worker)]
+        self.membership.waits(worker)
+        if not self.held:
+            self.held_s = self.now
+        self.held.append(Held(event.peer, push, update.entries, update.bits, event.bytes))
+        return self._applied(self.aggregation.push(worker, update, push.base))
 
     def _decode(self, event: Received, push: Push) -> SentUpdate:
         size = len(self.aggregation.theta)
@@ -136,9 +178,29 @@ class ParameterServer:
             raise RemoteWireError(f"base {push.base}; the model is at version {self.aggregation.version}")
         return decode_update(push.tensors[0], event.frames)
 
-    def _pull(self, event: Received, pull: Pull) -> list[Effect]:
-        self.pulls[event.peer] = pull.at_version
-        return self._answer_pulls()
+    def _applied(self, applied: Applied | None) -> list[Effect]:
+        """What was held is in the model, if so: record it, and answer whom the method lets go on."""
+        if applied is None:
+            return []
+        held, self.held = self.held, []
+        before = self.aggregation.version - len(held)
+        effects: list[Effect] = [Journal(_record(each, before, before + k)) for k, each in enumerate(held, 1)]
+        self.answers.changed(applied.changed)
+        effects += self._finish_if_reached()
+        effects += [self._answer(worker) for worker in applied.released]
+        effects += self._answer_pulls()
+        every = self.plan.checkpoint_every_updates
+        return effects + (self._checkpoint() if every and self.aggregation.version >= self.kept + every else [])
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def _answer(self, worker: str) -> Send:
+        self.aggregation.pulled(worker)
+        self.membership.answered(worker, self.now)
+        model, frames = self.answers.to_worker(worker)
+        if joins := self.membership.latest[worker].joins:  # most have joined once, and share one message
+            model = msgspec.structs.replace(model, joins=joins)
+        return Send(self.membership.peers[worker], model, frames)
 
     def _answer_pulls(self) -> list[Effect]:
         if not self.pulls:
@@ -146,53 +208,79 @@ class ParameterServer:
         due = [peer for peer, at in self.pulls.items() if self.finished or at <= self.aggregation.version]
         for peer in due:
             del self.pulls[peer]
-        return [self._model(peer) for peer in due]
+        return [Send(peer, *self.answers.whole()) for peer in due]
 
-    def _answer(self, worker: str) -> Send:
-        self.aggregation.pulled(worker)
-        since = self.held.get(worker) if self.changes and not self.finished else None
-        self.held[worker] = self.aggregation.version
-        return self._model(self.joined[worker][1], since)
+    def _refuse(
+        self, peer: str, code: str, reason: str, told: bool = True, *, push: Push | None = None
+    ) -> list[Effect]:
+        """Nothing of the message takes effect; of a push it is kept which one it was."""
+        reason = reason[:REASON_LENGTH_MAX]
+        record = Refused(peer=peer, code=code, reason=reason)
+        if push and push.sender in self.workers:
+            record = Refused(
+                peer=peer, code=code, reason=reason,
+                worker=push.sender, incarnation=push.incarnation, joins=push.joins, step=push.step,
+            )  # fmt: skip
+        refusal = Refuse(sender=self.plan.node, code=code, reason=reason)  # type: ignore[arg-type]
+        return [Journal(record), Send(peer, refusal)] if told else [Journal(record)]
 
-    def _model(self, peer: str, since: int | None = None) -> Send:
-        present = (self.aggregation.version, self.finished)
-        if self.answered != present:
-            self.answered = present
-            self.answers.clear()
-        if since not in self.answers:
-            self.answers[since] = self._encode(since)
-        return Send(peer, *self.answers[since])
+    # --- deadlines, checkpoints, the end ------------------------------------------------------------------------
 
-    def _encode(self, since: int | None) -> tuple[Model, Sequence[Buffer]]:
-        """The present model, whole, or what may have changed of it since a version if that is smaller."""
-        version, final = self.answered
-        theta = self.aggregation.theta
-        model = Model(sender=self.plan.node, version=version, final=final, tensors=(self.tensor,))
-        if since is None:
-            return model, self.snapshot(theta)
-        assert self.changes is not None
-        changed = self.changes.since(since)
-        if changed is not None and len(changed) < len(theta):
-            tensor, frames = encode_update("theta", SentUpdate(len(theta), changed, theta[changed]))
-            if payload_bytes(tensor) < payload_bytes(self.tensor):
-                return msgspec.structs.replace(model, since=since, tensors=(tensor,)), frames
-        if None not in self.answers:
-            self.answers[None] = self._encode(None)
-        return self.answers[None]
+    def _next_s(self) -> float:
+        """The earliest deadline of all."""
+        return min(self.membership.next_s, self._round_ends_s(), self._checkpoint_due_s())
+
+    def _round_ends_s(self) -> float:
+        deadline_s = self.aggregation.deadline_s
+        return math.inf if deadline_s is None or not self.held else self.held_s + deadline_s
+
+    def _checkpoint_due_s(self) -> float:
+        every_s = self.plan.checkpoint_every_s
+        return math.inf if every_s is None or self.kept_s is None else self.kept_s + every_s
+
+    def _woken(self, token: str) -> list[Effect]:
+        if self.finished or not self.alarm.rings(token):
+            return []
+        effects: list[Effect] = []
+        for worker, reason in self.membership.lost(self.now):
+            effects += self._leave(worker, reason)
+        if self._round_ends_s() <= self.now:
+            effects += self._applied(self.aggregation.expire())
+        if self._checkpoint_due_s() <= self.now and not self.finished:
+            effects += self._checkpoint()
+        return effects
+
+    def _checkpoint(self) -> list[Effect]:
+        """Hand the model over, unless that was done at this version."""
+        self.kept_s = self.now
+        if self.kept == self.aggregation.version and not self.finished:
+            return []
+        self.kept = self.aggregation.version
+        return [Send("controller", *self.answers.checkpoint())]
+
+    def _finish_if_reached(self) -> list[Effect]:
+        """A round may end beyond the update that was asked for."""
+        version, stop = self.aggregation.version, self.plan.stop_updates
+        return self._finish(f"{version} updates were applied") if stop and version >= stop else []
 
     def _finish(self, reason: str) -> list[Effect]:
         if self.finished:
             return []
-        self.finished = True
-        version = self.aggregation.version
-        checkpoint = Checkpoint(sender=self.plan.node, version=version, tensors=(self.tensor,))
-        return [
-            Journal(Finished(version=version, reason=reason)),
-            Send("controller", checkpoint, self.snapshot(self.aggregation.theta)),
-            *self._answer_pulls(),
-        ]
+        self.finished = self.answers.final = True
+        effects: list[Effect] = [Journal(Finished(version=self.aggregation.version, reason=reason))]
+        effects += self._checkpoint()
+        effects += self._answer_pulls()
+        held, self.held = self.held, []
+        for each in held:
+            effects += self._refuse(each.peer, "finished", "no more updates are applied", push=each.push)
+        return effects
 
-    def _refuse(self, event: Received, code: str, reason: str) -> list[Effect]:
-        reason = reason[:REASON_LENGTH_MAX]
-        refusal = Refuse(sender=self.plan.node, code=code, reason=reason)  # type: ignore[arg-type]
-        return [Journal(Refused(peer=event.peer, code=code, reason=reason)), Send(event.peer, refusal)]
+
+def _record(held: Held, before: int, version: int) -> Update:
+    """An applied push: `before` is the model's version before all that was applied with it."""
+    push = held.push
+    return Update(
+        worker=push.sender, incarnation=push.incarnation, joins=push.joins, step=push.step, version=version,
+        base=push.base, staleness=before - push.base, entries=held.entries, bits=held.bits, bytes=held.bytes,
+        loss=push.loss,
+    )  # fmt: skip

@@ -48,7 +48,7 @@ class Update(Record):
     base: int
     """The version the gradient was computed at."""
     staleness: int
-    """Updates applied between the worker's pull and this push: version - 1 - base."""
+    """Updates applied between the worker's pull and this push: version - 1 - base; of a round's mean 0."""
     entries: int
     """Values in the push."""
     bits: int
@@ -177,10 +177,12 @@ class Link(Record):
     latency_s: float = 0.0
     jitter_s: float = 0.0
     loss: float = 0.0
+    cut: bool = False
+    """Nothing is to pass, in either direction."""
     problem: str = ""
     """What differs between asked and held; empty if nothing."""
     differed: int = 0
-    """So many of the node's looks until now, one a second, found that something differs."""
+    """So many of the node's looks until now, one a second, found that something differs, as the one before had."""
     differences: tuple[str, ...] = ()
     """What did, the first time in each direction."""
 
@@ -314,6 +316,8 @@ class Fault(Record):
     """What of a link or a cap changed, e.g. `uplink 1mbit`."""
     problem: str = ""
     """Why it could not be done; empty if it was."""
+    moot: str = ""
+    """Why there was nothing to do, e.g. the node had died already; empty if there was."""
 
 
 class Restored(Record):

@@ -30,6 +30,8 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
     step: int
     memory: Any = None
     """What the compression remembers from the step before."""
+    life: str = ""
+    """Whose the draws are: the node's name in this life; empty: in its first."""
 
 
 class GradientResult(msgspec.Struct, frozen=True, gc=False):
@@ -100,7 +102,7 @@ class Work:
         if isinstance(job, EvaluationJob):
             accuracy, loss = self.model.evaluate(job.theta)
             return EvaluationResult(job.version, job.final, accuracy, loss)
-        key = chance.key(self.plan.seed, "work", self.plan.node, job.step)
+        key = chance.key(self.plan.seed, "work", job.life or self.plan.node, job.step)
         started = self.clock()
         gradient, loss = self.local_work.run(
             lambda theta, batch: self.model.gradient(theta, batch, key), job.theta, job.batch

@@ -6,21 +6,46 @@ Hardy, Le Merrer, Sericola 2017, Algorithm 1; the pause stands between the compu
 
 With `pull: changed-since` it keeps the model, and a `Model` may bring only what changed since that version. Of one that
 brings what changed since another version nothing is used: the worker says so, and joins anew to be sent all of it.
+
+A worker is either asking (it has joined or pushed, and waits for the answer), or computing, or neither: not started, or
+done. When its connection had broken, or the server is elsewhere now, a worker that is asking gives up and joins anew;
+one that is computing pushes as ever, and joins anew if that is refused. It counts its joins, and the answer to an
+earlier one is not used, so that two answers never set two jobs going.
+
+Where a fault waits for it (points.py) it tells the controller and holds still: later events are kept, in order, until
+it may proceed.
 """
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed import chance
-from edgebed.roles.events import Compute, Computed, Effect, Event, Journal, Received, Send, Stop, unexpected
-from edgebed.roles.records import Note
+from edgebed.roles.events import (
+    AtPoint,
+    Await,
+    Compute,
+    Computed,
+    Connected,
+    Effect,
+    Event,
+    Journal,
+    Received,
+    Send,
+    Stop,
+    unexpected,
+)  # fmt: skip
+from edgebed.roles.points import Points
+from edgebed.roles.records import Dropped, Note, Pushes, Unanswered
 from edgebed.roles.work import GradientJob, GradientResult
-from edgebed.scenario.plan import NodePlan
+from edgebed.scenario.plan import NodePlan, Point
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Join, Model, Push, Refuse, Start
+from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start
 from edgebed.wire.tensors import Buffer, decode_dense, decode_update
+
+ONLY_JOINED = -1  # in place of a push: what is asked for is the answer to a join
 
 
 class Worker:
@@ -35,39 +60,124 @@ class Worker:
         self.plan = plan
         self.incarnation = incarnation
         self.copy = copy
-        self.order = BatchOrder(plan)
+        self.life = chance.life(plan.node, incarnation)
+        self.order = BatchOrder(plan, self.life)
+        self.points = Points(plan, incarnation)
+        self.joins = -1
+        """How often it had joined before its last join."""
+        self.asking: int | None = None
+        """The push, or ONLY_JOINED, that it waits for the answer to; None: it waits for none."""
+        self.computing = False
         self.step = 0
+        """The next push, or the one being computed."""
         self.base = 0
         self.theta: NDArray[np.float32] | None = None
         """The model of version `base`, where only its changes may come; never written, a job may still use it."""
         self.memory: object = None
         """What the compression remembers from the step before."""
+        self.awaited: dict[Point, int] = {}
+        """Points of what it asked last that faults wait at, in order, and the push that each is about."""
+        self.held = False
+        """A fault is being done; `kept` waits until it may proceed."""
+        self.kept: deque[Event] = deque()
+
+    def pushes(self) -> Pushes:
+        """How many updates it has made so far."""
+        return Pushes(incarnation=self.incarnation, begun=self.step + self.computing, pushed=self.step)
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """One thing at a time: a model leads to a gradient, a gradient to a push."""
+        if isinstance(event, Received) and isinstance(event.message, Proceed):
+            self.held = False
+        else:
+            self.kept.append(event)
+        effects: list[Effect] = []
+        while self.kept and not self.held:
+            effects += self._next(self.kept.popleft())
+        return effects
+
+    def _next(self, event: Event) -> list[Effect]:
+        for point, step in self._points_of(event):
+            fault = self.points.reached(point, step)
+            if fault is not None:
+                self.held = True
+                self.kept.appendleft(event)
+                return [Send("controller", Reached(sender=self.plan.node, fault=fault, step=step))]
+        try:
+            return self._happen(event)
+        except RemoteWireError as error:
+            return [Journal(Dropped(socket="data", reason=f"from the server: {error}"))]
+
+    def _points_of(self, event: Event) -> Iterable[tuple[Point, int]]:
+        """Where in its protocol an event finds it; an answer shows that it is past all before."""
+        if isinstance(event, Computed):
+            return [("before-push", self.step)]
+        if isinstance(event, AtPoint):
+            return [(point, step) for point, step in self.awaited.items() if point == event.point]
+        if isinstance(event, Received) and isinstance(event.message, Model) and self._is_answer(event.message):
+            return [] if event.message.final else [*self.awaited.items(), ("after-pull", self.step)]
+        return []
+
+    def _happen(self, event: Event) -> list[Effect]:
         if isinstance(event, Received):
             return self._received(event)
         if isinstance(event, Computed) and isinstance(event.result, GradientResult):
             return self._push(event.result)
+        if isinstance(event, Connected):
+            return [] if self.asking is None else self._join_anew("its connection had broken")
+        if isinstance(event, AtPoint):
+            return []
         raise unexpected(self, event)
 
     def _received(self, event: Received) -> list[Effect]:
         message = event.message
         if isinstance(message, Start):
-            return [self._join()]
+            return [] if self.computing else self._join_anew("the server was started anew")
         if isinstance(message, Model):
-            return [] if message.final else self._model(message, event.frames)
+            return self._model(message, event.frames) if self._is_answer(message) else []
         if isinstance(message, Refuse):
-            if message.code == "finished":
-                return []
-            reason = f"refused by {message.sender} ({message.code}): {message.reason}"
-            return [Journal(Note(text=reason)), Stop(reason)]
+            return self._refused(message)
         raise unexpected(self, event)
 
-    def _join(self) -> Send:
-        return Send("server", Join(sender=self.plan.node, incarnation=self.incarnation))
+    def _refused(self, refusal: Refuse) -> list[Effect]:
+        if refusal.code == "late":
+            return []  # the model follows
+        if refusal.code == "finished":
+            self.asking = None
+            return []
+        if refusal.code == "not-joined":
+            return [] if self.asking is None else self._join()
+        reason = f"refused by {refusal.sender} ({refusal.code}): {refusal.reason}"
+        return [Journal(Note(text=reason)), Stop(reason)]
+
+    def _join_anew(self, reason: str) -> list[Effect]:
+        """Also the first time, when it gives up nothing."""
+        if self.asking is None:
+            return self._join()
+        given_up = Unanswered(incarnation=self.incarnation, joins=self.joins, step=self.asking, reason=reason)
+        return [Journal(given_up), *self._join()]
+
+    def _join(self) -> list[Effect]:
+        self.joins += 1
+        join = Join(sender=self.plan.node, incarnation=self.incarnation, joins=self.joins)
+        return self._ask(Send("server", join), ONLY_JOINED)
+
+    def _ask(self, send: Send, asking: int) -> list[Effect]:
+        """Send it, and wait for the answer; only what a fault waits at is to be told on the way."""
+        self.asking = asking
+        points: list[tuple[Point, int]] = [("during-pull", self.step)]
+        if asking != ONLY_JOINED:
+            points = [("during-push", asking), ("after-push", asking), *points]
+        self.awaited = {point: step for point, step in points if self.points.due(point, step) is not None}
+        return [send, *(Await(point) for point in self.awaited)]
+
+    def _is_answer(self, model: Model) -> bool:
+        return self.asking is not None and model.joins == self.joins
 
     def _model(self, model: Model, frames: Sequence[Buffer]) -> list[Effect]:
+        if model.final:
+            self.asking = None
+            return []
         if model.since is None:
             theta = decode_dense(model.tensors[0], frames)
         elif self.theta is not None and model.since == self.base:
@@ -75,12 +185,13 @@ class Worker:
         else:
             has = "none" if self.theta is None else f"version {self.base}"
             text = f"sent what changed since version {model.since} of the model, and has {has}: joins anew"
-            return [Journal(Note(text=text)), self._join()]
+            return [Journal(Note(text=text)), *self._join()]
         self.base = model.version
         if self.plan.pull == "changed-since":
             self.theta = theta
-        job = GradientJob(theta, self.order.batch(self.step), self.step, self.memory)
-        return [Compute(job, chance.waiting_time(self.plan.waiting, self.plan.seed, self.plan.node, self.step))]
+        self.asking, self.computing = None, True
+        job = GradientJob(theta, self.order.batch(self.step), self.step, self.memory, self.life)
+        return [Compute(job, chance.waiting_time(self.plan.waiting, self.plan.seed, self.life, self.step))]
 
     def _changed(self, theta: NDArray[np.float32], model: Model, frames: Sequence[Buffer]) -> NDArray[np.float32]:
         """A copy of `theta` with the entries that `model` brings; RemoteWireError if they are not such."""
@@ -97,20 +208,24 @@ class Worker:
         push = Push(
             sender=self.plan.node,
             incarnation=self.incarnation,
+            joins=self.joins,
             step=self.step,
             base=self.base,
             loss=result.loss,
             tensors=(result.tensor,),
         )
+        self.computing = False
         self.step += 1
-        return [Send("server", push, result.frames)]
+        return self._ask(Send("server", push, result.frames), push.step)
 
 
 class BatchOrder:
     """Which examples make up the k-th mini-batch: the node's data in a new seeded order every epoch, without end."""
 
-    def __init__(self, plan: NodePlan) -> None:
+    def __init__(self, plan: NodePlan, life: str = "") -> None:
+        """`life`: whose draws they are (see `chance.life`); empty: the node's in its first."""
         self.plan = plan
+        self.life = life or plan.node
         self.orders: dict[int, NDArray[np.int64]] = {}
 
     def batch(self, k: int) -> NDArray[np.int64]:
@@ -126,4 +241,4 @@ class BatchOrder:
         known = self.orders.get(epoch)
         if known is not None:
             return known
-        return chance.generator(self.plan.seed, "order", self.plan.node, epoch).permutation(self.plan.num_examples)
+        return chance.generator(self.plan.seed, "order", self.life, epoch).permutation(self.plan.num_examples)

@@ -7,6 +7,7 @@ kept (DEALER) or dropped with a word (ROUTER), as its kind demands.
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import zmq
 import zmq.utils.monitor
@@ -85,7 +86,9 @@ class DealerEndpoint(Endpoint):
     @cached_property
     def monitor(self) -> zmq.Socket[bytes]:
         """Tells of connections made and broken, from the first time it is asked for."""
-        return self.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        return self.socket.get_monitor_socket(
+            zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
+        )
 
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """There is one peer, and it is known."""
@@ -109,7 +112,15 @@ class DealerEndpoint(Endpoint):
 
     def lost_for_s(self, now: float) -> float:
         """Seconds since the connection broke without coming back; 0 while it stands."""
-        while self.monitor.poll(0):
-            event = zmq.utils.monitor.recv_monitor_message(self.monitor)["event"]
-            self.lost_at_s = now if event == zmq.EVENT_DISCONNECTED else None
+        for event in monitored(self.monitor):
+            if event["event"] == zmq.EVENT_DISCONNECTED:
+                self.lost_at_s = now
+            elif event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self.lost_at_s = None
         return 0.0 if self.lost_at_s is None else now - self.lost_at_s
+
+
+def monitored(monitor: zmq.Socket[bytes]) -> Iterator[dict[str, Any]]:
+    """What a monitor has to tell, in order: event, value, endpoint."""
+    while monitor.poll(0):
+        yield zmq.utils.monitor.recv_monitor_message(monitor)  # type: ignore[misc]

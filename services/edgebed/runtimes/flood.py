@@ -18,7 +18,9 @@ class FloodGate:
     held: dict[type, Dropped | Refused] = field(default_factory=dict)
 
     def admit(self, record: Dropped | Refused) -> bool:
-        """Whether the record is to be journaled by itself."""
+        """Whether the record is to be journaled by itself, as every refused push of a known worker is."""
+        if isinstance(record, Refused) and record.worker:
+            return True
         kind = type(record)
         self.told[kind] = self.told.get(kind, 0) + 1
         if self.told[kind] <= TOLD_APART:

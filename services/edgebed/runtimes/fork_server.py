@@ -5,10 +5,13 @@ on standard output:
 
     {"fork": "edge-0", "log": "/…/edge-0.log", "surroundings": {"controller_address": "tcp://127.0.0.1:5555", …}}
     {"forked": "edge-0", "pid": 4711}
+    {"signal": 9, "pid": 4711, "number": 7}
+    {"signalled": 7, "gone": false}
     {"exited": "edge-0", "pid": 4711, "reason": "killed by SIGKILL"}
 
-When standard input closes (the run is over, or its controller died) it kills the nodes that are left and ends. Nodes
-die with it, whatever kills it.
+Signals go through it: a process keeps its number for as long as its parent has not asked how it ended. When standard
+input closes (the run is over, or its controller died) it kills the nodes that are left and ends. Nodes die with it,
+whatever kills it.
 """
 
 import gc
@@ -20,13 +23,14 @@ import sys
 from typing import Any
 
 from edgebed.emulation.cgroups import enter
-from edgebed.linux import die_with_parent
+from edgebed.linux import come_first, die_with_parent
 from edgebed.runtimes.last_words import describe_status
 
 
 def main() -> int:
     """Serve until standard input closes."""
     _load()
+    niceness = come_first()
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -43,16 +47,27 @@ def main() -> int:
                 break
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
-                command = json.loads(line)
-                pid = _fork(command)
-                children[pid] = command["fork"]
-                _say({"forked": command["fork"], "pid": pid})
+                _obey(json.loads(line), children, niceness)
             _reap(children)
     for pid in children:
         os.kill(pid, signal.SIGKILL)
     for pid in children:
         os.waitpid(pid, 0)
     return 0
+
+
+def _obey(command: dict[str, Any], children: dict[int, str], niceness: int) -> None:
+    """`niceness` is a node's."""
+    if "fork" in command:
+        pid = _fork(command, niceness)
+        children[pid] = command["fork"]
+        _say({"forked": command["fork"], "pid": pid})
+        return
+    _reap(children)
+    gone = command["pid"] not in children
+    if not gone:
+        os.kill(command["pid"], command["signal"])
+    _say({"signalled": command["number"], "gone": gone})
 
 
 def _load() -> None:
@@ -70,7 +85,7 @@ def _load() -> None:
     gc.freeze()  # the collector would touch, and so copy, every page that nodes share with this process
 
 
-def _fork(command: dict[str, Any]) -> int:
+def _fork(command: dict[str, Any], niceness: int) -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -86,6 +101,7 @@ def _fork(command: dict[str, Any]) -> int:
         null = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, null), (1, log), (2, log)):
             os.dup2(source, target)
+        os.setpriority(os.PRIO_PROCESS, 0, niceness)
         enter(command["surroundings"]["cgroups"])
         from edgebed.runtimes.node import Surroundings, run_node
 
@@ -100,6 +116,7 @@ def _fork(command: dict[str, Any]) -> int:
 
 
 def _reap(children: dict[int, str]) -> None:
+    """Tell of those that have ended; one that is frozen has not."""
     while children:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:

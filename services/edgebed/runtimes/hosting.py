@@ -1,8 +1,9 @@
 """Runs a planned trial in the runtime that was asked for, and shows it to Prometheus while it goes on."""
 
-import io
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,16 +14,18 @@ from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason, sources
 from edgebed.learning.network import Network
+from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.output import say
 from edgebed.observe.progress import Status
-from edgebed.observe.run_folder import TrialFolder, write_atomically
+from edgebed.observe.run_folder import TrialFolder
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
-from edgebed.roles.controller import Controller, Given
+from edgebed.roles.controller import Controller, Given, Past
 from edgebed.roles.work import EvaluationJob, Job, Result, Work
 from edgebed.runtimes import Emulation
+from edgebed.runtimes.control import Control
 from edgebed.runtimes.live_controller import Launcher, LiveController
 from edgebed.runtimes.process import ProcessLauncher
 from edgebed.runtimes.simulation import Simulation
@@ -78,43 +81,47 @@ class Host:
         journal: JournalWriter,
         show: Callable[[Status], None],
         fidelity: Callable[[], Fidelity | None],
+        past: Past | None = None,
     ) -> None:
-        """Run the trial to its end; `theta` (n,) is the initial model, `fidelity` what its journal then tells."""
+        """Run the trial to its end; `theta` (n,) is the initial model, `fidelity` what its journal then tells.
+
+        A trial that has a `past` goes on from its latest checkpoint.
+        """
         plan = planned.plan
 
         def keep_status(status: Status) -> None:
             self.status = status
             show(status)
 
-        def keep_checkpoint(version: int, final: NDArray[np.float32]) -> None:
-            content = io.BytesIO()
-            np.savez(content, theta=final, version=version)
-            write_atomically(folder.final_checkpoint, content.getvalue())
-
+        until_s = past.until_s if past else 0.0
+        checkpoints = Checkpoints(folder, theta)
         self.targets.clear()
         self.metrics.start_trial(plan, self.run, self.runtime, time.time())
         if self.runtime == "simulation":
             Simulation(
                 plan,
-                theta,
+                checkpoints,
                 jobs_of(planned),
                 self.processes,
                 journal,
-                keep_checkpoint,
                 lambda heart: Watch(heart, keep_status, self.metrics.observe),
+                past,
+                until_s,
             ).run()
             return
         heart = Controller(
             plan,
-            payload_of(planned, theta),
+            payload_of(planned, checkpoints),
             self.runtime,
-            time.monotonic_ns(),
+            time.monotonic_ns() - round(until_s * 1e9),
             code=fingerprint(),
             sources=sources(plan.nodes[0].task.python_path) if self.runtime == "docker" else (),
             linger_s=self.server.visits.linger_s if self.server else lambda: 0.0,
+            past=past,
         )
         watch = Watch(heart, keep_status, self._observe(heart))
-        LiveController(heart, self._launcher(plan, folder), journal, keep_checkpoint, watch).run()
+        with _control_in(folder.path.parent) or nullcontext() as control:
+            LiveController(heart, self._launcher(plan, folder), journal, checkpoints.keep, watch, control).run()
         if watch.interrupted and heart.outcome != "interrupted":
             raise KeyboardInterrupt  # the trial had ended by itself, but no other is wanted
         if self.server and heart.outcome != "interrupted":
@@ -152,13 +159,24 @@ class Host:
         return observe
 
 
-def payload_of(planned: PlannedTrial, theta: NDArray[np.float32]) -> Callable[[NodePlan], Given]:
-    """What each node is given: the server the initial model, the others their own part of the data and no more."""
+def _control_in(folder: Path) -> Control | None:
+    """The run's control socket; None where its folder cannot have one, which is no reason not to train."""
+    try:
+        return Control(folder)
+    except InfrastructureError as error:
+        say(f"nobody can act on the nodes of this run by hand: {error}")
+        return None
+
+
+def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[NodePlan], Given]:
+    """What each node is given: the server the latest model, the others their own part of the data and no more."""
     data = planned.data
 
     def payload(node: NodePlan) -> Given:
         arrays: dict[str, NDArray[Any]]
+        version = 0
         if node.role == "server":
+            version, theta = checkpoints.latest
             arrays = {"theta": theta}
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
@@ -166,7 +184,8 @@ def payload_of(planned: PlannedTrial, theta: NDArray[np.float32]) -> Callable[[N
             part = planned.parts[node.node]
             arrays = {"x": data.train_x[part], "y": data.train_y[part]}
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
-        return Given(tuple(tensor for tensor, _ in encoded), [frame for _, frames in encoded for frame in frames])
+        frames = [frame for _, frames in encoded for frame in frames]
+        return Given(tuple(tensor for tensor, _ in encoded), frames, version)
 
     return payload
 

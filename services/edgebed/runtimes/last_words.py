@@ -31,25 +31,25 @@ def out_of_memory(memory: Mapping[str, int]) -> str:
     return f"out of memory: killed by the kernel at {limit}{peak}"
 
 
-def end_of(log: Path) -> str:
-    """The last lines of a log; nothing where there is none."""
+def end_of(log: Path, begins_at: int = 0) -> str:
+    """The last lines of a log; nothing where there is none. `begins_at`: what is before belongs to an earlier life."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - END_BYTES))
+            file.seek(max(begins_at, log.stat().st_size - END_BYTES))
             return file.read().decode(errors="replace")
     except OSError:
         return ""
 
 
-def last_words(log: Path) -> str:
+def last_words(log: Path, begins_at: int = 0) -> str:
     """The last line of a log that is not blank."""
-    lines = [line for line in end_of(log).splitlines() if line.strip()]
+    lines = [line for line in end_of(log, begins_at).splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
 
-def last_line(log: Path) -> str:
+def last_line(log: Path, begins_at: int = 0) -> str:
     """The same, as an addition to how its node ended; nothing if there is none."""
-    text = last_words(log)
+    text = last_words(log, begins_at)
     return f"; last line: {text!r}" if text else ""
 
 

@@ -10,36 +10,57 @@ It decides nothing. It serves every runtime whose nodes are processes of their o
 import math
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
 import zmq
 
-from edgebed.emulation.passage import Passage
+from edgebed.emulation.conditions import LINK_ACTIONS, Course
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import Visits
 from edgebed.observe.tcp import Acknowledgements
 from edgebed.roles import records
-from edgebed.roles.events import Compute, Computed, Effect, Event, Heart, Journal, Received, Send, Stop, Wake, Woken
+from edgebed.roles.events import (
+    AtPoint,
+    Await,
+    Compute,
+    Computed,
+    Connected,
+    Disconnected,
+    Effect,
+    Event,
+    Heart,
+    Journal,
+    Received,
+    Send,
+    Stop,
+    Wake,
+    Woken,
+)  # fmt: skip
 from edgebed.roles.work import GradientResult, Work
-from edgebed.runtimes import crossing, tracing
-from edgebed.runtimes.crossing import Arriving, Leaving
+from edgebed.roles.worker import Worker
+from edgebed.runtimes import awaiting, crossing, tracing
+from edgebed.runtimes.awaiting import Awaiting
+from edgebed.runtimes.crossing import Leaving
+from edgebed.runtimes.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.filling import NO_CAP
 from edgebed.runtimes.flood import FloodGate
+from edgebed.runtimes.held_link import HeldLink
 from edgebed.runtimes.meters import TransfersMeter
 from edgebed.runtimes.timers import Timers, sharpen_sleep
 from edgebed.runtimes.traffic import TrafficCount
-from edgebed.scenario.plan import NodePlan
+from edgebed.scenario.plan import Injection, NodePlan
+from edgebed.wire import frames as codec
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
 
 REPORT_S = 0.2
 REPORT_RECORDS_MAX = 4096  # a header stays far below what a socket takes
 OBSERVE_S = 1.0
-HAND_OVER_S = 0.0002  # what it takes at least from one shell to another through ZeroMQ's threads
-ARRIVING_BYTES_MAX = 64 << 20  # some dozens of large models
 CONTROLLER_LOST_S = 15.0  # without a connection to the controller a node ends by itself
 
 
@@ -75,6 +96,10 @@ class Meter(Protocol):
         """What is to be journaled; `now` in seconds of the trial, `began_s` when training began, None before that."""
         ...
 
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """A fault is done to the node's link, so long after training began."""
+        ...
+
 
 @dataclass
 class LiveNode:
@@ -84,29 +109,30 @@ class LiveNode:
     heart: Heart
     work: Work | None
     management: DealerEndpoint
-    data: RouterEndpoint | DealerEndpoint
+    data: DataRouter | DataDealer
     metrics: NodeMetrics
     epoch_ns: int
+    link: HeldLink
     watch: RouterEndpoint | None = None
     """Server: where the evaluator connects, on the management network; not counted as traffic."""
-    pace: float = 1.0
-    """Share of the machine's speed that this node may use; its work is stretched by the inverse."""
+    pace_of: Callable[[NodePlan], float] = lambda _: 1.0
+    """Share of the machine's speed that a node of that plan may use; its work is stretched by the inverse."""
+    fill_memory: Callable[[], str] = lambda: NO_CAP
+    """Does not return where it can be filled; else, why not."""
     interface: InterfaceBytes | None = None
     """Server: the counters of the interface that carries the data network."""
     acknowledgements: Acknowledgements | None = None
     """Server: those that its data connections received."""
     events: deque[Event] = field(default_factory=deque)
-    timers: Timers[Event | Leaving | Arriving] = field(default_factory=Timers)
-    arriving_bytes: int = 0
-    """Payload that waits for the node's own link."""
+    timers: Timers[Event] = field(default_factory=Timers)
     unreported: list[tuple[float, records.AnyRecord]] = field(default_factory=list)
     urgent: bool = False
     num_reported: int = 0
     flood: FloodGate = field(default_factory=FloodGate)
     times: Times = field(default_factory=Times)
     traffic: TrafficCount = field(default_factory=TrafficCount)
-    passage: Passage | None = None
-    """What is held here of the node's link; None: a message leaves and arrives at once."""
+    pushes: records.Pushes | None = None
+    """Worker: its account, as it was journaled last."""
     watchers: set[str] = field(default_factory=set)
     """Peers that came in over `watch`."""
     visits: Visits | None = None
@@ -114,11 +140,21 @@ class LiveNode:
     meters: list[Meter] = field(default_factory=list)
     transfers: TransfersMeter | None = None
     """Told of each message that came; None where no link is asked for."""
+    courses: dict[str, Course] = field(default_factory=dict)
+    """Of a worker's link and its server's: how long the server may be silent follows from them."""
+    patience_s: float = 0.0
+    """That time, as it was at the last look."""
     began_s: float | None = None
     """When training began, in seconds of the trial; None before that."""
     stopped: str | None = None
     linger_s: float = 0.0
     """For how long at most Prometheus is waited for at the end."""
+
+    def __post_init__(self) -> None:
+        self.planned = self.plan
+        """`plan` itself is what is asked for now: faults change it."""
+        self.pace = self.pace_of(self.plan)
+        self.awaiting = Awaiting(self.data) if self.plan.points and isinstance(self.data, DataDealer) else None
 
     def now(self) -> float:
         """Seconds of the trial."""
@@ -126,16 +162,17 @@ class LiveNode:
 
     def run(self) -> str:
         """Host the heart until it is told to stop; return the reason."""
-        if self.passage:
+        if self.link.passage:
             sharpen_sleep()
         poller = zmq.Poller()
         poller.register(self.management.socket, zmq.POLLIN)
         poller.register(self.data.socket, zmq.POLLIN)
+        poller.register(self.data.monitor, zmq.POLLIN)
         if self.watch:
             poller.register(self.watch.socket, zmq.POLLIN)
         next_report_s = next_observe_s = 0.0
         while self.stopped is None:
-            poller.register(self.data.socket, 0 if self._is_crowded() else zmq.POLLIN)
+            poller.register(self.data.socket, 0 if self.link.is_closed else zmq.POLLIN)
             now = self.now()
             if now >= next_observe_s:
                 if self.management.lost_for_s(now) > CONTROLLER_LOST_S:
@@ -146,11 +183,16 @@ class LiveNode:
                 self._report()
                 next_report_s = now + REPORT_S
             due_s = min(next_observe_s, next_report_s) if self.unreported else next_observe_s
-            self._drain(self._wait(poller, max(0.0, min(due_s, self.timers.next_s) - now)))
+            self._drain(self._wait(poller, max(0.0, min(due_s, self._next_s(now)) - now)))
         self._observe()
         self._report()
         self._linger()
         return self.stopped
+
+    def _next_s(self, now: float) -> float:
+        """When something is due that was asked for."""
+        look_s = now + awaiting.POLL_S if self.awaiting and self.awaiting.points else math.inf
+        return min(self.timers.next_s, self.link.next_s, look_s)
 
     def _linger(self) -> None:
         """Wait until Prometheus has read the last values, the controller says stop once more, or it is gone."""
@@ -173,10 +215,11 @@ class LiveNode:
         waiting = [end for end in (self.management, self.data) if isinstance(end, DealerEndpoint) and end.outbox]
         for endpoint in waiting:
             poller.register(endpoint.socket, zmq.POLLIN | zmq.POLLOUT)
-        if self.timers and timeout_s < 0.001:
+        is_timed = self._next_s(0.0) < math.inf
+        if is_timed and timeout_s < 0.001:
             time.sleep(timeout_s)  # ZeroMQ waits for whole milliseconds, and a short pause is to be short
             timeout_s = 0.0
-        ready = poller.poll(int(timeout_s * 1000) if self.timers else math.ceil(timeout_s * 1000))
+        ready = poller.poll(int(timeout_s * 1000) if is_timed else math.ceil(timeout_s * 1000))
         for endpoint in waiting:
             endpoint.flush()
             poller.register(endpoint.socket, zmq.POLLIN)
@@ -186,21 +229,41 @@ class LiveNode:
         """Handle what has come: management first, so that a busy server still hears its controller."""
         sockets = [socket for socket, _ in ready]
         if self.management.socket in sockets:
-            for event in self.management.receive():
-                self._handle_management(event)
+            self.hear()
         if self.watch and self.watch.socket in sockets:
             for event in self.watch.receive():
                 self.watchers.add(event.peer)
                 self._trace_received(event)
                 self._handle(event)
-        if self.data.socket in sockets and not self._is_crowded():
-            waiting = list(self.data.receive())
-            if self.plan.role == "server":
-                self.metrics.queue_length(len(waiting))
-            for event in waiting:
-                self._arrive(event)
+        if self.data.socket in sockets or self.data.monitor in sockets:
+            self._receive()
+        self._pass_time()
+
+    def hear(self) -> None:
+        """What the controller has said."""
+        for event in self.management.receive():
+            self._handle_management(event)
+
+    def _receive(self) -> None:
+        waiting = [] if self.link.is_closed else list(self.data.receive())
+        if self.plan.role == "server" and waiting:
+            self.metrics.queue_length(len(waiting))
+        for event in waiting:
+            if self.link.arrive(event, self.now()):
+                self._take_in(event)
+        self._look_at_connections()
+
+    def _pass_time(self) -> None:
+        """What is due, of whatever kind."""
+        for passed in self.link.due(self.now):
+            if isinstance(passed, Leaving):
+                self._hand_over(passed.effect, passed.first_s)
+            else:
+                self._take_in(passed.event)
         for due in self.timers.due(self.now):
-            self._happen(due)
+            self._handle(due)
+        for point in self.awaiting.reached(self.now()) if self.awaiting else ():
+            self._handle(AtPoint(point))
 
     def _handle_management(self, event: Received) -> None:
         message = event.message
@@ -208,24 +271,71 @@ class LiveNode:
             self.stopped, self.linger_s = message.reason, message.linger_s
         elif isinstance(message, messages.Refuse):
             self.stopped = f"refused by the controller ({message.code}): {message.reason}"
+        elif isinstance(message, messages.Inject):
+            self.inject(message.injection)
         else:
             if isinstance(message, messages.Start):
-                self.began_s = message.began_s
-                if self.passage:
-                    self.passage.began(message.began_s)
-                if isinstance(self.data, DealerEndpoint):
-                    self.data.socket.connect(message.server_address)
+                self._start(message)
             self._handle(event)
 
-    def _happen(self, due: Event | Leaving | Arriving) -> None:
-        """Its time has come."""
-        if isinstance(due, Leaving):
-            self._hand_over(due.effect, due.first_s)
-        elif isinstance(due, Arriving):
-            self.arriving_bytes -= due.event.bytes
-            self._take_in(due.event)
-        else:
-            self._handle(due)
+    def _start(self, start: messages.Start) -> None:
+        """The first time, or again because the server is elsewhere now: what was on its way to it is lost."""
+        if self.began_s is None:
+            self.began_s = start.began_s
+            self.link.began(start.began_s)
+        if isinstance(self.data, DataDealer):
+            if self.data.address not in ("", start.server_address):
+                self.link.lose(self.now())
+            self.data.move(start.server_address)
+
+    def inject(self, injection: Injection) -> None:
+        """A fault is done: do the part of it that is the node's own, and know what is asked for from now on."""
+        now = self.now()
+        is_own = injection.node == self.plan.node
+        if injection.action in LINK_ACTIONS:
+            time_s = -math.inf if self.began_s is None else now - self.began_s
+            for meter in self.meters:
+                meter.inject(time_s, injection)
+            if injection.node in self.courses:
+                self.courses[injection.node].inject(time_s, injection)
+            if is_own and self.link.inject(injection, now):
+                self._end_connections()
+        elif is_own and injection.action == "cpus":
+            cpus = self.planned.cpus if injection.cpus is None else injection.cpus
+            self.plan = msgspec.structs.replace(self.plan, cpus=cpus)
+            self.pace = self.pace_of(self.plan)
+        elif is_own and injection.action == "memory":
+            self._report()
+            self._journal(records.Note(text=self.fill_memory()))
+
+    # --- connections --------------------------------------------------------------------------------------------
+
+    def _look_at_connections(self) -> None:
+        """Which have broken, and which are back; what had come over one comes before its end."""
+        if isinstance(self.data, DataRouter):
+            for peer in self.data.broken():
+                self._handle(Disconnected(peer))
+            return
+        self._look_at_connection()
+        if self.data.take_back():
+            self._handle(Connected())
+
+    def _look_at_connection(self) -> None:
+        if isinstance(self.data, DataDealer) and self.data.look():
+            self.link.lose(self.now())
+
+    def _end_connections(self) -> None:
+        """The link was cut for so long that they are dead: what was on its way in either direction is lost."""
+        while any(True for _ in self.data.receive()):
+            pass
+        self.data.end()
+
+    def _end_if_dead(self) -> None:
+        if isinstance(self.data, DataDealer):
+            time_s = -math.inf if self.began_s is None else self.now() - self.began_s
+            asked_s = patience_s(*(course.at(time_s) for course in self.courses.values()))
+            self.patience_s = max(asked_s, self.patience_s - OBSERVE_S)  # what was sent more slowly may still be coming
+            self.data.end_if_dead(self.patience_s)
 
     def _handle(self, event: Event) -> None:
         self.events.append(event)
@@ -242,6 +352,8 @@ class LiveNode:
             self._compute(effect)
         elif isinstance(effect, Wake):
             self.timers.add(effect.at_s, Woken(effect.token))
+        elif isinstance(effect, Await) and self.awaiting:
+            self.awaiting.await_(effect.point)
         elif isinstance(effect, Stop):
             self.stopped = effect.reason
 
@@ -259,15 +371,22 @@ class LiveNode:
         if self.watch and effect.to in self.watchers:
             sent_bytes = self.watch.send(effect.to, crossing.stamp(effect.message, now), effect.frames)
             self._trace_sent(effect, sent_bytes)
-        elif self.passage:
-            first_s, gone_s = self.passage.leave(now, crossing.payload_bytes(effect))
-            self.timers.add(gone_s - HAND_OVER_S, Leaving(effect, first_s))
-        else:
+            return
+        self._look_at_connection()  # what is asked for only now is not lost with a connection that has broken
+        if isinstance(self.data, DataDealer):
+            self.data.ask()
+        if self.awaiting:
+            self.awaiting.ask()
+        if self.link.leave(effect, now):
             self._hand_over(effect, now)
+        elif self.awaiting:
+            self.awaiting.leaving(*self.link.leaving_s)
 
     def _hand_over(self, effect: Send, first_s: float) -> None:
         """To the data network: nothing holds the message back any more."""
         message = crossing.stamp(effect.message, first_s)
+        if self.awaiting:
+            self.awaiting.handed_over(codec.encode(message, effect.frames))
         if isinstance(self.data, RouterEndpoint):
             sent_bytes = self.data.send(effect.to, message, effect.frames)
         else:
@@ -280,21 +399,10 @@ class LiveNode:
         if self.plan.trace and sent_bytes:
             self._journal(tracing.sent(effect.to, effect.message, sent_bytes))
 
-    def _arrive(self, event: Received) -> None:
-        """From the data network: it may have to wait for the node's own link."""
-        if self.passage:
-            due_s = self.passage.arrive(crossing.sent_s(event.message), self.now(), event.bytes)
-            self.timers.add(due_s, Arriving(event))
-            self.arriving_bytes += event.bytes
-        else:
-            self._take_in(event)
-
-    def _is_crowded(self) -> bool:
-        """Whether so much waits for the node's own link that peers have to wait with what they send."""
-        return self.arriving_bytes >= ARRIVING_BYTES_MAX
-
     def _take_in(self, event: Received) -> None:
         """The message is there."""
+        if isinstance(self.data, DataDealer):
+            self.data.answered()
         self._received(event)
         try:
             self._handle(event)
@@ -367,7 +475,11 @@ class LiveNode:
         for meter in self.meters:
             for record in meter.read(self.now(), self.began_s):
                 self._journal(record)
-        if self.plan.role == "worker" and self.times.steps:
-            self._journal(self.times.record())
         if self.plan.role == "server":
             self._journal(self.traffic.record(self.interface, self.acknowledgements))
+        if self.plan.role == "worker" and self.times.steps:
+            self._journal(self.times.record())
+        if isinstance(self.heart, Worker) and (account := self.heart.pushes()) != self.pushes:
+            self.pushes = account
+            self._journal(account)
+        self._end_if_dead()

@@ -3,6 +3,7 @@
 It alone writes the run folder. Nodes come and go through a launcher; everything else comes over the management network.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -21,8 +22,11 @@ from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
 from edgebed.roles.controller import NAME, Controller, Phase
 from edgebed.roles.events import (
+    Answer,
+    Checked,
     Effect,
     Event,
+    Inject,
     Injected,
     Interrupted,
     Journal,
@@ -34,9 +38,11 @@ from edgebed.roles.events import (
     Wake,
     Woken,
 )  # fmt: skip
+from edgebed.runtimes.control import Control
 from edgebed.runtimes.endpoint import RouterEndpoint
 from edgebed.runtimes.flood import FloodGate
 from edgebed.runtimes.signals import catch_signals, restore_signals
+from edgebed.runtimes.signs import SIGN_OF_LIFE
 from edgebed.runtimes.sockets import bind, management_socket
 from edgebed.runtimes.timers import Timers
 from edgebed.runtimes.watch import SHOW_S, Watch
@@ -48,6 +54,8 @@ from edgebed.wire.tensors import decode_dense
 LAUNCHES_AT_ONCE = 16  # then the nodes that are up are heard again
 LAUNCH_AGAIN_S = 0.02
 LAST_WORDS_S = 0.1  # what a node sent before it ended is handled before its end is
+RECEIVED_AT_ONCE = 1024  # messages
+"""A node's second connection has the name of its first and this."""
 
 
 class Launcher(Protocol):
@@ -90,11 +98,26 @@ class LiveController:
     heart: Controller
     launcher: Launcher
     journal: JournalWriter
-    keep_checkpoint: Callable[[int, NDArray[np.float32]], None]
+    keep_checkpoint: Callable[[int, NDArray[np.float32], bool], None]
+    """Keeps a model (n,) by its version; whether it is final."""
     watch: Watch
+    control: Control | None = None
+    """Where users ask for something to be done by hand."""
     timers: Timers[Event] = field(default_factory=Timers)
     reported: dict[str, int] = field(default_factory=dict)
     """Connection of a node: how many records it has reported."""
+    lives: dict[str, str] = field(default_factory=dict)
+    """Connections of nodes, also of lives that are over: whose they are."""
+    signs: set[str] = field(default_factory=set)
+    """Nodes that have given a sign of life since the last check."""
+    next_check_s: float = math.inf
+    to_launch: deque[str] = field(default_factory=deque)
+    asked: dict[str, int] = field(default_factory=dict)
+    """Of nodes to be launched again: the number of the effect that asks for it."""
+    launched: dict[str, int] = field(default_factory=dict)
+    """The same, of those that the launcher is about to start."""
+    ending: set[str] = field(default_factory=set)
+    """Nodes whose end is not handled yet."""
     flood: FloodGate = field(default_factory=FloodGate)
     interruptions: int = 0
     has_begun: bool = False
@@ -132,7 +155,9 @@ class LiveController:
         poller = zmq.Poller()
         poller.register(socket, zmq.POLLIN)
         poller.register(self.launcher.fileno(), zmq.POLLIN)
-        to_launch = deque(node.node for node in self.heart.plan.nodes)
+        if self.control:
+            poller.register(self.control.fileno(), zmq.POLLIN)
+        self.to_launch.extend(node.node for node in self.heart.plan.nodes)
         next_release_s = 0.0
         while not self.over:
             now = self.now()
@@ -141,49 +166,93 @@ class LiveController:
                 self._release()
                 next_release_s = now + 1.0
             if self.heart.phase is Phase.ENDING:
-                to_launch.clear()
+                self.to_launch.clear()
                 self._end_probe()
-            self._launch(to_launch, address)
-            due_s = min(now + (LAUNCH_AGAIN_S if to_launch else SHOW_S), self.timers.next_s)
+            self._launch(address)
+            due_s = min(now + (LAUNCH_AGAIN_S if self.to_launch else SHOW_S), self.timers.next_s, self.next_check_s)
             self._turn(dict(poller.poll(max(0, int((due_s - now) * 1000) + 1))))
 
-    def _launch(self, to_launch: deque[str], address: str) -> None:
-        for _ in range(LAUNCHES_AT_ONCE):
-            if to_launch and self.launcher.launch(to_launch[0], address):
-                to_launch.popleft()
+    def _launch(self, address: str) -> None:
+        """Start nodes that are to be started, each when the end of its last life has been handled."""
+        later = []
+        for _ in range(min(LAUNCHES_AT_ONCE, len(self.to_launch))):
+            node = self.to_launch.popleft()
+            if node in self.ending or not self.launcher.launch(node, address):
+                later.append(node)
+            elif node in self.asked:
+                self.launched[node] = self.asked.pop(node)
+        self.to_launch.extendleft(reversed(later))
 
     def _turn(self, ready: dict[Any, int]) -> None:
         """Handle what has come, what is due, and what the user asks for."""
-        for event in self.endpoint.receive(limit=1024):
+        received = 0
+        for event in self.endpoint.receive(limit=RECEIVED_AT_ONCE):
+            received += 1
             try:
                 self._received(event)
             except RemoteWireError as error:
                 self._complain(f"from {event.peer!r}: {error}")
         if self.launcher.fileno() in ready:
             for happened in self.launcher.happenings():
-                if isinstance(happened, NodeExited):
-                    self.timers.add(self.now() + LAST_WORDS_S, happened)
-                else:
-                    self._handle(happened)
+                self._happened(happened)
+        for ordered in self.control.orders() if self.control else ():
+            self._handle(ordered)
         for due in self.timers.due(self.now):
             self._handle(due)
+        if self.now() >= self.next_check_s and received < RECEIVED_AT_ONCE:  # no sign waits to be read
+            self._check()
         if self.interruptions and not self.watch.interrupted:
             self.watch.interrupted = True
             self._handle(Interrupted())
         if self.interruptions > 1:
             self._handle(Woken("grace"))  # asked twice: do not wait for goodbyes
 
+    def _happened(self, event: NodeStarted | NodeExited | Injected) -> None:
+        """Something has come of what the launcher was asked for; a launch is done when the node has started."""
+        if isinstance(event, NodeExited):
+            if event.node in self.launched:
+                self._handle(Injected(self.launched.pop(event.node), event.reason))
+            self.ending.add(event.node)
+            self.timers.add(self.now() + LAST_WORDS_S, event)
+            return
+        self._handle(event)
+        if isinstance(event, NodeStarted) and event.node in self.launched:
+            self._handle(Injected(self.launched.pop(event.node)))
+
+    def _check(self) -> None:
+        """Tell which nodes have given a sign of life."""
+        goes_on = self.heart.phase in (Phase.RUNNING, Phase.FINISHING)
+        self.next_check_s = self.now() + self.heart.plan.check_s if goes_on else math.inf
+        alive, self.signs = frozenset(self.signs), set()
+        self._handle(Checked(alive))
+
     def _received(self, event: Received) -> None:
         message = event.message
-        if not self.heart.knows(event) and not isinstance(message, messages.Hello):
+        if isinstance(message, messages.Alive):
+            self._note_sign(event)
+            return
+        if self.heart.knows(event):
+            self.lives[event.peer] = message.sender
+        elif isinstance(message, messages.Report) and self.lives.get(event.peer) == message.sender:
+            self._keep_report(event.peer, message)  # of a life that is over
+            return
+        elif not isinstance(message, messages.Hello):
             self._complain(f"from {event.peer!r}: {type(message).__name__} of a stranger")
             return
         if isinstance(message, messages.Report):
             self._keep_report(event.peer, message)
         elif isinstance(message, messages.Checkpoint):
             theta = decode_dense(message.tensors[0], event.frames)
-            self.keep_checkpoint(message.version, theta)
+            self.keep_checkpoint(message.version, theta, message.final)
         self._handle(event)
+
+    def _note_sign(self, event: Received) -> None:
+        """One of a life that is over is none."""
+        member = self.heart.members.get(event.message.sender)
+        if member is None:
+            self._complain(f"from {event.peer!r}: {type(event.message).__name__} of a stranger")
+        elif event.peer == member.peer + SIGN_OF_LIFE:
+            self.signs.add(event.message.sender)
 
     def _keep_report(self, peer: str, report: messages.Report) -> None:
         lost = report.first - self.reported.get(peer, 0)
@@ -195,9 +264,12 @@ class LiveController:
             self.watch.follow(record)
 
     def _handle(self, event: Event) -> None:
+        if isinstance(event, NodeExited):
+            self.ending.discard(event.node)
         self._carry_out(self.heart.handle(event, self.now()))
         if self.heart.phase is Phase.RUNNING and not self.has_begun:
             self.has_begun = True
+            self.next_check_s = self.now() + self.heart.plan.check_s
             self.probe = HostProbe()
             self.launcher.began(self.heart.epoch_ns * 1e-9 + self.heart.started_at_s)
 
@@ -207,10 +279,21 @@ class LiveController:
                 self.endpoint.send(effect.to, effect.message, effect.frames)
             elif isinstance(effect, Journal):
                 self._journal(effect.record)
+            elif isinstance(effect, Inject):
+                self._inject(effect)
             elif isinstance(effect, Wake):
                 self.timers.add(effect.at_s, Woken(effect.token))
+            elif isinstance(effect, Answer) and self.control:
+                self.control.answer(effect)
             elif isinstance(effect, Stop):
                 self.over = True
+
+    def _inject(self, effect: Inject) -> None:
+        if effect.injection.action == "launch":
+            self.asked[effect.injection.node] = effect.number
+            self.to_launch.append(effect.injection.node)
+        else:
+            self.launcher.inject(effect.number, effect.injection)
 
     def _journal(self, record: records.Record) -> None:
         self.journal.write(round(self.now(), 6), NAME, record)

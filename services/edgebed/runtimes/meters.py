@@ -7,6 +7,7 @@ and a paced node would have rested for as long anyway. What remains is `Usage.st
 
 import os
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,19 +16,23 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from edgebed.emulation.busiest import WINDOW_S, Busiest
-from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.conditions import Conditions, Course
 from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES, wire_bytes
 from edgebed.emulation.netlink import LinkReader, Queue
 from edgebed.emulation.transfer import transfer_s
 from edgebed.observe.resources import ROOT, account, cgroup_folders, private_bytes
 from edgebed.roles import records
-from edgebed.scenario.plan import Link, NodePlan
+from edgebed.scenario.plan import Injection, Link, NodePlan
 from edgebed.wire.messages import AnyMessage, Model, Push, SharedLink
 from edgebed.wire.shared_links import links_of
 
 if TYPE_CHECKING:
     from edgebed.runtimes.live import LiveNode
 
+RECOVERY_S = 5.0
+"""So long after a link was healed, its connections have been made anew."""
+SETTLED_S = 1.0
+"""So long after it was told, a change has been made: it may also have been made a moment before."""
 THREADS = Path("/proc/self/task")
 USAGE_S = 10.0
 TRANSFERS_S = 10.0
@@ -77,13 +82,18 @@ class UsageMeter:
         self.link = link
         self.threads_ns: dict[str, int] = {}
         self.before: Reading | None = None
-        timeline = Timeline(node.plan.link)
-        self.busiest = Busiest(timeline, "uplink"), Busiest(timeline, "downlink")
+        self.course = Course(node.plan.link)
+        self.busiest = Busiest(self.course, "uplink"), Busiest(self.course, "downlink")
         self.link_first: LinkReading | None = None
         self.link_last: LinkReading | None = None
         self.usage = records.Usage(time_s=0.0, cpu_s=0.0)
         self.next_s = 0.0
         self.next_memory_s = 0.0
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """A fault was done to the node's link, so long after training began."""
+        if injection.node == self.node.plan.node:
+            self.course.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Usage]:
         """Every ten seconds of training, and at the end."""
@@ -229,20 +239,32 @@ class TransfersMeter:
         """`others`: the links of the nodes whose messages come. `delay`: what makes latency (see `Surroundings`)."""
         self.node = node
         link = node.plan.link
-        self.own = Timeline(link)
-        self.others = {name: Timeline(other) for name, other in others.items() if other.shaped or link.shaped}
+        self.own = Course(link)
+        self.others = {name: Course(other) for name, other in others.items() if other.shaped or link.shaped}
         self.delay = delay
         self.totals: dict[str, records.Transfers] = {}
         self.changed: set[str] = set()
         self.next_s = 0.0
 
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """A fault was done to a link at one end of the messages, so long after training began."""
+        course = self.own if injection.node == self.node.plan.node else self.others.get(injection.node)
+        if course:
+            course.inject(time_s, injection)
+
     def received(self, now: float, message: AnyMessage, payload_bytes: int) -> None:
-        """A message has come to the heart, at `now` in seconds of the trial; one of an impossible time is left out."""
+        """A message has come to the heart, at `now` in seconds of the trial.
+
+        Left out is one of an impossible time, and one that met a fault of a link: what it was to take is not known.
+        """
         other = self.others.get(message.sender)
         if other is None or not isinstance(message, (Push, Model)) or not 0.0 <= message.sent_s <= now:
             return
         worker, direction = (message.sender, "up") if isinstance(message, Push) else (self.node.plan.node, "down")
-        since_s, size = message.sent_s - (self.node.began_s or 0.0), wire_bytes(payload_bytes)
+        began_s = self.node.began_s or 0.0
+        since_s, size = message.sent_s - began_s, wire_bytes(payload_bytes)
+        if any(_met_fault(course, since_s, now - began_s) for course in (self.own, other)):
+            return
         latency_s, jitter_s = self._delay_s(other, since_s)
         least_s = transfer_s(other, self.own, since_s, size, acknowledged=False) + latency_s
         asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True) + latency_s
@@ -261,7 +283,7 @@ class TransfersMeter:
         )
         self.changed.add(worker)
 
-    def _delay_s(self, other: Timeline, since_s: float) -> tuple[float, float]:
+    def _delay_s(self, other: Course, since_s: float) -> tuple[float, float]:
         """Latency and jitter: the kernel's at both ends, a delay line's at this one; the sender's comes before."""
         own, far = self.own.at(since_s), other.at(since_s) if self.delay == "netem" else Conditions()
         return own.latency_s + far.latency_s, own.jitter_s + far.jitter_s
@@ -280,3 +302,12 @@ class TransfersMeter:
                 latency_s=round(total.latency_s, 6),
             )
         self.changed.clear()
+
+
+def _met_fault(course: Course, since_s: float, until_s: float) -> bool:
+    """Whether something was done to a link while a message was on its way, or shortly before."""
+    index = bisect_right(course.injected_s, until_s)
+    if index == 0:
+        return False
+    last_s, before = course.injected_s[index - 1], course.overrides[index - 1]
+    return course.overrides[index].cut or since_s <= last_s + (RECOVERY_S if before.cut else SETTLED_S)

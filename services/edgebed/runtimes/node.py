@@ -27,6 +27,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
+from edgebed.emulation.conditions import Course
 from edgebed.emulation.namespaces import inside
 from edgebed.emulation.netlink import LinkReader
 from edgebed.emulation.passage import passage_of
@@ -43,11 +44,16 @@ from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.work import Work
 from edgebed.roles.worker import Worker
 from edgebed.runtimes import meters
+from edgebed.runtimes.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.live import LiveNode, Meter
+from edgebed.runtimes.filling import NO_CAP, fill_memory
+from edgebed.runtimes.held_link import HeldLink
+from edgebed.runtimes.live import LiveNode
+from edgebed.runtimes.signs import signs_of_life
 from edgebed.runtimes.sockets import bind, data_socket, management_socket
-from edgebed.scenario.plan import Link, Task
+from edgebed.scenario.plan import NodePlan, Task
 from edgebed.wire import messages
+from edgebed.wire.shared_links import links_of
 from edgebed.wire.tensors import Buffer, cut, decode_dense, split_frames
 
 HELLO_TIMEOUT_S = 60.0
@@ -76,6 +82,20 @@ class Surroundings:
     contained: bool = False
     """The node is alone in a container: the cgroup that it finds itself in is its own."""
 
+    @property
+    def own_cgroup(self) -> bool:
+        """Whether the cgroup that it is in is its own."""
+        return self.contained or bool(self.cgroups)
+
+    @property
+    def links_by_kernel(self) -> bool:
+        """Whether what faults do to its link is done by the kernel."""
+        return self.contained or bool(self.namespace) or self.mechanism == "tc"
+
+    def pace(self, plan: NodePlan) -> float:
+        """Share of the machine's speed that the node may use."""
+        return (min(1.0, plan.cpus or 1.0) if self.pace_cpus else 1.0) * min(1.0, plan.compute_speed)
+
 
 def run_node(here: Surroundings) -> int:
     """Be the node; return the process's exit code."""
@@ -101,9 +121,12 @@ def _run(here: Surroundings, context: Context, data_context: Context) -> int:
     configured = _await_configure(management)
     if configured is None:
         return 1
-    node = _build(here, context, data_context, management, *configured)
-    del configured  # its frames: a second copy of the data
-    reason = node.run()
+    configure, frames = configured
+    alive = messages.Alive(sender=here.node, incarnation=configure.incarnation)
+    with signs_of_life(context, here.controller_address, identity, alive, configure.plan.check_s):
+        node = _build(here, context, data_context, management, configure, frames)
+        del configured, configure, frames  # a second copy of the data
+        reason = node.run()
     print(f"{here.node}: {reason}", file=sys.stderr)
     management.send(messages.Bye(sender=here.node, reason=reason), [])
     return 0
@@ -160,7 +183,7 @@ def _build(
     heart: Heart
     work = None
     if plan.role == "server":
-        heart = ParameterServer(plan, np.array(arrays["theta"]), configure.peers, own_frames)
+        heart = ParameterServer(plan, np.array(arrays["theta"]), configure.peers, own_frames, configure.version)
     else:
         from edgebed.learning.network import Network  # torch: a server without it is smaller
 
@@ -170,7 +193,8 @@ def _build(
     metrics = NodeMetrics(plan.role)
     pages, port = serve_metrics(metrics.registry, here.management_host)
     ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
-    data: RouterEndpoint | DealerEndpoint
+    data: DataRouter | DataDealer
+    courses = {name: Course(link) for name, link in links_of(configure.links).items()} | {plan.node: Course(plan.link)}
     interface = watch = reader = None
     if here.namespace or here.mechanism == "tc":
         with inside(here.namespace):
@@ -186,13 +210,14 @@ def _build(
             data_address=data_address,
             management_address=bind(watch_socket, here.management_host),
         )
-        data = RouterEndpoint(socket, "data", _complain)
+        data = DataRouter(socket, _complain)
         watch = RouterEndpoint(watch_socket, "data", _complain)
         interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
     else:
         with inside(here.namespace):
-            socket = data_socket(data_context, zmq.DEALER, f"{plan.node}~{configure.incarnation}")
-        data = DealerEndpoint(socket, "server", "data", _complain)
+            patience = patience_s(*(course.at(0.0) for course in courses.values()))
+            socket = data_socket(data_context, zmq.DEALER, f"{plan.node}~{configure.incarnation}", patience)
+        data = DataDealer(socket, _complain)
     node = LiveNode(
         plan=plan,
         heart=heart,
@@ -201,30 +226,24 @@ def _build(
         data=data,
         metrics=metrics,
         epoch_ns=configure.epoch_ns,
+        link=HeldLink(plan, passage_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel),
         watch=watch,
-        pace=(min(1.0, plan.cpus or 1.0) if here.pace_cpus else 1.0) * min(1.0, plan.compute_speed),
+        pace_of=here.pace,
+        fill_memory=fill_memory if here.own_cgroup else lambda: NO_CAP,
         interface=interface,
         acknowledgements=Acknowledgements(ready.data_address) if ready.data_address else None,
         visits=pages.visits,
-        passage=passage_of(plan, here.mechanism, here.delay),
+        courses={} if plan.role == "server" else courses,
     )
-    meters.attach(node, configure.links, own_cgroup=here.contained or bool(here.cgroups), delay=here.delay, link=reader)
-    if plan.link.shaped:
-        node.meters.append(_link_meter(plan.link, here, reader))
+    meters.attach(node, configure.links, own_cgroup=here.own_cgroup, delay=here.delay, link=reader)
+    if reader is not None and here.mechanism == "tc":
+        meter = LinkMeter(Course(plan.link), reader, here.delay)
+        node.meters.append(meter)
+        meter.wait_until_held(node.hear)  # before that, the node may not talk
+    elif plan.link.shaped or plan.changeable:
+        node.meters.append(StatedLink(Course(plan.link), here.mechanism, here.delay))
     data.complain = node.complain
     if watch:
         watch.complain = lambda reason: node.complain(reason, "management")
     management.send(ready, [])
     return node
-
-
-def _link_meter(link: Link, here: Surroundings, reader: LinkReader | None) -> Meter:
-    """What tells of the node's link, which is as asked when this returns: before that, the node may not talk.
-
-    Raises InfrastructureError where it does not become so.
-    """
-    if reader is None or here.mechanism != "tc":
-        return StatedLink(link, here.mechanism, here.delay)
-    meter = LinkMeter(link, reader, here.delay)
-    meter.wait_until_held()
-    return meter

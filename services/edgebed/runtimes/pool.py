@@ -1,6 +1,6 @@
 """Processes that do nodes' work ahead of virtual time, on all cores.
 
-    submit(job) ---> [ by due time ] ---> child 0, child 1, … ---> result(ticket)
+    submit(job) ---> [ by due time ] ---> child 0, child 1, … ---> result(ticket), or nothing after cancel(ticket)
 
 Models never travel: a job names the arena's slot that holds its model, and a dense update comes back in another. A job
 is a pure function, so where and when it is done changes nothing. With one process the work is done in place, at the
@@ -41,7 +41,11 @@ class Pool(Protocol):
         ...
 
     def result(self, ticket: int) -> Result:
-        """The result; waits for it if it is not there yet."""
+        """The result; waits for it if it is not there yet. Raises what the job raised."""
+        ...
+
+    def cancel(self, ticket: int) -> None:
+        """The result is not needed after all: neither it nor what went wrong with it is ever told."""
         ...
 
     def close(self) -> None:
@@ -67,6 +71,10 @@ class InPlace:
         """Do the job."""
         return self.run(*self.jobs.pop(ticket))
 
+    def cancel(self, ticket: int) -> None:
+        """Forget the job."""
+        del self.jobs[ticket]
+
     def close(self) -> None:
         """Nothing runs."""
 
@@ -80,8 +88,11 @@ class Processes:
         """(due time, ticket) of jobs that no child has yet, as a heap."""
         self.jobs: dict[int, tuple[str, Job]] = {}
         """Jobs without a result: they hold their model's slot."""
+        self.cancelled: set[int] = set()
+        """Jobs that a child has, and whose results nobody waits for: a child still reads and writes their slots."""
         self.outputs: dict[int, NDArray[np.float32]] = {}
-        self.results: dict[int, Result] = {}
+        self.results: dict[int, Result | Exception] = {}
+        """What came of jobs, until it is asked for."""
         self.count = 0
         self.children: list[BaseProcess] = []
         self.load: dict[Connection, int] = {}
@@ -109,7 +120,22 @@ class Processes:
                 assert isinstance(connection, Connection)
                 self._collect(connection)
             self._feed()
-        return self.results.pop(ticket)
+        result = self.results.pop(ticket)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def cancel(self, ticket: int) -> None:
+        """Drop the job or its result; of a job that a child has, the result as soon as it comes."""
+        if self.results.pop(ticket, None) is not None:
+            return
+        waiting = [entry for entry in self.waiting if entry[1] != ticket]
+        if len(waiting) == len(self.waiting):
+            self.cancelled.add(ticket)
+            return
+        self.waiting = waiting
+        heapq.heapify(waiting)
+        del self.jobs[ticket]
 
     def _feed(self) -> None:
         while self.waiting:
@@ -137,10 +163,11 @@ class Processes:
                 "a process of the simulation's pool died: it was killed, or the model's own code ended it"
             ) from error
         self.load[connection] -= 1
-        if isinstance(result, Exception):
-            raise result
         del self.jobs[ticket]
         output = self.outputs.pop(ticket, None)
+        if ticket in self.cancelled:
+            self.cancelled.remove(ticket)
+            return
         if isinstance(result, GradientResult):
             whole = memoryview(output).cast("B") if payload is None else memoryview(payload)  # type: ignore[arg-type]
             result = msgspec.structs.replace(result, frames=cut(whole))

@@ -4,6 +4,10 @@ Where this process has the rights of root, each node's data sockets are in a net
 kernel limits (emulation/namespaces.py), and the node is in a cgroup of its own with its caps (emulation/cgroups.py).
 Elsewhere the transport models links, and CPU caps are held by pacing: a node stretches its own work. Which of these
 acted is noted in the run (emulation/local.py).
+
+What faults do to a node is done by whoever can: the fork server, its parent, sends it signals, the process that holds
+the namespaces changes its link, its CPU cap is changed here. Where the kernel holds no link or no cap, the node does it
+itself: the controller tells it, too. A node that is launched again has the namespace and the cgroup of the one before.
 """
 
 import json
@@ -12,21 +16,25 @@ import select
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
+from edgebed.emulation.conditions import LINK_ACTIONS
 from edgebed.emulation.local import local_of
 from edgebed.emulation.namespaces import Namespaces
 from edgebed.errors import InfrastructureError
 from edgebed.observe.output import say
 from edgebed.observe.resources import CgroupUsage
-from edgebed.roles.events import NodeExited, NodeStarted
+from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes import Emulation
 from edgebed.runtimes.last_words import last_line, last_words, out_of_memory
-from edgebed.scenario.plan import NodePlan, Plan
+from edgebed.scenario.plan import Injection, NodePlan, Plan
+
+SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 
 
 class ProcessLauncher:
@@ -42,7 +50,13 @@ class ProcessLauncher:
         self.local = local_of(plan, emulation)
         self.notes = tuple(self.local.notes())
         self.pids: dict[str, int] = {}
+        self.log_begins: dict[str, int] = {}
+        """Where in each node's log the words of its present life begin."""
         self.pending = b""
+        self.commands: deque[bytes] = deque()
+        """For the fork server, which has not taken them yet."""
+        self.injected: deque[Injected] = deque()
+        """Not told yet."""
         self.cgroups: Cgroups | None = None
         self.folders: dict[str, tuple[str, ...]] = {}
         """Of each node's cgroup."""
@@ -64,7 +78,8 @@ class ProcessLauncher:
             self.folders = {node.node: self.cgroups.make(node) for node in self.plan.nodes}
         if self.local.means.by_kernel:
             links = {node.node: node.link for node in self.plan.nodes if node.role != "evaluator"}
-            self.namespaces = Namespaces(links, self.log_folder / "namespaces.log")
+            changeable = [node.node for node in self.plan.nodes if node.changeable]
+            self.namespaces = Namespaces(links, self.log_folder / "namespaces.log", changeable)
             self.stack.callback(self.namespaces.close)
 
     def _start_fork_server(self) -> None:
@@ -90,6 +105,9 @@ class ProcessLauncher:
         self.poll = select.epoll()
         self.stack.callback(self.poll.close)
         self.poll.register(self.process.stdout, select.EPOLLIN)
+        self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.stack.callback(os.close, self.bell)
+        self.poll.register(self.bell, select.EPOLLIN)
         if self.namespaces:
             self.poll.register(self.namespaces, select.EPOLLIN)
 
@@ -98,28 +116,48 @@ class ProcessLauncher:
         return self.poll.fileno()
 
     def launch(self, node: str, controller_address: str) -> bool:
-        """Start a node; False if the fork server takes no more commands now."""
-        command = {
-            "fork": node,
-            "log": str(self.log_folder / f"{node}.log"),
-            "surroundings": self._surroundings(self.plan.node(node), controller_address),
-        }
-        assert self.process.stdin is not None
-        line = json.dumps(command).encode() + b"\n"
-        assert len(line) <= select.PIPE_BUF, "a pipe takes such a line as a whole or not at all"
-        try:
-            return self.process.stdin.write(line) is not None
-        except OSError as error:
-            raise InfrastructureError(f"the fork server is gone: {self._last_words()}") from error
+        """Start a node; False if its last life is not over, or the fork server takes no more commands now."""
+        if node in self.pids or self.commands:
+            return False
+        log = self.log_folder / f"{node}.log"
+        self.log_begins[node] = log.stat().st_size if log.exists() else 0
+        if self.cgroups:
+            self.cgroups.begin_life(node)
+        surroundings = self._surroundings(self.plan.node(node), controller_address)
+        return self._write(_line({"fork": node, "log": str(log), "surroundings": surroundings}))
 
-    def happenings(self) -> Iterator[NodeStarted | NodeExited]:
-        """Which nodes started and which ended, and how, since the last call; called when `fileno` is readable."""
+    def inject(self, number: int, injection: Injection) -> None:
+        """Have something done to a node, but for `launch`; `Injected(number)` is among the happenings. Never blocks."""
+        node = self.plan.node(injection.node)
+        if injection.action in SIGNALS:
+            self._signal(number, node.node, SIGNALS[injection.action])
+        elif injection.action in LINK_ACTIONS and self.namespaces:
+            self.namespaces.inject(number, injection)
+        elif injection.action == "cpus":
+            self._tell(Injected(number, self._cap(node, injection.cpus)))
+        elif injection.action == "memory" and not (self.cgroups and node.memory_bytes):
+            self._tell(Injected(number, f"the kernel holds no memory cap of {node.node}"))
+        else:
+            self._tell(Injected(number))  # the node does it
+
+    def happenings(self) -> Iterator[NodeStarted | NodeExited | Injected]:
+        """What has happened to nodes since the last call; called when `fileno` is readable."""
         assert self.process.stdout is not None
         readable = [descriptor for descriptor, _ in self.poll.poll(0)]
+        if self.bell in readable:
+            os.eventfd_read(self.bell)
+        while self.injected:
+            yield self.injected.popleft()
         if self.namespaces and self.namespaces.fileno() in readable:
-            self.namespaces.check()
-        if self.process.stdout.fileno() not in readable:
-            return
+            for answer in self.namespaces.answers():
+                assert answer.done is not None
+                yield Injected(answer.done, answer.problem)
+        if self.process.stdout.fileno() in readable:
+            yield from self._hear_fork_server()
+
+    def _hear_fork_server(self) -> Iterator[NodeStarted | NodeExited | Injected]:
+        assert self.process.stdout is not None
+        self._flush()
         data = os.read(self.process.stdout.fileno(), 65536)
         if not data:
             raise InfrastructureError(f"the fork server ended: {self._last_words()}")
@@ -129,6 +167,8 @@ class ProcessLauncher:
             if "forked" in said:
                 self.pids[said["forked"]] = said["pid"]
                 yield NodeStarted(said["forked"])
+            elif "signalled" in said:
+                yield Injected(said["signalled"], "its process has ended" if said["gone"] else "")
             elif self.pids.get(said["exited"]) == said["pid"]:
                 del self.pids[said["exited"]]
                 yield NodeExited(said["exited"], self._how_it_ended(said["exited"], said["reason"]))
@@ -141,6 +181,39 @@ class ProcessLauncher:
     def close(self) -> None:
         """Kill what is left, wait for it, and leave no namespace and no cgroup."""
         self.stack.close()
+
+    def _signal(self, number: int, node: str, signum: signal.Signals) -> None:
+        if node in self.pids:
+            self.commands.append(_line({"signal": signum, "pid": self.pids[node], "number": number}))
+            self._flush()
+        else:
+            self._tell(Injected(number, f"{node} has no process"))
+
+    def _cap(self, node: NodePlan, cpus: float | None) -> str:
+        """Cap a node's CPU from now on, None: as planned; return why that cannot be done, empty if it can."""
+        if self.cgroups is None:
+            return "the kernel does not hold the server's CPU cap" if node.role == "server" else ""
+        try:
+            self.cgroups.cap_cpus(node.node, node.cpus if cpus is None else cpus)
+        except InfrastructureError as error:
+            return str(error)
+        return ""
+
+    def _tell(self, injected: Injected) -> None:
+        self.injected.append(injected)
+        os.eventfd_write(self.bell, 1)
+
+    def _flush(self) -> None:
+        while self.commands and self._write(self.commands[0]):
+            self.commands.popleft()
+
+    def _write(self, line: bytes) -> bool:
+        """Give the fork server a command; False if it takes no more now."""
+        assert self.process.stdin is not None
+        try:
+            return self.process.stdin.write(line) is not None
+        except OSError as error:
+            raise InfrastructureError(f"the fork server is gone: {self._last_words()}") from error
 
     def _surroundings(self, node: NodePlan, controller_address: str) -> dict[str, Any]:
         """What the node is told, as fields of `Surroundings`."""
@@ -159,7 +232,7 @@ class ProcessLauncher:
         if usage.oom_kills:
             known = {"limit": usage.memory_limit_bytes, "peak": usage.peak_bytes}
             return out_of_memory({name: size for name, size in known.items() if size is not None})
-        return reason + last_line(self.log_folder / f"{node}.log")
+        return reason + last_line(self.log_folder / f"{node}.log", self.log_begins[node])
 
     def _end_fork_server(self) -> None:
         assert self.process.stdin is not None
@@ -179,3 +252,9 @@ class ProcessLauncher:
 
     def _last_words(self) -> str:
         return last_words(self.fork_server_log) or f"see {self.fork_server_log}"
+
+
+def _line(command: dict[str, Any]) -> bytes:
+    line = json.dumps(command).encode() + b"\n"
+    assert len(line) <= select.PIPE_BUF, "a pipe takes such a line as a whole or not at all"
+    return line

@@ -1,37 +1,45 @@
-"""The simulation: the same hearts in virtual time, on a heap of (time, counter, event).
+"""The simulation: the same hearts in virtual time, on an agenda of what happens when.
+
+    agenda.py                 what happens next
+    simulated_node.py         a node's life: its heart, its work, frozen or not
+    simulated_network.py      messages on their way; simulated_connection.py: what an outage does to them
 
 What it simplifies: a message takes as long as the links of its two nodes need (see emulation/passage.py, which also
 says what that leaves out), and none at all where neither has one; a gradient takes the task's `gradient_time` divided
 by the device's compute speed and CPU share; server and evaluator take no time, so that the model is evaluated at every
-interval exactly.
+interval exactly; launching a node takes none.
 
 What it does not: the messages are the real ones, encoded and decoded, so their bytes are; gradients are computed, ahead
 of their virtual time and on all cores. The order of events decides everything, so the same scenario and seed write the
 same journal, byte for byte, with one process or several.
 """
 
-import heapq
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from edgebed.emulation.passage import Passage, passage_of
-from edgebed.errors import EdgebedError
+from edgebed.errors import EdgebedError, InfrastructureError
+from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
-from edgebed.roles.controller import NAME, Controller, Given
+from edgebed.roles.controller import NAME, Controller, Given, Past, Phase
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import (
+    AtPoint,
+    Await,
+    Checked,
     Compute,
     Computed,
+    Connected,
     Effect,
     Event,
     Heart,
+    Inject,
+    Injected,
     Interrupted,
     Journal,
+    NodeExited,
     Received,
     Send,
     Stop,
@@ -41,28 +49,26 @@ from edgebed.roles.events import (
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluationJob, Job
 from edgebed.roles.worker import Worker
-from edgebed.runtimes import crossing, tracing
+from edgebed.runtimes.agenda import Agenda
 from edgebed.runtimes.arena import Arena
-from edgebed.runtimes.crossing import Arriving, Leaving
-from edgebed.runtimes.pool import Run, make_pool
+from edgebed.runtimes.last_words import out_of_memory
+from edgebed.runtimes.pool import IN_FLIGHT, Run, make_pool
 from edgebed.runtimes.signals import catch_signals, restore_signals
+from edgebed.runtimes.simulated_connection import Arrival, Departure, Waiting, message_of
+from edgebed.runtimes.simulated_network import SERVER, Network
+from edgebed.runtimes.simulated_node import Due, Life
 from edgebed.runtimes.traffic import TrafficCount
 from edgebed.runtimes.watch import Watch
-from edgebed.scenario.plan import NodePlan, Plan
-from edgebed.wire import frames as codec
+from edgebed.scenario.plan import Injection, NodePlan, Plan
 from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, cut, decode_dense
 
 REASON_LENGTH_MAX = 500
+KILLED = "killed by SIGKILL"
 
 
-class Due:
-    """A result that will be there when its time comes."""
-
-    __slots__ = ("ticket",)
-
-    def __init__(self, ticket: int) -> None:
-        self.ticket = ticket
+class Check:
+    """It is time to see who is alive."""
 
 
 class Simulation:
@@ -73,33 +79,41 @@ class Simulation:
     def __init__(
         self,
         plan: Plan,
-        theta: NDArray[np.float32],
+        checkpoints: Checkpoints,
         run_job: Run,
         processes: int,
         journal: JournalWriter,
-        keep_checkpoint: Callable[[int, NDArray[np.float32]], None],
         watch: Callable[[Controller], Watch],
+        past: Past | None = None,
+        now: float = 0.0,
     ) -> None:
-        """`theta` (n,) is the initial model; `run_job` does a node's job, here or in a forked process."""
+        """`checkpoints` has the initial model; `run_job` does a node's job, here or in a forked process.
+
+        A trial that has been going on before has a `past`, and its clock goes on from `now`.
+        """
         self.plan = plan
-        self.theta = theta
+        self.checkpoints = checkpoints
         self.journal = journal
-        self.keep_checkpoint = keep_checkpoint
-        self.controller = Controller(plan, lambda _: Given(), self.name)
+        self.controller = Controller(plan, self._given, self.name, past=past)
         self.watch = watch(self.controller)
-        # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model
-        self.arena = Arena(len(theta), 2 * len(plan.nodes) + 8)
+        # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model;
+        # children of the pool may hold both for work that nobody waits for any more
+        slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * processes
+        self.arena = Arena(len(checkpoints.latest.theta), slots)
         self.pool = make_pool(run_job, processes, self.arena)
         self.plans = {node.node: node for node in plan.nodes}
-        self.hearts: dict[str, Heart] = {}
-        self.passages = {
-            node.node: passage for node in plan.nodes if (passage := passage_of(node, "model", "line")) is not None
-        }
-        """What holds a node's messages; nothing where its link is as fast as the machine."""
-        self.heap: list[tuple[float, int, str, Event | Due | Leaving | Arriving]] = []
-        self.count = 0
-        self.now = 0.0
-        self.traffic = TrafficCount()
+        self.cpus = {node.node: node.cpus for node in plan.nodes}
+        """The caps as they are now."""
+        self.agenda: Agenda[Life] = Agenda(now)
+        self.control = Life(NAME)
+        self.lives: dict[str, Life] = {}
+        """The present one of each node that is there."""
+        self.network = Network(plan, self.agenda, self.lives, self._journal)
+        self.alive: frozenset[str] | None = None
+        """Who gives signs of life at present; None: to be looked at again."""
+        self.last_signs: set[str] = set()
+        """Who has given the last one since the last check."""
+        self.checking = False
         self.over = False
         self.interruptions = 0
 
@@ -107,9 +121,9 @@ class Simulation:
         """Handle events in order until the controller stops."""
         previous = catch_signals(self._interrupt)
         try:
-            self._carry_out(NAME, self.controller.launch(0.0))
+            self._carry_out(self.control, self.controller.launch(self.agenda.now))
             for node in self.plan.nodes:
-                self._at(0.0, NAME, _management(node.node, messages.Hello(sender=node.node, pid=0)))
+                self._launch(node.node)
             self._serve()
         except EdgebedError as error:
             with suppress(EdgebedError):  # the journal itself may be what failed
@@ -127,145 +141,241 @@ class Simulation:
         while not self.over:
             if self.interruptions > 0 and not interrupted:
                 interrupted = self.watch.interrupted = True
-                self._carry_out(NAME, self.controller.handle(Interrupted(), self.now))
-            self.watch.tick(self.now)
-            self.now, _, node, event = heapq.heappop(self.heap)
-            if node == NAME:
-                assert not isinstance(event, Due | Leaving | Arriving)
+                self._carry_out(self.control, self.controller.handle(Interrupted(), self.agenda.now))
+            self.watch.tick(self.agenda.now)
+            entry = self.agenda.next()
+            if entry is None:
+                raise InfrastructureError(f"nothing is left to happen after {self.agenda.now:g} s of the trial")
+            life, event = entry
+            if life is self.control:
                 self._control(event)
-            elif node in self.hearts:
-                self._happen(node, event)
+            elif not life.ended:
+                self._happen(life, event)
 
-    def _happen(self, node: str, event: Event | Due | Leaving | Arriving) -> None:
-        """It is time for something at a node, which is there."""
-        if isinstance(event, Leaving):
-            self._pass(node, event.effect, event.first_s)
-            return
-        if isinstance(event, Due):
-            event = Computed(self.pool.result(event.ticket))
-        elif isinstance(event, Arriving):
-            event = self._arrived(node, event.event)
-        self._carry_out(node, self.hearts[node].handle(event, self.now))
-
-    def _control(self, event: Event) -> None:
-        if isinstance(event, Received) and isinstance(event.message, messages.Checkpoint):
-            self.keep_checkpoint(event.message.version, decode_dense(event.message.tensors[0], event.frames))
-        self._carry_out(NAME, self.controller.handle(event, self.now))
-
-    def _at(self, at_s: float, node: str, event: Event | Due | Leaving | Arriving) -> None:
-        self.count += 1
-        heapq.heappush(self.heap, (at_s, self.count, node, event))
-
-    def _carry_out(self, node: str, effects: list[Effect]) -> None:
+    def _carry_out(self, life: Life, effects: list[Effect]) -> None:
+        if life.plan and life.plan.points:
+            self._note_awaited(life, effects)
         for effect in effects:
             if isinstance(effect, Send):
-                self._send(node, effect)
+                self._send(life, effect)
             elif isinstance(effect, Journal):
-                self._journal(node, effect.record)
+                self._journal(life.name, effect.record)
             elif isinstance(effect, Compute):
-                self._compute(node, effect)
+                self._compute(life, effect)
             elif isinstance(effect, Wake):
-                self._at(effect.at_s, node, Woken(effect.token))
-            elif isinstance(effect, Stop) and node == NAME:
+                self.agenda.add(effect.at_s, life, Woken(effect.token))
+            elif isinstance(effect, Inject):
+                problem = self._inject(effect.injection)
+                self._tell_controller(Injected(effect.number, problem))
+            elif isinstance(effect, Stop) and life is self.control:
                 self.over = True
             elif isinstance(effect, Stop):
-                self._end_node(node, effect.reason)
+                self._say_goodbye(life, effect.reason)
 
-    # --- messages -----------------------------------------------------------------------------------------------
+    # --- the controller -----------------------------------------------------------------------------------------
 
-    def _send(self, node: str, effect: Send) -> None:
-        if node == NAME:
-            self._tell(effect.to, effect.message)
-        elif effect.to == NAME:
-            self._at(self.now, NAME, _management(node, effect.message, effect.frames))
+    def _control(self, event: Any) -> None:
+        if isinstance(event, Check):
+            event = self._check()
+        elif isinstance(event, Received) and isinstance(event.message, messages.Checkpoint):
+            theta = decode_dense(event.message.tensors[0], event.frames)
+            self.checkpoints.keep(event.message.version, theta, event.message.final)
+        self._carry_out(self.control, self.controller.handle(event, self.agenda.now))
+        if not self.checking and self.controller.phase is Phase.RUNNING:
+            self.checking = True
+            self.agenda.add(self.agenda.now + self.plan.check_s, self.control, Check())
+
+    def _check(self) -> Checked:
+        """Who has given a sign of life; the next check is due while training goes on."""
+        if self.controller.phase in (Phase.RUNNING, Phase.FINISHING):
+            self.agenda.add(self.agenda.now + self.plan.check_s, self.control, Check())
+        if self.alive is None:
+            self.alive = frozenset(name for name, life in self.lives.items() if life.heart and not life.is_frozen)
+        if not self.last_signs:
+            return Checked(self.alive)
+        last_signs, self.last_signs = self.last_signs, set()
+        return Checked(self.alive | last_signs)
+
+    def _given(self, node: NodePlan) -> Given:
+        """The version of the model that the server begins with, which it is given in no message."""
+        return Given(version=self.checkpoints.latest.version if node.role == "server" else 0)
+
+    def _tell_controller(self, event: Event) -> None:
+        self.agenda.add(self.agenda.now, self.control, event)
+
+    def _say(self, node: str, message: messages.AnyMessage, frames: Sequence[Buffer] = ()) -> None:
+        """From a node to the controller, in no time."""
+        self._tell_controller(Received(node, message, frames, 0))
+
+    # --- nodes --------------------------------------------------------------------------------------------------
+
+    def _launch(self, node: str) -> None:
+        self.lives[node] = Life(node, self.plans[node])
+        self._say(node, messages.Hello(sender=node, pid=0))
+
+    def _happen(self, life: Life, event: Any) -> None:
+        """It is time for something at a node, which is there."""
+        if isinstance(event, Departure):
+            self.network.left(life, event)
+        elif isinstance(event, Waiting):
+            self.network.leave(life, event)
+        elif life.is_frozen:
+            life.deferred.append(event)
         else:
-            self._leave(node, effect)
+            self._handle(life, event)
 
-    def _tell(self, node: str, message: messages.AnyMessage) -> None:
-        """From the controller to a node, in no time."""
+    def _handle(self, life: Life, event: Any) -> None:
+        if isinstance(event, Due):
+            event = Computed(self.pool.result(event.ticket))
+        elif isinstance(event, Arrival):
+            event = self.network.arrived(life, event)
+        elif isinstance(event, Connected) and not self.network.connections[life.name].renew():
+            return
+        if isinstance(event, Received) and event.peer == NAME and self._manage(life, event.message):
+            return
+        if life.heart is None:
+            return
+        self._carry_out(life, life.heart.handle(event, self.agenda.now))
+        if isinstance(event, AtPoint):
+            life.told.add(event.point)
+        if life.told and isinstance(life.heart, Worker) and not life.heart.held:
+            self.network.proceed(life)
+
+    def _manage(self, life: Life, message: messages.AnyMessage) -> bool:
+        """What the controller says to a node; whether its heart does not hear of it."""
         if isinstance(message, messages.Configure):
-            self.hearts[node] = self._make(message)
-            ready = messages.Ready(sender=node, data_address="data", management_address="management")
-            self._at(self.now, NAME, _management(node, ready))
-        elif isinstance(message, messages.Stop):
-            self._end_node(node, message.reason)
-        else:
-            if isinstance(message, messages.Start) and node in self.passages:
-                self.passages[node].began(message.began_s)
-            self._at(self.now, node, _management(NAME, message))
-
-    def _leave(self, node: str, effect: Send) -> None:
-        """From node to node: the message leaves as its sender's link allows."""
-        passage = self._passage(node, effect.to)
-        if passage:
-            first_s, gone_s = passage.leave(self.now, crossing.payload_bytes(effect))
-            self._at(gone_s, node, Leaving(effect, first_s))
-        else:
-            self._pass(node, effect, self.now)
-
-    def _passage(self, node: str, peer: str) -> Passage | None:
-        """What holds messages between `node` and `peer` at `node`; the evaluator uses the management network."""
-        return None if "evaluator" in (node, peer) else self.passages.get(node)
-
-    def _pass(self, node: str, effect: Send, first_s: float) -> None:
-        """The message has left, as the real bytes, and arrives as its receiver's link allows."""
-        buffers = codec.encode(crossing.stamp(effect.message, first_s), effect.frames)
-        size = codec.size_bytes(buffers)
-        message, frames = codec.decode(buffers, "data")
-        if node == "server" and effect.to != "evaluator":
-            self.traffic.sent(message, size)
-        if self.plan.nodes[0].trace:
-            self._journal(node, tracing.sent(effect.to, message, size))
-        received = Received(node, message, frames, size)
-        passage = self._passage(effect.to, node)
-        if passage:
-            self._at(passage.arrive(first_s, self.now, size), effect.to, Arriving(received))
-        else:
-            self._at(self.now, effect.to, self._arrived(effect.to, received))
-
-    def _arrived(self, node: str, event: Received) -> Received:
-        """The message is there: counted and traced."""
-        if node == "server" and event.peer != "evaluator":
-            self.traffic.received(event.bytes)
-        if self.plan.nodes[0].trace:
-            self._journal(node, tracing.received(event.peer, event.message, event.bytes))
-        return event
+            life.heart = self._make(message)
+            self.alive = None
+            ready = messages.Ready(sender=life.name, data_address="data", management_address="management")
+            self._say(life.name, ready)
+            return True
+        if isinstance(message, messages.Stop):
+            self.network.losses.has_ended = True
+            self._say_goodbye(life, message.reason)
+            return True
+        if isinstance(message, messages.Start):
+            self.network.start(life, message.began_s)
+        return isinstance(message, messages.Inject)  # it is done from outside
 
     def _make(self, configure: messages.Configure) -> Heart:
         plan = configure.plan
         if plan.role == "server":
+            self.network.traffic = TrafficCount()
             return ParameterServer(
-                plan, self.theta.copy(), configure.peers, lambda theta: cut(self.arena.copy(theta).data)
+                plan,
+                self.checkpoints.latest.theta.copy(),
+                configure.peers,
+                lambda theta: cut(self.arena.copy(theta).data),
+                configure.version,
             )
         return Worker(plan, configure.incarnation, self.arena.copy) if plan.role == "worker" else Evaluator(plan)
 
-    def _end_node(self, node: str, reason: str) -> None:
-        if self.hearts.pop(node, None) is None:
-            return
-        if node == "server":
-            self._journal(node, self.traffic.record())
-        self._at(self.now, NAME, _management(node, messages.Bye(sender=node, reason=reason)))
+    def _say_goodbye(self, life: Life, reason: str) -> None:
+        """A node ends by itself."""
+        if not life.ended:
+            self._end(life)
+            self._say(life.name, messages.Bye(sender=life.name, reason=reason))
 
-    # --- work and records ---------------------------------------------------------------------------------------
+    def _end(self, life: Life) -> None:
+        """A node is no more: nothing that was to happen to it does."""
+        life.ended = True
+        self.alive = None
+        del self.lives[life.name]
+        self._journal_account(life)
+        self.network.end(life)
+        for event in life.unfinished(self.agenda):
+            if isinstance(event, Due):
+                self.pool.cancel(event.ticket)
+            elif isinstance(event, Arrival):
+                self.network.losses.note(message_of(event), "its receiver ended")
 
-    def _compute(self, node: str, effect: Compute) -> None:
-        due_s = self.now + job_time_s(self.plans[node], effect.job) + effect.pause_s
-        self._at(due_s, node, Due(self.pool.submit(node, effect.job, due_s)))
+    def _journal_account(self, life: Life) -> None:
+        """What only its shell knows in the end."""
+        if life.name == SERVER:
+            self._journal(SERVER, self.network.traffic.record())
+        elif isinstance(life.heart, Worker):
+            self._journal(life.name, life.heart.pushes())
+
+    # --- faults -------------------------------------------------------------------------------------------------
+
+    def _inject(self, injection: Injection) -> str:
+        """Do it to a node; why that is impossible, empty if it is done."""
+        node = injection.node
+        match injection.action:
+            case "cut":
+                self.network.cut(node)
+            case "heal":
+                self.network.heal(node)
+            case "link":
+                return self.network.change(injection)
+            case "cpus":
+                self.cpus[node] = self.plans[node].cpus if injection.cpus is None else injection.cpus
+            case "launch" if node in self.lives:
+                return "it is there already"
+            case "launch":
+                self._launch(node)
+            case _ if node not in self.lives:
+                return "it is not there"
+            case _:
+                self._inject_life(self.lives[node], injection)
+        return ""
+
+    def _inject_life(self, life: Life, injection: Injection) -> None:
+        self.alive = None
+        match injection.action:
+            case "kill":
+                self._kill(life, KILLED)
+            case "memory":
+                cap = self.plans[life.name].memory_bytes
+                self._kill(life, out_of_memory({} if cap is None else {"limit": cap, "peak": cap}))
+            case "freeze":
+                if not life.is_frozen and life.heart:
+                    self.last_signs.add(life.name)
+                life.freeze(self.agenda)
+            case "thaw":
+                life.thaw(self.agenda)
+
+    def _kill(self, life: Life, reason: str) -> None:
+        self._end(life)
+        self._tell_controller(NodeExited(life.name, reason))
+
+    # --- messages, work and records -----------------------------------------------------------------------------
+
+    def _send(self, life: Life, effect: Send) -> None:
+        if life is self.control:
+            if effect.to in self.lives:
+                self.agenda.add(
+                    self.agenda.now, self.lives[effect.to], Received(NAME, effect.message, effect.frames, 0)
+                )
+        elif effect.to == NAME:
+            self._say(life.name, effect.message, effect.frames)
+        else:
+            self.network.send(life, effect)
+
+    def _note_awaited(self, life: Life, effects: list[Effect]) -> None:
+        """A worker has sent something: these are the points at which it is to be told of it."""
+        if any(isinstance(effect, Send) and effect.to == SERVER for effect in effects):
+            life.awaited = frozenset(effect.point for effect in effects if isinstance(effect, Await))
+
+    def _compute(self, life: Life, effect: Compute) -> None:
+        took_s = job_time_s(self.plans[life.name], effect.job, self.cpus[life.name])
+        due_s = self.agenda.now + took_s + effect.pause_s
+        self.agenda.add(due_s, life, Due(self.pool.submit(life.name, effect.job, due_s)))
 
     def _journal(self, node: str, record: records.Record) -> None:
-        self.journal.write(round(self.now, 6), node, record)
+        if isinstance(record, records.Ended):
+            self.network.losses.has_ended = True
+            for life in list(self.lives.values()):  # those that say no goodbye: the frozen
+                self._end(life)
+        self.journal.write(round(self.agenda.now, 6), node, record)
         self.watch.follow(record)
         if node != NAME and isinstance(record, (records.Update, records.Evaluated, records.Finished)):
-            report = messages.Report(sender=node, first=0, records=((self.now, record),))
-            self._at(self.now, NAME, _management(node, report))
+            report = messages.Report(sender=node, first=0, records=((self.agenda.now, record),))
+            self._say(node, report)
 
 
-def job_time_s(plan: NodePlan, job: Job) -> float:
-    """Virtual time that `job` takes on the node's device."""
+def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
+    """Virtual time that `job` takes on the node's device with that cap."""
     if isinstance(job, EvaluationJob):
         return 0.0
-    return plan.task.gradient_time_s / (plan.compute_speed * min(1.0, plan.cpus or 1.0))
-
-
-def _management(peer: str, message: messages.AnyMessage, frames: Sequence[Buffer] = ()) -> Received:
-    return Received(peer, message, frames, 0)
+    return plan.task.gradient_time_s / (plan.compute_speed * min(1.0, cpus or 1.0))

@@ -1,8 +1,9 @@
 """ZeroMQ sockets with the options that each network needs.
 
 The *data* sockets have no ZeroMQ heartbeats: on a slow link a large frame outlasts their time-out and the message is
-lost in silence (libzmq issue 2709); TCP's keep-alive finds dead peers there. Their high-water marks are low, so that no
-hidden queue falsifies staleness. The *management* sockets have heartbeats. A frame above the limit ends its connection.
+lost in silence (libzmq issue 2709). The kernel asks a silent server instead, between the bytes of a message and not
+after them, and what that means is for data_endpoints.py to say. Their high-water marks are low, so that no hidden queue
+falsifies staleness. The *management* sockets have heartbeats. A frame above the limit ends its connection.
 """
 
 import zmq
@@ -16,18 +17,29 @@ HEARTBEAT_MS = 5_000
 HEARTBEAT_TIMEOUT_MS = 60_000  # a frozen peer may come back: cutting its connection would lose what is on its way
 RECONNECT_MS = 200
 RECONNECT_MAX_MS = 5_000
+KEEPALIVE_S_MAX = 120  # the kernel itself gives a connection up only then
 
 
-def data_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str = "") -> zmq.Socket[bytes]:
-    """A socket for the data network: `zmq.ROUTER` at the server, `zmq.DEALER` elsewhere."""
+def data_socket(
+    context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str = "", patience_s: float = 4.0
+) -> zmq.Socket[bytes]:
+    """A socket for the data network: `zmq.ROUTER` at the server, `zmq.DEALER` elsewhere.
+
+    `patience_s`: for how long at most a living server is silent to who waits for it, as its link and this one are.
+    """
     socket = _socket(context, kind, identity)
     socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MARK)
     socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
     socket.setsockopt(zmq.MAXMSGSIZE, DATA_FRAME_BYTES_MAX)
     socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
-    socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 30)
-    socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, 10)
     socket.setsockopt(zmq.LINGER, 0)
+    ask_s = max(1, int(patience_s / 4)) if kind == zmq.DEALER else 30  # one end asks: each asking takes its share
+    socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, ask_s)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, ask_s)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_CNT, max(1, KEEPALIVE_S_MAX // ask_s))
+    if kind == zmq.DEALER:
+        socket.setsockopt(zmq.CONNECT_TIMEOUT, int(patience_s * 500))
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, 0)  # always as soon again
     return socket
 
 

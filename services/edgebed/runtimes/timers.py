@@ -41,3 +41,8 @@ class Timers(Generic[T]):
         """Those whose time has come by the clock `now`, which goes on while they are handled."""
         while self._heap and self._heap[0][0] <= now():
             yield heapq.heappop(self._heap)[2]
+
+    def take(self) -> list[tuple[float, T]]:
+        """All that waits, in order, with the time that each is due; nothing waits any more."""
+        taken, self._heap = sorted(self._heap), []
+        return [(at_s, event) for at_s, _, event in taken]

@@ -10,6 +10,7 @@ from edgebed.roles.members import PRESENT
 
 SHOW_S = 0.25
 RATE_WINDOW_S = 3.0
+TROUBLES_MAX = 40
 
 
 class Watch:
@@ -28,6 +29,7 @@ class Watch:
         self.loss: float | None = None
         self.interrupted = False
         self.troubles: list[str] = []
+        self.unresponsive: set[str] = set()
         self.counts: list[tuple[float, int]] = []
         self.next_s = 0.0
 
@@ -37,10 +39,36 @@ class Watch:
         if isinstance(record, records.Update):
             self.updates = record.version
             self.ingress_bytes += record.bytes
-        elif isinstance(record, records.Node) and record.state in ("died", "missing"):
-            self.troubles.append(f"{record.name} {record.state}: {record.reason}")
+        elif isinstance(record, records.Restored):
+            self.updates = record.version
+            self._tell(f"the server goes on from update {record.version:,}")
+        elif isinstance(record, records.Node):
+            self._node(record)
+        elif isinstance(record, records.Fault):
+            change = f" {record.change}" if record.change else ""
+            outcome = f": could not be done: {record.problem}" if record.problem else ""
+            if not record.moot:
+                self._tell(f"{record.target}: {record.action}{change} ({record.name}){outcome}")
         elif isinstance(record, records.Evaluated):
             self.accuracy, self.loss = record.accuracy, record.loss
+
+    def _node(self, record: records.Node) -> None:
+        """What has become of a node; one that is no longer there, or is again."""
+        was_unresponsive = record.name in self.unresponsive
+        self.unresponsive.discard(record.name)
+        if record.state == "unresponsive":
+            self.unresponsive.add(record.name)
+        if record.state in ("died", "missing", "unresponsive"):
+            self._tell(f"{record.name} {record.state}: {record.reason}".removesuffix(": "))
+        elif record.state == "running" and was_unresponsive:
+            self._tell(f"{record.name} is back")
+
+    def _tell(self, text: str) -> None:
+        """What a user should know at once, while it is not too much."""
+        if len(self.troubles) < TROUBLES_MAX:
+            self.troubles.append(text)
+        elif len(self.troubles) == TROUBLES_MAX:
+            self.troubles.append("what else happens to nodes is in the report")
 
     def tick(self, now: float) -> None:
         """Show the status if it is time to; `now` is the trial's."""
@@ -57,7 +85,7 @@ class Watch:
             accuracy=self.accuracy,
             loss=self.loss,
             ingress_bytes=self.ingress_bytes,
-            nodes_up=sum(member.state in PRESENT for member in members),
+            nodes_up=sum(member.state in PRESENT and member.state != "unresponsive" for member in members),
             nodes_expected=len(members),
             elapsed_s=max(0.0, now - self.heart.started_at_s),
             stop_updates=self.heart.plan.stop_updates,
@@ -74,4 +102,4 @@ class Watch:
             return 0.0
         self.counts = [(t, c) for t, c in self.counts if t >= wall_s - RATE_WINDOW_S] + [(wall_s, count)]
         first_s, first = self.counts[0]
-        return (count - first) / (wall_s - first_s) if wall_s > first_s else 0.0
+        return max(0.0, (count - first) / (wall_s - first_s)) if wall_s > first_s else 0.0

@@ -15,6 +15,7 @@ from edgebed.emulation.calibration import doubts_here
 from edgebed.emulation.means import Means, means_of
 from edgebed.observe.quantities import bytes_text
 from edgebed.runtimes import Emulation, Runtime
+from edgebed.scenario.describe_faults import FaultRow, fault_rows, fault_table
 from edgebed.scenario.describe_links import LinkRow, link_rows, link_table
 from edgebed.scenario.doubts import Host, warnings_of
 from edgebed.scenario.memory import needs_of
@@ -72,6 +73,9 @@ class Description:
     """Of each class, and of the server; none where every link is as fast as the machine."""
     links_held_by: str
     """What makes them real; empty where there are none."""
+    faults: tuple[FaultRow, ...]
+    on_failure: str
+    """What is done when a node has failed."""
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -117,6 +121,8 @@ def describe_plan(
         host=host,
         links=links,
         links_held_by=_held_by(plan, means) if means else "",
+        faults=tuple(fault_rows(plan)),
+        on_failure=_on_failure(plan),
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
         warnings=(*warnings_of(plan, runtime, host, needs, emulation), *_beyond_calibration(plan, means)),
@@ -139,6 +145,8 @@ def as_text(description: Description) -> str:
     )
     if d.links:
         lines += ["", *_table(*link_table(d.links)), f"Links are held by {d.links_held_by}."]
+    if d.faults:
+        lines += ["", *_table(*fault_table(d.faults)), f"When a node has failed: {d.on_failure}."]
     cores = "core" if d.cpus == 1 else "cores"
     lines += [
         "",
@@ -194,6 +202,15 @@ def _push(plan: Plan, sizes: list[int]) -> tuple[int, int]:
     gradient = np.random.default_rng(0).standard_normal(sum(sizes), np.float32)
     update, _ = compression.compress(gradient, None, 0)
     return update.entries, update.bits // 8
+
+
+def _on_failure(plan: Plan) -> str:
+    done = {
+        "ignore": "nothing is done",
+        "restart": f"it is started anew after {format_duration(plan.restart_delay_s)}",
+        "stop": "the trial ends",
+    }[plan.on_failure]
+    return f"{done}, and the server is told at once" if plan.detector == "oracle" else done
 
 
 def _stops(plan: Plan) -> Iterator[str]:

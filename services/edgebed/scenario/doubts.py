@@ -10,6 +10,7 @@ import psutil
 from edgebed.emulation.means import has_cgroups
 from edgebed.observe.quantities import bytes_text, count_text
 from edgebed.runtimes import Emulation, Runtime
+from edgebed.scenario.fault_doubts import fault_doubts, fault_means_doubts
 from edgebed.scenario.link_doubts import link_doubts, pace_doubts
 from edgebed.scenario.memory import Need, mib_text, tight_caps, tight_text
 from edgebed.scenario.plan import Plan, Waiting
@@ -43,12 +44,14 @@ def warnings_of(
     """
     yield from _doubts(plan)
     yield from link_doubts(plan)
+    yield from fault_doubts(plan)
     if runtime == "simulation":
         if any(node.memory_bytes for node in plan.nodes):
             yield "memory caps have no effect in the simulation."
         return
     yield from _live_warnings(plan, runtime, host)
     yield from pace_doubts(plan, runtime, emulation)
+    yield from fault_means_doubts(plan, runtime, emulation)
     if runtime == "process" and not has_cgroups(emulation):
         yield from _process_warnings(plan)
     if runtime == "docker":

@@ -7,6 +7,7 @@ from edgebed.emulation.conditions import Conditions, Timeline
 from edgebed.emulation.framing import ACK_SHARE
 from edgebed.emulation.means import Means, means_of, place_of
 from edgebed.errors import ScenarioError
+from edgebed.faults.link import Link as LinkFault
 from edgebed.observe import quantities
 from edgebed.observe.quantities import number_text
 from edgebed.runtimes import Emulation, Runtime
@@ -26,10 +27,10 @@ def check_links(
     scenario: Scenario, trials: Sequence[PlannedTrial], runtime: Runtime, emulation: Emulation = "auto"
 ) -> None:
     """ScenarioError with every loss that nothing here can make, each where it was written."""
-    lossy = [(planned.plan.trial, node) for planned in trials for node in planned.plan.nodes if node.link.lossy]
+    lossy = [(planned.plan.trial, path) for planned in trials for path in _loss_paths(scenario, planned.plan)]
     if not lossy or (reason := loss_refusal(means_of(runtime, emulation))) is None:
         return
-    places = dict.fromkeys(scenario.place(trial, loss_path(node)) for trial, node in lossy)
+    places = dict.fromkeys(scenario.place(trial, path) for trial, path in lossy)
     raise ScenarioError(*(f"{place}: {reason}" for place in places))
 
 
@@ -44,10 +45,15 @@ def loss_refusal(means: Means) -> str | None:
     )
 
 
-def loss_path(node: NodePlan) -> str:
-    """The key that makes a node's link lossy."""
-    section = node.role if node.role != "worker" else f"fleet.{node.device_class}"
-    return f"{section}.{'loss' if node.link.loss else 'link_steps'}"
+def _loss_paths(scenario: Scenario, plan: Plan) -> Iterator[str]:
+    """The keys that make a link lossy."""
+    for node in plan.nodes:
+        if node.link.lossy:
+            section = node.role if node.role != "worker" else f"fleet.{node.device_class}"
+            yield f"{section}.{'loss' if node.link.loss else 'link_steps'}"
+    for k, entry in enumerate(scenario.trials[plan.trial].faults):
+        if isinstance(entry, LinkFault) and entry.loss:
+            yield f"faults.{k}.loss"
 
 
 def link_doubts(plan: Plan) -> Iterator[str]:

@@ -4,7 +4,7 @@ Steps happen once, at times since training began. A trace is played again and ag
 place of its own that the seed decides.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -72,11 +72,9 @@ def _after_the_start(at_s: float) -> float:
     return at_s
 
 
-class LinkStep(Section):
-    """A moment at which a link changes; what is left out stays as it is."""
+class LinkSettings(Section):
+    """What of a link changes; what is left out stays as it is."""
 
-    at: Annotated[DurationFromZero, AfterValidator(_after_the_start)]
-    """When, since training began; later than the step before."""
     uplink: Rate | None = None
     """What the node may send from then on."""
     downlink: Rate | None = None
@@ -88,14 +86,32 @@ class LinkStep(Section):
     loss: Loss | None = None
     """Share of the packets."""
 
-    @model_validator(mode="after")
-    def _changes_something(self) -> Self:
-        if not self.model_dump(exclude={"at"}, exclude_none=True):
-            raise ValueError(f"nothing changes; give {', '.join(_CHANGEABLE)}")
-        return self
+    def change(self, at_s: float = 0.0) -> LinkChange:
+        """The same for a plan."""
+        return LinkChange(
+            at_s=at_s,
+            uplink_bit_s=self.uplink,
+            downlink_bit_s=self.downlink,
+            latency_s=self.latency,
+            jitter_s=self.jitter,
+            loss=self.loss,
+        )
+
+    @classmethod
+    def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
+        """It has to change something."""
+        yield from super().contradictions(given)
+        if all(given.get(key) is None for key in LinkSettings.model_fields):
+            yield Problem((), f"nothing changes; give {', '.join(LinkSettings.model_fields)}")
 
 
-_CHANGEABLE = tuple(name for name in LinkStep.model_fields if name != "at")
+class _Moment(Section):
+    at: Annotated[DurationFromZero, AfterValidator(_after_the_start)]
+    """When, since training began; later than the step before."""
+
+
+class LinkStep(LinkSettings, _Moment):
+    """A moment at which a link changes; what is left out stays as it is, and what changes holds until the next."""
 
 
 class LinkSection(Section):
@@ -188,7 +204,7 @@ def link_of(section: LinkSection, seed: int, node: str) -> Link:
         latency_s=section.latency,
         jitter_s=section.jitter,
         loss=section.loss,
-        changes=tuple(map(_change, section.link_steps)),
+        changes=tuple(step.change(step.at) for step in section.link_steps),
     )
     if (trace := section.link_trace) is None:
         return link
@@ -201,15 +217,4 @@ def link_of(section: LinkSection, seed: int, node: str) -> Link:
         changes=trace.changes,
         period_s=trace.period_s,
         offset_s=chance.uniform(seed, "trace", node) * trace.period_s,
-    )
-
-
-def _change(step: LinkStep) -> LinkChange:
-    return LinkChange(
-        at_s=step.at,
-        uplink_bit_s=step.uplink,
-        downlink_bit_s=step.downlink,
-        latency_s=step.latency,
-        jitter_s=step.jitter,
-        loss=step.loss,
     )

@@ -17,9 +17,10 @@ from ruamel.yaml import YAML
 from edgebed.errors import ScenarioError
 from edgebed.scenario import overrides, source
 from edgebed.scenario.links import FOLDER
+from edgebed.scenario.names import check_name
 from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
-from edgebed.scenario.schema import Header, Scenario, Trial, check_name
+from edgebed.scenario.schema import Header, Scenario, Trial
 from edgebed.scenario.source import Node, Place
 
 HEADER_KEYS = tuple(Header.model_fields)
@@ -236,6 +237,7 @@ def _sentences(document: _Document) -> list[str]:
 def _places(tree: Node, keys: tuple[str, ...] = ()) -> dict[str, str]:
     """Path of every key of a trial -> how a message about it begins."""
     found = {".".join(keys): str(Finding(tree.place, tree.path, ""))} if keys else {}
-    for key, child in tree.items():
-        found |= _places(child, (*keys, key))
+    children = enumerate(tree.value) if isinstance(tree.value, list) else tree.items()
+    for key, child in children:
+        found |= _places(child, (*keys, str(key)))
     return found

@@ -125,6 +125,8 @@ def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> N
         copies = SPARSE_SERVER_COPIES + peer_copies * workers + SELECTED_SERVER_COPIES * share
     if getattr(configure("aggregation", node.method.aggregation), "staleness", "") == "per-parameter":
         copies += 1 + workers  # a counter for each parameter, and as it was at each worker's pull
+    if node.method.aggregation.name == "synchronous":
+        copies += 2 + 3 * (share or 0) * workers  # a round's sum and step; positions of 8 bytes and values, all at once
     if node.pull == "changed-since":
         copies += 1  # for each parameter the version that last touched it
     models = {f"models for {workers} workers": math.ceil(copies * model)}

@@ -1,9 +1,10 @@
 """Merging: a variant into the scenario, and `--set` options into everything.
 
-Mappings merge key by key, anything else replaces what was there, and `null` takes a key away. Two exceptions: values
-with several forms (`task.split`, `waiting`) are replaced as a whole, and a method that names another preset, or a part
-with another name, brings nothing of the old one along. Options that name presets or parts are therefore laid first:
-the order in which options are given decides only between two that set the same key.
+Mappings merge key by key, and into a list by the places of its entries; anything else replaces what was there, and
+`null` takes a key away. Two exceptions: values with several forms (`task.split`, `waiting`) are replaced as a whole,
+and a method that names another preset, or a part with another name, brings nothing of the old one along. Options that
+name presets or parts are therefore laid first: the order in which options are given decides only between two that set
+the same key.
 """
 
 from collections.abc import Sequence
@@ -58,6 +59,12 @@ def merge(base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
     """`over` laid over `base`; both stand at `path` of a trial. Every node keeps the place it came from."""
     if path == ("method",):
         return _merge_method(_spelled(base), _spelled(over))
+    if isinstance(base.value, list) and _is_by_place(over, len(base.value)):
+        changes = {int(key): child for key, child in over.items()}
+        items = [
+            merge(item, changes[k], (*path, str(k))) if k in changes else item for k, item in enumerate(base.value)
+        ]
+        return base._replace(value=items)
     if not isinstance(base.value, dict) or not isinstance(over.value, dict) or is_whole(path):
         return over
     merged: dict[str, Node] = dict(base.value)
@@ -69,6 +76,12 @@ def merge(base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
         else:
             merged[key] = merge(merged[key], child, (*path, key))
     return base._replace(value=merged)
+
+
+def _is_by_place(over: Node, length: int) -> bool:
+    """Whether it changes entries of a list by their places, from 0, e.g. `{0: {at: 5s}}`."""
+    keys = [key for key, _ in over.items()]
+    return bool(keys) and all(key.isdecimal() and int(key) < length for key in keys)
 
 
 def parse_set(option: str) -> tuple[tuple[str, ...], Node]:

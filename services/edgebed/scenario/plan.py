@@ -117,7 +117,11 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trigger(msgspec.Struct, frozen=True, kw_only=True):
-    """When a fault happens: at a time, at a number of updates, or where a worker is in its protocol."""
+    """When a fault happens: at a time, at a number of updates, or where a worker is in its protocol.
+
+    At a point it happens once at most for each push. Without a probability it happens in the first life of the node
+    alone, and without a step the first time only: one that was started anew does not die at once again.
+    """
 
     at_s: float | None = None
     """Since training began."""
@@ -125,9 +129,9 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     """As soon as the server has applied so many."""
     point: Point | None = None
     step: int | None = None
-    """At `point`: only at this push of the node, counted from 0 in each of its lives; None: the first, or by chance."""
+    """At `point`: only at this push, counted from 0; a pull counts as that of the push which follows it."""
     probability: float | None = None
-    """At `point`: by chance at every push; the draw's key is (seed, fault, node and life, k-th push)."""
+    """At `point`: by chance at every push of every life; the draw's key is (seed, fault, node and life, k-th push)."""
 
 
 class FaultStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,7 +226,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[PointTrigger, ...] = ()
     """Worker: where faults wait for it."""
     silence_s: float | None = None
-    """Server: a worker from which nothing has come for so long has left, and its state is released; None: never."""
+    """Server: a worker that was answered, and from which nothing has come for so long, has left: its state is released.
+    None: never."""
     checkpoint_every_updates: int | None = None
     """Server: after so many updates it hands its model over, so that it can be restored."""
     checkpoint_every_s: float | None = None

@@ -5,15 +5,17 @@ in the same parts. Mistakes that only the data or the model can show are found h
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed import chance
 from edgebed.errors import ScenarioError
+from edgebed.faults.registry import plan_faults
 from edgebed.learning import models
 from edgebed.learning.data import DataSet, load_data
 from edgebed.learning.imports import is_import_path
@@ -21,8 +23,8 @@ from edgebed.learning.split import split
 from edgebed.observe.quantities import count_text
 from edgebed.scenario.choices import Bound
 from edgebed.scenario.links import link_of
-from edgebed.scenario.plan import NodePlan, Plan, Task, TensorLayout
-from edgebed.scenario.schema import DeviceClass, Scenario, TaskSection, Trial
+from edgebed.scenario.plan import Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout
+from edgebed.scenario.schema import Scenario, TaskSection, Trial, class_workers
 from edgebed.wire.tensors import MAX_BYTES
 
 SERVER = "server"
@@ -71,17 +73,23 @@ class _Planner:
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
         self._check_parts(name, trial, data, parts)
+        faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
         plan = Plan(
             scenario=self.scenario.name,
             trial=name,
             question=self.scenario.question,
             seed=self.scenario.seed,
-            nodes=_nodes(trial, task, data, parts, self.scenario.seed, trace),
+            nodes=_told(_nodes(trial, task, data, parts, self.scenario.seed, trace), faults),
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
             stop_accuracy=trial.stop.accuracy,
             join_deadline_s=trial.deadlines.join,
             stall_deadline_s=trial.deadlines.stall,
+            faults=faults,
+            on_failure=trial.on_failure,
+            restart_delay_s=trial.restart_delay,
+            detector=trial.detector,
+            check_s=trial.deadlines.check,
             expectations=tuple(
                 (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
             ),
@@ -168,11 +176,6 @@ def _shares(trial: Trial) -> tuple[str, ...]:
     return ("task.fraction", *(f"fleet.{name}.count" for name in trial.fleet))
 
 
-def class_workers(name: str, device_class: DeviceClass) -> list[str]:
-    """The workers of a class: `<class>-<index>`."""
-    return [f"{name}-{k}" for k in range(device_class.count)]
-
-
 def _nodes(
     trial: Trial, task: Task, data: DataSet, parts: dict[str, NDArray[np.int64]], seed: int, trace: bool
 ) -> tuple[NodePlan, ...]:
@@ -190,6 +193,10 @@ def _nodes(
         stop_updates=trial.stop.updates,
         pull=trial.pull,
         trace=trace,
+        silence_s=trial.deadlines.silence,
+        checkpoint_every_updates=trial.checkpoints.every.updates,
+        checkpoint_every_s=trial.checkpoints.every.time_s,
+        check_s=trial.deadlines.check,
     )
     evaluator = NodePlan(
         node=EVALUATOR,
@@ -205,6 +212,7 @@ def _nodes(
         evaluate_every_updates=trial.evaluation.every.updates,
         evaluate_every_s=trial.evaluation.every.time_s,
         trace=trace,
+        check_s=trial.deadlines.check,
     )
     workers = [
         NodePlan(
@@ -223,11 +231,26 @@ def _nodes(
             label_counts=_label_counts(data.train_y[parts[node]], data.classes),
             pull=trial.pull,
             trace=trace,
+            check_s=trial.deadlines.check,
         )
         for name, device_class in trial.fleet.items()
         for node in class_workers(name, device_class)
     ]
     return (server, evaluator, *workers)
+
+
+def _told(nodes: Sequence[NodePlan], faults: Sequence[Fault]) -> tuple[NodePlan, ...]:
+    """The nodes with what each has to know of the faults: where they wait for it, and that its link changes."""
+    points: dict[str, list[PointTrigger]] = {}
+    changed: set[str] = set()
+    for k, fault in enumerate(faults):
+        if fault.trigger.point is not None:
+            points.setdefault(fault.node, []).append(PointTrigger(fault=k, trigger=fault.trigger))
+        changed |= {each.injection.node for each in fault.steps if each.injection.action in ("cut", "heal", "link")}
+    return tuple(
+        msgspec.structs.replace(node, points=tuple(points.get(node.node, ())), changeable=node.node in changed)
+        for node in nodes
+    )
 
 
 def _label_counts(labels: NDArray[np.integer], classes: int) -> tuple[int, ...]:

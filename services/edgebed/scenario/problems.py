@@ -22,6 +22,13 @@ SYNONYMS = {
     "down": ("downlink",),
     "delay": ("latency",),
     "packet_loss": ("loss",),
+    "crash": ("kill",),
+    "pause": ("freeze",),
+    "resume": ("thaw",),
+    "disconnect": ("cut",),
+    "reconnect": ("heal",),
+    "cpu": ("cpus",),
+    "oom": ("memory",),
 }
 """What other tools call a key."""
 
@@ -118,6 +125,10 @@ def _type(expected: str) -> Callable[[Any, Mapping[str, Any]], str]:
     return lambda value, _: f"not {expected}: {show(value)}"
 
 
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
 def _literal(value: object, context: Mapping[str, Any]) -> str:
     names = [name.strip("'") for name in str(context["expected"]).replace(" or ", ", ").split(", ")]
     return f"unknown: {show(value)}; {choose(value, names)}"
@@ -137,6 +148,6 @@ _MESSAGES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "greater_than_equal": lambda value, context: f"{value} is below {context['ge']:g}",
     "less_than_equal": lambda value, context: f"{value} is above {context['le']:g}",
     "string_too_short": lambda _, context: f"needs at least {context['min_length']} character",
-    "too_short": lambda _, context: f"needs at least {context['min_length']} entry",
+    "too_short": lambda _, context: f"needs at least {_entries(context['min_length'])}",
     "literal_error": _literal,
 }

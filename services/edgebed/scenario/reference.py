@@ -9,15 +9,19 @@ is missing is for `edgebed validate` to say, and so is what several keys togethe
 
 import json
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from edgebed.algorithms.registry import KINDS, PRESETS
 from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
+from edgebed.faults.entry import FaultSection
+from edgebed.faults.registry import KINDS as FAULT_KINDS
+from edgebed.faults.triggers import Triggered
 from edgebed.scenario import units
 from edgebed.scenario.choices import LATENCY_MAX_S, RATE_MAX_BIT_S, RATE_MIN_BIT_S
 from edgebed.scenario.methods import settings_schema
-from edgebed.scenario.schema import NAME_PATTERN, Header, Trial
+from edgebed.scenario.names import NAME_PATTERN
+from edgebed.scenario.schema import Header, Trial
 from edgebed.scenario.section import Section
 from edgebed.scenario.traces import HEADER_FORM, ROWS_MAX, SPACING_MIN_S
 
@@ -33,6 +37,7 @@ SECTIONS = {
     "evaluator": "`evaluator`",
     "evaluation": "`evaluation`",
     "stop": "`stop`",
+    "checkpoints": "`checkpoints`",
     "expect": "`expect`",
     "deadlines": "`deadlines`",
 }
@@ -162,6 +167,64 @@ The trace is played again and again while training goes on, and begins for every
 seed decides. `latency`, `jitter` and `loss` may stand beside it.
 """
 
+FAULTS = """\
+## Faults
+
+`faults` is a list of what is done to nodes and links on purpose. An entry has a key that names the kind, with the
+target; a trigger; and settings:
+
+```yaml
+faults:
+  - { kill: phones-3, at: 30s }
+  - { freeze: { class: phones, fraction: 50% }, at: 20s, for: 10s }
+  - { freeze: workers, after: push, probability: 0.0004 }
+  - { kill: hub-1, during: pull, step: 12 }
+  - { restart: server, at_update: 500, delay: 2s }
+  - { flap: hub-0, at: 10s, for: 30s, up: 3s, down: 1s }
+  - { partition: [[server, hub], [phones]], at: 10s, for: 10s }
+  - { churn: 20%, of: phones, at: 5s, for: 60s, absent: 10s }
+on_failure: restart
+```
+
+All that chance decides is decided by the seed: whom a fault concerns, in the plan; whether one by chance happens, by
+(seed, fault, worker and life, k-th push). So the schedule is the same in every runtime, and `edgebed plan` shows it.
+The journal has a line for each thing that is done, with the time at which it was to be done and that at which it was.
+
+A node that is frozen, or cut, by several faults goes on when the last of them is over. What is done to a link or to a
+cap holds for the node's next life, too. The trial's end does not wait for a fault's.
+
+The server learns of a failure as a real one would, from the data network: by silence (`deadlines.silence`), or by a
+connection that breaks. What the controller learns from signs of life over the management network is for the journal,
+for `on_failure`, and for ending a run in which nothing can happen any more; with `detector: oracle` the server is told
+at once. A worker that was started anew, or whose link is healed, joins again; what an older life of it pushed is
+refused.
+
+A variant replaces the whole list; an option may change one entry, by its place from 0: `--set faults.2.at=5s`.
+
+### Triggers
+
+Every fault has exactly one: a time, a number of updates, or a point in the protocol of a worker. There are five points:
+`before: push`, `during: push`, `after: push`, `during: pull` and `after: pull`. At a point a fault happens to each node
+the first time, or at its `step`, in the node's first life; or by chance, with a `probability` at every push of every
+life.
+
+"""
+
+TARGETS = """\
+### Targets
+
+A target is a node (`phones-3`, `server`, `evaluator`), a class (`phones`), all `workers`, or some of them as a mapping,
+e.g. `{ class: phones, count: 3 }`, `{ fraction: 50% }` or `{ random: 5 }`:
+
+"""
+
+KINDS_OF_FAULTS = """\
+### Kinds
+
+The server can be the target of each kind but `churn`; it has no points. The evaluator can be killed, frozen, thawed and
+restarted. A kind is a small file: see [creating-a-fault.md](creating-a-fault.md).
+"""
+
 METHODS = """\
 ## `method`
 
@@ -223,6 +286,8 @@ def markdown() -> str:
     top = header["properties"] | trial["properties"]
     sections = [INTRODUCTION, f"## The file\n\n{_table(top, {'name', *REQUIRED})}"]
     for key, title in SECTIONS.items():
+        if key == "checkpoints":
+            sections += _faults(trial["$defs"])
         section = _section_of(trial["properties"][key], trial["$defs"])
         sections.append(f"## {title}\n\n{_text(section['description'])}\n\n{_section_table(section)}")
         if key == "evaluator":
@@ -236,6 +301,28 @@ def markdown() -> str:
             table = f"\n{_table(settings, set(schema.get('required', ())))}" if settings else ""
             sections.append(f"### {kind}: `{name}`\n\n{_text(schema['description'])}\n{table}")
     return "\n".join(sections).rstrip("\n") + "\n"
+
+
+def _faults(definitions: Mapping[str, JsonSchema]) -> Iterator[str]:
+    """The text about faults, and what each kind can be told; what all have in common once."""
+    every = definitions["Kill"]["properties"]
+    common = {key: every[key] for key in (*Triggered.model_fields, "name")}
+    yield FAULTS + _table(common, ())
+    yield TARGETS + _section_table(definitions["Some"])
+    yield KINDS_OF_FAULTS
+    for kind, section in FAULT_KINDS.items():
+        schema = definitions[section.__name__]
+        own = {kind: schema["properties"][kind]} | schema["properties"]
+        own = {key: value for key, value in own.items() if key not in common}
+        required = {key for key, value in own.items() if "default" not in value}
+        text = f"{_text(schema['description'])}{_triggers_text(section)}"
+        yield f"#### `{kind}`\n\n{text}\n\n{_table(own, required)}"
+
+
+def _triggers_text(section: type[FaultSection]) -> str:
+    if section.triggers == Triggered.triggers:
+        return ""
+    return f" Trigger: `{'` or `'.join(section.triggers)}`."
 
 
 def _schema_of(model: type[Section]) -> JsonSchema:
@@ -299,6 +386,8 @@ def _preset_row(name: str) -> tuple[str, ...]:
 
 def _type(schema: JsonSchema) -> str:
     """A JSON schema in words."""
+    if {"$ref": "#/$defs/Some"} in schema.get("anyOf", ()):
+        return "target"
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_type(form) for form in schema["anyOf"] if form.get("type") != "null"))
     if "enum" in schema or "const" in schema:
@@ -311,7 +400,7 @@ def _type(schema: JsonSchema) -> str:
     if kind == "object":
         key, value = next(iter(schema["properties"].items()))
         return f"{{{key}: {_type(value)}}}" if len(schema["properties"]) == 1 else "mapping"
-    if kind == "array" and "$ref" in schema["items"]:
+    if kind == "array" and "maxItems" not in schema:
         return "list, see below"
     if kind == "array":
         return f"[{', '.join([_type(schema['items'])] * schema['minItems'])}]"

@@ -5,55 +5,42 @@ that is done at once: the scenario itself, or one of its variants merged into it
 bytes; in the file every quantity has its unit.
 """
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     Field,
     PlainSerializer,
     PlainValidator,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
+from edgebed.faults.entry import FaultSection
+from edgebed.faults.registry import AnyFault, read_faults
+from edgebed.faults.targets import Group, Roster
 from edgebed.learning.imports import is_import_path
 from edgebed.scenario import choices, units
 from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import method_schema, resolve_method, write_method
+from edgebed.scenario.names import ClassName, Name
 from edgebed.scenario.plan import Method, Waiting
 from edgebed.scenario.problems import choose, show
-from edgebed.scenario.section import Duration, Section, of_pattern
+from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
 
-NAME_PATTERN = "^[a-z0-9][a-z0-9_-]{0,59}$"
-CLASS_PATTERN = "^[a-z][a-z0-9-]{0,59}$"
 IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
-RESERVED_NAMES = ("latest",)
-RESERVED_CLASSES = ("server", "evaluator", "controller")
 DATA_SETS = ("digits", "mnist", "synthetic")
 MODELS = ("small", "mlp", "cnn")
 MAX_COUNT = 100_000
+CHECK_MIN_S = 0.1  # signs of life come a few times as often, from every node
 
 JsonSchema = dict[str, Any]
-
-
-def check_name(given: object) -> str:
-    """A name that is also the name of a folder, and a part of `--set` paths."""
-    return _checked_name(given, NAME_PATTERN, "lower-case letters, digits, - and _, at most 60", RESERVED_NAMES)
-
-
-def _check_class(given: object) -> str:
-    return _checked_name(given, CLASS_PATTERN, "lower-case letters, digits and -, a letter first", RESERVED_CLASSES)
-
-
-def _checked_name(given: object, pattern: str, form: str, reserved: tuple[str, ...]) -> str:
-    if not isinstance(given, str) or not re.fullmatch(pattern, given):
-        raise ValueError(f"not a name: {show(given)} ({form})")
-    if given in reserved:
-        raise ValueError(f"'{given}' is edgebed's own name; choose another")
-    return given
 
 
 def _built_in_or_import(names: tuple[str, ...]) -> Callable[[object], str]:
@@ -91,8 +78,6 @@ _SPLIT: JsonSchema = {
     ]
 }
 
-Name = Annotated[str, PlainValidator(check_name), of_pattern("name", NAME_PATTERN)]
-ClassName = Annotated[str, PlainValidator(_check_class), of_pattern("class name", CLASS_PATTERN)]
 DataName = Annotated[str, PlainValidator(_built_in_or_import(DATA_SETS)), _named(DATA_SETS)]
 ModelName = Annotated[str, PlainValidator(_built_in_or_import(MODELS)), _named(MODELS)]
 Memory = Annotated[
@@ -268,8 +253,20 @@ class Expectations(Section):
     """Time until the last update."""
     ingress_bytes: MemoryBound | None = None
     """Payload of all pushes the server applied."""
+    updates_lost: CountBound | None = None
+    """Updates that workers began and that faults have cost: lost in flight, with a worker or with the server."""
+    updates_unexplained: CountBound | None = None
+    """Updates that workers began and of which nothing says what became; `"== 0"` asks for books that close."""
+    back_s: DurationBound | None = None
+    """After a heal, a thaw or a launch, the longest until the server heard of the node again."""
     verdict: Literal["trusted"] | None = None
     """`trusted`: links and caps were what was asked for, as far as was measured, and this machine was fast enough."""
+
+
+def _not_too_often(check_s: float) -> float:
+    if check_s < CHECK_MIN_S:
+        raise ValueError(f"{units.format_duration(check_s)} is below {units.format_duration(CHECK_MIN_S)}")
+    return check_s
 
 
 class Deadlines(Section):
@@ -280,6 +277,18 @@ class Deadlines(Section):
     without the workers that are not ready, and the trial ends if the server or the evaluator is not."""
     stall: Duration = 60.0
     """With a trial that makes no progress."""
+    silence: Duration = 60.0
+    """Of the server with a worker: one from which nothing has come for so long has left, and nobody waits for it."""
+    check: Annotated[Duration, AfterValidator(_not_too_often)] = 1.0
+    """Of the controller with a sign of life: a node that gives none for two of these in a row has failed; with the next
+    one it is back."""
+
+
+class Checkpoints(Section):
+    """How often the server hands its model over, so that it can go on from there when it is started anew."""
+
+    every: Every = Interval(updates=1000)
+    """After so many updates or so much time."""
 
 
 class Trial(Section):
@@ -304,15 +313,57 @@ class Trial(Section):
     """How often the model is measured."""
     stop: Stop
     """What ends a trial."""
+    faults: list[AnyFault] = Field(default=[])
+    """What is done to nodes and links on purpose, and when, e.g. `[{freeze: phones, at: 20s, for: 10s}]`."""
+    on_failure: Literal["ignore", "restart", "stop"] = "ignore"
+    """What is done when a node has died, or gives no sign of life: nothing; it is started anew; the trial ends."""
+    restart_delay: DurationFromZero = 1.0
+    """With `on_failure: restart`, how long after."""
+    detector: Literal["network", "oracle"] = "network"
+    """How the server learns that a worker has failed: as a real one would, from the data network alone; or at once from
+    the controller."""
+    checkpoints: Checkpoints = Checkpoints()
+    """From which the server goes on when it is started anew."""
     expect: Expectations = Expectations()
     """What its outcome is judged by."""
     deadlines: Deadlines = Deadlines()
     """How long to wait for what does not come."""
 
+    @field_validator("faults", mode="wrap")
+    @classmethod
+    def _faults_fit(
+        cls, given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> list[FaultSection]:
+        known = all(key in info.data for key in ("fleet", "server", "evaluator"))
+        return read_faults(
+            given, roster_of(*(info.data[key] for key in ("fleet", "server", "evaluator"))) if known else None
+        )
+
     @property
     def num_workers(self) -> int:
         """Workers of all classes together."""
         return sum(device_class.count for device_class in self.fleet.values())
+
+    @property
+    def roster(self) -> Roster:
+        """Whom faults can concern."""
+        return roster_of(self.fleet, self.server, self.evaluator)
+
+
+def class_workers(name: str, device_class: DeviceClass) -> tuple[str, ...]:
+    """The workers of a class: `<class>-<index>`."""
+    return tuple(f"{name}-{k}" for k in range(device_class.count))
+
+
+def roster_of(fleet: Mapping[str, DeviceClass], server: ServerSection, evaluator: EvaluatorSection) -> Roster:
+    """The nodes that there are, and what faults have to know of them."""
+    return {
+        "server": Group("server", ("server",), server.memory is not None, server.latency, server.jitter),
+        "evaluator": Group("evaluator", ("evaluator",), evaluator.memory is not None),
+    } | {
+        name: Group("worker", class_workers(name, each), each.memory is not None, each.latency, each.jitter)
+        for name, each in fleet.items()
+    }
 
 
 class Header(Section):

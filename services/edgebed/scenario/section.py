@@ -1,6 +1,6 @@
 """What the sections of a scenario share: known keys alone, every mistake reported at once, and times with a unit."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
@@ -24,11 +24,22 @@ class Section(BaseModel):
     """A mapping of known keys. All its mistakes are reported together, unknown keys with the closest known one."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True,
+        serialize_by_alias=True,
+    )  # fmt: skip
 
     not_here: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Keys of other sections that may be looked for here -> why there are none."""
+
+    @classmethod
+    def known_keys(cls) -> tuple[str, ...]:
+        """The keys as a scenario writes them, where some are Python's own words, as `for` is."""
+        return tuple(field.alias or name for name, field in cls.model_fields.items())
+
+    @classmethod
+    def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
+        """What is wrong with the choice of keys, whatever their values; reported beside what is wrong with those."""
+        return ()
 
     @model_validator(mode="wrap")
     @classmethod
@@ -36,10 +47,11 @@ class Section(BaseModel):
         if isinstance(given, cls):
             return given
         if not isinstance(given, dict):
-            raise Problems([Problem((), f"not a mapping: {show(given)}; keys: {', '.join(cls.model_fields)}")])
-        problems = unknown_keys(given, cls.model_fields, reasons=cls.not_here)
+            raise Problems([Problem((), f"not a mapping: {show(given)}; keys: {', '.join(cls.known_keys())}")])
+        problems = unknown_keys(given, cls.known_keys(), reasons=cls.not_here)
+        problems += cls.contradictions(given)
         try:
-            section = handler({key: value for key, value in given.items() if key in cls.model_fields})
+            section = handler({key: value for key, value in given.items() if key in cls.known_keys()})
         except ValidationError as error:
             raise Problems([*problems, *problems_of(error)]) from None
         if problems:

@@ -106,6 +106,8 @@ class Model(Message, kw_only=True):
     """No update will follow."""
     since: Count | None = None
     """None: the whole model. Else only the entries that changed since this version, which the worker has."""
+    joins: Count = 0
+    """Of the worker's join that it answers, or that the push belongs to which it answers; an older one is not used."""
     sent_s: Seconds = -1.0
     """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
     tensors: tuple[Tensor, ...]
@@ -203,19 +205,22 @@ class Proceed(Message, kw_only=True):
 
 
 class Inject(Message, kw_only=True):
-    """Controller to a node's shell: this is being done to you; do the part of it that is yours.
+    """Controller to node: this is being done to you; do the part of it that is yours.
 
     What the kernel does not hold (a link, a CPU cap) the node itself does; either way it knows what is asked for now.
     """
 
     injection: Injection
+    """What is done."""
 
 
 class Failed(Message, kw_only=True):
     """Controller to server, with `detector: oracle` alone: this worker has failed."""
 
     node: Name
+    """The worker."""
     incarnation: Count
+    """The life that has failed."""
 
 
 class Checkpoint(Message, kw_only=True):

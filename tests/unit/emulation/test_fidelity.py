@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from edgebed.emulation.fidelity import NOTHING_ASKED, SIMULATED, TOO_SHORT, judge
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.series import Series
+from edgebed.observe.series_faults import Done
 from edgebed.roles import records
 from edgebed.scenario.plan import Link, Method, NodePlan, Part, Plan, Task, TensorLayout, Waiting
 
@@ -120,6 +121,74 @@ def test_a_trial_too_short_to_be_measured_says_so():
     fidelity = judge(plan_of(cpus=1.0), series_of())
 
     assert (fidelity.verdict, fidelity.reasons) == ("unknown", (TOO_SHORT,))
+
+
+# --- faults ---------------------------------------------------------------------------------------------------------
+
+
+def done(action="kill", target="edge-0", *, late_s=0.0, asked_t=5.0, name="f-1", **more):
+    """Something that was done to a node."""
+    record = records.Fault(name=name, action=action, target=target, asked_s=asked_t, **more)
+    return Done(asked_t + late_s, record, asked_t)
+
+
+def with_faults(series, *faults):
+    """The same trial, with these done to it."""
+    return dataclasses.replace(series, faults=faults)
+
+
+@pytest.mark.parametrize("runtime", ["process", "simulation"])
+def test_a_fault_that_could_not_be_done_degrades(runtime):
+    """It was a condition of the experiment; where there was nothing to do, or a user's word was wrong, none was."""
+    series = series_of(WELL, WELL, runtime=runtime)
+    failed = done(problem="no such process")
+    reasons = judge(plan_of(), with_faults(series, failed, failed)).reasons
+
+    assert reasons == ("faults: kill of edge-0 could not be done: no such process, and 1 more",)
+    assert judge(plan_of(), with_faults(series, done(moot="it is not there"))).is_trusted
+    assert judge(plan_of(), with_faults(series, done(name="by hand", problem="it has no link"))).is_trusted
+
+
+@pytest.mark.parametrize(
+    ("number", "late_s", "verdict"),
+    [(1, 0.25, "trusted"), (1, 0.26, "degraded"), (5, 0.26, "degraded"), (20, 1.0, "trusted"), (20, 1.1, "degraded")],
+)
+def test_a_fault_that_is_late_degrades(number, late_s, verdict):
+    """One by a quarter of a second, twenty at once by a second."""
+    series = series_of(WELL, WELL)
+    faults = [done(target=f"edge-{k}", late_s=late_s if k == 0 else 0.01) for k in range(number)]
+    fidelity = judge(plan_of(), with_faults(series, *faults))
+
+    assert fidelity.verdict == verdict
+    if verdict == "degraded":
+        (reason,) = fidelity.reasons
+        assert reason.startswith(f"faults: kill of edge-0 was done {'1.1 s' if late_s > 1 else '260 ms'} after it was")
+
+
+def test_a_launch_takes_the_time_that_it_takes():
+    """When the node is back is told elsewhere."""
+    assert judge(plan_of(), with_faults(series_of(WELL, WELL), done("launch", late_s=3.0))).is_trusted
+
+
+@pytest.mark.parametrize("target", ["edge-0", "server"])
+def test_messages_of_a_frozen_node_are_not_late(target):
+    """Nor those to a frozen server, of anybody; those of others are."""
+    series = series_of([usage(), held(), LATE], WELL)
+    frozen = done("freeze", target)
+    fidelity = judge(plan_of(link=TEN_MBIT), with_faults(series, frozen))
+
+    assert fidelity.is_trusted == (target == "server")
+    assert any(remark.endswith("a node was frozen meanwhile, as asked") for remark in fidelity.remarks)
+
+
+def test_a_cap_that_a_fault_changed_is_as_asked():
+    """What the kernel holds is not what the plan says, and the share is of no one cap."""
+    wrong = usage(throttled_s=5.0, cpus_held=0.1, capped_s=10.0, capped_cpu_s=1.0)
+    series = series_of([wrong], WELL)
+    changed = [done("cpus", name, change="0.1") for name in WORKERS]
+
+    assert not judge(plan_of(cpus=0.5), series).is_trusted
+    assert judge(plan_of(cpus=0.5), with_faults(series, *changed)).is_trusted
 
 
 # --- links ------------------------------------------------------------------------------------------------------------

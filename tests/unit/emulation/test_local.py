@@ -1,5 +1,6 @@
 """What holds links and caps in processes, and what a run says of it: from the plan and what the machine allows."""
 
+import msgspec
 import pytest
 
 from edgebed.emulation import means
@@ -7,7 +8,18 @@ from edgebed.emulation.local import Local, local_of
 from edgebed.emulation.means import Means, check_means
 from edgebed.emulation.namespaces import PORTS_MAX
 from edgebed.errors import ScenarioError
-from edgebed.scenario.plan import Link, Method, NodePlan, Part, Plan, Task
+from edgebed.scenario.plan import (
+    Fault,
+    FaultStep,
+    Injection,
+    Link,
+    Method,
+    NodePlan,
+    Part,
+    Plan,
+    Task,
+    Trigger,
+)  # fmt: skip
 
 SLOW = Link(uplink_bit_s=1_000_000)
 LATE = Link(latency_s=0.04)
@@ -29,6 +41,15 @@ def plan_of(*links: Link, count: int = 1, cpus: float | None = None, memory_byte
         for number, link in enumerate(links * count)
     ]  # fmt: skip
     return Plan(scenario="-", trial="-", question="-", seed=1, nodes=(server, *workers))
+
+
+def with_fault(plan: Plan, action: str, node: str = "edge-0", **settings: object) -> Plan:
+    """The same plan with one fault, as planning marks the node for it."""
+    step = FaultStep(after_s=0.0, injection=Injection(node=node, action=action, **settings))
+    fault = Fault(name=f"{action}-1", node=node, trigger=Trigger(at_s=1.0), steps=(step,))
+    changeable = action in ("cut", "heal", "link")
+    nodes = tuple(msgspec.structs.replace(each, changeable=changeable and each.node == node) for each in plan.nodes)
+    return msgspec.structs.replace(plan, faults=(fault,), nodes=nodes)
 
 
 @pytest.fixture
@@ -59,6 +80,58 @@ def test_each_link_is_held_by_what_there_is():
         assert held_by(Means(place, netem=True), plan) == [
             ("tc", ""), ("tc", "netem"), ("tc", "netem"), ("none", "")
         ]  # fmt: skip
+
+
+def test_a_link_that_faults_change_is_held_though_its_plan_limits_nothing():
+    """So that it can be cut, and delayed, where the kernel has no netem by the transport."""
+    plan = with_fault(plan_of(Link(), Link()), "cut")
+
+    assert held_by(Means("model"), plan) == [("model", "line"), ("none", "")]
+    assert held_by(Means("namespaces"), plan) == [("tc", "line"), ("none", "")]
+    assert held_by(Means("namespaces", netem=True), plan) == [("tc", "netem"), ("none", "")]
+
+
+def test_faults_alone_are_reason_enough_for_namespaces_and_cgroups(allowed):
+    """And the run says what carries them out, and why it is not the kernel."""
+    allowed()
+    cut, capped = with_fault(plan_of(Link()), "cut"), with_fault(plan_of(Link()), "cpus", cpus=0.5)
+
+    assert (local_of(cut, "kernel").means.place, local_of(cut, "kernel").cgroups) == ("namespaces", False)
+    assert (local_of(capped, "kernel").means.place, local_of(capped, "kernel").cgroups) == ("model", True)
+    assert list(Local(plan=cut, means=Means("namespaces")).notes()) == [
+        "Links are as fast as the machine.",
+        "What faults do to links is done by the kernel's queues (tc) in a network namespace for each node.",
+    ]
+    assert "CPU caps are held by the kernel (cgroups)." in local_of(capped, "kernel").notes()
+    allowed(namespaces="no veth here")
+    assert list(local_of(cut, "auto").notes()) == [
+        "The kernel does not hold links: no veth here.",
+        "Links are as fast as the machine.",
+        "What faults do to links is done by the transport's own model of a link.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("action", "node", "words"),
+    [
+        ("memory", "edge-0", "edge-0 is to run into its memory cap"),
+        ("cpus", "server", "the server's CPU cap is to change"),
+    ],
+)
+def test_a_fault_that_only_a_cgroup_can_carry_out_is_refused_before_anything_starts(allowed, action, node, words):
+    """With what to do; containers have cgroups, and a worker's CPU cap is held by pacing."""
+    allowed(cgroups=NOT_ROOT)
+    plan = with_fault(plan_of(Link(), memory_bytes=1 << 28), action, node)
+
+    with pytest.raises(ScenarioError, match=f"fault {action}-1: {words}, .*: {NOT_ROOT}. Run as root, with --runtime"):
+        check_means([plan], "process", "auto")
+    with pytest.raises(ScenarioError, match="--emulation model asks for that"):
+        check_means([plan], "process", "model")
+    check_means([plan], "docker", "auto")
+    check_means([plan], "simulation", "auto")
+    check_means([with_fault(plan, "cpus")], "process", "auto")
+    allowed()
+    check_means([plan], "process", "auto")
 
 
 def test_a_run_says_which_of_the_kernels_means_acted():

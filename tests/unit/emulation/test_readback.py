@@ -1,15 +1,16 @@
 """Asked against held: when a node speaks of its link, and in what words."""
 
+import math
 from dataclasses import dataclass, field
 
 import pytest
 
 from edgebed.emulation import readback
-from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.emulation.conditions import Conditions, Course, Timeline
 from edgebed.emulation.framing import burst_bytes
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.emulation.readback import LinkMeter, StatedLink, around, deviation
-from edgebed.scenario.plan import Link, LinkChange
+from edgebed.scenario.plan import Injection, Link, LinkChange
 
 MBIT = 1_000_000
 
@@ -56,6 +57,12 @@ class Kernel:
             Conditions(uplink_bit_s=MBIT), queue(MBIT, delay_s=0.1), None,
             "uplink: the kernel's netem holds 100 ms ± 0 ms and 0 % loss, asked 0 ms ± 0 ms and 0 % loss",
         ),
+        (Conditions(uplink_bit_s=MBIT, cut=True), Queue(cut=True), Queue(cut=True), ""),
+        (
+            Conditions(uplink_bit_s=MBIT, cut=True), queue(MBIT), Queue(cut=True),
+            "uplink: the kernel holds 1mbit, asked that nothing passes",
+        ),
+        (Conditions(), None, Queue(cut=True), "downlink: the kernel drops everything, asked no limit"),
     ],
 )  # fmt: skip
 def test_a_deviation_is_told_in_words(asked, up, down, words):
@@ -87,41 +94,81 @@ def test_a_change_may_come_a_second_early_or_late():
     assert rates(fast, 4.2) == [0, 6, 7, 1, 2]
 
 
-def test_a_trace_is_journaled_seldom_and_a_problem_at_once():
+def test_a_trace_is_journaled_seldom_and_a_problem_as_soon_as_it_is_certain():
     """Both every ten seconds at most, but with the number of looks that found it, and with the first that did."""
     link = Link(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=(k + 1) * MBIT) for k in range(60)), period_s=60.0)
     kernel = Kernel()
-    meter = LinkMeter(link, kernel, "")
+    meter = LinkMeter(Course(link), kernel, "")
     told = {}
     for second in range(40):
         kernel.up = queue(MBIT) if 13 <= second < 37 else queue((second + 1) * MBIT)
         for record in meter.read(100.0 + second, 100.0):
             told[second] = (record.problem, record.differed)
-            assert record.differences == (() if second < 13 else ("uplink: the kernel holds 1mbit, asked 14mbit",))
+            assert record.differences == (() if second < 14 else ("uplink: the kernel holds 1mbit, asked 15mbit",))
 
     problems = {
-        second: (f"uplink: the kernel holds 1mbit, asked {second + 1}mbit", second - 12) for second in (13, 23, 33)
+        second: (f"uplink: the kernel holds 1mbit, asked {second + 1}mbit", second - 13) for second in (14, 24, 34)
     }
-    assert told == {0: ("", 0), 10: ("", 0), **problems, 37: ("", 24)}
+    assert told == {0: ("", 0), 10: ("", 0), **problems, 37: ("", 23)}
 
 
 @pytest.mark.parametrize("error", [OSError(19, "No such device"), BadAnswerError("3 bytes where 16 are needed")])
 def test_a_kernel_that_does_not_answer_is_a_problem(error):
     """The node goes on, and its journal says why nothing is known."""
     kernel = Kernel(up=queue(MBIT))
-    meter = LinkMeter(Link(uplink_bit_s=MBIT), kernel, "line")
+    meter = LinkMeter(Course(Link(uplink_bit_s=MBIT, latency_s=0.1)), kernel, "line")
     (fine,) = meter.read(0.0, None)
     kernel.error = error
 
-    (lost,) = meter.read(1.0, None)
+    assert list(meter.read(1.0, None)) == [], "it may be about to be told of a fault"
+    (lost,) = meter.read(2.0, None)
 
     assert (fine.problem, fine.delay, fine.interface) == ("", "line", "eth7")
     assert lost.problem == f"link: the kernel cannot be asked: {error}"
 
 
-def test_a_link_that_no_kernel_holds_is_stated_once():
+def test_what_a_fault_does_to_a_link_is_what_is_asked_of_it():
+    """Whether the node hears of it before or after it is done."""
+    kernel = Kernel(up=queue(5 * MBIT))
+    course = Course(Link(uplink_bit_s=5 * MBIT))
+    meter = LinkMeter(course, kernel, "")
+    (first,) = meter.read(100.0, 100.0)
+    kernel.up = kernel.down = Queue(cut=True)
+
+    assert list(meter.read(110.0, 100.0)) == []
+    course.inject(10.1, Injection(node="edge-0", action="cut"))
+    (cut,) = meter.read(111.0, 100.0)
+    course.inject(15.0, Injection(node="edge-0", action="heal"))
+    assert list(meter.read(115.1, 100.0)) == [], "it may be healed a second later"
+    assert list(meter.read(116.5, 100.0)) == [], "what is found once does not count"
+    (left,) = meter.read(117.5, 100.0)
+
+    assert (first.cut, first.problem) == (False, "")
+    assert (cut.cut, cut.problem, cut.uplink_asked, cut.uplink_held) == (True, "", 5 * MBIT, None)
+    assert (left.cut, left.differed) == (False, 1)
+    assert left.problem == (
+        "uplink: the kernel drops everything, asked 5mbit; downlink: the kernel drops everything, asked no limit"
+    )
+
+
+def test_a_node_in_its_second_life_waits_for_what_was_done_to_its_first():
+    """It hears of that while it waits; until then what it finds is not what it was asked."""
+    kernel, course, heard = Kernel(up=queue(MBIT)), Course(Link(uplink_bit_s=5 * MBIT)), []
+
+    def hear() -> None:
+        if heard:
+            change = LinkChange(uplink_bit_s=MBIT)
+            course.inject(-math.inf, Injection(node="edge-0", action="link", change=change))
+        heard.append(len(course.injected_s))
+
+    LinkMeter(course, kernel, "").wait_until_held(hear)
+
+    assert heard == [0, 1]
+
+
+def test_a_link_that_no_kernel_holds_is_stated_once_and_again_when_faults_change_it():
     """As asked, with what holds it."""
-    link = StatedLink(Link(uplink_bit_s=MBIT, latency_s=0.04), "model", "line")
+    link = StatedLink(Course(Link(uplink_bit_s=MBIT, latency_s=0.04)), "model", "line")
 
     (said,) = link.read(1.0, None)
 
@@ -129,6 +176,10 @@ def test_a_link_that_no_kernel_holds_is_stated_once():
         "model", "line", MBIT, MBIT, None, 0.04,
     )  # fmt: skip
     assert list(link.read(2.0, None)) == []
+    link.course.inject(3.0, Injection(node="edge-0", action="cut"))
+    (cut,) = link.read(14.0, 10.0)
+    assert (cut.cut, cut.uplink_asked, cut.uplink_held, cut.problem) == (True, MBIT, None, "")
+    assert list(link.read(15.0, 10.0)) == []
 
 
 def test_however_many_rows_a_trace_has_few_are_compared(monkeypatch):
@@ -141,6 +192,6 @@ def test_however_many_rows_a_trace_has_few_are_compared(monkeypatch):
         return deviation(asked, *held, netem=netem)
 
     monkeypatch.setattr(readback, "deviation", counting)
-    LinkMeter(link, kernel, "").wait_until_held()
+    LinkMeter(Course(link), kernel, "").wait_until_held()
 
     assert compared == [8, 8 * 7_000]

@@ -2,11 +2,13 @@
 
 import math
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.emulation.conditions import Conditions, Timeline
-from edgebed.scenario.plan import Link, LinkChange
+from edgebed.emulation.conditions import Conditions, Course, Override, Timeline, changed
+from edgebed.scenario.plan import Injection, Link, LinkChange
 
 EITHER = st.booleans()
 RATES = st.none() | st.integers(8_000, 10**10)
@@ -111,3 +113,90 @@ def test_following_a_period_for_a_round_meets_each_change_once(link, time_s):
 def test_before_training_the_link_is_as_it_is_when_training_begins(link, time_s):
     """Joining and starting up happen under the first conditions."""
     assert Timeline(link).at(time_s) == Timeline(link).at(0.0)
+
+
+CHANGES = st.none() | st.builds(
+    LinkChange, uplink_bit_s=RATES, downlink_bit_s=RATES, latency_s=DELAYS, jitter_s=DELAYS, loss=st.none()
+)
+INJECTIONS = st.builds(
+    Injection, node=st.just("edge-0"), action=st.sampled_from(["cut", "heal", "kill"])
+) | st.builds(Injection, node=st.just("edge-0"), action=st.just("link"), change=CHANGES)  # fmt: skip
+HISTORIES = st.lists(st.tuples(TIMES, INJECTIONS), max_size=6).map(
+    lambda history: sorted(history, key=lambda item: item[0])
+)
+"""What faults do to a link, and when."""
+
+
+def course_of(link: Link, history: list[tuple[float, Injection]]) -> Course:
+    """A link to which all of that was done."""
+    course = Course(link)
+    for time_s, injection in history:
+        course.inject(time_s, injection)
+    return course
+
+
+@given(link=links(), history=HISTORIES, time_s=TIMES)
+def test_a_link_is_what_its_plan_says_but_for_what_faults_did_until_then(link, history, time_s):
+    """Each field that a change mentions since the last return to the plan, the latest first; and cut or healed."""
+    planned, expected, is_cut = Timeline(link).at(time_s), {}, False
+    for at_s, injection in history:
+        if at_s > time_s:
+            break
+        if injection.action in ("cut", "heal"):
+            is_cut = injection.action == "cut"
+        elif injection.action == "link":
+            given_ = msgspec.structs.asdict(injection.change) if injection.change else None
+            expected = expected | {k: v for k, v in given_.items() if v is not None} if given_ else {}
+    expected.pop("at_s", None)
+
+    assert course_of(link, history).at(time_s) == msgspec.structs.replace(planned, **expected, cut=is_cut)
+
+
+@given(link=links(), history=HISTORIES, time_s=TIMES)
+def test_with_faults_nothing_changes_before_the_next_change_either(link, history, time_s):
+    """Whoever sleeps until then misses nothing that is known."""
+    course = course_of(link, history)
+    next_s = course.next_change_s(time_s)
+
+    assert next_s > time_s
+    if math.isfinite(next_s):
+        for share in (0.25, 0.5, 0.75):
+            assert course.at(time_s + share * (next_s - time_s)) == course.at(time_s)
+
+
+@given(link=links(), history=HISTORIES)
+def test_a_link_that_is_healed_and_back_to_its_plan_is_as_if_nothing_had_been(link, history):
+    """At all times from then on."""
+    since_s = history[-1][0] if history else 0.0
+    undone = [(since_s, Injection(node="edge-0", action="heal")), (since_s, Injection(node="edge-0", action="link"))]
+    course = course_of(link, [*history, *undone])
+
+    assert course.overrides[-1] == Override()
+    for later_s in (0.0, 1 / 64, 1000.0):
+        assert course.at(since_s + later_s) == Timeline(link).at(since_s + later_s)
+    assert course.possible() == Timeline(link).possible()
+
+
+@given(link=links(), history=HISTORIES, time_s=TIMES)
+def test_what_a_link_may_be_without_another_fault_holds_what_it_is_at_any_later_time(link, history, time_s):
+    """A node that starts anew may find any of that held."""
+    course = course_of(link, history)
+
+    assert course.at(time_s + (history[-1][0] if history else 0.0)) in course.possible()
+
+
+def test_what_was_done_before_training_began_holds_from_the_beginning():
+    """Its time is not known in seconds since then; the past is remembered in order."""
+    course = Course(Link(uplink_bit_s=8_000))
+    course.inject(-math.inf, Injection(node="edge-0", action="cut"))
+    course.inject(5.0, Injection(node="edge-0", action="heal"))
+    course.inject(4.0, Injection(node="edge-0", action="cut"))
+
+    assert [course.at(time_s).cut for time_s in (-1.0, 0.0, 4.5, 5.0)] == [True, True, True, True]
+    assert course.next_change_s(0.0) == 5.0
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_change_keeps_a_cut_link_cut(cut):
+    """It is one thing to change what a link is, and another to cut it."""
+    assert changed(Conditions(cut=cut), LinkChange(uplink_bit_s=8_000)) == Conditions(uplink_bit_s=8_000, cut=cut)

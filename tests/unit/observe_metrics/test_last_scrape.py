@@ -10,7 +10,9 @@ import zmq
 
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.targets import HttpServer, serve_metrics
+from edgebed.runtimes.data_endpoints import DataDealer
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.held_link import HeldLink
 from edgebed.runtimes.live import LiveNode
 from edgebed.runtimes.sockets import data_socket, management_socket
 from edgebed.scenario.plan import Method, NodePlan, Part, Task, TensorLayout
@@ -80,7 +82,7 @@ def hosted():
         assert dealer.poll(TIMEOUT_S * 1000, zmq.POLLOUT)
         management.send(messages.Hello(sender="edge-0", pid=1), [])
         assert router.poll(TIMEOUT_S * 1000)
-        data = DealerEndpoint(data_socket(context, zmq.DEALER), "server", "data", complain)
+        data = DataDealer(data_socket(context, zmq.DEALER), complain)
         metrics = NodeMetrics("worker")
         pages, _ = serve_metrics(metrics.registry, HOST)
         stack.enter_context(contextlib.closing(pages))
@@ -94,7 +96,7 @@ def hosted():
         pages.visits.expect_scrape = expect_and_tell
         node = LiveNode(
             plan=PLAN, heart=Heart(), work=None, management=management, data=data, metrics=metrics, epoch_ns=0,
-            visits=pages.visits,
+            link=HeldLink(PLAN), visits=pages.visits,
         )  # fmt: skip
         thread = threading.Thread(target=node.run)
         thread.start()

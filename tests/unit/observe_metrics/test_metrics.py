@@ -300,3 +300,40 @@ def test_observing_an_update_costs_far_less_than_applying_it():
     best_s = min(timeit.repeat(lambda: metrics.observe(record), number=2_000, repeat=5)) / 2_000
 
     assert best_s < 20e-6
+
+
+def test_the_controller_counts_what_was_done_to_nodes():
+    """By what came of it; only what was done has a time."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(), RUN, "process", 0.0)
+    for fields in ({}, {"problem": "no such process"}, {"moot": "it is being killed"}):
+        metrics.observe(records.Fault(name="kill-1", action="kill", target="edge-0", asked_s=1.0, **fields))
+    metrics.observe(records.Fault(name="cut-2", action="cut", target="edge-1", asked_s=1.0, problem="no link"))
+
+    def count(action, result):
+        name = "edgebed_faults_total"
+        return sample_of_trial(metrics, name, device_class="edge", action=action, result=result)
+
+    assert [count("kill", result) for result in ("done", "failed", "moot")] == [1, 1, 1]
+    assert sample_of_trial(metrics, "edgebed_fault_timestamp_seconds", action="kill", node="edge-0") > 0
+    assert sample_of_trial(metrics, "edgebed_fault_timestamp_seconds", action="cut", node="edge-1") is None
+
+
+def test_the_controller_counts_what_was_lost():
+    """Before anything is, the series are there; a restored server takes the version back."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(), RUN, "process", 0.0)
+
+    def lost(how):
+        return sample_of_trial(metrics, "edgebed_updates_lost_total", how=how)
+
+    assert (lost("unanswered"), lost("rolled-back")) == (0, 0)
+    metrics.observe(update(version=120))
+    metrics.observe(records.Unanswered(incarnation=1, joins=0, step=7, reason="broke"))
+    metrics.observe(records.Unanswered(incarnation=1, joins=1, step=-1, reason="broke"))
+    metrics.observe(records.Restored(version=100, incarnation=2))
+    metrics.observe(records.Joined(worker="edge-0", incarnation=1, joins=2))
+
+    assert (lost("unanswered"), lost("rolled-back")) == (1, 20)
+    assert sample_of_trial(metrics, "edgebed_model_version") == 100
+    assert sample_of_trial(metrics, "edgebed_joins_total", device_class="edge") == 1

@@ -1,15 +1,25 @@
 """A small fleet: six parameters, a server, an evaluator, a few workers."""
 
+import heapq
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from edgebed.algorithms.registry import PRESETS
-from edgebed.roles.events import Effect, Journal, Received, Send
+from edgebed.algorithms.update import Update
+from edgebed.roles import records
+from edgebed.roles.events import Disconnected, Effect, Journal, Received, Send, Wake, Woken
+from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.records import Record
 from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
-from edgebed.wire.messages import AnyMessage
+from edgebed.wire.messages import AnyMessage, Checkpoint, Failed, Finish, Join, Model, Push, Refuse
+from edgebed.wire.tensors import decode_dense, encode_update
+
+BENCH_WORKERS = ("edge-0", "edge-1", "edge-2")
+ONES = Update(6, None, np.ones(6, "f4"))
 
 TASK = Task(
     model="small",
@@ -85,3 +95,102 @@ def journalled() -> Callable[..., list[Record]]:
         return [effect.record for effect in effects if isinstance(effect, Journal)]
 
     return select
+
+
+class ServerBench:
+    """Tells a server of three workers what happens and keeps what it does; wakes come at their time."""
+
+    def __init__(self, plan, version=0):
+        self.server = ParameterServer(plan, np.zeros(6, "f4"), BENCH_WORKERS, version=version)
+        self.now = 0.0
+        self.wakes = []
+        self.journal = []
+        self.sent = []
+        """(to, message, frames)"""
+
+    def handle(self, event):
+        """The records and messages that come of it, as (records, [(to, message)])."""
+        begin = len(self.journal), len(self.sent)
+        for effect in self.server.handle(event, self.now):
+            if isinstance(effect, Journal):
+                self.journal.append(effect.record)
+            elif isinstance(effect, Wake):
+                heapq.heappush(self.wakes, (effect.at_s, len(self.wakes), effect.token))
+            else:
+                assert isinstance(effect, Send)
+                self.sent.append((effect.to, effect.message, effect.frames))
+        return self.journal[begin[0] :], [each[:2] for each in self.sent[begin[1] :]]
+
+    def wait_until(self, at_s):
+        """Time passes; the records of what happens meanwhile."""
+        begin = len(self.journal)
+        while self.wakes and self.wakes[0][0] <= at_s:
+            self.now, _, token = heapq.heappop(self.wakes)
+            self.handle(Woken(token))
+        self.now = at_s
+        return self.journal[begin:]
+
+    def join(self, worker, incarnation=1, joins=0, peer=""):
+        """A worker joins."""
+        return self.tell(Join(sender=worker, incarnation=incarnation, joins=joins), peer=peer)
+
+    def push(self, worker, *, base=None, step=0, incarnation=1, joins=0, peer="", update=None):
+        """It pushes: ones, if nothing else is said, computed at the present model."""
+        tensor, frames = encode_update("update", update or ONES)
+        base = self.server.aggregation.version if base is None else base
+        push = Push(
+            sender=worker, incarnation=incarnation, joins=joins, step=step, base=base, loss=1.0, tensors=(tensor,)
+        )
+        return self.tell(push, frames, peer)
+
+    def disconnect(self, peer):
+        """The connection of a peer breaks."""
+        return self.handle(Disconnected(peer))
+
+    def fail(self, worker, incarnation=1):
+        """The controller says that a worker has failed."""
+        return self.tell(Failed(sender="controller", node=worker, incarnation=incarnation))
+
+    def finish(self):
+        """The controller ends the training."""
+        return self.tell(Finish(sender="controller", reason="enough"))
+
+    def tell(self, message, frames=(), peer=""):
+        """A message comes."""
+        return self.handle(Received(peer or message.sender, message, frames, 100))
+
+    def kept(self, kind):
+        """All records of a kind."""
+        return [record for record in self.journal if isinstance(record, kind)]
+
+    def left(self):
+        """(worker, reason) of all who have left, in order."""
+        return [(record.worker, record.reason) for record in self.kept(records.Left)]
+
+    def checkpoints(self):
+        """(version, final, first parameter) of all that were handed over."""
+        return [
+            (message.version, message.final, round(float(decode_dense(message.tensors[0], frames)[0]), 6))
+            for to, message, frames in self.sent if isinstance(message, Checkpoint) and to == "controller"
+        ]  # fmt: skip
+
+    @staticmethod
+    def answers(sent):
+        """(to, version) of each model, (to, code) of each refusal."""
+        return [
+            (to, message.version if isinstance(message, Model) else message.code)
+            for to, message in sent if isinstance(message, (Model, Refuse))
+        ]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def make_bench() -> Callable[..., ServerBench]:
+    """`make_bench(version=…, aggregation=Part(…), method=…, **plan)`: a server of three workers, all zeros."""
+
+    def make(version: int = 0, aggregation: Part | None = None, method: str = "asgd", **fields: Any) -> ServerBench:
+        made = preset(method)
+        if aggregation:
+            made = msgspec.structs.replace(made, aggregation=aggregation)
+        return ServerBench(plan_node("server", "server", method=made, **fields), version)
+
+    return make

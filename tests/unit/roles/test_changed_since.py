@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.algorithms.update import Update
-from edgebed.roles.events import Compute, Journal, Received, Send
+from edgebed.roles.events import Compute, Computed, Connected, Journal, Received, Send
 from edgebed.roles.parameter_server import ParameterServer
-from edgebed.roles.records import Note
+from edgebed.roles.records import Dropped, Note
+from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
 from edgebed.scenario.plan import Method, NodePlan, Part, Task, TensorLayout
 from edgebed.wire import frames as codec
-from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Join, Model, Pull, Push
+from edgebed.wire.messages import Join, Model, Pull, Push, Start
 from edgebed.wire.tensors import decode_dense, encode_dense, encode_update
 
 N = 60  # few enough for pushes to meet, enough for changes to be smaller than the whole
@@ -34,6 +34,9 @@ def plan_of(node, role, method="comp-asgd", pull="changed-since", **fields):
     return NodePlan(node=node, role=role, method=made, pull=pull, **given)
 
 
+START = Received("controller", Start(sender="controller", server_address="x"), (), 0)
+
+
 class Fleet:
     """A server and three workers that have joined, and every model that a worker was sent."""
 
@@ -45,32 +48,43 @@ class Fleet:
         for name in WORKERS:
             self.join(name)
 
-    def tell(self, message, frames=()):
-        """Tell the server, and its answer to the worker; the model that the worker then computes with."""
-        buffers = [bytes(buffer) for buffer in codec.encode(message, frames)]
-        effects = self.server.handle(Received(message.sender, *codec.decode(buffers, "data"), 0), 0.0)
+    def tell(self, name, effects):
+        """Tell the server what the worker sends, and its answer to the worker; the model it then computes with."""
+        (asked,) = (each for each in effects if isinstance(each, Send))
+        buffers = [bytes(buffer) for buffer in codec.encode(asked.message, asked.frames)]
+        effects = self.server.handle(Received(name, *codec.decode(buffers, "data"), 0), 0.0)
         (answer,) = (each for each in effects if isinstance(each, Send) and isinstance(each.message, Model))
-        assert answer.to == message.sender
+        assert answer.to == name
         model, parts = codec.decode([bytes(part) for part in codec.encode(answer.message, answer.frames)], "data")
         self.models.append(model)
-        (compute,) = self.workers[message.sender].handle(Received("server", model, parts, 0), 0.0)
+        (compute,) = self.workers[name].handle(Received("server", model, parts, 0), 0.0)
         assert isinstance(compute, Compute)
         return compute.job.theta
 
     def join(self, name, incarnation=1):
-        """The model after a join."""
-        return self.tell(Join(sender=name, incarnation=incarnation))
+        """The model after a join: the first, one after a push that was lost with its connection, or a new life's."""
+        worker = self.workers[name]
+        if worker.incarnation != incarnation:
+            worker = self.workers[name] = Worker(worker.plan, incarnation)
+        if worker.computing:
+            worker.handle(Computed(result(sparse())), 0.0)
+            return self.tell(name, worker.handle(Connected(), 0.0))
+        return self.tell(name, worker.handle(START, 0.0))
 
     def push(self, name, update):
         """The model after a push, which was computed at the version that the worker has."""
-        tensor, frames = encode_update("update", update)
-        base = self.workers[name].base
-        return self.tell(Push(sender=name, incarnation=1, step=0, base=base, loss=1.0, tensors=(tensor,)), frames)
+        return self.tell(name, self.workers[name].handle(Computed(result(update)), 0.0))
 
     @property
     def theta(self):
         """The server's model."""
         return self.server.aggregation.theta
+
+
+def result(update):
+    """What a worker is to push."""
+    tensor, frames = encode_update("update", update)
+    return GradientResult(tensor, frames, 1.0, None, 0.0, 0.0)
 
 
 def sparse(*indices, value=1.0):
@@ -203,10 +217,12 @@ def test_every_answer_is_whole_where_nothing_else_is_asked_for():
 def test_changes_since_another_version_are_not_used(versions):
     """The worker says so and asks for the whole model, with which it goes on."""
     worker = Worker(plan_of("edge-0", "worker"), 2)
+    worker.handle(START, 0.0)
     for version in versions:
         whole, frames = encode_dense("theta", np.full(N, version, "f4"))
         model = Model(sender="server", version=version, final=False, tensors=(whole,))
         worker.handle(Received("server", model, frames, 0), 0.0)
+        worker.handle(Computed(result(sparse(1))), 0.0)
 
     tensor, frames = encode_update("theta", sparse(3))
     model = Model(sender="server", version=9, final=False, since=5, tensors=(tensor,))
@@ -215,7 +231,7 @@ def test_changes_since_another_version_are_not_used(versions):
     has = f"version {versions[-1]}" if versions else "none"
     text = f"sent what changed since version 5 of the model, and has {has}: joins anew"
     assert note == Journal(Note(text=text))
-    assert join == Send("server", Join(sender="edge-0", incarnation=2))
+    assert join == Send("server", Join(sender="edge-0", incarnation=2, joins=1))
 
 
 @pytest.mark.parametrize(
@@ -230,11 +246,15 @@ def test_changes_since_another_version_are_not_used(versions):
 def test_changes_that_do_not_fit_the_model_are_a_broken_message(encoded):
     """Nothing of them is used."""
     worker = Worker(plan_of("edge-0", "worker"))
+    worker.handle(START, 0.0)
     whole, frames = encode_dense("theta", np.zeros(N, "f4"))
     worker.handle(Received("server", Model(sender="server", version=5, final=False, tensors=(whole,)), frames, 0), 0.0)
+    worker.handle(Computed(result(sparse(1))), 0.0)
     tensor, frames = encoded
     model = Model(sender="server", version=9, final=False, since=5, tensors=(tensor,))
 
-    with pytest.raises(RemoteWireError, match="changes of"):
-        worker.handle(Received("server", model, frames, 0), 0.0)
+    (dropped,) = worker.handle(Received("server", model, frames, 0), 0.0)
+
+    assert isinstance(dropped.record, Dropped)
+    assert "changes of" in dropped.record.reason
     assert worker.base == 5

@@ -35,3 +35,12 @@ def test_nothing_has_changed_since_the_present_version():
 
     assert changes.since(1).tolist() == []
     assert changes.since(0) is None
+
+
+def test_nothing_is_known_of_the_time_before_the_history_begins():
+    """At a checkpoint's version: who has an older one needs everything."""
+    changes = Changes(N, 40)
+    changes.note(41, np.array([2]))
+
+    assert changes.since(39) is None
+    assert changes.since(40).tolist() == [2]

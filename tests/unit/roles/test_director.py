@@ -446,6 +446,34 @@ def test_what_cannot_be_done_is_answered_with_the_reason(make_world, node, actio
     assert world.answers == [Answer(1, words)]
 
 
+def test_an_order_for_several_nodes_is_answered_once_with_all_that_could_not_be_done(make_world):
+    """What is moot at once does not answer for what is still under way."""
+    world = make_world()
+    world.do(Ordered(1, (Injection(node="edge-1", action="freeze"),)))
+    world.until(1.0)
+    world.do(Ordered(2, tuple(Injection(node=f"edge-{k}", action="heal") for k in range(2))))
+    world.do(Ordered(3, tuple(Injection(node=f"edge-{k}", action="freeze") for k in (1, 0))))
+    world.until(2.0)
+
+    assert world.answers[1:] == [
+        Answer(2, "edge-0: it is not cut; edge-1: it is not cut"),
+        Answer(3, "edge-1: it is frozen already"),
+    ]
+
+
+def test_a_dead_node_is_restarted_by_hand_without_being_killed(make_world):
+    """There is nothing to kill, and that is no problem."""
+    world = make_world()
+    world.do(Ordered(1, (Injection(node="edge-0", action="kill"),)))
+    world.until(1.0)
+    assert world.state("edge-0") == "died"
+    world.do(Ordered(2, tuple(Injection(node="edge-0", action=action) for action in ("kill", "launch"))))
+    world.until(2.0)
+
+    assert world.state("edge-0") == "running"
+    assert world.answers == [Answer(1, ""), Answer(2, "")]
+
+
 def test_a_link_that_two_faults_cut_is_healed_when_both_are_over(make_world):
     """The second finds it cut; the first one's heal comes too early."""
     world = make_world(
@@ -460,6 +488,17 @@ def test_a_link_that_two_faults_cut_is_healed_when_both_are_over(make_world):
     ]  # fmt: skip
 
 
+def test_a_heal_of_its_own_ends_what_others_have_cut(make_world):
+    """As one by hand does; it is no end of a fault of its own name."""
+    world = make_world(
+        fault("edge-0", inject("edge-0", "cut"), at_s=1.0, name="one"),
+        fault("edge-0", inject("edge-0", "cut"), at_s=2.0, name="two"),
+        fault("edge-0", inject("edge-0", "heal"), at_s=3.0, name="heal-3"),
+    ).until(20.0)
+
+    assert world.injected == [(1.0, "edge-0", "cut"), (3.0, "edge-0", "heal")]
+
+
 # --- going on after the controller was gone --------------------------------------------------------------------------
 
 
@@ -471,13 +510,26 @@ def test_a_trial_that_goes_on_does_not_repeat_what_has_been(make_plan):
         fault("edge-1", inject("edge-1", "freeze"), at_s=100.0),
     )
     plan = make_plan(2, faults=faults, stall_deadline_s=500.0)
-    past = Past(began_s=2.0, incarnations={"server": 1, "evaluator": 1, "edge-0": 3, "edge-1": 1})
-    world = World(plan, past, now=50.0, version=50)
+    incarnations = {"server": 1, "evaluator": 1, "edge-0": 3, "edge-1": 1}
+    past = Past(began_s=2.0, until_s=50.0, updates=50, incarnations=incarnations)
+    world = World(plan, past, now=50.0, version=20)
     world.until(101.0).update(60)
 
     assert world.injected == []
     assert world.controller.members["edge-0"].incarnation == 4
     assert world.until(102.5).injected == [(102.0, "edge-1", "freeze")]
+
+
+def test_what_was_due_while_a_trial_came_up_again_is_done_late(make_plan):
+    """It belongs to no time that has been trained in; nor does a fault by update come twice for an older checkpoint."""
+    faults = (
+        fault("edge-0", inject("edge-0", "freeze"), at_s=48.0),
+        fault("edge-1", inject("edge-1", "freeze"), at_s=47.9),
+    )
+    past = Past(began_s=2.0, until_s=49.95, updates=0, incarnations={})
+    world = World(make_plan(3, faults=faults), past, now=51.0)
+
+    assert world.until(52.0).injected == [(51.0, "edge-0", "freeze")]
 
 
 # --- anything at all -------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edgebed.roles.evaluator import Evaluator
-from edgebed.roles.events import Compute, Computed, Journal, NodeExited, Received, Send, Stop, Wake, Woken
+from edgebed.roles.events import Compute, Computed, Connected, Journal, NodeExited, Received, Send, Stop, Wake, Woken
 from edgebed.roles.records import Evaluated
 from edgebed.roles.work import EvaluationResult
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
@@ -111,3 +111,19 @@ def test_what_no_evaluator_can_be_sent_is_a_bug(by_updates):
     """It hears of no node's end."""
     with pytest.raises(AssertionError, match="Evaluator got"):
         by_updates.handle(NodeExited("edge-0", "killed"), 0.0)
+
+
+@pytest.mark.parametrize("again", [Connected(), Received("controller", START, (), 0)], ids=["connected", "restarted"])
+def test_who_waits_for_a_model_asks_again_when_the_server_can_be_reached_anew(again, by_updates, received):
+    """For the same version; answered twice it measures once, and one that measures has nothing to ask for."""
+    tensor, frames = encode_dense("theta", np.arange(6, dtype="f4"))
+    model = received(Model(sender="server", version=10, final=False, tensors=(tensor,)), frames)
+    by_updates.handle(received(START), 0.0)
+    by_updates.handle(model, 0.0)
+    assert by_updates.handle(again, 0.0) == []
+    event, _ = evaluated(0)
+    by_updates.handle(event, 1.0)
+
+    assert by_updates.handle(again, 2.0) == [pull(10)]
+    assert len(by_updates.handle(model, 3.0)) == 1
+    assert by_updates.handle(model, 3.0) == []

@@ -5,7 +5,7 @@ import pytest
 
 from edgebed.algorithms.update import Update
 from edgebed.roles import records
-from edgebed.roles.events import Journal, Send, Woken
+from edgebed.roles.events import Connected, Journal, Send, Wake, Woken
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.wire.messages import Checkpoint, Finish, Hello, Join, Model, Pull, Push, Refuse, Start, Tensor
 from edgebed.wire.tensors import decode_dense, encode_update
@@ -70,9 +70,13 @@ def refusal(effects, peer):
     return answer.message.code
 
 
-def test_a_worker_that_joins_gets_the_model(server, tell):
+def test_a_worker_that_joins_is_recorded_and_gets_the_model(server, tell):
     """Version 0, on the connection it joined by."""
-    assert models(tell(server, join(), peer="edge-0~1")) == [("edge-0~1", 0, False, 0.0)]
+    effects = tell(server, join(), peer="edge-0~1")
+
+    assert effects[0] == Journal(records.Joined(worker="edge-0", incarnation=1))
+    assert models(effects) == [("edge-0~1", 0, False, 0.0)]
+    assert len(effects) == 2
 
 
 def test_a_push_is_applied_recorded_and_answered_with_the_new_model(server, tell):
@@ -93,7 +97,7 @@ def test_a_push_is_applied_recorded_and_answered_with_the_new_model(server, tell
 
 def test_a_model_that_was_sent_does_not_change_afterwards(server, tell):
     """It is a snapshot; those who get the same version share it."""
-    first, second = tell(server, join())[0], tell(server, join("edge-1"))[0]
+    first, second = tell(server, join())[-1], tell(server, join("edge-1"))[-1]
     assert first.frames is second.frames
 
     tell(server, *push())
@@ -136,11 +140,12 @@ def test_an_older_incarnation_is_refused_and_a_newer_one_takes_over(server, tell
 
 
 def test_a_second_join_from_elsewhere_is_refused_and_from_the_same_connection_answered(server, tell):
-    """Two nodes of one name cannot both take part; a join that is repeated is answered again."""
+    """Two nodes of one name cannot both take part; a join that is repeated is answered again, and recorded once."""
     tell(server, join(), peer="first")
 
     assert refusal(tell(server, join(), peer="other"), "other") == "duplicate"
-    assert models(tell(server, join(), peer="first")) == [("first", 0, False, 0.0)]
+    (again,) = tell(server, join(), peer="first")
+    assert models([again]) == [("first", 0, False, 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -177,10 +182,17 @@ def test_a_message_that_no_server_gets_is_journalled_and_dropped(server, tell):
     assert tell(server, Start(sender="controller", server_address="")) == []
 
 
-def test_the_server_keeps_no_time(server):
-    """It can never be woken; that would be a bug of the shell."""
+def test_an_event_that_no_server_gets_is_a_bug_of_the_shell(server):
+    """It asks for no work, so none can be done."""
     with pytest.raises(AssertionError, match="ParameterServer got"):
-        server.handle(Woken("anything"), 1.0)
+        server.handle(Connected(), 1.0)
+
+
+def test_a_server_without_deadlines_asks_for_no_wake(server, tell):
+    """And one that comes all the same means nothing."""
+    effects = [*tell(server, join()), *tell(server, *push()), *server.handle(Woken("anything"), 1e9)]
+
+    assert not [effect for effect in effects if isinstance(effect, Wake)]
 
 
 def test_a_pull_is_held_until_its_version_is_reached(server, tell):
@@ -234,7 +246,7 @@ def test_finish_hands_over_the_model_and_answers_waiting_pulls_once(server, tell
 
     assert effects[0] == Journal(records.Finished(version=1, reason="60 s have passed"))
     to, checkpoint = sent(effects)[0]
-    assert (to, checkpoint.version) == ("controller", 1)
+    assert (to, checkpoint.version, checkpoint.final) == ("controller", 1, True)
     assert decode_dense(checkpoint.tensors[0], effects[1].frames)[0] == np.float32(-0.1)
     assert models(effects) == [("evaluator", 1, True, -0.1)]
     assert tell(server, finish) == []

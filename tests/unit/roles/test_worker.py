@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from edgebed import chance
 from edgebed.roles.events import Compute, Computed, Journal, Send, Stop, Woken
 from edgebed.roles.records import Note
-from edgebed.roles.work import EvaluationResult, GradientResult
+from edgebed.roles.work import EvaluationResult, GradientJob, GradientResult, Work
 from edgebed.roles.worker import BatchOrder, Worker
 from edgebed.scenario.plan import Waiting
 from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Tensor
 from edgebed.wire.messages import Stop as StopMessage
 from edgebed.wire.tensors import encode_dense
+
+START = Start(sender="controller", server_address="x")
 
 
 def model(version, *, final=False):
@@ -37,16 +39,14 @@ def worker(make_node):
 
 def test_a_worker_joins_computes_and_pushes_in_turn(worker, received):
     """Start, join; model, gradient at that model with its pause; result, push with the model's version as base."""
-    assert worker.handle(received(Start(sender="controller", server_address="x")), 0.0) == [
-        Send("server", Join(sender="edge-0", incarnation=2))
-    ]
+    assert worker.handle(received(START), 0.0) == [Send("server", Join(sender="edge-0", incarnation=2))]
     for step, version in enumerate((4, 9)):
         (compute,) = worker.handle(received(*model(version)), 0.0)
         assert isinstance(compute, Compute)
         np.testing.assert_array_equal(compute.job.theta, np.full(6, version, "f4"))
-        np.testing.assert_array_equal(compute.job.batch, BatchOrder(worker.plan).batch(step))
-        assert compute.job.step == step
-        assert compute.pause_s == chance.waiting_time(worker.plan.waiting, 1, "edge-0", step) > 0.0
+        np.testing.assert_array_equal(compute.job.batch, BatchOrder(worker.plan, "edge-0#2").batch(step))
+        assert (compute.job.step, compute.job.life) == (step, "edge-0#2")
+        assert compute.pause_s == chance.waiting_time(worker.plan.waiting, 1, "edge-0#2", step) > 0.0
 
         push = Push(
             sender="edge-0", incarnation=2, step=step, base=version, loss=1.5, tensors=(result().tensor,)
@@ -56,6 +56,7 @@ def test_a_worker_joins_computes_and_pushes_in_turn(worker, received):
 
 def test_what_the_compression_remembers_is_handed_to_the_next_step(worker, received):
     """And nothing to the first."""
+    worker.handle(received(START), 0.0)
     (first,) = worker.handle(received(*model(0)), 0.0)
     worker.handle(Computed(result(memory="residual")), 0.0)
     (second,) = worker.handle(received(*model(1)), 0.0)
@@ -65,11 +66,13 @@ def test_what_the_compression_remembers_is_handed_to_the_next_step(worker, recei
 
 def test_a_final_model_needs_no_gradient(worker, received):
     """The worker waits to be told to stop; a late push that was refused for this reason is no failure."""
+    worker.handle(received(START), 0.0)
+
     assert worker.handle(received(*model(9, final=True)), 0.0) == []
     assert worker.handle(received(Refuse(sender="server", code="finished", reason="…")), 0.0) == []
 
 
-@pytest.mark.parametrize("code", ["unknown-node", "stale-incarnation", "not-joined", "malformed", "duplicate"])
+@pytest.mark.parametrize("code", ["unknown-node", "stale-incarnation", "malformed", "duplicate"])
 def test_a_refusal_ends_the_worker_and_is_journalled(code, worker, received):
     """It says by whom and why."""
     reason = f"refused by server ({code}): because"
@@ -88,11 +91,11 @@ def test_what_no_worker_can_be_sent_is_a_bug(event, worker, received):
         worker.handle(received(StopMessage(sender="controller", reason="")), 0.0)
 
 
-def order_of(make_node, num_examples, batch_size, node="edge-0"):
-    """The batches of a worker with so many examples."""
+def order_of(make_node, num_examples, batch_size, node="edge-0", incarnation=1):
+    """The batches of a worker with so many examples, in one of its lives."""
     plan = make_node(node, "worker", num_examples=num_examples)
     task = msgspec.structs.replace(plan.task, batch_size=batch_size)
-    return BatchOrder(msgspec.structs.replace(plan, task=task))
+    return BatchOrder(msgspec.structs.replace(plan, task=task), chance.life(node, incarnation))
 
 
 @given(num_examples=st.integers(1, 30), batch_size=st.integers(1, 40), epochs=st.integers(1, 4))
@@ -115,9 +118,33 @@ def test_a_batch_depends_on_its_number_alone(make_node, asked):
         np.testing.assert_array_equal(used.batch(k), order_of(make_node, 10, 4).batch(k))
 
 
-def test_epochs_and_workers_have_orders_of_their_own(make_node):
-    """A fixed order would be another method."""
-    first, other = order_of(make_node, 100, 100), order_of(make_node, 100, 100, "edge-1")
+def test_epochs_workers_and_lives_have_orders_of_their_own(make_node):
+    """A fixed order would be another method, and who was started anew would learn from the same examples again."""
+    orders = [
+        order_of(make_node, 100, 100),
+        order_of(make_node, 100, 100, "edge-1"),
+        order_of(make_node, 100, 100, incarnation=2),
+    ]
+    shown = [order.batch(epoch).tolist() for order in orders for epoch in (0, 1)]
 
-    assert first.batch(0).tolist() != first.batch(1).tolist()
-    assert first.batch(0).tolist() != other.batch(0).tolist()
+    assert len({tuple(batch) for batch in shown}) == 6
+
+
+def test_the_work_of_a_later_life_has_draws_of_its_own(make_node):
+    """Else what it draws while it computes would be what its first life drew."""
+    keys = []
+
+    class Noted:
+        """Notes the key of each gradient."""
+
+        def gradient(self, theta, batch, key):
+            """No gradient at all."""
+            keys.append(key)
+            return np.zeros(6, "f4"), 0.0
+
+    work = Work(make_node("edge-0", "worker"), Noted())
+    for incarnation in (1, 2, 2):
+        life = chance.life("edge-0", incarnation)
+        work.run(GradientJob(np.zeros(6, "f4"), np.arange(4), 0, None, life))
+
+    assert keys[0] == chance.key(1, "work", "edge-0", 0) != keys[1] == keys[2]

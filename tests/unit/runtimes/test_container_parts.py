@@ -44,6 +44,12 @@ def test_a_cap_is_what_the_engine_is_told(node, cpus, memory_bytes) -> None:
     assert "nano_cpus" not in settings
 
 
+def test_a_cap_is_taken_away_by_a_word_of_its_own(node) -> None:
+    """The engine takes a quota of 0 for no change."""
+    assert limits.cpu_settings(None)["cpu_quota"] == -1
+    assert limits.cpu_settings(0.25) == {"cpu_period": 100_000, "cpu_quota": 25_000}
+
+
 def test_without_caps_nothing_is_limited_but_rights_are(node) -> None:
     """No capability, no way to gain one, nothing to write to but /tmp."""
     settings = limits.host_settings(node)
@@ -193,6 +199,7 @@ def test_how_a_node_ended_is_told_in_words(tmp_path) -> None:
     assert last_line(log) == ""
     log.write_text("starting\nValueError: no\n\n")
     assert last_line(log) == "; last line: 'ValueError: no'"
+    assert last_line(log, log.stat().st_size) == "", "those were the words of an earlier life"
 
 
 @pytest.mark.parametrize(

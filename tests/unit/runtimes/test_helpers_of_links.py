@@ -9,17 +9,20 @@ import types
 from collections.abc import Iterator
 
 import docker
+import msgspec
 import pytest
 
+from edgebed.emulation.orders import Told
 from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.runtimes.containers import links
 from edgebed.runtimes.containers.engine import Conversation
 from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.site import Network, Site
-from edgebed.scenario.plan import Link, LinkChange, Method, NodePlan, Part, Plan, Task
+from edgebed.scenario.plan import Injection, Link, LinkChange, Method, NodePlan, Part, Plan, Task
 
 STDOUT, STDERR = 1, 2
 DEADLINE_S = 20.0
+CUT = Injection(node="edge-0", action="cut")
 
 
 class Engine:
@@ -28,11 +31,13 @@ class Engine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.near, self.helper = socket.socketpair()
         self.removed: list[str] = []
+        self.node_is_running = True
         self.api = types.SimpleNamespace(
             create_container=lambda *_, **__: {"Id": "helper"},
             create_host_config=lambda **_: {},
             start=lambda _: None,
             remove_container=self._remove,
+            inspect_container=lambda _: {"State": {"Running": self.node_is_running}},
         )
         monkeypatch.setattr(links, "conversing", self._conversing)
 
@@ -85,6 +90,12 @@ def made(engine, node, complaints) -> Links:
     return Links(engine, site, "image", plan, complaints.put)
 
 
+def listening() -> threading.Thread:
+    """The thread that listens to the helper."""
+    (found,) = [thread for thread in threading.enumerate() if thread.name == "edge-0-link"]
+    return found
+
+
 @pytest.mark.parametrize("words", ["", "MemoryError\n"])
 def test_a_helper_that_dies_without_an_answer_is_complained_of(engine, made, node, complaints, words):
     """Killed or with a traceback: its link would follow its timeline no more, and nobody would know."""
@@ -105,6 +116,7 @@ def test_a_helper_that_says_what_is_wrong_is_quoted(engine, made, node, complain
     engine.says('{"interface":"eth1"}\n')
     made.set(node, 1, "container")
     engine.says('{"problem":"the kernel refuses"}\n')
+    engine.helper.shutdown(socket.SHUT_WR)
 
     assert str(complaints.get(timeout=DEADLINE_S)).endswith("does not change any more: the kernel refuses")
 
@@ -113,12 +125,57 @@ def test_a_helper_whose_node_has_ended_is_not_complained_of(engine, made, node, 
     """It goes with its node."""
     engine.says('{"interface":"eth1"}\n')
     helper = made.set(node, 1, "container")
-    (listening,) = [thread for thread in threading.enumerate() if thread.name == "edge-0-link"]
+    thread = listening()
     made.release(helper)
-    listening.join(DEADLINE_S)
+    thread.join(DEADLINE_S)
 
-    assert engine.removed == [helper]
+    assert engine.removed == [helper.container]
     assert complaints.empty()
+
+
+def test_a_helper_that_fails_because_its_node_has_ended_is_not_complained_of(engine, made, node, complaints):
+    """The engine takes the network apart before anybody can have heard that the node has ended."""
+    engine.says('{"interface":"eth1"}\n')
+    made.set(node, 1, "container")
+    thread = listening()
+    engine.node_is_running = False
+    engine.says('{"problem":"there is no network interface eth1"}\n')
+    engine.helper.shutdown(socket.SHUT_RDWR)
+    thread.join(DEADLINE_S)
+
+    assert not thread.is_alive()
+    assert complaints.empty()
+
+
+def test_a_helper_is_asked_by_number(engine, made, node, complaints):
+    """What comes too late for an earlier question is not the answer to this one; a refusal ends nothing."""
+    engine.says('{"interface":"eth1"}\n')
+    helper = made.set(node, 1, "container")
+    engine.says('{"done":6,"problem":"too late"}\n{"done":7}\n')
+    helper.change(7, CUT)
+    engine.says('{"done":8,"problem":"the kernel refuses"}\n')
+    with pytest.raises(InfrastructureError, match=r"^the kernel refuses$"):
+        helper.change(8, CUT)
+
+    asked = [msgspec.json.decode(line, type=Told) for line in engine.helper.recv(1 << 16).splitlines()[1:]]
+    assert asked == [Told(change=CUT, number=7), Told(change=CUT, number=8)]
+    assert complaints.empty()
+    thread = listening()
+    made.release(helper)
+    thread.join(DEADLINE_S)
+
+
+def test_a_helper_that_has_ended_answers_nothing(engine, made, node, complaints):
+    """Whoever asks is told so, and so is whoever asks again."""
+    engine.says('{"interface":"eth1"}\n')
+    helper = made.set(node, 1, "container")
+    engine.says("", STDERR)
+    engine.helper.shutdown(socket.SHUT_WR)
+
+    for _ in range(2):
+        with pytest.raises(InfrastructureError, match="the helper that sets the link ended: without a word"):
+            helper.change(1, CUT)
+    assert complaints.get(timeout=DEADLINE_S)
 
 
 def test_a_helper_that_says_nothing_is_given_up(engine, made, node, monkeypatch):

@@ -77,10 +77,13 @@ def test_nothing_that_grows_lowers_a_need(grown, data, method, role):
 
 
 def test_a_server_is_small_and_grows_with_its_workers():
-    """It has no torch; per-parameter staleness remembers a counter for each parameter and worker."""
+    """It has no torch; per-parameter staleness counts for each parameter and worker, a round holds all its updates."""
     assert need("server") < 32 * MIB < 150 * MIB < need("worker")
     few, many = (need("server", method="adacomp", parameters=10**6, workers=workers) for workers in (2, 12))
     assert many - few >= 10 * 1.5 * 4 * 10**6
+    few, many = (need("server", method="sync-sgd", parameters=10**6, workers=workers) for workers in (2, 12))
+    assert many - few >= 10 * 4 * 10**6
+    assert need("server", method="sync-sgd", parameters=10**6) > need("server", parameters=10**6)
     assert need("server", examples=10**6) == need("server")
 
 

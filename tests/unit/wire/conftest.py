@@ -5,7 +5,7 @@ import pytest
 
 from edgebed.algorithms.update import Update
 from edgebed.roles import records
-from edgebed.scenario.plan import Method, NodePlan, Part, Task, TensorLayout, Waiting
+from edgebed.scenario.plan import Injection, LinkChange, Method, NodePlan, Part, Task, TensorLayout, Waiting
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense, encode_update
 
@@ -48,6 +48,9 @@ def sparse(size: int, entries: int, dtype: str) -> Update:
     return Update(size, indices, rng.normal(size=entries).astype(dtype))
 
 
+SLOWED = Injection(node="edge-0", action="link", change=LinkChange(uplink_bit_s=1_000_000))
+
+
 def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
     """Every kind, those with tensors in several shapes, one of them in two frames."""
     report = (
@@ -67,6 +70,11 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
         (messages.Finish(sender="controller", reason="60 s have passed"), []),
         (messages.Stop(sender="controller", reason="done"), []),
         (messages.Bye(sender="edge-0", reason="done"), []),
+        (messages.Alive(sender="edge-0", incarnation=2), []),
+        (messages.Reached(sender="edge-0", fault=3, step=12), []),
+        (messages.Proceed(sender="controller"), []),
+        (messages.Inject(sender="controller", injection=SLOWED), []),
+        (messages.Failed(sender="controller", node="edge-0", incarnation=2), []),
     ]
     updates = [
         sparse(650, 7, "float32"), sparse(650, 64, "float16"), sparse(100_000, 40, "float32"),

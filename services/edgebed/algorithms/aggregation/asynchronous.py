@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.aggregator import Aggregator
 from edgebed.algorithms.update import Applied, Update
 
 
@@ -40,15 +41,18 @@ class Config:
             raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
 
 
-class Aggregation:
-    """The model and the rule by which pushes change it. Owns and writes `theta`; hand out copies."""
+class Aggregation(Aggregator):
+    """The model, and what the staleness of each parameter is counted by."""
 
-    def __init__(self, config: Config, theta: NDArray[np.float32]) -> None:
+    def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
+        super().__init__(theta, version)
         self.config = config
-        self.theta = theta
-        self.version = 0
         self.counts = np.zeros(len(theta) if config.staleness == "per-parameter" else 0, np.int32)  # (n,)
         self.counts_at_pull: dict[str, NDArray[np.int32]] = {}
+
+    def left(self, worker: str) -> None:
+        """Its counters are released; nobody has waited for it."""
+        self.counts_at_pull.pop(worker, None)
 
     def pulled(self, worker: str) -> None:
         """`worker` is being sent the model as it is now: staleness counts from here."""

@@ -3,7 +3,8 @@
     create, join both networks, attach --> start --> set its link --> copy its output --> how did it end? --> remove
 
 At most four containers are being started at a time: more make the engine slower, not faster. A container is removed as
-soon as it has ended; its output is in the run's folder then.
+soon as it has ended; its output is in the run's folder then. A node that is launched again gets a container of the same
+name when the one before is gone, and goes on with its log. What faults do to a container is container.py's.
 """
 
 import os
@@ -16,20 +17,23 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from docker.errors import APIError, NotFound
+from docker.errors import NotFound
 
 from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.learning.imports import reason
-from edgebed.roles.events import NodeExited, NodeStarted
+from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
+from edgebed.runtimes.containers.container import Container
 from edgebed.runtimes.containers.engine import CALL_S_MAX, Images, attached, connect, explained
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.site import Site, find_site
 from edgebed.runtimes.last_words import describe_exit_code, end_of, last_line, out_of_memory
-from edgebed.scenario.plan import NodePlan, Plan
+from edgebed.scenario.plan import Injection, NodePlan, Plan
 
 STARTERS = 4
+CONNECTIONS_A_NODE = 4  # its thread, its output, its helper, and what is done to it
+Happening = NodeStarted | NodeExited | Injected
 _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
 
 
@@ -43,7 +47,7 @@ class ContainerLauncher:
         self.plan = plan
         self.log_folder = log_folder
         self.images = Images.named()
-        self.client = connect(connections=3 * len(plan.nodes) + STARTERS)
+        self.client = connect(connections=CONNECTIONS_A_NODE * len(plan.nodes) + STARTERS)
         try:
             self.site: Site = find_site(self.client, run, plan.trial)
             try:
@@ -59,9 +63,12 @@ class ContainerLauncher:
         self.host = self.site.host
         self.numbers = _numbers(plan)
         self.starting = threading.BoundedSemaphore(STARTERS)
-        self.lives: list[threading.Thread] = []
+        self.lives: dict[str, threading.Thread] = {}
+        """Of each node, the thread of its last container."""
+        self.containers: dict[str, Container] = {}
+        """Of each node, the last that has started."""
         self.closing = threading.Event()
-        self.happened: queue.SimpleQueue[NodeStarted | NodeExited | EdgebedError] = queue.SimpleQueue()
+        self.happened: queue.SimpleQueue[Happening | EdgebedError] = queue.SimpleQueue()
         self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def fileno(self) -> int:
@@ -70,14 +77,21 @@ class ContainerLauncher:
 
     def launch(self, node: str, controller_address: str) -> bool:
         """Have a node's container started; always True, since it is a thread that waits for the engine."""
-        life = threading.Thread(
-            target=self._live, args=(self.plan.node(node), controller_address), name=node, daemon=True
-        )
+        told = self.plan.node(node), controller_address, self.lives.get(node)
+        life = threading.Thread(target=self._live, args=told, name=node, daemon=True)
+        self.lives[node] = life
         life.start()
-        self.lives.append(life)
         return True
 
-    def happenings(self) -> Iterator[NodeStarted | NodeExited]:
+    def inject(self, number: int, injection: Injection) -> None:
+        """Have something done to a node's container; `Injected(number)` is among the happenings. Never blocks."""
+        container = self.containers.get(injection.node)
+        if container:
+            container.inject(number, injection)
+        else:
+            self._tell(Injected(number, f"{injection.node} has no container yet"))
+
+    def happenings(self) -> Iterator[Happening]:
         """What has happened since the last call; call when `fileno` is readable."""
         os.read(self.bell_read, 65536)
         while not self.happened.empty():
@@ -96,19 +110,22 @@ class ContainerLauncher:
         try:
             with explained("what is left goes with `edgebed down`: removing the containers of the run"):
                 self.site.clear(self.client, networks=False)
-                for life in self.lives:
+                for life in self.lives.values():
                     life.join(CALL_S_MAX)
                 self.site.clear(self.client, networks=True)  # with what was being created meanwhile
         finally:
             self.client.close()
-            if not any(life.is_alive() for life in self.lives):  # else one might ring yet
+            if not any(life.is_alive() for life in self.lives.values()):  # else one might ring yet
                 os.close(self.bell_read)
                 os.close(self.bell_write)
 
     # --- the life of a container, in a thread of its own --------------------------------------------------------
 
-    def _live(self, node: NodePlan, controller_address: str) -> None:
+    def _live(self, node: NodePlan, controller_address: str, before: threading.Thread | None) -> None:
+        """From before its start to after its end; `before` is the thread of the node's last container."""
         try:
+            if before:
+                before.join()
             with explained(f"the container of {node.node}"):
                 self._from_start_to_end(node, controller_address)
         except EdgebedError as error:
@@ -121,31 +138,24 @@ class ContainerLauncher:
             with self.starting:
                 if self.closing.is_set():
                     return
-                container = self._create(node, controller_address)
-                stack.callback(remove_container, self.client, container)
-                output = stack.enter_context(attached(self.client, container))
+                made = self._create(node, controller_address)
+                stack.callback(remove_container, self.client, made)
+                output = stack.enter_context(attached(self.client, made))
                 if self.closing.is_set():
                     return
-                self.client.api.start(container)
+                self.client.api.start(made)
+                container = Container(self.client, self.links, node, self.numbers[node.node], made, self._tell)
+                stack.callback(container.close)
+                self.containers[node.node] = container
                 self._tell(NodeStarted(node.node))
-                self._set_link(node, container, stack)
+                container.set_link()
             log = self.log_folder / f"{node.node}.log"
             with log.open("ab", buffering=0) as file:
+                begins_at = file.tell()
                 for part in output:
                     file.write(part)
-            self._tell(NodeExited(node.node, self._how_it_ended(container, log)))
-
-    def _set_link(self, node: NodePlan, container: str, stack: ExitStack) -> None:
-        """Have the link of a node that has just started set; until then it does not say that it is ready."""
-        if self.links.means.mechanism(node) == "none":
-            return
-        try:
-            helper = self.links.set(node, self.numbers[node.node], container)
-        except (InfrastructureError, APIError):
-            if self.client.api.inspect_container(container)["State"]["Running"]:
-                raise
-            return  # it has ended: how is told soon
-        stack.callback(self.links.release, helper)
+            container.end()
+            self._tell(NodeExited(node.node, self._how_it_ended(made, log, begins_at)))
 
     def _create(self, node: NodePlan, controller_address: str) -> str:
         api, site = self.client.api, self.site
@@ -173,22 +183,23 @@ class ContainerLauncher:
             raise
         return container
 
-    def _how_it_ended(self, container: str, log: Path) -> str:
+    def _how_it_ended(self, container: str, log: Path, begins_at: int) -> str:
+        """`begins_at`: where in the log its own words begin."""
         try:
             code = int(self.client.api.wait(container, timeout=CALL_S_MAX)["StatusCode"])
             state: dict[str, Any] = self.client.api.inspect_container(container)["State"]
         except NotFound:
             return "its container was removed"
-        memory = memory_at_end(end_of(log))
+        memory = memory_at_end(end_of(log, begins_at))
         if state.get("OOMKilled") or memory.get("oom_kills"):
             return out_of_memory(memory)
-        return describe_exit_code(code) + last_line(log)
+        return describe_exit_code(code) + last_line(log, begins_at)
 
     def _complain(self, error: EdgebedError) -> None:
         if not self.closing.is_set():  # then its container was taken away on purpose
             self._tell(error)
 
-    def _tell(self, event: NodeStarted | NodeExited | EdgebedError) -> None:
+    def _tell(self, event: Happening | EdgebedError) -> None:
         self.happened.put(event)
         try:
             os.write(self.bell_write, b"!")

@@ -1,4 +1,8 @@
-"""Taking away what edgebed has put onto an engine: a trial's own, or what controllers that were killed have left."""
+"""Taking away what edgebed has put onto an engine: a trial's own, or what controllers that were killed have left.
+
+Docker may miscount who is in a network when it takes many containers apart at once. It then never removes that network,
+until it is restarted and counts anew; this is said and is no error.
+"""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +12,7 @@ from typing import Any
 import docker
 from docker.errors import APIError, NotFound
 
+from edgebed.observe.output import say as say_aloud
 from edgebed.runtimes.containers.engine import CALL_S_MAX, connect, explained
 from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN
 from edgebed.runtimes.containers.owner import is_alive, own_container
@@ -32,9 +37,11 @@ def remove_leftovers(say: Callable[[str], None], say_kept: Callable[[str], None]
             if is_alive(client, owner, own_id):
                 (say_kept or say)(f"kept {_count(owned, joined)} of {runs}: as far as can be told its controller runs")
             else:
-                remove(client, owned, joined)
-                removed += len(owned) + len(joined)
-                say(f"removed {_count(owned, joined)} of {runs}, whose controller is gone")
+                kept = remove(client, owned, joined, say)
+                gone = [network for network in joined if network["Name"] not in kept]
+                removed += len(owned) + len(gone)
+                if owned or gone:
+                    say(f"removed {_count(owned, gone)} of {runs}, whose controller is gone")
     return removed
 
 
@@ -51,12 +58,19 @@ def networks_with(client: docker.DockerClient, label: str) -> list[dict[str, Any
 
 
 def remove(
-    client: docker.DockerClient, containers: Sequence[dict[str, Any]], networks: Sequence[dict[str, Any]] = ()
-) -> None:
-    """Remove all of these, as the engine lists them; several at once."""
+    client: docker.DockerClient,
+    containers: Sequence[dict[str, Any]],
+    networks: Sequence[dict[str, Any]] = (),
+    say: Callable[[str], None] = say_aloud,
+) -> set[str]:
+    """Remove all of these, as the engine lists them, several at once; the names of networks that the engine keeps."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda container: remove_container(client, container["Id"]), containers))
-        list(pool.map(lambda network: remove_network(client, network["Id"]), networks))
+        are_gone = list(pool.map(lambda network: remove_network(client, network["Id"]), networks))
+    kept = {network["Name"] for network, is_gone in zip(networks, are_gone, strict=True) if not is_gone}
+    for name in sorted(kept):
+        say(f"the engine keeps the empty network {name}: it has miscounted, and lets go of it when it is restarted")
+    return kept
 
 
 def remove_container(client: docker.DockerClient, container_id: str) -> None:
@@ -74,19 +88,26 @@ def remove_container(client: docker.DockerClient, container_id: str) -> None:
             return
 
 
-def remove_network(client: docker.DockerClient, network_id: str) -> None:
-    """Remove a network, taking out whoever else has joined it."""
+def remove_network(client: docker.DockerClient, network_id: str) -> bool:
+    """Remove a network, taking out whoever else has joined it; False if the engine keeps it though nobody is in it."""
     try:
         try:
             client.api.remove_network(network_id)
         except APIError as error:
             if error.status_code != FORBIDDEN:
                 raise
-            for container_id in client.api.inspect_network(network_id)["Containers"]:
+            joined = client.api.inspect_network(network_id)["Containers"]
+            for container_id in joined:
                 client.api.disconnect_container_from_network(container_id, network_id, force=True)
-            client.api.remove_network(network_id)
+            try:
+                client.api.remove_network(network_id)
+            except APIError as again:
+                if again.status_code != FORBIDDEN or client.api.inspect_network(network_id)["Containers"]:
+                    raise
+                return False
     except NotFound:
-        return
+        return True
+    return True
 
 
 def _count(containers: Sequence[Any], networks: Sequence[Any]) -> str:

@@ -17,6 +17,7 @@ TMP_BYTES = 64 * 2**20
 USER = "10001:10001"
 LOG_MAX = {"max-size": "10m", "max-file": "1"}
 HELPER_BYTES = 128 * 2**20
+NO_QUOTA = -1  # the kernel's own word; the engine takes 0 for no change
 
 
 def num_threads(node: NodePlan) -> int:
@@ -36,11 +37,15 @@ def host_settings(node: NodePlan) -> dict[str, Any]:
         "tmpfs": {"/tmp": f"size={TMP_BYTES},mode=1777"},  # noqa: S108 - the only place that a node can write to
     }
     if node.cpus is not None:
-        settings["cpu_period"] = CPU_PERIOD_US
-        settings["cpu_quota"] = cpu_quota_us(node.cpus)
+        settings |= cpu_settings(node.cpus)
     if node.memory_bytes is not None:
         settings["mem_limit"] = settings["memswap_limit"] = node.memory_bytes
     return settings
+
+
+def cpu_settings(cpus: float | None) -> dict[str, int]:
+    """A cap on CPU, also of a container that runs; None: takes it away."""
+    return {"cpu_period": CPU_PERIOD_US, "cpu_quota": NO_QUOTA if cpus is None else cpu_quota_us(cpus)}
 
 
 def helper_settings() -> dict[str, Any]:

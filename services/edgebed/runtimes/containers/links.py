@@ -3,10 +3,11 @@
     node's container (no capability)  <-- same namespace -->  helper (NET_ADMIN alone): tc, ifb
 
 So no node can change its own link. A helper has done its work when the kernel holds the link, before the node may talk;
-one whose link changes with time stays as long as its node and follows the link's timeline (emulation/shaping.py). A
-container that starts anew has a new namespace, and gets a new helper.
+one whose link changes with time, or by faults, stays as long as its node: it follows the link's timeline and does what
+it is told (emulation/shaping.py). A container that starts anew has a new namespace, and gets a new helper.
 """
 
+import queue
 import secrets
 import threading
 from collections.abc import Callable
@@ -14,18 +15,55 @@ from contextlib import ExitStack, suppress
 
 import docker
 import msgspec
+from docker.errors import NotFound
 
 from edgebed.emulation.means import Means
-from edgebed.emulation.orders import Answer, Began, Order
+from edgebed.emulation.orders import Answer, Began, Change, Order
 from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import Conversation, conversing
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.site import Site
-from edgebed.scenario.plan import NodePlan, Plan
+from edgebed.scenario.plan import Injection, NodePlan, Plan
 
 COMMAND = ("python", "-m", "edgebed.emulation.shaping")
 ANSWER_S_MAX = 30.0
+
+
+class Helper:
+    """What sets a node's link. Once that has been set, one that stays can be asked for more."""
+
+    def __init__(self, container: str, talk: Conversation, *, stays: bool) -> None:
+        self.container = container
+        self.stays = stays
+        self.talk = talk
+        self.lock = threading.Lock()
+        self.answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        """To what it was asked; None: it has ended."""
+
+    def say(self, message: Began | Change) -> None:
+        """Raises OSError if it has ended."""
+        with self.lock:
+            self.talk.say(msgspec.json.encode(message))
+
+    def change(self, number: int, injection: Injection) -> None:
+        """Have the link cut, healed or changed; the kernel holds it when this returns. From one thread at a time.
+
+        Raises InfrastructureError where that fails.
+        """
+        try:
+            self.say(Change(injection, number))
+            while answer := self.answers.get(timeout=ANSWER_S_MAX):
+                if answer.done == number:  # else one that came too late for whoever asked
+                    if answer.problem:
+                        raise InfrastructureError(answer.problem)
+                    return
+        except queue.Empty as error:
+            raise InfrastructureError(_silent()) from error
+        except OSError as error:
+            raise InfrastructureError(_ended(self.talk)) from error
+        self.answers.put(None)
+        raise InfrastructureError(_ended(self.talk))
 
 
 class Links:
@@ -49,73 +87,97 @@ class Links:
         self.complain = complain
         self.lock = threading.Lock()
         self.began_s: float | None = None
-        self.kept: dict[str, Conversation] = {}
-        """With helpers that stay with their nodes."""
+        self.kept: set[Helper] = set()
+        """Those that stay with their nodes."""
         links = [node.link for node in plan.nodes]
-        self.netem = any(link.delayed or link.lossy for link in links) and self._probe()
+        faults = [step.injection.change for fault in plan.faults for step in fault.steps if step.injection.change]
+        lossy = any(link.lossy for link in links) or any(change.loss for change in faults)
+        delayed = any(link.delayed for link in links) or any(change.latency_s or change.jitter_s for change in faults)
+        self.netem = (delayed or lossy) and self._probe()
         self.means = Means("docker", self.netem)
-        if not self.netem and any(link.lossy for link in links):
+        if lossy and not self.netem:
             raise InfrastructureError(
                 "packets cannot be lost here: the engine's kernel has no netem. Take the loss away, or load it: "
                 "modprobe sch_netem"
             )
 
-    def set(self, node: NodePlan, number: int, container: str) -> str:
+    def is_held(self, node: NodePlan) -> bool:
+        """Whether a node needs a helper from the beginning."""
+        return node.changeable or self.means.mechanism(node) != "none"
+
+    def set(self, node: NodePlan, number: int, container: str, *, stays: bool = False) -> Helper:
         """Have the link of a running container set, now and in future; return the helper, which may be gone already.
 
-        Raises InfrastructureError where it cannot be set. The helper is to be released with its node.
+        It `stays` in any case where the link will change. Raises InfrastructureError where the link cannot be set. The
+        helper is to be released with its node.
         """
+        stays = stays or node.changeable or bool(node.link.changes)
         labels = self.site.labels_of_helper(node, number)
         name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the one before may not quite be gone
-        helper = self._create(name, COMMAND, labels, f"container:{container}", stdin_open=True)
+        made = self._create(name, COMMAND, labels, f"container:{container}", stdin_open=True)
         try:
             with ExitStack() as stack:
-                talk = stack.enter_context(conversing(self.client, helper))
-                self.client.api.start(helper)
-                talk.say(msgspec.json.encode(Order(self.site.data.subnet, self.netem, node.link)))
+                talk = stack.enter_context(conversing(self.client, made))
+                helper = Helper(made, talk, stays=stays)
+                self.client.api.start(made)
+                order = Order(self.site.data.subnet, self.netem, node.link, node.node, stays)
+                talk.say(msgspec.json.encode(order))
                 _heard(talk)
-                if node.link.changes:
+                if stays:
                     with self.lock:
-                        self.kept[helper] = talk
-                        self._tell_begin(talk)
-                    listening = node.node, helper, talk, stack.pop_all()
+                        self.kept.add(helper)
+                        self._tell_begin(helper)
+                    listening = node.node, container, helper, stack.pop_all()
                     name = f"{node.node}-link"
                     threading.Thread(target=self._listen, args=listening, name=name, daemon=True).start()
         except BaseException:
-            self.release(helper)
+            remove_container(self.client, made)
             raise
         return helper
 
-    def release(self, helper: str) -> None:
-        """Remove a helper whose node has ended."""
+    def forget(self, helper: Helper) -> None:
+        """Its node has ended: whatever becomes of it is no news."""
         with self.lock:
-            self.kept.pop(helper, None)
-        remove_container(self.client, helper)
+            self.kept.discard(helper)
+
+    def release(self, helper: Helper) -> None:
+        """Remove a helper whose node has ended."""
+        self.forget(helper)
+        remove_container(self.client, helper.container)
 
     def began(self, monotonic_s: float) -> None:
         """Training began, at this time of the machine's monotonic clock."""
         with self.lock:
             self.began_s = monotonic_s
-            for talk in self.kept.values():
-                self._tell_begin(talk)
+            for helper in self.kept:
+                self._tell_begin(helper)
 
-    def _tell_begin(self, talk: Conversation) -> None:
+    def _tell_begin(self, helper: Helper) -> None:
         if self.began_s is not None:
             with suppress(OSError):  # it has ended, as whoever listens to it knows
-                talk.say(msgspec.json.encode(Began(self.began_s)))
+                helper.say(Began(self.began_s))
 
-    def _listen(self, node: str, helper: str, talk: Conversation, stack: ExitStack) -> None:
-        """Until a helper ends; that it has failed unless it was released."""
+    def _listen(self, node: str, container: str, helper: Helper, stack: ExitStack) -> None:
+        """Until a helper ends; that it has failed unless its node has ended, too."""
         with stack:
-            try:
-                line = talk.hear()
-            except OSError:  # of the connection to the engine
-                line = b""
+            last = Answer()
+            while answer := _next_answer(helper.talk):
+                helper.answers.put(answer)
+                last = answer
+            helper.answers.put(None)
             with self.lock:
-                failed = self.kept.pop(helper, None) is not None
-            if failed:
-                problem = msgspec.json.decode(line, type=Answer).problem if line else _ended(talk)
+                failed = helper in self.kept
+                self.kept.discard(helper)
+            if failed and self._is_running(container):
+                problem = last.problem if last.problem and last.done is None else _ended(helper.talk)
                 self.complain(InfrastructureError(f"the link of {node} does not change any more: {problem}"))
+
+    def _is_running(self, container: str) -> bool:
+        """The network of a node that has ended goes at once, and what shapes it fails."""
+        try:
+            return bool(self.client.api.inspect_container(container)["State"]["Running"])
+        except NotFound:
+            return False
 
     def _probe(self) -> bool:
         """Whether the engine's kernel has netem: tried in a container without any network."""
@@ -149,15 +211,25 @@ def _heard(talk: Conversation) -> Answer:
     try:
         line = talk.hear(ANSWER_S_MAX)
     except TimeoutError as error:
-        raise InfrastructureError(
-            f"the helper that sets the link has said nothing for {ANSWER_S_MAX:g} s. Is the machine too busy?"
-        ) from error
+        raise InfrastructureError(_silent()) from error
     if not line:
         raise InfrastructureError(f"{_ended(talk)}. Is its image of this code? scripts/build-images builds it")
     answer = msgspec.json.decode(line, type=Answer)
     if answer.problem:
         raise InfrastructureError(answer.problem)
     return answer
+
+
+def _next_answer(talk: Conversation) -> Answer | None:
+    """The next one, whenever it comes; None when the helper has ended, or the connection to the engine."""
+    with suppress(OSError):
+        if line := talk.hear():
+            return msgspec.json.decode(line, type=Answer)
+    return None
+
+
+def _silent() -> str:
+    return f"the helper that sets the link has said nothing for {ANSWER_S_MAX:g} s. Is the machine too busy?"
 
 
 def _ended(talk: Conversation) -> str:

@@ -1,0 +1,123 @@
+"""Synchronous parameter server: the mean of a round's updates is applied in one step, at a barrier.
+
+Chen, Pan, Monga, Bengio, Jozefowicz 2016, Revisiting distributed synchronous SGD, arXiv:1604.00981: the mean of the
+first N updates, where N + b workers run; what comes later is dropped. Differs from the paper: N is a share of those
+who take part at that moment, and a deadline may end a round with fewer.
+
+Theta (n,) the model; g_1 … g_m the updates of a round, all computed at Theta.
+
+    Theta <- Theta - alpha / m (g_1 + … + g_m)
+
+A round ends as soon as every worker that takes part has pushed, or a `quorum` of them, or by `deadline_s`. One that has
+left is not waited for; what it pushed counts. One that joins in the middle of a round is waited for from then on; if it
+has pushed in this round before, both its updates count. The sum is taken in the order of the workers' names, so the
+model does not depend on who was first.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.update import Applied, Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The mean of a round's updates is applied in one step; who is late for a round is sent the model anew."""
+
+    name: Literal["synchronous"] = "synchronous"
+    learning_rate: float = 0.1
+    """alpha, the learning rate of a round's mean."""
+    quorum: float = 1.0
+    """The share of the joined workers, in (0, 1], whose updates end a round; below 1 the slowest are not waited for."""
+    deadline_s: float | None = None
+    """A round ends so many seconds after its first update, whoever is missing; none: it waits for its quorum."""
+
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0.0:
+            raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
+        if not 0.0 < self.quorum <= 1.0:
+            raise ValueError(f"quorum: {self.quorum} is not in (0, 1]")
+        if self.deadline_s is not None and not 0.0 < self.deadline_s < math.inf:
+            raise ValueError(f"deadline_s: {self.deadline_s} is not a time above 0; leave it out to have none")
+
+
+class Aggregation(Aggregator):
+    """The round that is open: who takes part, what has come."""
+
+    def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
+        super().__init__(theta, version)
+        self.config = config
+        self.deadline_s = config.deadline_s
+        self.members: set[str] = set()
+        self.waiting: dict[str, None] = {}
+        """Those members that have pushed in this round, in order."""
+        self.sums: dict[str, Update] = {}
+        """Worker: what it has pushed in this round, one that has left as well."""
+        self.pushes = 0
+
+    def joined(self, worker: str) -> None:
+        """The round waits for it, also if it has pushed in an earlier join."""
+        self.members.add(worker)
+        self.waiting.pop(worker, None)
+
+    def left(self, worker: str) -> Applied | None:
+        """The round may have waited for nobody else."""
+        self.members.discard(worker)
+        self.waiting.pop(worker, None)
+        return self._end_if_complete()
+
+    def late(self, base: int) -> bool:
+        """Its round is over."""
+        return base < self.version
+
+    def push(self, worker: str, update: Update, base: int) -> Applied | None:
+        """Hold it until the round ends; perhaps it does so now."""
+        known = self.sums.get(worker)
+        self.sums[worker] = update if known is None else total([known, update])
+        self.pushes += 1
+        self.waiting[worker] = None
+        return self._end_if_complete()
+
+    def expire(self) -> Applied | None:
+        """The round ends with what has come."""
+        return self._end() if self.pushes else None
+
+    def _end_if_complete(self) -> Applied | None:
+        # rounded: 0.55 * 100 is a little more than 55
+        needed = round(self.config.quorum * len(self.members), 9)
+        return self.expire() if len(self.waiting) >= needed else None
+
+    def _end(self) -> Applied:
+        rate = np.float32(self.config.learning_rate / self.pushes)
+        with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
+            _, indices, values = total([self.sums[worker] for worker in sorted(self.sums)])
+            if indices is None:
+                self.theta -= rate * values
+            else:
+                self.theta[indices] -= rate * values
+        self.version += self.pushes
+        applied = Applied(tuple(self.waiting), indices)
+        self.waiting, self.sums, self.pushes = {}, {}, 0
+        return applied
+
+
+def total(updates: Sequence[Update]) -> Update:
+    """The sum in single precision, in the order given; dense if one of them is."""
+    size = updates[0].size
+    values = np.full(size, -0.0, np.float32)  # what added to any number leaves it as it is, minus zero too
+    for update in updates:
+        if update.indices is None:
+            values += update.values
+        else:
+            values[update.indices] += update.values
+    chosen = [update.indices for update in updates if update.indices is not None]
+    if len(chosen) < len(updates):
+        return Update(size, None, values)
+    indices = np.unique(np.concatenate(chosen))
+    return Update(size, indices, values[indices])

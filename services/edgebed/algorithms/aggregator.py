@@ -1,0 +1,48 @@
+"""What the parameter server asks of an aggregation, and what a method that waits for nobody answers.
+
+    joined, left        who takes part; nobody else is ever waited for
+    late, push          a push is refused as late, or taken: applied at once, or held until others have come
+    expire              no more of them may be waited for
+    pulled              a worker is being sent the model
+
+What is applied is always everything that was held, in one step; `version` grows by the number of those pushes.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.update import Applied, Update
+
+
+class Aggregator:
+    """The model and the rule by which pushes change it. Owns and writes `theta`; hand out copies."""
+
+    deadline_s: float | None = None
+    """How long a push may be held: `expire` is called so long after the first that is; None: as long as it takes."""
+
+    def __init__(self, theta: NDArray[np.float32], version: int) -> None:
+        """`theta` (n,) is the model of `version`: 0, or that of a checkpoint."""
+        self.theta = theta
+        self.version = version
+
+    def joined(self, worker: str) -> None:
+        """`worker` takes part from now on; if it did before, that was an earlier life or join of it."""
+
+    def left(self, worker: str) -> Applied | None:
+        """`worker` takes part no more: its state is released. What was applied because nobody waits for it now."""
+        return None
+
+    def pulled(self, worker: str) -> None:
+        """`worker` is being sent the model as it is now."""
+
+    def late(self, base: int) -> bool:
+        """Whether a push computed at version `base` can be applied no more."""
+        return False
+
+    def push(self, worker: str, update: Update, base: int) -> Applied | None:
+        """Take `update`, computed at version `base` by a worker that takes part; None: it is held."""
+        raise AssertionError(f"{type(self).__name__} does not say what it does with a push")
+
+    def expire(self) -> Applied | None:
+        """Apply what is held, if anything is."""
+        return None

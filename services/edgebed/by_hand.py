@@ -1,0 +1,145 @@
+"""Acting on the nodes of a live run by hand, from any other process: the user's end of `runtimes/control.py`.
+
+What is asked for goes through the same code as the scenario's faults, and is journaled alike.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
+from edgebed.observe.run_folder import RunFolder, list_runs, runs_root
+from edgebed.runtimes.control import SOCKET, Order, Reply, address_in, opened
+from edgebed.scenario.plan import Injection, Plan
+
+ANSWER_S_MAX = 10.0
+ALL_WORKERS = "workers"
+SHOWN_MAX = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What was done by hand."""
+
+    run: str
+    trial: str
+    nodes: tuple[str, ...]
+    seconds: float
+    """From asking to the answer."""
+    text: str
+    """What the controller has to say about it; mostly nothing."""
+
+
+def act(
+    targets: Sequence[str],
+    injections: Callable[[str], Iterable[Injection]],
+    *,
+    run: str | Path | None = None,
+    runs_dir: str | Path | None = None,
+) -> Done:
+    """Have `injections(node)` done to each node that `targets` names: nodes, classes, or `workers`.
+
+    `run` is named as for `edgebed.load`; None: the one in progress. Raises ScenarioError for a run or a node that there
+    is not, EdgebedError with the controller's words where it cannot be done, InfrastructureError where nobody answers.
+    """
+    folder = _find(runs_root(runs_dir), run)
+    trials = folder.trials()
+    if not trials:
+        raise ScenarioError(f"{folder.name}: no trial has begun yet; try again in a moment")
+    plan = trials[-1].read_plan()
+    nodes = nodes_of(plan, targets)
+    began_s = time.monotonic()
+    reply = ask(folder.path, Order(tuple(injection for node in nodes for injection in injections(node))))
+    seconds = time.monotonic() - began_s
+    if reply.problem:
+        rest = "; the rest is done" if len(nodes) > 1 else ""
+        raise EdgebedError(f"{folder.name}: {reply.problem}{rest}")
+    return Done(run=folder.name, trial=plan.trial, nodes=nodes, seconds=seconds, text=reply.text)
+
+
+def nodes_of(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
+    """The nodes that the targets name, each once; ScenarioError for a name of none of them."""
+    found: dict[str, None] = {}
+    for target in targets:
+        named = [node.node for node in plan.nodes if node.node == target]
+        named = named or [node.node for node in plan.workers() if target in (node.device_class, ALL_WORKERS)]
+        if not named:
+            nodes = [node.node for node in plan.nodes]
+            more = f", … ({len(nodes)} in all)" if len(nodes) > SHOWN_MAX else ""
+            classes = ", ".join(dict.fromkeys(node.device_class for node in plan.workers()))
+            raise ScenarioError(
+                f"no node '{target}'; there are {', '.join(nodes[:SHOWN_MAX])}{more}; "
+                f"a class ({classes}) or '{ALL_WORKERS}' means all of its nodes"
+            )
+        found |= dict.fromkeys(named)
+    return tuple(found)
+
+
+def ask(folder: Path, order: Order, answer_s_max: float = ANSWER_S_MAX) -> Reply:
+    """Send an order to the controller of the run in `folder`, and wait for its reply."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as controller, opened(folder) as descriptor:
+        controller.settimeout(answer_s_max)
+        try:
+            controller.connect(address_in(descriptor))
+            controller.sendall(msgspec.json.encode(order) + b"\n")
+            return _read_reply(controller)
+        except TimeoutError:
+            raise InfrastructureError(
+                f"{folder}: the controller has not answered within {answer_s_max:g} s; it may still do it, "
+                "and the run's journal says so if it does"
+            ) from None
+        except (ConnectionResetError, BrokenPipeError, msgspec.DecodeError):
+            raise InfrastructureError(
+                f"{folder}: the trial ended before the controller answered; the journal says whether it was done"
+            ) from None
+        except (FileNotFoundError, ConnectionRefusedError):
+            raise ScenarioError(
+                f"{folder}: nobody listens at {SOCKET}: the run is between two trials, or about to end; "
+                "try again in a moment"
+            ) from None
+        except PermissionError:
+            raise ScenarioError(
+                f"{folder / SOCKET}: belongs to another user; act as the one who began the run"
+            ) from None
+        except OSError as error:
+            raise InfrastructureError(f"{folder / SOCKET}: {error.strerror}") from error
+
+
+def _read_reply(controller: socket.socket) -> Reply:
+    with controller.makefile("rb") as lines:
+        return msgspec.json.decode(lines.readline(), type=Reply)
+
+
+def _find(root: Path, run: str | Path | None) -> RunFolder:
+    """The run that is meant, which must be a live one in progress."""
+    in_progress = [folder for folder in list_runs(root) if folder.is_running()]
+    names = ", ".join(folder.name for folder in in_progress)
+    if run is not None:
+        found = RunFolder.find(root, run)
+        if not found.is_running():
+            known = f"in progress: {names}" if names else f"none is, in {root.absolute()}"
+            raise ScenarioError(f"run {found.name} is not in progress; {known}")
+        return _live(found)
+    if not in_progress:
+        raise ScenarioError(f"no run is in progress in {root.absolute()}; its folder is given with --runs-dir")
+    live = [folder for folder in in_progress if not _is_simulation(folder)]
+    if len(live) > 1:
+        raise ScenarioError(f"several runs are in progress: {names}; say which with --run")
+    return _live((live or in_progress)[0])
+
+
+def _live(folder: RunFolder) -> RunFolder:
+    if _is_simulation(folder):
+        raise ScenarioError(
+            f"run {folder.name} is a simulation, which runs in virtual time: nobody can act on it by hand. "
+            "Put it into the scenario, under `faults`."
+        )
+    return folder
+
+
+def _is_simulation(folder: RunFolder) -> bool:
+    return folder.read_manifest().get("runtime") == "simulation"

@@ -1,0 +1,163 @@
+"""The commands that act on nodes of a live run: the same faults as in a scenario, by hand."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgebed.cli_options import Json, RunsDir
+from edgebed.errors import ScenarioError
+from edgebed.observe.output import put, put_json
+
+if TYPE_CHECKING:
+    from edgebed.scenario.plan import Action, LinkChange
+
+AS_PLANNED = "as-planned"
+SHOWN_MAX = 6
+
+Targets = Annotated[
+    list[str],
+    typer.Argument(metavar="NODE", help="Nodes; a class of devices or 'workers' means all of its nodes."),
+]
+InRun = Annotated[
+    str | None,
+    typer.Option("--run", metavar="RUN", help="The run (default: the one in progress).", show_default=False),
+]
+
+
+def kill(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Kill nodes of the run in progress, as SIGKILL does."""
+    _act("killed", nodes, run, runs_dir, ["kill"], json=json)
+
+
+def restart(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Kill nodes, where they are not dead already, and start them anew."""
+    _act("restarted", nodes, run, runs_dir, ["kill", "launch"], json=json)
+
+
+def freeze(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Freeze nodes: they stand still, and their connections stay."""
+    _act("froze", nodes, run, runs_dir, ["freeze"], json=json)
+
+
+def thaw(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Let frozen nodes go on."""
+    _act("thawed", nodes, run, runs_dir, ["thaw"], json=json)
+
+
+def cut(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Cut nodes off from the data network."""
+    _act("cut", nodes, run, runs_dir, ["cut"], json=json)
+
+
+def heal(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Heal the links of nodes that are cut off."""
+    _act("healed", nodes, run, runs_dir, ["heal"], json=json)
+
+
+def cpus(
+    nodes: Targets,
+    to: Annotated[str, typer.Argument(metavar="CPUS", help=f"The new cap in cores, e.g. 0.5, or '{AS_PLANNED}'.")],
+    *,
+    run: InRun = None,
+    json: Json = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Change the CPU cap of nodes."""
+    _act(f"set cpus {to} of", nodes, run, runs_dir, ["cpus"], json=json, cpus=_cores(to))
+
+
+def set_link(
+    nodes: Targets,
+    *,
+    uplink: Annotated[str | None, typer.Option(metavar="RATE", help="What they may send, e.g. 1mbit.")] = None,
+    downlink: Annotated[str | None, typer.Option(metavar="RATE", help="What they may receive, e.g. 10mbit.")] = None,
+    latency: Annotated[str | None, typer.Option(metavar="TIME", help="One way, in each direction, e.g. 40ms.")] = None,
+    jitter: Annotated[str | None, typer.Option(metavar="TIME", help="How far latency strays, e.g. 5ms.")] = None,
+    loss: Annotated[str | None, typer.Option(metavar="PERCENT", help="Share of packets lost, e.g. 1%.")] = None,
+    as_planned: Annotated[bool, typer.Option(f"--{AS_PLANNED}", help="Go back to what the scenario says.")] = False,
+    run: InRun = None,
+    json: Json = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Change the links of nodes to the data network; what is not given stays as it is."""
+    change = _change(uplink=uplink, downlink=downlink, latency=latency, jitter=jitter, loss=loss)
+    if as_planned == (change is not None):
+        raise ScenarioError(
+            f"link set: give what is to change (--uplink, --downlink, --latency, --jitter, --loss), or --{AS_PLANNED}"
+        )
+    _act("set the link of", nodes, run, runs_dir, ["link"], json=json, change=change)
+
+
+def _act(
+    verb: str,
+    targets: Sequence[str],
+    run: str | None,
+    runs_dir: Path | None,
+    actions: "Sequence[Action]",
+    *,
+    json: bool,
+    **settings: Any,
+) -> None:
+    """Have the actions done to each node, and say what was done."""
+    import msgspec
+
+    from edgebed.by_hand import act
+    from edgebed.scenario.plan import Injection
+
+    done = act(
+        targets,
+        lambda node: [Injection(node=node, action=action, **settings) for action in actions],
+        run=run,
+        runs_dir=runs_dir,
+    )
+    if json:
+        put_json({"actions": actions, **msgspec.to_builtins(settings), **msgspec.to_builtins(done)})
+        return
+    text = f": {done.text}" if done.text else ""
+    put(f"{verb} {_names(done.nodes)} of {done.run} in {done.seconds:.2f} s{text}")
+
+
+def _names(nodes: Sequence[str]) -> str:
+    shown = ", ".join(nodes[:SHOWN_MAX])
+    return f"{shown}, … ({len(nodes)} nodes)" if len(nodes) > SHOWN_MAX else shown
+
+
+def _cores(text: str) -> float | None:
+    """The cap that is meant; None: that of the plan."""
+    if text == AS_PLANNED:
+        return None
+    try:
+        cores = float(text)
+    except ValueError:
+        cores = 0.0
+    if not 0.0 < cores < float("inf"):
+        raise ScenarioError(f"cpus: {text!r} is not a number of cores above 0, e.g. 0.5, nor '{AS_PLANNED}'")
+    return cores
+
+
+def _change(
+    *, uplink: str | None, downlink: str | None, latency: str | None, jitter: str | None, loss: str | None
+) -> "LinkChange | None":
+    """What of a link is to change; None if nothing is given."""
+    from edgebed.scenario import choices
+    from edgebed.scenario.plan import LinkChange
+
+    given: dict[str, tuple[str, str | None, Callable[[object], float]]] = {
+        "uplink_bit_s": ("--uplink", uplink, choices.read_rate),
+        "downlink_bit_s": ("--downlink", downlink, choices.read_rate),
+        "latency_s": ("--latency", latency, choices.read_latency),
+        "jitter_s": ("--jitter", jitter, choices.read_latency),
+        "loss": ("--loss", loss, choices.read_loss),
+    }
+    problems, settings = [], {}
+    for name, (option, text, read) in given.items():
+        try:
+            if text is not None:
+                settings[name] = read(text)
+        except ValueError as error:
+            problems.append(f"{option}: {error}")
+    if problems:
+        raise ScenarioError(*problems)
+    return LinkChange(**settings) if settings else None  # type: ignore[arg-type]  # a rate is whole, by its reader

@@ -1,0 +1,439 @@
+"""What became of every update that a worker has begun; pure, in one pass over a trial's journal.
+
+    begun --> applied | refused | lost in flight, with its worker, with the server | unfinished | unexplained
+
+An update is known by worker, incarnation and step, the worker's own count. The server says which of them it has seen:
+applied or refused, with the join that they belong to. What it has not seen is missing, and needs evidence: the worker's
+word that it gave up waiting (`Unanswered`), the end of its life, or the end of a server whose last records are gone. An
+update that was applied after the version which a later server was restored to is lost with the server.
+
+The books close if nothing is unexplained and all checks hold: the updates applied are those of the final model, one for
+each version; no step was seen twice, none before its worker had pushed it, none of a worker that had not joined. What a
+dead node had not reported yet counts as neither begun nor seen.
+"""
+
+import math
+from array import array
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from edgebed import chance
+from edgebed.roles import records
+
+SERVER = "server"
+PROBLEMS_MAX = 5
+"""Problems that are told apart; the rest is counted."""
+UNKNOWN = -1
+"""Stands for the life of whose update nobody has told."""
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """The updates of a worker's life, or of several together; `begun` is the sum of all others."""
+
+    worker: str = ""
+    incarnation: int = 0
+    begun: int = 0
+    """Those that the worker says it has begun to compute, and those that the server has seen."""
+    applied: int = 0
+    """They are in the final model."""
+    refused: dict[str, int] = {}
+    """By code."""
+    lost_in_flight: int = 0
+    """Pushed, never received, and the worker joined anew."""
+    lost_with_worker: int = 0
+    """In progress, or on its way, when the worker died or was frozen for good."""
+    lost_with_server: int = 0
+    """Applied after the version that the next server was restored to, or received by a server that died."""
+    unfinished: int = 0
+    """In progress when the trial ended, or the journal broke off."""
+    unexplained: int = 0
+    """Missing, and nothing in the journal says why."""
+
+    @property
+    def lost(self) -> int:
+        """Lost in whatever way."""
+        return self.lost_in_flight + self.lost_with_worker + self.lost_with_server
+
+
+class Accounting(msgspec.Struct, frozen=True, kw_only=True):
+    """The books of a trial."""
+
+    closes: bool
+    """Whether every update is accounted for and all checks hold."""
+    problems: tuple[str, ...] = ()
+    """Why not."""
+    total: Ledger
+    lives: tuple[Ledger, ...]
+    """By worker and incarnation."""
+
+
+class Stretch(msgspec.Struct):
+    """Steps in a row that one life of the server has seen of one join."""
+
+    first: int
+    last: int
+    joins: int
+    server: int
+    """Which life of the server, from 0."""
+    t: float
+    """When it saw the last."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """In how many-th life of the server, and in which join."""
+        return self.server, self.joins
+
+
+class Life(msgspec.Struct):
+    """What is known of one life of a worker."""
+
+    worker: str
+    incarnation: int
+    born: int
+    """The life of the server in which it began."""
+    end: int | None = None
+    """The life of the server in which it ended; None: not yet."""
+    is_gone: bool = False
+    """It died, or was never heard of again."""
+    is_stopped: bool = False
+    """It ended with the trial."""
+    seen: list[Stretch] = msgspec.field(default_factory=list)
+    """What the server has seen, in order of the steps."""
+    joined: dict[int, int] = msgspec.field(default_factory=dict)
+    """Of each join, the life of the server."""
+    unanswered: dict[int, tuple[int, float]] = msgspec.field(default_factory=dict)
+    """Steps that the worker gave up waiting for: the join of each, and when it gave up."""
+    begun: int = 0
+    """As the worker said last, as the next two."""
+    pushed: int = 0
+    said_t: float = 0.0
+    applied: int = 0
+    rolled_back: int = 0
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+
+    @property
+    def name(self) -> str:
+        """E.g. `edge-0`, in its second life `edge-0#2`."""
+        return chance.life(self.worker, max(1, self.incarnation))
+
+
+class Books:
+    """Takes the records of a journal, in its order, and closes with the accounting."""
+
+    def __init__(self) -> None:
+        self.lives: dict[tuple[str, int], Life] = {}
+        self.lineage = array("q")
+        """For each version of the model, from 1 on, which life's update made it: its place in `order`."""
+        self.order: dict[tuple[str, int], int] = {}
+        self.servers_died = [False]
+        """For each life of the server, whether it ended before it had reported all that it did."""
+        self.servers_end_t = [math.inf]
+        self.joined: set[tuple[str, int, int]] = set()
+        """Worker, incarnation and join that the present server knows; what it holds of an older one still counts."""
+        self.present: set[str] = set()
+        """Nodes that came since training began last."""
+        self.incarnations: dict[str, int] = {}
+        self.frozen: set[str] = set()
+        self.silent: set[str] = set()
+        self.finished: records.Finished | None = None
+        self.final_version: int | None = None
+        self.is_ended = False
+        self.is_told = False
+        """Whether nodes tell of joins and pushes, as all do but those of old journals."""
+        self.has_updates = False
+        self.problems: Counter[str] = Counter()
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def add(self, t: float, node: str, record: records.Record) -> None:
+        """Take in one line; those that say nothing of updates change nothing."""
+        match record:
+            case records.Update():
+                self._update(t, record)
+            case records.Refused():
+                if record.step >= 0 and record.worker:
+                    life = self._life(record.worker, record.incarnation)
+                    if self._see(life, t, record.joins, record.step):
+                        life.refused[record.code] += 1
+            case records.Pushes():
+                self._pushes(t, self._life(node, record.incarnation), record)
+            case records.Unanswered():
+                self.is_told = True
+                if record.step >= 0:
+                    self._life(node, record.incarnation).unanswered[record.step] = record.joins, t
+            case _:
+                self._event(t, record)
+
+    def _event(self, t: float, record: records.Record) -> None:
+        """Take in a line that is rare."""
+        match record:
+            case records.Joined():
+                self.is_told = True
+                life = self._life(record.worker, record.incarnation)
+                life.joined[record.joins] = self._server
+                self.joined.add((record.worker, record.incarnation, record.joins))
+            case records.Node():
+                self._node(t, record)
+            case records.Fault():
+                self._fault(record)
+            case records.Restored():
+                self._restored(t, record)
+            case records.Finished():
+                self.finished = record
+            case records.Evaluated() if record.final:
+                self.final_version = record.version
+            case records.Trial():
+                self._began()
+            case records.Ended():
+                self.is_ended = True
+
+    def _fault(self, record: records.Fault) -> None:
+        if record.problem or record.moot:
+            return
+        if record.action == "freeze":
+            self.frozen.add(record.target)
+        elif record.action in ("thaw", "kill", "launch"):
+            self.frozen.discard(record.target)
+
+    @property
+    def _server(self) -> int:
+        return len(self.servers_died) - 1
+
+    def _life(self, worker: str, incarnation: int) -> Life:
+        key = worker, incarnation
+        life = self.lives.get(key)
+        if life is None:
+            life = self.lives[key] = Life(worker, incarnation, self._server)
+            self.order[key] = len(self.order)
+        return life
+
+    def _update(self, t: float, record: records.Update) -> None:
+        self.has_updates = True
+        life = self._life(record.worker, record.incarnation)
+        if self.is_told and (record.worker, record.incarnation, record.joins) not in self.joined:
+            self._problem(f"{life.name}: the server applied pushes of a join that it did not know")
+        if not self._see(life, t, record.joins, record.step):
+            return
+        expected = len(self.lineage) + 1
+        if record.version < expected:
+            self._problem("the server said a version of the model twice")
+            return
+        if record.version > expected:
+            self._problem("the server left out versions of the model")
+            self.lineage.extend([UNKNOWN] * (record.version - expected))
+        self.lineage.append(self.order[record.worker, record.incarnation])
+        life.applied += 1
+
+    def _see(self, life: Life, t: float, joins: int, step: int) -> bool:
+        """The server has seen a step; False if it had seen it before."""
+        if t < life.said_t and step >= life.pushed:
+            self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
+        seen, place = life.seen, (self._server, joins)
+        at = len(seen)
+        if seen and step <= seen[-1].last:  # of an older join, overtaken by the next
+            at = bisect_right([stretch.first for stretch in seen], step)
+            if at and step <= seen[at - 1].last:
+                self._problem(f"{life.name}: the server saw an update twice")
+                return False
+        if at and seen[at - 1].last + 1 == step and seen[at - 1].place == place:
+            seen[at - 1].last, seen[at - 1].t = step, t
+        else:
+            seen.insert(at, Stretch(step, step, joins, self._server, t))
+        return True
+
+    def _pushes(self, t: float, life: Life, record: records.Pushes) -> None:
+        self.is_told = True
+        if t >= life.said_t:
+            life.begun, life.pushed, life.said_t = record.begun, record.pushed, t
+        if life.seen and life.seen[-1].t < t and life.seen[-1].last >= record.pushed:
+            self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
+
+    def _node(self, t: float, record: records.Node) -> None:
+        if record.state == "joined":
+            self.present.add(record.name)
+            self.incarnations[record.name] = record.incarnation
+        (self.silent.add if record.state == "unresponsive" else self.silent.discard)(record.name)
+        if record.name == SERVER:
+            if record.state == "died" and self.finished is None:
+                self._server_ended(t)
+        elif record.state in ("joined", "died", "stopped"):
+            self._worker(self._life(record.name, record.incarnation), record.state)
+
+    def _worker(self, life: Life, state: str) -> None:
+        """A life has begun or ended."""
+        if state != "joined":
+            life.end = self._server
+            life.is_gone, life.is_stopped = state == "died", state == "stopped"
+
+    def _server_ended(self, t: float) -> None:
+        self.servers_died[-1] = True
+        self.servers_end_t[-1] = min(t, self.servers_end_t[-1])
+
+    def _restored(self, t: float, record: records.Restored) -> None:
+        """A new life of the server: what the one before did after this version is lost."""
+        if self.finished is None:
+            self._server_ended(t)
+        self.servers_died.append(False)
+        self.servers_end_t.append(math.inf)
+        self.joined.clear()
+        self.finished = self.final_version = None
+        missing = record.version - len(self.lineage)
+        if missing > 0:
+            self._problem("the server was restored to a version with updates that nobody has told of")
+            self.lineage.extend([UNKNOWN] * missing)
+        lives = list(self.lives.values())
+        for place in self.lineage[record.version :]:
+            if place != UNKNOWN:
+                lives[place].applied -= 1
+                lives[place].rolled_back += 1
+        del self.lineage[record.version :]
+
+    def _began(self) -> None:
+        """Training begins, or goes on after its controller was gone, which no node's life outlasts."""
+        for life in self.lives.values():
+            is_old = life.incarnation < self.incarnations.get(life.worker, 0) or life.worker not in self.present
+            if is_old and not life.is_stopped:
+                life.is_gone = True
+                life.end = self._server - 1 if life.end is None else life.end
+        self.present.clear()
+        self.is_ended = False
+
+    def _problem(self, text: str) -> None:
+        self.problems[text] += 1
+
+    # --- closing ------------------------------------------------------------------------------------------------
+
+    def close(self) -> Accounting | None:
+        """The accounting; None where the journal is too old to tell."""
+        if self.has_updates and not self.is_told:
+            return None
+        if SERVER in self.silent | self.frozen and self.finished is None:
+            self.servers_died[-1] = True
+        newest = dict(sorted(self.lives))  # worker: its last incarnation
+        for life in self.lives.values():
+            life.is_gone |= life.incarnation < newest[life.worker] and not life.is_stopped
+            life.is_gone |= life.incarnation == newest[life.worker] and life.worker in self.frozen | self.silent
+        lives = tuple(self._ledger(life) for _, life in sorted(self.lives.items()) if _begun(life))
+        self._check_version()
+        total = _total(lives)
+        found = [text if count == 1 else f"{text} ({count:,} times)" for text, count in self.problems.items()]
+        more = len(found) - PROBLEMS_MAX
+        rest = (f"and {more} more",) if more > 0 else ()
+        return Accounting(closes=not found, problems=(*found[:PROBLEMS_MAX], *rest), total=total, lives=lives)
+
+    def _check_version(self) -> None:
+        final = self.finished.version if self.finished else self.final_version
+        if final is not None and final != len(self.lineage):
+            self._problem(f"the final model is version {final:,}, and {len(self.lineage):,} updates made it")
+
+    def _ledger(self, life: Life) -> Ledger:
+        """What became of each update of a life."""
+        fates = Counter(fate for step in _missing(life) for fate in self._fates(life, step))
+        begun = _begun(life)
+        ledger = Ledger(
+            worker=life.worker,
+            incarnation=life.incarnation,
+            begun=begun,
+            applied=life.applied,
+            refused=dict(life.refused),
+            lost_in_flight=fates["flight"],
+            lost_with_worker=fates["worker"],
+            lost_with_server=fates["server"] + life.rolled_back,
+            unfinished=fates["unfinished"],
+            unexplained=fates["unexplained"],
+        )
+        if ledger.unexplained:
+            self._problem(f"{life.name}: {ledger.unexplained:,} of its updates are missing without a reason")
+        return ledger
+
+    def _fates(self, life: Life, gap: "Gap") -> Iterator[str]:
+        """What became of each of the missing steps in a row."""
+        lost_joins = gap.joins_between  # each of them may have ended with one lost
+        has_died = any(self._died(life, gap))
+        said = max(life.begun, max(life.unanswered, default=-1) + 1)
+        for step in range(gap.first, gap.last + 1):
+            if gap.is_within_a_join:
+                yield "unexplained"
+            elif step in life.unanswered:
+                lost_joins -= 1
+                yield "server" if self._ended_with_server(life, *life.unanswered[step], has_died=has_died) else "flight"
+            elif step == _begun(life) - 1:
+                yield self._last_fate(life, step)
+            elif has_died:
+                yield "server"
+            elif gap.after is None and not self.is_ended and self.finished is None:
+                yield "unfinished"  # the journal breaks off before the server's report of it
+            elif said < step + 2 and lost_joins > 0:
+                lost_joins -= 1
+                yield "flight"  # its worker's word was lost with the worker
+            else:
+                yield "unexplained"
+
+    def _last_fate(self, life: Life, step: int) -> str:
+        """What became of the last update of a life, which nobody saw."""
+        if life.is_gone:
+            return "worker"
+        return "server" if self.servers_died[-1] and step < life.pushed else "unfinished"
+
+    def _died(self, life: Life, gap: "Gap") -> list[bool]:
+        """Of each life of the server in which missing steps may have been pushed, whether it died."""
+        since = gap.before.server if gap.before else life.born
+        if gap.after is not None:
+            return self.servers_died[since : gap.after.server]
+        return self.servers_died[since : None if life.end is None else life.end + 1]
+
+    def _ended_with_server(self, life: Life, joins: int, t: float, *, has_died: bool) -> bool:
+        """Whether the worker gave up an answer in a join, at `t`, since the server was gone."""
+        server = life.joined.get(joins)
+        if server is None:  # the record of it went with a server
+            return has_died
+        return self.servers_died[server] and t >= self.servers_end_t[server]
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Missing steps in a row, and what the server has seen before and after them."""
+
+    first: int
+    last: int
+    before: Stretch | None
+    after: Stretch | None
+
+    @property
+    def is_within_a_join(self) -> bool:
+        """A worker pushes one after the other, and TCP loses nothing: this cannot be."""
+        return self.before is not None and self.after is not None and self.before.place == self.after.place
+
+    @property
+    def joins_between(self) -> int:
+        """So many joins have ended in it."""
+        if self.after is None:
+            return 0
+        return self.after.joins - (self.before.joins if self.before else 0)
+
+
+def _begun(life: Life) -> int:
+    seen = life.seen[-1].last + 1 if life.seen else 0
+    return max(life.begun, seen, max(life.unanswered, default=-1) + 1)
+
+
+def _missing(life: Life) -> Iterator[Gap]:
+    """The steps that the server has not seen."""
+    due, before = 0, None
+    for stretch in life.seen:
+        if stretch.first > due:
+            yield Gap(due, stretch.first - 1, before, stretch)
+        due, before = stretch.last + 1, stretch
+    if _begun(life) > due:
+        yield Gap(due, _begun(life) - 1, before, None)
+
+
+def _total(lives: tuple[Ledger, ...]) -> Ledger:
+    refused: Counter[str] = Counter()
+    for life in lives:
+        refused.update(life.refused)
+    names = ("begun", "applied", "lost_in_flight", "lost_with_worker", "lost_with_server", "unfinished", "unexplained")
+    sums = {name: sum(getattr(life, name) for life in lives) for name in names}
+    return Ledger(**sums, refused=dict(sorted(refused.items())))

@@ -1,0 +1,131 @@
+"""What became of the updates, and what was done to nodes, as texts for the report and the terminal."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from edgebed.observe.accounting import Accounting, Ledger
+from edgebed.observe.quantities import UNMEASURED, count_text, seconds_text
+from edgebed.observe.series_faults import RETURNS, Done
+from edgebed.observe.summary import TrialSummary
+
+FAULT_HEAD = ("fault", "what", "whom", "asked", "done after", "back after", "because")
+FAULT_LEGEND = (
+    "asked: since training began; done after: how much later, at most; back after: from then until the server heard of "
+    "the node, at most"
+)
+NAMED_MAX = 3
+UPDATE_ROWS = (
+    ("lost_in_flight", "+ lost in flight"),
+    ("lost_with_worker", "+ lost with a worker"),
+    ("lost_with_server", "+ lost with the server"),
+    ("unfinished", "+ unfinished at the end"),
+    ("unexplained", "+ unexplained"),
+)
+
+
+def update_rows(books: Sequence[Accounting | None]) -> Iterator[tuple[str, ...]]:
+    """What became of the updates, a column for each trial."""
+    totals = [accounting.total if accounting else None for accounting in books]
+
+    def row(label: str, count: Callable[[Ledger], int]) -> tuple[str, ...]:
+        return (label, *(UNMEASURED if total is None else f"{count(total):,}" for total in totals))
+
+    yield row("updates that workers began", lambda total: total.begun)
+    yield row("= applied: they are in the final model", lambda total: total.applied)
+    for code in sorted({code for total in totals if total for code in total.refused}):
+        yield row(f"+ refused: {code}", lambda total, code=code: total.refused.get(code, 0))  # type: ignore[misc]
+    for name, label in UPDATE_ROWS:
+        yield row(label, attrgetter(name))
+    yield ("is every update accounted for?", *(closing_text(accounting) for accounting in books))
+
+
+def closing_text(accounting: Accounting | None) -> str:
+    """Whether the books close, or why not."""
+    if accounting is None:
+        return UNMEASURED
+    return "yes" if accounting.closes else f"no: {'; '.join(accounting.problems)}"
+
+
+def update_line(trial: TrialSummary) -> str | None:
+    """The same in a line, e.g. `9 updates begun: 6 applied, 1 refused (late), …`; None where nothing was amiss."""
+    if trial.accounting is None:
+        return None
+    total = trial.accounting.total
+    if trial.accounting.closes and total.begun == total.applied + total.unfinished:
+        return None
+    refused = ", ".join(f"{count:,} refused ({code})" for code, count in total.refused.items())
+    others = ", ".join(
+        f"{count:,} {label.removeprefix('+ ')}" for name, label in UPDATE_ROWS if (count := getattr(total, name))
+    )
+    parts = ", ".join(filter(None, (f"{total.applied:,} applied", refused, others)))
+    closing = "all accounted for" if trial.accounting.closes else "not all accounted for"
+    return f"{count_text(total.begun, 'update')} begun: {parts}; {closing}"
+
+
+def faults_line(trial: TrialSummary, faults: Sequence[Done]) -> str | None:
+    """What was done in a line, e.g. `faults: 20 freeze, 20 thaw; done within 30 ms; back within 0.41 s`."""
+    counts = Counter(done.record.action for done in faults if done.was_done)
+    if not faults:
+        return None
+    parts = [", ".join(f"{count:,} {action}" for action, count in counts.items()) or "none done"]
+    if trial.fault_delay_s:
+        parts.append(f"done within {delay_text(trial.fault_delay_s)}")
+    if trial.back_s is not None:
+        parts.append(f"back within {seconds_text(trial.back_s)}")
+    moot = sum(bool(done.record.moot) for done in faults)
+    parts += [f"{moot:,} had nothing to do"] if moot else []
+    parts += [f"{trial.faults_failed:,} could not be done"] if trial.faults_failed else []
+    return f"faults: {'; '.join(parts)}"
+
+
+def fault_rows(faults: Sequence[Done]) -> Iterator[tuple[str, ...]]:
+    """Under FAULT_HEAD: what was asked of several nodes at the same moment is one row."""
+    for _, group in groupby(sorted(faults, key=_asked), key=_asked):
+        alike = list(group)
+        record = alike[0].record
+        yield (
+            record.name,
+            f"{record.action} {record.change}".rstrip(),
+            _whom(alike),
+            seconds_text(alike[0].asked_t),
+            _done_text(alike),
+            _back_text(alike),
+            record.trigger,
+        )
+
+
+def delay_text(delay_s: float) -> str:
+    """In milliseconds while they are few."""
+    return f"{1000 * delay_s:.0f} ms" if delay_s < 1.0 else seconds_text(delay_s)
+
+
+def _asked(done: Done) -> tuple[float, str, str, str, str, str]:
+    """What makes faults alike."""
+    record = done.record
+    return (done.asked_t, record.name, record.action, record.change, record.problem, record.moot)
+
+
+def _whom(alike: Sequence[Done]) -> str:
+    names = [done.record.target for done in alike]
+    more = len(names) - NAMED_MAX
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMED_MAX])} and {more:,} more"
+
+
+def _done_text(alike: Sequence[Done]) -> str:
+    record = alike[0].record
+    if record.problem:
+        return f"could not be done: {record.problem}"
+    if record.moot:
+        return f"nothing to do: {record.moot}"
+    return delay_text(max(done.delay_s for done in alike))
+
+
+def _back_text(alike: Sequence[Done]) -> str:
+    if alike[0].record.action not in RETURNS or alike[0].record.problem or alike[0].record.moot:
+        return ""
+    known = [done.back_s for done in alike if done.back_s is not None]
+    never = len(alike) - len(known)
+    text = seconds_text(max(known)) if known else "not back"
+    return f"{text}, {never} not back" if known and never else text

@@ -1,0 +1,161 @@
+"""Go on with a run that has broken off, in its own folder.
+
+Trials that completed are kept. One that did not goes on from its latest checkpoint: its journal is appended to, its
+clock goes on from the journal's last line, and each node's lives are counted on. Trials that had not begun follow.
+
+What is gone on with must be what was begun: the scenario of the run's folder is planned anew, and has to give the same
+plans, with the same code.
+"""
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.errors import ScenarioError
+from edgebed.fingerprint import fingerprint
+from edgebed.observe.journal import read_journal
+from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root
+from edgebed.results import Run, Trial
+from edgebed.roles import records
+from edgebed.roles.controller import Past
+from edgebed.running import (
+    Options,
+    ProgressLike,
+    host_of,
+    own_code,
+    plan_checked,
+    run_trials,
+    working_on,
+    write_results,
+)
+from edgebed.runtimes.signals import ending_by_signal
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.plan import Plan
+from edgebed.scenario.planning import PlannedTrial
+
+ANEW = "begin a new run"
+
+
+def resume(
+    run: str | Path,
+    *,
+    processes: int | None = None,
+    runs_dir: str | Path | None = None,
+    port: int = 0,
+    progress: ProgressLike | None = None,
+) -> Run:
+    """Go on with a run that was interrupted, has failed, or whose controller was killed; return its results.
+
+    `run` is named as for `edgebed.load`; the other arguments are those of `edgebed.run`. Raises ScenarioError where
+    there is nothing to go on with, or where it would not be the same run.
+    """
+    folder = RunFolder.find(runs_root(runs_dir), run)
+    if folder.is_running():
+        raise ScenarioError(f"run {folder.name} is in progress")
+    options = _options(folder)
+    with contextlib.redirect_stdout(sys.stderr), _in_folder_of(folder):
+        left = _left(folder, _planned(folder, options))
+        with ending_by_signal(), host_of(options, processes, port) as host, working_on(folder):
+            pasts = {trial.plan.trial: past_of(folder.trial(trial.plan.trial)) for trial in left}
+            folder.reopen(sys.argv)
+            run_trials(left, folder, host, progress, pasts)
+        return write_results(folder)
+
+
+def past_of(folder: TrialFolder) -> Past | None:
+    """How far a trial had come. What there is of one that had not begun to train is removed."""
+    began_s, until_s, updates = None, 0.0, 0
+    incarnations: dict[str, int] = {}
+    for t, _, record in read_journal(folder.journal) if folder.journal.exists() else ():
+        until_s = max(until_s, t)
+        if isinstance(record, records.Trial) and began_s is None:
+            began_s = t
+        elif isinstance(record, records.Update):
+            updates = max(updates, record.version)
+        elif isinstance(record, records.Node):
+            incarnations[record.name] = max(record.incarnation, incarnations.get(record.name, 0))
+    folder.final_checkpoint.unlink(missing_ok=True)
+    if began_s is None:
+        folder.journal.unlink(missing_ok=True)
+        folder.latest_checkpoint.unlink(missing_ok=True)
+        return None
+    return Past(began_s=began_s, until_s=until_s, updates=updates, incarnations=incarnations)
+
+
+def _options(folder: RunFolder) -> Options:
+    """How the run was begun, if by this code."""
+    manifest = folder.read_manifest()
+    try:
+        options = msgspec.convert(manifest.get("options"), Options)
+    except msgspec.ValidationError:
+        raise ScenarioError(
+            f"{folder.manifest}: does not say how the run was begun, as an older edgebed's does not; {ANEW}"
+        ) from None
+    if manifest.get("code") != fingerprint():
+        commit = manifest.get("commit")
+        remedy = f"go on with the code of that time (commit {commit})" if commit else "go on with the code of that time"
+        raise ScenarioError(f"run {folder.name} was begun by other code of edgebed; {remedy}, or {ANEW}")
+    return options
+
+
+def _in_folder_of(folder: RunFolder) -> contextlib.AbstractContextManager[None]:
+    """Where the run was begun: names of files and modules are relative to it."""
+    begun_in = Path(folder.read_manifest().get("folder", ""))
+    return contextlib.chdir(begun_in) if begun_in.is_dir() else contextlib.nullcontext()
+
+
+def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
+    """Every trial of the run; ScenarioError where one is no longer what it was."""
+    manifest = folder.read_manifest()
+    loaded = load_scenario(folder.scenario)
+    planned = plan_checked(loaded.model_copy(update={"source": manifest.get("scenario_file") or ""}), options)
+    now = own_code(planned)
+    changed = [path for path, digest in manifest.get("own_code", {}).items() if now.get(path, digest) != digest]
+    if changed:
+        raise ScenarioError(f"run {folder.name} was begun with another {', '.join(changed)}; restore it, or {ANEW}")
+    begun = {trial.name for trial in folder.trials()}
+    for trial in planned:
+        if trial.plan.trial in begun:
+            _require_same(folder.trial(trial.plan.trial), trial.plan)
+    return planned
+
+
+def _require_same(folder: TrialFolder, plan: Plan) -> None:
+    """The plan is that which the trial began with."""
+    was, now = msgspec.to_builtins(folder.read_plan()), msgspec.json.decode(msgspec.json.encode(plan))
+    difference = first_difference(was, now)
+    if difference:
+        raise ScenarioError(
+            f"{folder.plan}: trial {plan.trial} would not be the same: {difference}. The data or what the scenario "
+            f"refers to has changed since; restore it, or {ANEW}"
+        )
+
+
+def first_difference(was: Any, now: Any, place: str = "") -> str:
+    """Where two trees of plain values differ first, and how; empty if they are equal."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        inside = [(f"{place}.{key}".lstrip("."), was.get(key), now.get(key)) for key in was | now]
+    elif isinstance(was, list | tuple) and isinstance(now, list | tuple) and len(was) == len(now):
+        inside = [(f"{place}[{k}]", before, after) for k, (before, after) in enumerate(zip(was, now, strict=True))]
+    else:
+        return "" if was == now else f"{place} was {_short(was)} and is {_short(now)}"
+    differences = (first_difference(before, after, where) for where, before, after in inside)
+    return next((difference for difference in differences if difference), "")
+
+
+def _short(value: Any, length_max: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= length_max else f"{text[:length_max]}…"
+
+
+def _left(folder: RunFolder, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+    """The trials that have not completed; ScenarioError where all have."""
+    outcomes = {trial.name: Trial(trial).series.outcome for trial in folder.trials()}
+    left = [trial for trial in planned if outcomes.get(trial.plan.trial) != "completed"]
+    if not left:
+        raise ScenarioError(f"run {folder.name} is complete: there is nothing to go on with")
+    return left

@@ -1,0 +1,95 @@
+"""The model as it is sent: encoded once for all who need the same.
+
+With `pull: changed-since` a worker that has been answered since it joined gets only the entries that may have changed
+since then, with their new values, bit for bit. It gets the whole model when it has joined, when its push names another
+version than it was last sent, when the model is final, and when the whole model is no larger.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.update import Update
+from edgebed.roles.changes import Changes
+from edgebed.scenario.plan import NodePlan
+from edgebed.wire.messages import Checkpoint, Model, Tensor
+from edgebed.wire.tensors import Buffer, encode_update, payload_bytes
+
+Snapshot = Callable[[NDArray[np.float32]], Sequence[Buffer]]
+"""Copies (n,) values into frames that can be sent."""
+
+
+class Answers:
+    """What the server has sent to whom, and the encodings of its present model."""
+
+    def __init__(self, plan: NodePlan, aggregation: Aggregator, snapshot: Snapshot) -> None:
+        self.node = plan.node
+        self.aggregation = aggregation
+        self.snapshot = snapshot
+        size = aggregation.theta.size
+        self.tensor = Tensor("theta", "float32", (size,), "dense", size)
+        self.changes = Changes(size, aggregation.version) if plan.pull == "changed-since" else None
+        self.held: dict[str, int] = {}
+        """Worker: the version it was last sent, and said it had if it has pushed since; absent: it needs all of it."""
+        self.final = False
+        """Whether no update will follow."""
+        self.encoded: dict[int | None, tuple[Model, Sequence[Buffer]]] = {}
+        """The present model since each version asked for (None: whole)."""
+        self.present = (-1, False)
+        """The version that they are of, and whether it is final."""
+
+    def changed(self, indices: NDArray[np.int64] | None) -> None:
+        """The model got to its present version, by changes to the entries at `indices` (k,); None: to any entry."""
+        if self.changes:
+            self.changes.note(self.aggregation.version, indices)
+
+    def pushed(self, worker: str, base: int) -> None:
+        """`worker` says that it has version `base`."""
+        if self.held.get(worker) != base:
+            self.forget(worker)
+
+    def forget(self, worker: str) -> None:
+        """It needs all of the model."""
+        self.held.pop(worker, None)
+
+    def to_worker(self, worker: str) -> tuple[Model, Sequence[Buffer]]:
+        """What it needs of the present model."""
+        since = self.held.get(worker) if self.changes and not self.final else None
+        self.held[worker] = self.aggregation.version
+        return self._since(since)
+
+    def whole(self) -> tuple[Model, Sequence[Buffer]]:
+        """All of the present model."""
+        return self._since(None)
+
+    def checkpoint(self) -> tuple[Checkpoint, Sequence[Buffer]]:
+        """The present model, to be kept."""
+        model, frames = self.whole()
+        return Checkpoint(sender=self.node, version=model.version, final=model.final, tensors=model.tensors), frames
+
+    def _since(self, version: int | None) -> tuple[Model, Sequence[Buffer]]:
+        present = (self.aggregation.version, self.final)
+        if self.present != present:
+            self.present = present
+            self.encoded.clear()
+        if version not in self.encoded:
+            self.encoded[version] = self._encode(version)
+        return self.encoded[version]
+
+    def _encode(self, since: int | None) -> tuple[Model, Sequence[Buffer]]:
+        """The present model, whole, or what may have changed of it since a version if that is smaller."""
+        version, final = self.present
+        theta = self.aggregation.theta
+        model = Model(sender=self.node, version=version, final=final, tensors=(self.tensor,))
+        if since is None:
+            return model, self.snapshot(theta)
+        assert self.changes is not None
+        changed = self.changes.since(since)
+        if changed is not None and len(changed) < len(theta):
+            tensor, frames = encode_update("theta", Update(len(theta), changed, theta[changed]))
+            if payload_bytes(tensor) < payload_bytes(self.tensor):
+                return msgspec.structs.replace(model, since=since, tensors=(tensor,)), frames
+        return self._since(None)

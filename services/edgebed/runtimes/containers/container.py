@@ -1,0 +1,178 @@
+"""A node's container while it runs, and what is done to it on purpose: one thing after the other, in the order asked.
+
+    kill                SIGKILL by the engine; done when the node's output has ended, or else when the engine says so
+    freeze, thaw        the engine's pause and unpause: the kernel runs none of its threads, and answers TCP for it
+    cpus                the engine's update of its quota
+    cut, heal, link     orders to the helper that holds its link (links.py); a node without one gets one
+    memory              nothing: the node fills its own
+
+The engine needs a second or more to take a dead container's networks apart, so that its answer to a kill says nothing
+about when the node has died; the end of its output does.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+
+import docker
+from docker.errors import APIError
+
+from edgebed.errors import EdgebedError, InfrastructureError
+from edgebed.learning.imports import reason
+from edgebed.roles.events import Injected
+from edgebed.runtimes.containers import limits
+from edgebed.runtimes.containers.engine import explained
+from edgebed.runtimes.containers.links import Helper, Links
+from edgebed.scenario.plan import Injection, NodePlan
+
+NO_LOSS = "packets cannot be lost in this run: its plan did not ask for that, or the engine's kernel has no netem"
+
+
+class Container:
+    """One life of a node."""
+
+    def __init__(
+        self,
+        client: docker.DockerClient,
+        links: Links,
+        node: NodePlan,
+        number: int,
+        container_id: str,
+        tell: Callable[[Injected], None],
+    ) -> None:
+        """`number` counts the nodes of its class from 1; `tell` is called from any thread."""
+        self.client = client
+        self.links = links
+        self.node = node
+        self.number = number
+        self.id = container_id
+        self.tell = tell
+        self.lock = threading.Lock()
+        self.asked: queue.SimpleQueue[tuple[int, Injection] | None] = queue.SimpleQueue()
+        self.open: set[int] = set()
+        """What was asked and has no answer yet, by number."""
+        self.killing: int | None = None
+        self.has_ended = False
+        self.worker: threading.Thread | None = None
+        """Does what is asked; begins with the first thing."""
+        self.link_is_set = threading.Event()
+        self.helper: Helper | None = None
+
+    def inject(self, number: int, injection: Injection) -> None:
+        """Have something done; `Injected(number)` is told. Never blocks."""
+        with self.lock:
+            self.open.add(number)
+            if not self.has_ended:
+                self.asked.put((number, injection))
+                if self.worker is None:
+                    self.worker = threading.Thread(target=self._work, name=f"{self.node.node}-faults", daemon=True)
+                    self.worker.start()
+                return
+        self._answer(number, self._ended())
+
+    def set_link(self) -> None:
+        """Have the link set, if it is limited or a fault changes it; until then the node does not say it is ready.
+
+        Raises InfrastructureError where that fails, unless the node has ended: how is told soon.
+        """
+        try:
+            if self.links.is_held(self.node):
+                self.helper = self.links.set(self.node, self.number, self.id)
+        except (InfrastructureError, APIError):
+            if self._state()["Running"]:
+                raise
+        finally:
+            self.link_is_set.set()
+
+    def end(self) -> None:
+        """Its output has ended, and so has the node."""
+        with self.lock:
+            self.has_ended = True
+            self.asked.put(None)
+        self.link_is_set.set()  # nobody waits for that any more
+        if self.killing is not None:
+            self._answer(self.killing)
+        if self.helper:
+            self.links.forget(self.helper)
+
+    def close(self) -> None:
+        """Let go of its helper, and wait until nothing is done to it any more."""
+        self.end()
+        self._release_helper()
+        if self.worker:
+            self.worker.join()
+        self._release_helper()  # one that was made meanwhile
+
+    def _release_helper(self) -> None:
+        helper, self.helper = self.helper, None
+        if helper:
+            self.links.release(helper)
+
+    # --- in the worker's thread ---------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while asked := self.asked.get():
+            number, injection = asked
+            if injection.action == "kill":
+                self.killing = number
+            self._answer(number, self._problem_of(number, injection))
+
+    def _problem_of(self, number: int, injection: Injection) -> str:
+        """Do it; return why it could not be done, or nothing."""
+        try:
+            if self.has_ended:
+                return self._ended()
+            with explained(f"the container of {self.node.node}"):
+                self._do(number, injection)
+        except EdgebedError as error:
+            return self._ended() if self.has_ended else str(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the controller waits for an answer
+            return reason(error)
+        return ""
+
+    def _do(self, number: int, injection: Injection) -> None:
+        api = self.client.api
+        match injection.action:
+            case "kill":
+                api.kill(self.id)
+            case "freeze":
+                self._pause(api.pause, paused=True)
+            case "thaw":
+                self._pause(api.unpause, paused=False)
+            case "cpus":
+                cpus = self.node.cpus if injection.cpus is None else injection.cpus
+                api.update_container(self.id, **limits.cpu_settings(cpus))
+            case "cut" | "heal" | "link":
+                if injection.change and injection.change.loss and not self.links.netem:
+                    raise InfrastructureError(NO_LOSS)
+                self._helper_that_stays().change(number, injection)
+
+    def _pause(self, call: Callable[[str], None], *, paused: bool) -> None:
+        """The engine refuses to do what is done already."""
+        try:
+            call(self.id)
+        except APIError:
+            state = self._state()
+            if not state["Running"] or state["Paused"] is not paused:
+                raise
+
+    def _helper_that_stays(self) -> Helper:
+        self.link_is_set.wait()
+        if self.helper is None or not self.helper.stays:
+            self._release_helper()
+            self.helper = self.links.set(self.node, self.number, self.id, stays=True)
+        return self.helper
+
+    def _state(self) -> dict[str, bool]:
+        state: dict[str, bool] = self.client.api.inspect_container(self.id)["State"]
+        return state
+
+    def _ended(self) -> str:
+        return f"{self.node.node} has ended"
+
+    def _answer(self, number: int, problem: str = "") -> None:
+        with self.lock:
+            if number not in self.open:
+                return  # a kill: the output had ended before the engine answered
+            self.open.remove(number)
+        self.tell(Injected(number, problem))

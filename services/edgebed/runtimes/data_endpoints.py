@@ -1,0 +1,185 @@
+"""The data network's two ends, which know their connections: when one broke, and when there is a new one.
+
+A connection that broke takes along what was on its way: the socket's own queues, and here the outbox. Whoever waited
+for an answer then is told when there is a new one.
+
+TCP sends again what was not acknowledged, at first after 0.2 s and then after twice as long each time: after a cut of a
+minute it might be silent for another. So who waits for an answer watches for a connection that has died. The kernel
+asks a silent server every second (see sockets.py) and sends its own data again; where neither is answered for
+`patience_s`, the connection is ended, and ZeroMQ tries to make another one all the time.
+"""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+
+import zmq
+
+from edgebed.emulation.conditions import Conditions
+from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
+from edgebed.observe.tcp import Connection, borrowed, reset
+from edgebed.runtimes.endpoint import Complain, DealerEndpoint, RouterEndpoint, monitored
+from edgebed.wire.tensors import Buffer
+
+PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
+SILENCE_S = 4.0
+"""For so long, and for as many packets as follow, a living server may be silent to who waits for it."""
+SILENT_PACKETS = 8
+UNANSWERED_MIN = 2
+"""How often the kernel must have asked in vain: a slow link is silent for long, but answers."""
+
+
+def patience_s(*links: Conditions) -> float:
+    """For how long at most a living server is silent, these being the links on the way."""
+    packet_s = sum(
+        PACKET_BYTES * 8 / rate + link.latency_s
+        for link in links
+        for rate in (link.uplink_bit_s or math.inf, link.downlink_bit_s or math.inf)
+    )
+    return SILENCE_S + SILENT_PACKETS * packet_s
+
+
+class DataDealer(DealerEndpoint):
+    """A worker's, or the evaluator's: one connection, to a server that may move."""
+
+    def __init__(self, socket: zmq.Socket[bytes], complain: Complain) -> None:
+        super().__init__(socket, "server", "data", complain)
+        self.address = ""
+        self.connection: Connection | None = None
+        """None while there is none."""
+        self.is_connected = False
+        """Messages can leave. Before that the socket might still give them to the connection that has ended."""
+        self.is_asking = False
+        """Something has been asked for, and no answer has come."""
+        self.has_lost = False
+        """The connection broke while it was asking."""
+        self.is_back = False
+
+    def move(self, address: str) -> None:
+        """Connect to a server, and give up the one before and all that was to go there; the same one: do nothing."""
+        if address == self.address:
+            return
+        if self.address:
+            self.socket.disconnect(self.address)
+            self.outbox.clear()
+        self.is_asking = self.has_lost = self.is_back = self.is_connected = False
+        self.address, self.connection = address, None
+        self.look()  # from here on the connection's end is noticed
+        self.socket.connect(address)
+
+    def ask(self) -> None:
+        """Something is asked for now; call `look` before."""
+        self.is_asking, self.has_lost, self.is_back = True, False, False
+
+    def answered(self) -> None:
+        """An answer has come."""
+        self.is_asking = False
+
+    def look(self) -> bool:
+        """Learn what has become of the connection; True: it has broken since the last look."""
+        broke = False
+        for event in monitored(self.monitor):
+            if event["endpoint"].decode() != self.address:
+                continue  # the server before
+            if event["event"] == zmq.EVENT_CONNECTED:
+                self.connection = Connection(event["value"])
+            elif event["event"] == zmq.EVENT_DISCONNECTED:
+                broke, self.connection, self.is_connected = True, None, False
+                self.has_lost = self.has_lost or self.is_asking or self.is_back
+                self.is_asking = self.is_back = False
+                self.outbox.clear()
+            else:
+                self.is_connected = True
+                self.is_back, self.has_lost = self.has_lost, False
+        self.flush()
+        return broke
+
+    def flush(self) -> None:
+        """Send what is waiting, once there is a connection."""
+        if self.is_connected and self.outbox:
+            self.socket.getsockopt(zmq.EVENTS)  # makes it learn of the connection that has ended, and of the new one
+            super().flush()
+
+    def take_back(self) -> bool:
+        """Whether there is a new connection in the place of one that broke while it was asking; told once."""
+        is_back, self.is_back = self.is_back, False
+        return is_back
+
+    def end_if_dead(self, patience_s: float) -> None:
+        """End the connection if an answer is awaited and the other end has been silent for too long, though asked."""
+        progress = self.connection.look() if self.is_asking and self.connection else None
+        if progress and progress.silent_s > patience_s and progress.unanswered >= UNANSWERED_MIN:
+            self.end()
+
+    def end(self) -> None:
+        """End the connection; what has not left never will, and another one is made."""
+        if self.connection:
+            self.connection.reset()
+
+
+class DataRouter(RouterEndpoint):
+    """The server's: a connection for each worker.
+
+    The kernel gives a connection the number of one that has ended, so whose each is depends on the order of things: a
+    message of another peer over the same number shows that the one before has ended, and the monitor will say so. Of a
+    peer that is back over another connection, the end of the old one, which may come much later, is no news.
+    """
+
+    def __init__(self, socket: zmq.Socket[bytes], complain: Complain) -> None:
+        super().__init__(socket, "data", complain)
+        self.monitor = socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
+        self.owners: dict[int, deque[str]] = {}
+        """By the number of the connection: whose it is, after those that had it and are not known to have ended."""
+        self.numbers: dict[str, int] = {}
+        """Of each peer, that of its last connection."""
+        self.said: set[str] = set()
+        """Peers that something came from since `broken` was called."""
+
+    def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
+        """Remember over which connection it came."""
+        peer, buffers = super().sort_out(parts)
+        number = int(parts[0].get(zmq.SRCFD))
+        owners = self.owners.setdefault(number, deque())
+        if not owners or owners[-1] != peer:
+            owners.append(peer)
+        self.numbers[peer] = number
+        self.said.add(peer)
+        return peer, buffers
+
+    def broken(self) -> Sequence[str]:
+        """Peers whose last connection has ended since the last call.
+
+        Call it after `receive`: what came over a connection comes before its end.
+        """
+        ended: list[tuple[int, str]] = []
+        for event in monitored(self.monitor):
+            number = event["value"]
+            if event["event"] == zmq.EVENT_ACCEPTED:
+                self._come_back(number, ended)
+            elif owners := self.owners.get(number):
+                ended.append((number, owners.popleft()))
+                if not owners:
+                    del self.owners[number]
+        self.said.clear()
+        gone = [peer for number, peer in ended if self.numbers.get(peer) == number]
+        for peer in gone:
+            del self.numbers[peer]
+        return gone
+
+    def _come_back(self, number: int, ended: list[tuple[int, str]]) -> None:
+        """A connection has the number of one that ended just now, as after the server was frozen: it may be its peer's.
+
+        So it is if nobody else has said anything over it, and its peer has.
+        """
+        for k, (old, peer) in enumerate(ended):
+            if old == number and number not in self.owners and peer in self.said:
+                self.owners[number] = deque([peer])
+                del ended[k]
+                return
+
+    def end(self) -> None:
+        """End all connections over which something has come."""
+        for number in self.numbers.values():
+            with borrowed(number) as (_, connection):
+                if connection is not None:
+                    reset(connection)

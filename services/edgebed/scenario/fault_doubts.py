@@ -1,0 +1,99 @@
+"""What may surprise in a plan's faults, before anything starts."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from edgebed.emulation.means import has_cgroups
+from edgebed.observe.quantities import count_text
+from edgebed.runtimes import Emulation, Runtime
+from edgebed.scenario.plan import Fault, FaultStep, Plan
+from edgebed.scenario.units import format_duration
+
+SETTINGS = {"link": "its link", "cpus": "its CPU cap"}
+"""Actions that give something a value, which the end of the fault takes back."""
+
+
+def fault_doubts(plan: Plan) -> Iterator[str]:
+    """A sentence for each thing about faults that may surprise, whatever the runtime."""
+    yield from _too_late(plan)
+    yield from _overlapping(plan)
+    yield from _server_gone(plan)
+
+
+def fault_means_doubts(plan: Plan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
+    """What cannot be done where the nodes run."""
+    if runtime == "process" and not has_cgroups(emulation) and _entries(plan, "memory"):
+        yield (
+            f"{', '.join(_entries(plan, 'memory'))}: without root nothing caps the memory of a process, so that none "
+            "can run out of it; the fault is not done."
+        )
+
+
+def _too_late(plan: Plan) -> Iterator[str]:
+    """What is to happen when the trial has ended; one sentence for an entry."""
+    late: dict[str, str] = {}
+    for fault in plan.faults:
+        at_s, at_update = fault.trigger.at_s, fault.trigger.at_update
+        if at_s is not None and plan.stop_time_s is not None and at_s >= plan.stop_time_s:
+            late.setdefault(
+                fault.name, f"at {format_duration(at_s)}; the trial ends at {format_duration(plan.stop_time_s)}"
+            )
+        if at_update is not None and plan.stop_updates is not None and at_update >= plan.stop_updates:
+            late.setdefault(fault.name, f"at update {at_update}; the trial ends with update {plan.stop_updates}")
+    for name, text in late.items():
+        yield f"{name} comes {text}."
+
+
+class _Span(NamedTuple):
+    begin_s: float
+    end_s: float
+    name: str
+    node: str
+
+
+def _overlapping(plan: Plan) -> Iterator[str]:
+    """Two entries that give the same thing a value: the end of the first ends the second as well."""
+    for action, what in SETTINGS.items():
+        spans: dict[str, list[_Span]] = {}
+        for fault in plan.faults:
+            if fault.trigger.at_s is not None:
+                for span in _spans(fault, fault.trigger.at_s, action):
+                    spans.setdefault(span.node, []).append(span)
+        pairs: dict[tuple[str, str], list[str]] = {}
+        for node, of_node in spans.items():
+            for first, second in pairwise(sorted(of_node)):
+                if second.begin_s < first.end_s < float("inf"):
+                    pairs.setdefault((first.name, second.name), []).append(node)
+        for (first_name, second_name), nodes in pairs.items():
+            yield (
+                f"{first_name} and {second_name} overlap at {count_text(len(nodes), 'node')}, e.g. {nodes[0]}: what "
+                f"ends first sets {what} back to what is planned, whatever the other one says."
+            )
+
+
+def _spans(fault: Fault, at_s: float, action: str) -> Iterator[_Span]:
+    """The times for which a fault gives something a value."""
+    steps = [each for each in fault.steps if each.injection.action == action]
+    for k, each in enumerate(steps):
+        if _sets(each):
+            end_s = at_s + steps[k + 1].after_s if k + 1 < len(steps) else float("inf")
+            yield _Span(at_s + each.after_s, end_s, fault.name, fault.node)
+
+
+def _sets(each: FaultStep) -> bool:
+    return each.injection.change is not None or each.injection.cpus is not None
+
+
+def _server_gone(plan: Plan) -> Iterator[str]:
+    """Nothing goes on without the server."""
+    for fault in plan.faults:
+        actions = [each.injection.action for each in fault.steps]
+        if fault.node == "server" and actions[-1] in ("kill", "memory") and plan.on_failure != "restart":
+            yield f"{fault.name} kills the server, and nothing starts it anew: the trial ends there. See restart."
+
+
+def _entries(plan: Plan, action: str) -> list[str]:
+    """The names of the entries that do this."""
+    found = (fault.name for fault in plan.faults if any(each.injection.action == action for each in fault.steps))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,267 @@
+"""Random faults from a seed, for tests in all runtimes: the scenario, and which faults its journal must name.
+
+A seed gives the same scenario, and so the same plan, everywhere. In virtual time a fault is asked for exactly when it is
+due; in wall-clock time the end of a trial is less sharp, so that near it a fault may be there or not (`SLACK_S`).
+"""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from edgebed import chance
+from edgebed.observe.accounting import Accounting, Books
+from edgebed.observe.journal import Entry
+from edgebed.roles import records
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.plan import Fault, FaultStep, Plan
+from edgebed.scenario.planning import plan_trials
+from edgebed.scenario.units import format_duration
+
+POINTS = ({"before": "push"}, {"during": "push"}, {"after": "push"}, {"during": "pull"}, {"after": "pull"})
+METHODS: tuple[Any, ...] = (
+    "asgd",
+    "adacomp",
+    "sync-sgd",
+    {"preset": "sync-sgd", "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
+)
+SEEDS = "EDGEBED_RANDOM_FAULTS"
+
+
+def seeds(default: int) -> range:
+    """Those to run: 1 to `default`, or as the variable says: `1000` for so many, `17-17` for that of 17 alone."""
+    first, _, last = os.environ.get(SEEDS, str(default)).rpartition("-")
+    return range(int(first or 1), int(last) + 1)
+
+
+def scenario_of(seed: int, *, memory: bool = True) -> dict[str, Any]:
+    """A small fleet, of which some have links, and up to six faults of any kind, several at a time.
+
+    Without `memory`, where nothing holds memory caps, a worker is killed instead of running into its own.
+    """
+    draw = random.Random(seed)
+    fast, slow = draw.randint(2, 3), 2
+    faults = [_fault(draw, fast, slow) for _ in range(draw.randint(1, 6))]
+    return {
+        "name": "random-faults",
+        "question": "Is every update accounted for?",
+        "seed": seed,
+        "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "20ms"},
+        "method": draw.choice(METHODS),
+        "pull": draw.choice(("full", "changed-since")),
+        "fleet": {
+            "fast": {"count": fast, "waiting": {"exponential": "200ms"}, "memory": "400MiB"},
+            "slow": {
+                "count": slow,
+                "waiting": "50ms",
+                "uplink": "2mbit",
+                "downlink": "4mbit",
+                "latency": "20ms",
+                "memory": "400MiB",
+            },
+        },
+        "server": {"uplink": "20mbit", "downlink": "20mbit"} if draw.random() < 0.3 else {},
+        "evaluation": {"every": f"{draw.choice((10, 50))} updates"},
+        "stop": {"updates": draw.randint(60, 150), "time": "12s"},
+        "deadlines": {"silence": f"{draw.choice((1, 4, 60))}s", "check": f"{draw.choice((0.3, 1))}s", "stall": "30s"},
+        "on_failure": draw.choice(("ignore", "ignore", "restart", "stop")),
+        "restart_delay": f"{draw.choice((0, 1))}s",
+        "detector": draw.choice(("network", "network", "oracle")),
+        "faults": faults if memory else [_without_memory(fault) for fault in faults],
+    }
+
+
+def _fault(draw: random.Random, fast: int, slow: int) -> dict[str, Any]:
+    """Any kind, of any targets but the server, by any trigger that the kind has."""
+    kind = draw.choice(
+        ("kill", "freeze", "thaw", "restart", "cut", "heal", "flap", "link", "cpus", "memory", "partition", "churn")
+    )
+    duration = {"for": f"{draw.choice((0.5, 2, 3, 4, 6))}s"}
+    at = {"at": f"{draw.uniform(0, 5):.3f}s"}
+    target = draw.choice(
+        (f"fast-{draw.randrange(fast)}", f"slow-{draw.randrange(slow)}", {"class": "slow", "count": 2}, {"random": 2})
+    )
+    if kind == "partition":
+        return {"partition": [["server", "slow-0"], ["fast", "slow-1"]], **at, **duration}
+    if kind == "churn":
+        return {"churn": 20, "of": "fast", **at, "for": "6s", "absent": "1s"}
+    settings: dict[str, Any] = {kind: target}
+    if kind in ("freeze", "cut") and draw.random() < 0.7:
+        settings |= duration
+    elif kind == "restart":
+        settings |= {"delay": f"{draw.choice((0, 1, 3))}s"}
+    elif kind == "flap":
+        settings |= {"for": "6s", "up": "1s", "down": f"{draw.choice((0.3, 3.5))}s"}
+    elif kind == "link":
+        settings |= {"uplink": "1mbit", "latency": "5ms"} | duration
+    elif kind == "cpus":
+        settings |= {"to": 0.1} | duration
+    trigger = draw.random()
+    if trigger < 0.4 or kind in ("thaw", "heal", "flap"):
+        return settings | at
+    if trigger < 0.6:
+        return settings | {"at_update": draw.randint(1, 80)}
+    how = draw.choice(({}, {"step": draw.randint(0, 12)}, {"probability": 0.05}))
+    return settings | draw.choice(POINTS) | how
+
+
+def _without_memory(fault: dict[str, Any]) -> dict[str, Any]:
+    return {("kill" if key == "memory" else key): value for key, value in fault.items()}
+
+
+def plan_of(scenario: dict[str, Any]) -> Plan:
+    """The plan of its only trial."""
+    (planned,) = plan_trials(load_scenario(scenario, []))
+    return planned.plan
+
+
+class Told(NamedTuple):
+    """What a trial's journal tells."""
+
+    plan: Plan
+    entries: Sequence[Entry]
+
+    def of(self, kind: type, node: str | None = None) -> list[tuple[float, Any]]:
+        """(time, record) of a kind, by one node or by all."""
+        return [(t, record) for t, who, record in self.entries if isinstance(record, kind) and node in (None, who)]
+
+    @property
+    def ended(self) -> tuple[float, records.Ended]:
+        """When and how the trial ended."""
+        ((t, ended),) = self.of(records.Ended)
+        return t, ended
+
+    @property
+    def accounting(self) -> Accounting:
+        """The books, closed."""
+        books = Books()
+        for entry in self.entries:
+            books.add(*entry)
+        accounting = books.close()
+        assert accounting is not None
+        return accounting
+
+
+def check_journal(told: Told, slack_s: float = 0.0) -> None:
+    """What must hold of every run: it has ended, its books close, and it names each fault that was due, and no other.
+
+    `slack_s`: so long before training is over a fault may be asked for and never done; 0 in virtual time.
+    """
+    _, ended = told.ended
+    assert ended.outcome in ("completed", "failed")
+    assert ended.reason
+    books = told.accounting
+    assert books.closes, books.problems
+    assert books.total.unexplained == 0
+    _check_faults(told, slack_s)
+
+
+def _check_faults(told: Told, slack_s: float) -> None:
+    over_s, ended_s = _over_s(told, slack_s), told.ended[0]
+    done = Journaled(told)
+    for k, fault in enumerate(told.plan.faults):
+        for trigger, began_s in _occasions(told, done, k, fault, over_s):
+            for step in fault.steps:
+                asked_s = began_s + step.after_s
+                if asked_s < over_s:
+                    done.take(fault, step, trigger, asked_s)
+                elif asked_s <= ended_s:
+                    done.may_take(fault, step, trigger, asked_s)
+    assert not done.left, f"journaled, but not due: {done.left}"
+
+
+def _over_s(told: Told, slack_s: float) -> float:
+    """Until when each fault that comes due must be done: until the trial ends, as soon as anything tells of that."""
+    ended_s, _ = told.ended
+    if not slack_s:
+        return ended_s
+    signs = [t for t, _ in told.of(records.Finished)]
+    signs += [t for t, record in told.of(records.Node) if record.state == "stopped"]
+    return min(signs, default=ended_s) - slack_s
+
+
+class Journaled:
+    """The journal's faults, those of the policy left out; what is taken is no longer there."""
+
+    def __init__(self, told: Told) -> None:
+        self.left = Counter(
+            (record.name, record.target, record.action, record.trigger, round(record.asked_s, 6))
+            for _, record in told.of(records.Fault)
+            if record.name != "on_failure"
+        )
+
+    def take(self, fault: Fault, step: FaultStep, trigger: str, asked_s: float) -> None:
+        """It must be there."""
+        what = f"{fault.name}: {step.injection.action} {step.injection.node} ({trigger}, {asked_s:.6f} s)"
+        assert self.may_take(fault, step, trigger, asked_s), f"{what} is not journaled"
+
+    def may_take(self, fault: Fault, step: FaultStep, trigger: str, asked_s: float) -> bool:
+        """Whether it was there."""
+        wanted = (fault.name, step.injection.node, step.injection.action, trigger)
+        found = [entry for entry in self.left if entry[:-1] == wanted and abs(entry[-1] - asked_s) < 2e-6]
+        self.left -= Counter(found[:1])
+        return bool(found)
+
+    def asked_s(self, fault: Fault, trigger: str) -> list[float]:
+        """When its first steps were asked for."""
+        first = fault.steps[0].injection
+        wanted = (fault.name, first.node, first.action, trigger)
+        return sorted(entry[-1] for entry, count in self.left.items() for _ in range(count) if entry[:-1] == wanted)
+
+
+def _occasions(told: Told, done: Journaled, k: int, fault: Fault, over_s: float) -> list[tuple[str, float]]:
+    """(trigger as the journal has it, when) of all times that a fault was triggered."""
+    (began_s, _), *_ = told.of(records.Trial)
+    trigger = fault.trigger
+    if trigger.at_s is not None:
+        return [(f"at {format_duration(trigger.at_s)}", began_s + trigger.at_s)]
+    if trigger.at_update is not None:
+        return _at_update(told, done, fault, f"at update {trigger.at_update}", over_s)
+    found: list[tuple[str, float]] = []
+    for incarnation, step in places(told, fault, k):
+        text = f"{trigger.point} {step}"
+        asked_s = done.asked_s(fault, text)
+        before = sum(other == text for other, _ in found)  # at the same push of an earlier life
+        if before < len(asked_s):
+            found.append((text, asked_s[before]))
+            if trigger.probability is None:
+                break
+        else:
+            assert not _has_passed(told, fault, incarnation, step), f"{fault.name}: {text} is not journaled"
+    return found
+
+
+def _at_update(told: Told, done: Journaled, fault: Fault, text: str, over_s: float) -> list[tuple[str, float]]:
+    """Asked for as soon as the controller hears of the update."""
+    applied_s = [t for t, record in told.of(records.Update) if record.version == fault.trigger.at_update]
+    asked_s = done.asked_s(fault, text)[:1]
+    assert asked_s or not applied_s or applied_s[0] >= over_s, f"{fault.name}: {text} is not journaled"
+    assert not asked_s or asked_s[0] >= applied_s[0]
+    return [(text, t) for t in asked_s]
+
+
+def places(told: Told, fault: Fault, k: int) -> list[tuple[int, int]]:
+    """(incarnation, push) at which the k-th fault waits: anybody can tell them from the seed."""
+    trigger, found = fault.trigger, []
+    lives = {life.incarnation: life.begun for _, life in told.of(records.Pushes, fault.node)}
+    for incarnation, begun in sorted(lives.items()):
+        name = chance.life(fault.node, incarnation)
+        for step in range(begun + 1):
+            if trigger.probability is not None:
+                is_drawn = chance.uniform(told.plan.seed, f"fault/{k}", name, step) < trigger.probability
+            else:
+                is_drawn = incarnation == 1 and trigger.step in (None, step)
+            found += [(incarnation, step)] * is_drawn
+    return found
+
+
+def _has_passed(told: Told, fault: Fault, incarnation: int, step: int) -> bool:
+    """Whether a life has certainly been at the point, and gone on, while training went on."""
+    applied, seen = (
+        {r.step for _, r in told.of(kind) if (r.worker, r.incarnation) == (fault.node, incarnation)}
+        for kind in (records.Update, records.Refused)
+    )
+    if fault.trigger.point in ("during-pull", "after-pull"):
+        return max(applied, default=-1) >= step
+    return step in applied | seen and max(applied, default=-1) > step

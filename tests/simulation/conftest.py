@@ -1,0 +1,89 @@
+"""A trial in virtual time with what only the simulation knows: what became of each message."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from edgebed.learning import models
+from edgebed.observe.accounting import Accounting, Books
+from edgebed.observe.checkpoints import Checkpoints
+from edgebed.observe.journal import JournalWriter
+from edgebed.observe.run_folder import TrialFolder
+from edgebed.results import Trial
+from edgebed.roles import records
+from edgebed.runtimes.hosting import jobs_of
+from edgebed.runtimes.simulated_connection import THE_TRIAL_ENDED
+from edgebed.runtimes.simulation import Simulation
+from edgebed.runtimes.watch import Watch
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.plan import Plan
+from edgebed.scenario.planning import plan_trials
+
+
+class Outcome(NamedTuple):
+    """What came of a trial."""
+
+    plan: Plan
+    journal: Path
+    entries: list[tuple[float, str, records.Record]]
+    lost: dict[tuple[str, int, int], str]
+    """(worker, incarnation, step) of pushes that were never received: why."""
+    under_way: set[tuple[str, int, int]]
+    """Those that were never received since the trial ended."""
+    accounting: Accounting
+
+    def of(self, kind: type, node: str | None = None) -> list[tuple[float, Any]]:
+        """(time, record) of a kind, by one node or by all."""
+        return [(t, record) for t, who, record in self.entries if isinstance(record, kind) and node in (None, who)]
+
+    def faults(self, target: str | None = None) -> list[tuple[float, str]]:
+        """(time, action) of what was done."""
+        return [(t, record.action) for t, record in self.of(records.Fault) if target in (None, record.target)]
+
+    def states(self, node: str) -> list[tuple[float, str]]:
+        """(time, state) that the controller saw a node in."""
+        return [(t, record.state) for t, record in self.of(records.Node) if record.name == node]
+
+    @property
+    def ended(self) -> records.Ended:
+        """How the trial ended."""
+        ((_, ended),) = self.of(records.Ended)
+        return ended
+
+
+Simulate = Callable[..., Outcome]
+
+
+@pytest.fixture
+def simulate(tmp_path: Path) -> Simulate:
+    """Runs a scenario of one trial, in a folder of its own each time."""
+    count = iter(range(10**6))
+
+    def run(scenario: dict[str, Any], *, processes: int = 1) -> Outcome:
+        (planned,) = plan_trials(load_scenario(scenario, []))
+        folder = TrialFolder(tmp_path / str(next(count)))
+        folder.make(planned.plan)
+        theta = models.initial_parameters(planned.plan.nodes[0].task, planned.plan.seed)
+        with JournalWriter(folder.journal) as journal:
+            simulation = Simulation(
+                planned.plan,
+                Checkpoints(folder, theta),
+                jobs_of(planned),
+                processes,
+                journal,
+                lambda heart: Watch(heart, lambda _: None, lambda _: None),
+            )
+            simulation.run()
+        books = Books()
+        entries = list(Trial(folder).events())
+        for entry in entries:
+            books.add(*entry)
+        accounting = books.close()
+        assert accounting is not None
+        fates = simulation.network.losses.pushes
+        lost = {push: why for push, why in fates.items() if why != THE_TRIAL_ENDED}
+        return Outcome(planned.plan, folder.journal, entries, lost, fates.keys() - lost.keys(), accounting)
+
+    return run

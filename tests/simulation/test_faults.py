@@ -1,0 +1,280 @@
+"""Faults in virtual time: each does to a node and its messages exactly what it says, at exactly its time."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from edgebed.emulation.outage import DEAD_S, RECONNECT_S
+from edgebed.observe.journal import journal_hash
+from edgebed.roles import records
+
+Outcome = Any  # conftest.py
+Simulate = Callable[..., Outcome]
+
+SCENARIO: dict[str, Any] = {
+    "name": "faults",
+    "question": "What does a fault do?",
+    "seed": 3,
+    "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "100ms"},
+    "method": "asgd",
+    "fleet": {
+        "fast": {"count": 2, "memory": "400MiB"},
+        "slow": {"count": 2, "uplink": "1mbit", "downlink": "1mbit", "latency": "20ms"},
+    },
+    "deadlines": {"check": "500ms"},
+    "checkpoints": {"every": "20 updates"},
+    "evaluation": {"every": "50 updates"},
+    "stop": {"updates": 150},
+}
+
+
+def scenario(*faults: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    """The scenario with these faults."""
+    return SCENARIO | settings | {"faults": list(faults)}
+
+
+def steps_of(outcome: Outcome, worker: str, incarnation: int = 1) -> list[tuple[float, int]]:
+    """(time, step) of a worker's pushes that were applied."""
+    return [
+        (t, update.step)
+        for t, update in outcome.of(records.Update)
+        if (update.worker, update.incarnation) == (worker, incarnation)
+    ]
+
+
+def test_a_killed_worker_is_gone_at_once_and_the_server_learns_it_from_its_connection(simulate: Simulate) -> None:
+    """Two seconds after the connection broke its state is released; its work is nobody's."""
+    outcome = simulate(scenario({"kill": "fast-0", "at": "1.05s"}))
+
+    assert outcome.ended.outcome == "completed"
+    assert outcome.faults() == [(1.05, "kill")]
+    assert outcome.states("fast-0")[-1] == (1.05, "died")
+    ((_, died),) = [(t, r) for t, r in outcome.of(records.Node) if r.state == "died"]
+    assert died.reason == "killed by SIGKILL"
+    ((left_s, left),) = outcome.of(records.Left)
+    assert (left_s, left.worker, left.reason) == (3.05, "fast-0", "reset")
+    assert max(t for t, _ in steps_of(outcome, "fast-0")) == 1.0
+    assert [record.begun - record.pushed for _, record in outcome.of(records.Pushes, "fast-0")] == [1]
+    assert (outcome.accounting.total.lost_with_worker, outcome.accounting.problems) == (1, ())
+
+
+def test_a_worker_out_of_memory_ends_in_the_kernels_words(simulate: Simulate) -> None:
+    """At its cap."""
+    outcome = simulate(scenario({"memory": "fast-0", "at": "1s"}))
+    (died,) = [record for _, record in outcome.of(records.Node) if record.state == "died"]
+
+    assert died.reason.startswith("out of memory: killed by the kernel at its limit of 400MiB")
+
+
+def test_a_restarted_worker_is_another_incarnation_and_counts_anew(simulate: Simulate) -> None:
+    """It joins when it is launched, and does not repeat the batches of its first life."""
+    outcome = simulate(scenario({"restart": "fast-0", "at": "1s", "delay": "2s"}))
+
+    assert outcome.faults() == [(1.0, "kill"), (3.0, "launch")]
+    joins = [(t, r.incarnation) for t, r in outcome.of(records.Joined) if r.worker == "fast-0"]
+    assert joins == [(0.0, 1), (3.0, 2)]
+    first, second = steps_of(outcome, "fast-0"), steps_of(outcome, "fast-0", 2)
+    assert second[0] == (3.1, 0)
+    assert first[-1][0] <= 1.0
+    losses = {r.incarnation: r.loss for _, r in outcome.of(records.Update) if (r.worker, r.step) == ("fast-0", 0)}
+    assert losses[1] != losses[2]
+
+
+def test_a_frozen_workers_work_takes_as_much_longer_as_it_was_frozen(simulate: Simulate) -> None:
+    """A gradient of 100 ms that was frozen for 2 s after 50 ms is pushed 2 s later than it would have been."""
+    outcome = simulate(scenario({"freeze": "fast-0", "at": "1.05s", "for": "2s"}))
+    times = [t for t, _ in steps_of(outcome, "fast-0")]
+
+    assert times[9:12] == pytest.approx([1.0, 3.1, 3.2])
+    assert outcome.faults() == [(1.05, "freeze"), (3.05, "thaw")]
+    assert outcome.states("fast-0")[-3:-1] == [(2.5, "unresponsive"), (3.5, "running")]
+    assert outcome.lost == {}
+
+
+def test_one_that_stays_frozen_is_not_waited_for(simulate: Simulate) -> None:
+    """The trial ends when the others have made the updates, and tells how far the frozen one had come."""
+    outcome = simulate(scenario({"freeze": "fast-0", "at": "1.05s"}))
+
+    assert outcome.ended.outcome == "completed"
+    assert outcome.of(records.Finished)[0][0] == outcome.of(records.Ended)[0][0]
+    ((_, account),) = outcome.of(records.Pushes, "fast-0")
+    assert (account.begun, account.pushed) == (11, 10)
+
+
+def test_when_all_are_frozen_for_good_the_trial_ends_at_once(simulate: Simulate) -> None:
+    """Nothing can happen any more, so nothing is waited for."""
+    outcome = simulate(scenario({"freeze": "workers", "at": "1s"}))
+
+    assert (outcome.of(records.Ended)[0][0], outcome.ended.outcome) == (1.0, "failed")
+    assert "no worker is left" in outcome.ended.reason
+
+
+def test_a_short_cut_delays_a_worker_and_loses_nothing(simulate: Simulate) -> None:
+    """What is on its way stands still; the server hears of nothing."""
+    plain = simulate(scenario(stop={"updates": 80}))
+    outcome = simulate(scenario({"cut": "slow-0", "at": "1s", "for": "2s"}, stop={"updates": 80}))
+    planned, cut = ([t for t, _ in steps_of(each, "slow-0")] for each in (plain, outcome))
+    before = [t for t in cut if t <= 1.0]
+    late = [b - a for a, b in zip(planned[len(before) :], cut[len(before) :], strict=False)]
+
+    assert not [t for t in cut if 1.0 < t < 3.0]
+    assert before == planned[: len(before)]
+    assert late[0] == pytest.approx(2.0, abs=0.11)  # its gradient, which no cut disturbs, may have been in work
+    assert outcome.lost == {}
+    assert not outcome.of(records.Unanswered)
+    assert not outcome.of(records.Left)
+
+
+@pytest.mark.parametrize("target", ["slow-0", "fast-0", "server"])
+def test_a_long_cut_loses_what_was_on_its_way_and_the_worker_joins_anew(simulate: Simulate, target: str) -> None:
+    """Also where its link is as fast as the machine, and where it is the server's that is cut."""
+    outcome = simulate(scenario({"cut": target, "at": "1s", "for": f"{DEAD_S + 2}s"}, stop={"updates": 250}))
+    healed_s = 1 + DEAD_S + 2
+    concerned = [target] if target != "server" else [worker.node for worker in outcome.plan.workers()]
+
+    for worker in concerned:
+        first_s = min(t for t, _ in steps_of(outcome, worker) if t > 1.1)
+        assert healed_s < first_s < healed_s + RECONNECT_S + 1.0
+        joins = [(t, r.joins) for t, r in outcome.of(records.Joined) if r.worker == worker]
+        assert joins[0] == (joins[0][0], 0)
+        assert joins[1][1] == 1
+        assert healed_s + RECONNECT_S <= joins[1][0] < healed_s + RECONNECT_S + 0.1
+    assert sorted(node for _, node, r in outcome.entries if isinstance(r, records.Unanswered)) == sorted(concerned)
+    assert outcome.accounting.total.lost_in_flight == len(outcome.lost)
+    fast = {worker for worker in concerned if worker.startswith("fast")}  # of others it was the model that was lost
+    assert {worker for worker, _, _ in outcome.lost} == fast
+    assert outcome.accounting.closes
+
+
+@pytest.mark.parametrize(
+    ("point", "arrives"),
+    [
+        ({"before": "push"}, False),
+        ({"during": "push"}, False),
+        ({"after": "push"}, True),
+        ({"during": "pull"}, False),
+        ({"after": "pull"}, False),
+    ],
+)
+@pytest.mark.parametrize("worker", ["fast-0", "slow-0"])
+def test_a_kill_at_a_point_leaves_exactly_what_had_left(
+    simulate: Simulate, worker: str, point: dict[str, str], arrives: bool
+) -> None:
+    """The fifth push is applied only if all of it had left; a link makes no difference to that."""
+    outcome = simulate(scenario({"kill": worker, "step": 4} | point))
+    ((_, account),) = outcome.of(records.Pushes, worker)
+    ((_, fault),) = outcome.of(records.Fault)
+
+    assert fault.trigger == "-".join(next(iter(point.items()))) + " 4"
+    assert [step for _, step in steps_of(outcome, worker)] == list(range(4 + arrives))
+    is_pull, is_before = "pull" in point.values(), "before" in point
+    assert (account.begun, account.pushed) == ((4, 4) if is_pull else (5, 4) if is_before else (5, 5))
+    assert outcome.accounting.closes
+
+
+@pytest.mark.parametrize("moment", ["during", "after"])
+def test_a_freeze_at_a_push_holds_it_only_while_it_is_leaving(simulate: Simulate, moment: str) -> None:
+    """One that has left is applied; one that is leaving is held up until the thaw."""
+    outcome = simulate(scenario({"freeze": "slow-0", moment: "push", "step": 4, "for": "1s"}))
+    ((frozen_s, _), (thawed_s, _)) = outcome.faults()
+    applied_s = next(t for t, step in steps_of(outcome, "slow-0") if step == 4)
+
+    assert thawed_s == frozen_s + 1.0
+    assert applied_s >= thawed_s if moment == "during" else applied_s < frozen_s + 0.1
+    assert outcome.lost == {}
+
+
+def test_two_faults_at_one_point_are_done_one_after_the_other(simulate: Simulate) -> None:
+    """The link is cut, then the worker killed, while its push is leaving."""
+    outcome = simulate(
+        scenario({"cut": "fast-0", "during": "push", "step": 4}, {"kill": "fast-0", "during": "push", "step": 4})
+    )
+
+    assert [action for _, action in outcome.faults()] == ["cut", "kill"]
+    assert outcome.lost == {("fast-0", 1, 4): "a node ended"}
+    assert [record.reason for _, record in outcome.of(records.Left)] in ([], ["silence"])  # a cut tells nobody
+
+
+def test_a_changed_link_makes_pushes_slower_until_it_is_as_planned_again(simulate: Simulate) -> None:
+    """A tenth of the rate for three seconds."""
+    outcome = simulate(scenario({"link": "slow-0", "at": "1s", "uplink": "100kbit", "for": "3s"}))
+    times = [t for t, _ in steps_of(outcome, "slow-0")]
+    took_s = [(t, later - t) for t, later in itertools.pairwise(times)]
+    planned_s = took_s[0][1]
+    slow = [each for t, each in took_s if 1.0 <= t < 3.0]
+
+    assert slow[0] > 3 * planned_s
+    assert [each for t, each in took_s if t > 4.5] == pytest.approx([planned_s] * 3, rel=0.01)
+
+
+def test_a_lower_cap_makes_work_longer_until_it_is_as_planned_again(simulate: Simulate) -> None:
+    """A quarter of a core: 400 ms a gradient."""
+    outcome = simulate(scenario({"cpus": "fast-0", "at": "1.05s", "to": 0.25, "for": "1s"}))
+    times = [t for t, _ in steps_of(outcome, "fast-0")]
+
+    assert times[9:15] == pytest.approx([1.0, 1.1, 1.5, 1.9, 2.3, 2.4])
+
+
+def test_a_restarted_server_goes_on_from_the_last_checkpoint(simulate: Simulate) -> None:
+    """Updates since then are lost with it; everybody joins the new one as soon as it is there."""
+    outcome = simulate(scenario({"restart": "server", "at_update": 50, "delay": "1s"}))
+    ((restored_s, restored),) = outcome.of(records.Restored)
+    versions = [update.version for t, update in outcome.of(records.Update) if t >= restored_s]
+
+    assert (restored.version, restored.incarnation) == (40, 2)
+    assert versions == list(range(41, 151))
+    assert outcome.ended.outcome == "completed"
+    assert outcome.accounting.closes
+    assert outcome.accounting.total.lost_with_server >= 10
+    assert {r.worker for t, r in outcome.of(records.Joined) if t >= restored_s} == {
+        worker.node for worker in outcome.plan.workers()
+    }
+
+
+def test_without_the_server_the_trial_ends_at_once(simulate: Simulate) -> None:
+    """And says so."""
+    outcome = simulate(scenario({"kill": "server", "at": "1s"}))
+
+    assert outcome.of(records.Ended)[0][0] == 1.0
+    assert outcome.ended.reason.startswith("the server died: killed by SIGKILL")
+
+
+def test_a_restarted_evaluator_goes_on_measuring(simulate: Simulate) -> None:
+    """To the last version."""
+    outcome = simulate(scenario({"restart": "evaluator", "at": "1s", "delay": "1s"}))
+    versions = [record.version for _, record in outcome.of(records.Evaluated)]
+
+    assert versions == sorted(versions)
+    assert versions[-1] == 150
+    assert outcome.ended.outcome == "completed"
+
+
+def test_with_an_oracle_the_server_hears_it_from_the_controller(simulate: Simulate) -> None:
+    """At once."""
+    outcome = simulate(scenario({"kill": "fast-0", "at": "1.05s"}, detector="oracle"))
+    ((left_s, left),) = outcome.of(records.Left)
+
+    assert (left_s, left.reason) == (1.05, "oracle")
+
+
+ALL_AT_ONCE = (
+    {"churn": 40, "of": "fast", "at": "0.5s", "for": "3s", "absent": "500ms"},
+    {"flap": "slow-0", "at": "1s", "for": "5s", "up": "800ms", "down": "400ms"},
+    {"cut": "slow-1", "after": "push", "probability": 0.1, "for": "4s"},
+    {"freeze": {"fraction": "50%"}, "at_update": 30, "for": "700ms"},
+    {"restart": "server", "at_update": 70, "delay": "300ms"},
+)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_the_same_seed_gives_the_same_journal_with_faults_too(simulate: Simulate, processes: int) -> None:
+    """However many processes compute, and whatever work is cancelled on the way."""
+    faulty = scenario(*ALL_AT_ONCE, fleet={"fast": {"count": 3}, "slow": SCENARIO["fleet"]["slow"]})
+    outcome = simulate(faulty, processes=processes)
+
+    assert outcome.ended.outcome == "completed"
+    assert {action for _, action in outcome.faults()} >= {"kill", "launch", "cut", "heal", "freeze", "thaw"}
+    assert outcome.accounting.closes
+    assert journal_hash(outcome.journal) == journal_hash(simulate(faulty).journal)

@@ -1,0 +1,133 @@
+"""Going on with a simulation that was killed: in virtual time the trial's clock has not even stood still."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import edgebed
+from edgebed.errors import ScenarioError
+from edgebed.observe.journal import journal_hash, read_journal
+from edgebed.observe.run_folder import RunFolder
+from edgebed.roles import records
+
+UPDATES = 900
+EVERY = 50
+SCENARIO = f"""
+name: resumed
+question: Is it one run?
+task: {{ data: digits, model: small, batch_size: 10 }}
+fleet: {{ edge: {{ count: 6, waiting: {{ exponential: 20ms }} }} }}
+evaluation: {{ every: 100 updates }}
+checkpoints: {{ every: {EVERY} updates }}
+stop: {{ updates: {UPDATES} }}
+faults:
+  - {{ restart: edge-0, at: 200ms, delay: 100ms }}
+  - {{ freeze: edge-1, at_update: 150, for: 50ms }}
+variants:
+  asgd: {{ method: asgd, stop: {{ updates: 100 }}, faults: [] }}
+  adacomp: {{ method: adacomp }}
+  comp-asgd: {{ method: comp-asgd, stop: {{ updates: 100 }}, faults: [] }}
+"""
+DEADLINE_S = 60.0
+WORKERS = tuple(f"edge-{k}" for k in range(6))
+
+
+def applied(journal: Path) -> int:
+    """Updates in the journal so far."""
+    return sum(isinstance(r, records.Update) for _, _, r in read_journal(journal)) if journal.exists() else 0
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs whose only one was killed in its second trial."""
+    folder = tmp_path_factory.mktemp("killed")
+    scenario, runs = folder / "scenario.yaml", folder / "runs"
+    scenario.write_text(SCENARIO)
+    words = ["run", str(scenario), "--runtime", "simulation", "--processes", "1", "--runs-dir", str(runs)]
+    process = subprocess.Popen([sys.executable, "-m", "edgebed", *words], stderr=subprocess.DEVNULL)
+    deadline_s = time.monotonic() + DEADLINE_S
+    while applied(runs / "resumed/0001/adacomp/events.jsonl") < 300:
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return runs
+
+
+@pytest.fixture
+def runs_again(broken: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Makes a copy of it that a test may go on with."""
+
+    def copy(name: str) -> Path:
+        return Path(shutil.copytree(broken, tmp_path / name, symlinks=True))
+
+    return copy
+
+
+def test_a_killed_simulation_goes_on_to_its_end(runs_again: Callable[[str], Path]) -> None:
+    """What had completed is kept, what had not begun follows, and what was under way is one trial."""
+    runs = runs_again("once")
+    folder = RunFolder.find(runs, "resumed")
+    kept = journal_hash(folder.trial("asgd").journal)
+    run = edgebed.resume("resumed", runs_dir=runs, processes=1)
+
+    assert run.exit_code == 0
+    assert {name: trial.summary.outcome for name, trial in run.trials.items()} == dict.fromkeys(
+        ("asgd", "adacomp", "comp-asgd"), "completed"
+    )
+    assert journal_hash(folder.trial("asgd").journal) == kept
+    entries = list(run.trials["adacomp"].events())
+    (place,) = [k for k, (_, _, record) in enumerate(entries) if isinstance(record, records.Restored)]
+    restored = entries[place][2]
+    times = [t for t, _, _ in entries]
+    assert times == sorted(times)
+    assert restored.incarnation == 2
+    assert restored.version % EVERY == 0
+    assert restored.version >= 250
+    versions = [record.version for _, _, record in entries[place:] if isinstance(record, records.Update)]
+    assert versions == list(range(restored.version + 1, UPDATES + 1))
+    joined = {r.name: r.incarnation for _, _, r in entries if isinstance(r, records.Node) and r.state == "joined"}
+    assert joined == {"server": 2, "evaluator": 2, "edge-0": 3} | dict.fromkeys(WORKERS[1:], 2)
+    with pytest.raises(ScenarioError, match="run resumed/0001 is complete"):
+        edgebed.resume("resumed", runs_dir=runs)
+
+
+def test_faults_that_have_been_are_not_done_again(runs_again: Callable[[str], Path]) -> None:
+    """Neither those by time nor those by update, although the checkpoint may be older."""
+    runs = runs_again("once")
+    run = edgebed.resume("resumed", runs_dir=runs, processes=1)
+    faults = [r.action for _, _, r in run.trials["adacomp"].events() if isinstance(r, records.Fault)]
+
+    assert sorted(faults) == ["freeze", "kill", "launch", "thaw"]
+
+
+def test_the_same_past_has_the_same_future(runs_again: Callable[[str], Path]) -> None:
+    """However many processes compute it."""
+    hashes = set()
+    for name, processes in (("one", 1), ("again", 1), ("two", 2)):
+        run = edgebed.resume("resumed", runs_dir=runs_again(name), processes=processes)
+        hashes.add(journal_hash(run.trials["adacomp"].folder.journal))
+
+    assert len(hashes) == 1
+
+
+def test_a_trial_that_had_not_begun_to_train_is_begun_anew(runs_again: Callable[[str], Path]) -> None:
+    """There is nothing to go on from, and its journal says nothing else."""
+    runs = runs_again("early")
+    journal = RunFolder.find(runs, "resumed").trial("adacomp").journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    before = next(k for k, line in enumerate(lines) if b'"kind":"trial"' in line)
+    journal.write_bytes(b"".join(lines[: before - 1]))
+    run = edgebed.resume("resumed", runs_dir=runs, processes=1)
+    entries = list(run.trials["adacomp"].events())
+
+    assert not any(isinstance(record, records.Restored) for _, _, record in entries)
+    assert [r.version for _, _, r in entries if isinstance(r, records.Update)] == list(range(1, UPDATES + 1))
+    assert {r.incarnation for _, _, r in entries if isinstance(r, records.Node) and r.name == "server"} == {0, 1}

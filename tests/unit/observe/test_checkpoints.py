@@ -1,0 +1,61 @@
+"""Checkpoints on disk: the latest is what a server goes on from, the final one is the result."""
+
+import numpy as np
+import pytest
+
+from edgebed.errors import EdgebedError
+from edgebed.observe.checkpoints import Checkpoints, read_checkpoint
+from edgebed.observe.run_folder import TrialFolder
+from edgebed.scenario.plan import Plan
+
+INITIAL = np.zeros(3, np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Of a trial."""
+    folder = TrialFolder(tmp_path / "asgd")
+    folder.make(Plan(scenario="tiny", trial="asgd", question="", seed=1, nodes=()))
+    return folder
+
+
+def test_a_trial_without_any_begins_with_the_initial_model(folder):
+    """Version 0, and nothing on disk."""
+    checkpoints = Checkpoints(folder, INITIAL)
+
+    assert checkpoints.latest.version == 0
+    assert checkpoints.latest.theta is INITIAL
+    assert list(folder.checkpoints.iterdir()) == []
+
+
+def test_the_latest_survives_whoever_wrote_it(folder):
+    """Another process finds it, bit for bit, whatever became of the memory that it was in."""
+    checkpoints = Checkpoints(folder, INITIAL)
+    theta = np.array([1.5, -2.25, 3e-9], np.float32)
+    expected = theta.copy()
+    checkpoints.keep(20, theta * 2, final=False)
+    checkpoints.keep(40, theta, final=False)
+    theta[:] = np.nan
+
+    for found in (checkpoints.latest, Checkpoints(folder, INITIAL).latest, read_checkpoint(folder.latest_checkpoint)):
+        assert found.version == 40
+        assert found.theta.tobytes() == expected.tobytes()
+    assert not folder.final_checkpoint.exists()
+
+
+def test_the_final_one_is_the_latest_as_well(folder):
+    """A run that is interrupted hands its model over, and goes on from there."""
+    Checkpoints(folder, INITIAL).keep(7, INITIAL + 1, final=True)
+
+    assert read_checkpoint(folder.final_checkpoint).version == 7
+    assert Checkpoints(folder, INITIAL).latest.version == 7
+    assert sorted(path.name for path in folder.checkpoints.iterdir()) == ["final.npz", "latest.npz"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"hello"])
+def test_a_broken_file_is_named(folder, content):
+    """With what is wrong with it."""
+    folder.latest_checkpoint.write_bytes(content)
+
+    with pytest.raises(EdgebedError, match=r"latest\.npz: no checkpoint can be read here"):
+        Checkpoints(folder, INITIAL)

@@ -1,0 +1,31 @@
+"""Plans of nodes, and what data sockets need."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import zmq
+
+from edgebed.scenario.plan import Method, NodePlan, Part, Task
+
+
+@pytest.fixture(scope="session")
+def make_node() -> Callable[..., NodePlan]:
+    """`make_node(name, role, **fields)`: a node that trains nothing."""
+    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    part = Part(name="-")
+    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+
+    def make(node: str = "edge-0", role: str = "worker", **fields: Any) -> NodePlan:
+        given = {"device_class": role, "seed": 1, "num_examples": 10} | fields
+        return NodePlan(node=node, role=role, task=task, method=method, **given)
+
+    return make
+
+
+@pytest.fixture
+def context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
+    """Whose sockets are closed afterwards."""
+    made: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    yield made
+    made.destroy(linger=0)

@@ -1,0 +1,132 @@
+"""What is done to a container on purpose, where an engine would answer in its own time: order, ends, refusals."""
+
+import queue
+import threading
+import types
+from collections.abc import Iterator
+
+import pytest
+from docker.errors import APIError
+
+from edgebed.roles.events import Injected
+from edgebed.runtimes.containers.container import Container
+from edgebed.scenario.plan import Action, Injection, Method, NodePlan, Part, Task
+
+DEADLINE_S = 20.0
+
+
+class Engine:
+    """Stands in for the engine: it does nothing until it is allowed to."""
+
+    def __init__(self) -> None:
+        self.did: list[tuple[str, int | None]] = []
+        self.asked = threading.Semaphore(0)
+        self.allowed = threading.Semaphore(0)
+        self.state = {"Running": True, "Paused": False}
+        self.refuses = False
+        self.api = types.SimpleNamespace(
+            kill=lambda _: self._do("kill"),
+            pause=lambda _: self._do("pause"),
+            unpause=lambda _: self._do("unpause"),
+            update_container=lambda _, cpu_period, cpu_quota: self._do("update", cpu_quota),
+            inspect_container=lambda _: {"State": self.state},
+        )
+
+    def _do(self, what: str, quota: int | None = None) -> None:
+        self.asked.release()
+        assert self.allowed.acquire(timeout=DEADLINE_S)
+        self.did.append((what, quota))
+        if self.refuses:
+            raise APIError("refused", explanation="Container 1234 is not what it should be")
+
+
+@pytest.fixture
+def engine() -> Engine:
+    """One that waits."""
+    return Engine()
+
+
+@pytest.fixture
+def told() -> queue.SimpleQueue[Injected]:
+    """What the controller is told."""
+    return queue.SimpleQueue()
+
+
+@pytest.fixture
+def container(engine, told) -> Iterator[Container]:
+    """One that runs, of a node with half a core."""
+    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    part = Part(name="-")
+    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    node = NodePlan(node="edge-0", role="worker", device_class="edge", seed=1, cpus=0.5, task=task, method=method)
+    links = types.SimpleNamespace(forget=lambda _: None, release=lambda _: None)
+    made = Container(engine, links, node, 1, "1234", told.put)
+    yield made
+    for _ in range(8):
+        engine.allowed.release()
+    made.close()
+
+
+def do(container: Container, number: int, action: Action, cpus: float | None = None) -> None:
+    """Ask for something."""
+    container.inject(number, Injection(node="edge-0", action=action, cpus=cpus))
+
+
+def test_a_kill_is_done_when_the_output_has_ended(engine, container, told) -> None:
+    """Not when the engine has taken the networks apart; it is told once."""
+    do(container, 1, "kill")
+    assert engine.asked.acquire(timeout=DEADLINE_S)
+    assert told.empty()
+    container.end()
+
+    assert told.get(timeout=DEADLINE_S) == Injected(1)
+    engine.allowed.release()
+    container.close()
+    assert told.empty()
+
+
+def test_a_kill_is_done_at_the_latest_when_the_engine_says_so(engine, container, told) -> None:
+    """Output may still be on its way."""
+    do(container, 1, "kill")
+    engine.allowed.release()
+
+    assert told.get(timeout=DEADLINE_S) == Injected(1)
+
+
+def test_things_are_done_in_the_order_asked(engine, container, told) -> None:
+    """However long the engine takes for the first; a cap returns to that of the plan."""
+    for number, (action, cpus) in enumerate([("freeze", None), ("cpus", 0.1), ("cpus", None), ("thaw", None)]):
+        do(container, number, action, cpus)
+    do(container, 4, "memory")
+    for _ in range(4):
+        engine.allowed.release()
+
+    assert [told.get(timeout=DEADLINE_S) for _ in range(5)] == [Injected(number) for number in range(5)]
+    assert engine.did == [("pause", None), ("update", 10_000), ("update", 50_000), ("unpause", None)]
+
+
+def test_what_is_so_already_is_done(engine, container, told) -> None:
+    """The engine refuses to freeze a frozen container."""
+    engine.refuses, engine.state = True, {"Running": True, "Paused": True}
+    engine.allowed.release(2)
+    do(container, 1, "freeze")
+    do(container, 2, "thaw")
+
+    assert told.get(timeout=DEADLINE_S) == Injected(1)
+    assert told.get(timeout=DEADLINE_S) == Injected(
+        2, "the container of edge-0: Container 1234 is not what it should be."
+    )
+
+
+def test_nothing_is_done_to_a_node_that_has_ended(engine, container, told) -> None:
+    """Neither what is asked then, nor what waited for something else to be done."""
+    do(container, 1, "freeze")
+    do(container, 2, "thaw")
+    assert engine.asked.acquire(timeout=DEADLINE_S)
+    container.end()
+    do(container, 3, "kill")
+    engine.allowed.release()
+
+    answers = [told.get(timeout=DEADLINE_S) for _ in range(3)]
+    assert answers == [Injected(3, "edge-0 has ended"), Injected(1), Injected(2, "edge-0 has ended")]
+    assert engine.did == [("pause", None)]

@@ -1,0 +1,179 @@
+"""The controller's shell: lives of nodes told apart, signs of life gathered, launches reported when they are done."""
+
+from collections import deque
+
+import pytest
+
+from edgebed.observe.journal import JournalWriter, read_journal
+from edgebed.roles import records
+from edgebed.roles.controller import Controller, Given, Phase
+from edgebed.roles.events import Checked, Inject, Injected, NodeExited, NodeStarted, Received
+from edgebed.runtimes.live_controller import LAST_WORDS_S, LiveController
+from edgebed.runtimes.watch import Watch
+from edgebed.scenario.plan import Injection, Method, NodePlan, Part, Plan, Task
+from edgebed.wire import messages
+
+ROLES = {"server": "server", "evaluator": "evaluator", "edge-0": "worker", "edge-1": "worker"}
+FIRST, SECOND = "edge-0~1111", "edge-0~2222"
+
+
+class Launcher:
+    """Notes what it is asked for."""
+
+    def __init__(self):
+        self.launched, self.injected, self.busy = [], [], False
+
+    def launch(self, node, address):
+        """Takes nothing while it is busy."""
+        if not self.busy:
+            self.launched.append(node)
+        return not self.busy
+
+    def inject(self, number, injection):
+        """Done at some later time."""
+        self.injected.append((number, injection.action))
+
+
+class Unheard:
+    """Where messages to nodes go."""
+
+    def send(self, to, message, payload):
+        """To nobody."""
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """A controller with a server, an evaluator and two workers, the first of which is there."""
+    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    part = Part(name="-")
+    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    nodes = tuple(
+        NodePlan(node=name, role=role, device_class=role, seed=1, task=task, method=method)
+        for name, role in ROLES.items()
+    )
+    plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes)
+    heart = Controller(plan, lambda _: Given(), "test")
+    events = []
+    handle = heart.handle
+    heart.handle = lambda event, now: events.append(event) or handle(event, now)
+    with JournalWriter(tmp_path / "events.jsonl") as journal:
+        watch = Watch(heart, lambda _: None, lambda _: None)
+        shell = LiveController(heart, Launcher(), journal, lambda *_: None, watch)
+        shell.events, shell.path = events, journal.path
+        shell.endpoint = Unheard()
+        say(shell, FIRST, messages.Hello(sender="edge-0", pid=1))
+        say(shell, FIRST, messages.Ready(sender="edge-0"))
+        yield shell
+
+
+def say(shell, peer, message):
+    """A message has come."""
+    shell._received(Received(peer, message, (), 0))
+
+
+def report(shell, peer, first, text):
+    """One record of the worker's, with its number."""
+    note = (1.0, records.Note(text=text))
+    say(shell, peer, messages.Report(sender="edge-0", first=first, records=(note,)))
+
+
+def texts(shell):
+    """What was noted, and what was dropped."""
+    said = [record for _, _, record in read_journal(shell.path)]
+    return [each.text for each in said if isinstance(each, records.Note)], [
+        each.reason for each in said if isinstance(each, records.Dropped)
+    ]
+
+
+def second_life(shell):
+    """The worker has died, and another says hello."""
+    shell._handle(NodeExited("edge-0", "killed by SIGKILL"))
+    say(shell, SECOND, messages.Hello(sender="edge-0", pid=2))
+
+
+def test_reports_of_a_life_that_is_over_are_kept_and_numbered_apart(shell):
+    """Their records are evidence; the heart hears of its nodes' present lives alone. A stranger's are none."""
+    report(shell, FIRST, 0, "one")
+    second_life(shell)
+    report(shell, SECOND, 0, "anew")
+    handed_over = len(shell.events)
+    report(shell, FIRST, 1, "late")
+    report(shell, "edge-0~9999", 0, "strange")
+
+    notes, dropped = texts(shell)
+    assert notes == ["one", "anew", "late"]
+    assert dropped == ["from 'edge-0~9999': Report of a stranger"]
+    assert len(shell.events) == handed_over
+
+
+def test_a_checkpoint_of_a_server_that_is_gone_is_not_kept(shell):
+    """It belongs to a lineage that ends with it."""
+    say(shell, "server~1", messages.Hello(sender="server", pid=3))
+    shell._handle(NodeExited("server", "killed by SIGKILL"))
+    say(shell, "server~1", messages.Checkpoint(sender="server", version=7, tensors=()))
+
+    assert texts(shell)[1] == ["from 'server~1': Checkpoint of a stranger"]
+
+
+def test_signs_of_the_present_life_count_once_a_check(shell):
+    """They come from a connection of their own, named after the first."""
+    shell.heart.phase, shell.has_begun = Phase.RUNNING, True
+    say(shell, f"{FIRST}!alive", messages.Alive(sender="edge-0", incarnation=1))
+    shell._check()
+    shell._check()
+    second_life(shell)
+    say(shell, f"{FIRST}!alive", messages.Alive(sender="edge-0", incarnation=1))
+    shell._check()
+    say(shell, f"{SECOND}!alive", messages.Alive(sender="edge-0", incarnation=2))
+    shell._check()
+
+    checks = [event.alive for event in shell.events if isinstance(event, Checked)]
+    assert checks == [{"edge-0"}, set(), set(), {"edge-0"}]
+    assert shell.next_check_s == pytest.approx(shell.now() + shell.heart.plan.check_s, abs=0.5)
+
+
+def test_there_are_no_checks_before_and_after_training(shell):
+    """Whoever ends gives no more signs."""
+    shell._check()
+
+    assert shell.next_check_s == float("inf")
+
+
+def test_a_launch_is_done_when_the_node_has_started(shell):
+    """And not begun before the end of its last life has been handled; other nodes do not wait for that."""
+    shell._happened(NodeExited("edge-0", "killed by SIGKILL"))
+    shell._carry_out([Inject(7, Injection(node="edge-0", action="launch"))])
+    shell.to_launch.append("evaluator")
+    shell._launch("tcp://")
+    assert shell.launcher.launched == ["evaluator"]
+
+    assert shell.timers.next_s == pytest.approx(shell.now() + LAST_WORDS_S, abs=0.1)
+    shell._handle(NodeExited("edge-0", "killed by SIGKILL"))
+    shell.launcher.busy = True
+    shell._launch("tcp://")
+    shell.launcher.busy = False
+    shell._launch("tcp://")
+    assert Injected(7) not in shell.events
+    shell._happened(NodeStarted("edge-0"))
+
+    assert shell.launcher.launched == ["evaluator", "edge-0"]
+    assert shell.events[-2:] == [NodeStarted("edge-0"), Injected(7)]
+    assert (shell.to_launch, shell.asked, shell.launched) == (deque(), {}, {})
+
+
+def test_a_launch_that_fails_is_told_with_the_reason_before_the_end(shell):
+    """So nobody waits for the node."""
+    shell._carry_out([Inject(7, Injection(node="edge-0", action="launch"))])
+    shell._launch("tcp://")
+    shell._happened(NodeExited("edge-0", "no such image"))
+
+    assert shell.events[-1] == Injected(7, "no such image")
+
+
+def test_everything_else_is_the_launchers(shell):
+    """Which tells when it is done."""
+    shell._carry_out([Inject(3, Injection(node="edge-0", action="freeze"))])
+    shell._happened(Injected(3))
+
+    assert shell.launcher.injected == [(3, "freeze")]
+    assert shell.events[-1] == Injected(3)

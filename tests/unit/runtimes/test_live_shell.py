@@ -1,0 +1,292 @@
+"""A live shell over loopback: where a push is, a server that moves, faults that the node does to itself."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import zmq
+
+from edgebed.observe.metrics import NodeMetrics
+from edgebed.roles import records
+from edgebed.roles.events import Disconnected, Received, Stop
+from edgebed.roles.work import GradientResult
+from edgebed.roles.worker import Worker
+from edgebed.runtimes.data_endpoints import DataDealer, DataRouter
+from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.held_link import HeldLink
+from edgebed.runtimes.live import LiveNode
+from edgebed.runtimes.signs import SIGN_OF_LIFE, signs_of_life
+from edgebed.runtimes.sockets import bind, data_socket, management_socket
+from edgebed.scenario.plan import Injection, PointTrigger, Trigger
+from edgebed.wire import messages
+from edgebed.wire.tensors import encode_dense
+
+HOST = "127.0.0.1"
+PATIENCE_S = 20.0
+SIZE = 500_000  # of an update in numbers: more than what a socket takes that nobody reads
+POINTS = ("before-push", "during-push", "after-push", "during-pull", "after-pull")
+
+
+class Work:
+    """Gradients out of nothing."""
+
+    def run(self, job):
+        """All zero."""
+        tensor, frames = encode_dense("update", np.zeros(SIZE, "f4"))
+        return GradientResult(tensor, frames, 1.0, None, 0.0, 0.0)
+
+
+class Stage:
+    """A worker's shell in a thread; the test is its controller and its server."""
+
+    def __init__(self, context, plan):
+        self.context = context
+        self.sockets, self.ends = [], []
+        management = self._keep(management_socket(context, zmq.ROUTER))
+        self.controller = RouterEndpoint(management, "management", pytest.fail)
+        address = bind(management, HOST)
+        self.server, self.address = self.listen()
+        told = self._keep(management_socket(context, zmq.DEALER, plan.node))
+        told.connect(address)
+        assert told.poll(1000 * PATIENCE_S, zmq.POLLOUT)
+        self.told = DealerEndpoint(told, "controller", "management", pytest.fail)
+        self.told.send(messages.Hello(sender=plan.node, pid=1), [])
+        data = DataDealer(self._keep(data_socket(context, zmq.DEALER, f"{plan.node}~1")), pytest.fail)
+        self.node = LiveNode(
+            plan=plan, heart=Worker(plan), work=Work(), management=self.told, data=data, metrics=NodeMetrics("worker"),
+            epoch_ns=time.monotonic_ns(), link=HeldLink(plan), pace_of=lambda plan: plan.cpus or 1.0,
+        )  # fmt: skip
+        self.hear(messages.Hello)
+        self.thread = threading.Thread(target=self.node.run)
+        self.thread.start()
+        self.journal = []
+
+    def _keep(self, socket):
+        self.sockets.append(socket)
+        return socket
+
+    def listen(self):
+        """A server's end."""
+        socket = self._keep(data_socket(self.context, zmq.ROUTER))
+        self.ends.append(DataRouter(socket, pytest.fail))
+        return self.ends[-1], bind(socket, HOST)
+
+    def close(self):
+        """End the shell."""
+        self.tell(messages.Stop(sender="controller", reason="enough"))
+        self.thread.join()
+        for end in (*self.ends, self.told, self.node.data):
+            end.monitor.close(linger=0)
+        for socket in self.sockets:
+            socket.close(linger=0)
+
+    def tell(self, message):
+        """As its controller."""
+        self.controller.send("edge-0", message, [])
+
+    def start(self, address=""):
+        """Tell it where the server is."""
+        self.tell(messages.Start(sender="controller", server_address=address or self.address, began_s=self.node.now()))
+
+    def hear(self, kind, endpoint=None):
+        """The next message of a kind, to the controller or to a server; reports are kept."""
+        endpoint, until_s = endpoint or self.controller, time.monotonic() + PATIENCE_S
+        while time.monotonic() < until_s:
+            if endpoint.socket.poll(10):
+                for event in endpoint.receive(1):
+                    if isinstance(event.message, messages.Report):
+                        self.journal += [record for _, record in event.message.records]
+                    if isinstance(event.message, kind):
+                        return event.message
+        raise AssertionError(f"no {kind.__name__}")
+
+    def is_silent(self):
+        """Whether nothing comes to the server for a moment."""
+        return not self.server.socket.poll(200)
+
+    def answer(self, joins=0, endpoint=None, *, final=False):
+        """As the server."""
+        tensor, frames = encode_dense("theta", np.zeros(SIZE, "f4"))
+        model = messages.Model(sender="server", version=0, final=final, joins=joins, tensors=(tensor,))
+        (endpoint or self.server).send("edge-0~1", model, frames)
+
+    def inject(self, action, **what):
+        """Tell it what is done to it."""
+        self.tell(messages.Inject(sender="controller", injection=Injection(node="edge-0", action=action, **what)))
+
+
+@pytest.fixture
+def make_stage(context, make_node):
+    """`make_stage(**plan)`: a worker's shell that runs."""
+    stages = []
+
+    def make(**asked):
+        stages.append(Stage(context, make_node(**asked)))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        stage.close()
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_worker_stops_at_a_point_and_goes_on_when_told(point, make_stage):
+    """Where it says it is: whether its push has come by then shows it."""
+    trigger = PointTrigger(fault=4, trigger=Trigger(point=point, step=1))
+    stage = make_stage(points=(trigger,))
+    stage.start()
+    stage.hear(messages.Join, stage.server)
+    stage.answer()
+    stage.hear(messages.Push, stage.server)
+    stage.answer()
+
+    if point in ("during-push", "after-push"):
+        stage.hear(messages.Push, stage.server)
+    reached = stage.hear(messages.Reached)
+    assert (reached.fault, reached.step) == (4, 1)
+    if point in ("during-push", "after-push"):
+        stage.answer()
+    assert stage.is_silent()
+
+    stage.tell(messages.Proceed(sender="controller"))
+    assert stage.hear(messages.Push, stage.server).step == (2 if point in ("during-push", "after-push") else 1)
+
+
+def test_a_server_that_moved_is_joined_at_its_new_place(make_stage):
+    """What the old one was asked is given up, and journaled so; the same place told again is a join anew, too."""
+    stage = make_stage()
+    stage.start()
+    stage.hear(messages.Join, stage.server)
+    other, address = stage.listen()
+
+    stage.start(address)
+    assert stage.hear(messages.Join, other).joins == 1
+    stage.start(address)
+    assert stage.hear(messages.Join, other).joins == 2
+    stage.answer(2, other)
+    assert stage.hear(messages.Push, other).joins == 2
+    stage.node.urgent = True
+    while not any(isinstance(record, records.Unanswered) for record in stage.journal):
+        stage.hear(messages.Report)
+
+
+def test_a_connection_that_broke_is_told_to_the_worker_which_joins_anew(make_stage):
+    """And its push, which nobody answers any more, is given up."""
+    stage = make_stage()
+    stage.start()
+    stage.hear(messages.Join, stage.server)
+    stage.answer()
+    stage.hear(messages.Push, stage.server)
+
+    stage.server.end()
+    assert stage.hear(messages.Join, stage.server).joins == 1
+
+
+def test_a_cut_that_the_node_makes_holds_back_what_is_sent_meanwhile(make_stage):
+    """After the heal it leaves."""
+    stage = make_stage()
+    stage.inject("cut")
+    stage.start()
+    assert stage.is_silent()
+
+    stage.inject("heal")
+    assert stage.hear(messages.Join, stage.server).joins == 0
+
+
+def test_a_long_cut_that_the_node_makes_ends_its_connection(make_stage, monkeypatch):
+    """What was on its way is lost, and it joins anew."""
+    monkeypatch.setattr("edgebed.emulation.outage.DEAD_S", 0.0)
+    stage = make_stage()
+    stage.start()
+    stage.hear(messages.Join, stage.server)
+    stage.inject("cut")
+    stage.inject("cpus", cpus=0.25)  # the cut has been made when this has
+    until_s = time.monotonic() + PATIENCE_S
+    while stage.node.pace != 0.25:
+        assert time.monotonic() < until_s
+    stage.answer()
+
+    stage.inject("heal")
+    assert stage.hear(messages.Join, stage.server).joins == 1
+
+
+def test_a_cap_that_the_node_itself_holds_is_changed_and_given_back(make_stage):
+    """None: as planned again."""
+    stage = make_stage(cpus=0.5)
+    assert stage.node.pace == 0.5
+    stage.node.inject(Injection(node="edge-0", action="cpus", cpus=0.1))
+    assert stage.node.pace == stage.node.plan.cpus == 0.1
+    stage.node.inject(Injection(node="edge-0", action="cpus"))
+    assert stage.node.pace == stage.node.plan.cpus == 0.5
+
+
+def test_memory_without_a_cap_is_not_filled(make_stage):
+    """The machine's own would be."""
+    stage = make_stage()
+    stage.inject("memory")
+    while not any(isinstance(record, records.Note) for record in stage.journal):
+        stage.hear(messages.Report)
+
+
+def test_a_worker_reports_its_account(make_stage):
+    """When it has changed."""
+    stage = make_stage()
+    stage.start()
+    stage.hear(messages.Join, stage.server)
+    stage.answer()
+    stage.hear(messages.Push, stage.server)
+    expected = records.Pushes(incarnation=1, begun=1, pushed=1)
+    while expected not in stage.journal:
+        stage.hear(messages.Report)
+    stage.answer(final=True)
+
+
+def test_signs_of_life_come_from_a_connection_of_their_own(context):
+    """As long as they are to, and the thread is gone afterwards."""
+    router = management_socket(context, zmq.ROUTER)
+    address = bind(router, HOST)
+    endpoint = RouterEndpoint(router, "management", pytest.fail)
+    with signs_of_life(context, address, "edge-0~ab", messages.Alive(sender="edge-0", incarnation=3), 0.03):
+        for _ in range(3):
+            assert router.poll(1000 * PATIENCE_S)
+            (event,) = endpoint.receive(1)
+            assert (event.peer, event.message.incarnation) == ("edge-0~ab" + SIGN_OF_LIFE, 3)
+    assert not any(thread.name == "signs" for thread in threading.enumerate())
+    router.close(linger=0)
+
+
+def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
+    """After what had come over it."""
+    happened = []
+
+    class Heart:
+        """Notes what happens."""
+
+        def handle(self, event, now):
+            """Until a connection has broken."""
+            happened.append(type(event.message) if isinstance(event, Received) else event)
+            return [Stop("it broke")] if isinstance(event, Disconnected) else []
+
+    plan = make_node("server", "server")
+    router, told, dealer = (
+        data_socket(context, zmq.ROUTER),
+        management_socket(context, zmq.DEALER, "server"),
+        data_socket(context, zmq.DEALER, "edge-0~1"),
+    )
+    data = DataRouter(router, pytest.fail)
+    dealer.connect(bind(router, HOST))
+    assert dealer.poll(1000 * PATIENCE_S, zmq.POLLOUT)
+    DealerEndpoint(dealer, "server", "data", pytest.fail).send(messages.Join(sender="edge-0", incarnation=1), [])
+    assert router.poll(1000 * PATIENCE_S)
+    dealer.close(linger=0)
+    node = LiveNode(
+        plan=plan, heart=Heart(), work=None, management=DealerEndpoint(told, "controller", "management", pytest.fail),
+        data=data, metrics=NodeMetrics("server"), epoch_ns=time.monotonic_ns(),
+        link=HeldLink(plan),
+    )  # fmt: skip
+
+    assert node.run() == "it broke"
+    assert happened == [messages.Join, Disconnected("edge-0~1")]
+    for socket in (node.data.monitor, node.management.monitor, router, told):
+        socket.close(linger=0)

@@ -1,0 +1,64 @@
+"""What the pool forgets when a node has died: results nobody waits for, what went wrong with them, their slots."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from edgebed.algorithms.update import Update
+from edgebed.roles.work import GradientJob, GradientResult
+from edgebed.runtimes.arena import Arena
+from edgebed.runtimes.pool import InPlace, Pool, Processes
+from edgebed.wire.tensors import encode_update
+
+SIZE, SLOTS = 100, 60
+
+
+def run(node: str, job: GradientJob) -> GradientResult:
+    """A dense update full of the step's number; the broken node's work fails."""
+    if node == "broken":
+        raise ValueError("this was cancelled")
+    tensor, frames = encode_update("update", Update(SIZE, None, np.full(SIZE, job.step, np.float32)))
+    return GradientResult(tensor, [bytes(frame) for frame in frames], float(job.step), None, 0.0, 0.0)
+
+
+def submit(pool: Pool, arena: Arena, step: int, node: str = "edge-0") -> int:
+    """A job of that step, needed at that time."""
+    return pool.submit(node, GradientJob(arena.empty(), np.arange(3), step), float(step))
+
+
+@pytest.fixture(params=[1, 2])
+def pool_and_arena(request: pytest.FixtureRequest):
+    """A pool of one process or two."""
+    arena = Arena(SIZE, SLOTS)
+    pool = InPlace(run) if request.param == 1 else Processes(run, request.param, arena)
+    yield pool, arena
+    pool.close()
+
+
+def test_what_is_cancelled_is_not_told_and_the_rest_is(pool_and_arena: tuple[Pool, Arena]) -> None:
+    """Whether its job was waiting, in work or done; a failure among it is nobody's."""
+    pool, arena = pool_and_arena
+    tickets = {step: submit(pool, arena, step, "broken" if step % 5 == 1 else "edge-0") for step in range(20)}
+    assert pool.result(tickets[0]).loss == 0.0
+    for step in range(1, 20, 5):
+        pool.cancel(tickets[step])
+    pool.cancel(tickets[2])
+
+    left = [step for step in range(1, 20) if step % 5 != 1 and step != 2]
+    assert [pool.result(tickets[step]).loss for step in left] == left
+
+
+def test_cancelled_jobs_give_their_slots_back(pool_and_arena: tuple[Pool, Arena]) -> None:
+    """Many more than there are slots, one after another."""
+    pool, arena = pool_and_arena
+    for round_ in range(20):
+        tickets = [submit(pool, arena, 10 * round_ + step) for step in range(10)]
+        for ticket in tickets[:-1]:
+            pool.cancel(ticket)
+        assert pool.result(tickets[-1]).loss == 10 * round_ + 9
+    while isinstance(pool, Processes) and pool.cancelled:
+        pool.result(submit(pool, arena, 1000))
+    gc.collect()
+
+    assert len(arena.free) == SLOTS

@@ -1,0 +1,475 @@
+"""Faults in a scenario: what is read, what is refused and where, what the plan says, and what is doubtful."""
+
+import json
+
+import pytest
+
+from edgebed.errors import ScenarioError
+from edgebed.scenario.describe import as_dict, as_text, describe_plan
+from edgebed.scenario.describe_faults import fault_rows, fault_table, nodes_text, steps_text
+from edgebed.scenario.fault_doubts import fault_doubts, fault_means_doubts
+from edgebed.scenario.link_doubts import check_links
+from edgebed.scenario.load import resolved_yaml
+from edgebed.scenario.plan import PointTrigger, Trigger
+from edgebed.scenario.planning import plan_trials
+
+FAULTY = """\
+name: faulty
+question: Who lives on?
+seed: 3
+task: { data: digits, model: small }
+method: adacomp
+fleet:
+  phones: { count: 8, memory: 512MiB, latency: 40ms }
+  hub: { count: 2 }
+stop: { updates: 1000, time: 60s }
+faults:
+  - { kill: hub-0, at: 1s }
+"""
+HUB = "{ kill: hub-0, at: 1s }"
+ALL = """\
+  - { freeze: { class: phones, fraction: 50% }, at: 20s, for: 10s }
+  - { freeze: workers, after: push, probability: 0.004 }
+  - { kill: hub-1, during: pull, step: 12, name: in-the-middle }
+  - { restart: server, at_update: 500, delay: 2s }
+  - { restart: { class: phones, count: 2 }, before: push, delay: 0s }
+  - { cut: hub-0, at: 10s, for: 5s }
+  - { cut: hub-0, at: 50s }
+  - { heal: hub-0, at: 55s }
+  - { thaw: workers, at_update: 900 }
+  - { flap: hub-1, at: 10s, for: 30s, up: 3s, down: 1s }
+  - { link: phones, at: 20s, uplink: 1mbit, downlink: 2mbit, latency: 90ms, jitter: 5ms, for: 10s }
+  - { link: server, at: 25s, loss: 0.5% }
+  - { cpus: { random: 3 }, at: 20s, to: 0.1, for: 10s }
+  - { memory: phones-0, at: 20s }
+  - { partition: [[server, phones], [hub]], at: 10s, for: 10s }
+  - { churn: 20%, of: phones, at: 5s, for: 50s, absent: 10s }
+  - { churn: 3, at: 5s, for: 40s }
+on_failure: restart
+restart_delay: 3s
+detector: oracle
+checkpoints: { every: 5s }
+"""
+
+
+@pytest.fixture
+def plan(load):
+    """The plan of a text with `--set` options."""
+    return lambda *sets, text=FAULTY: plan_trials(load(text, *sets))[0].plan
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "",
+        ALL,
+        ALL + "deadlines: { silence: 5s, check: 500ms }\n",
+        "variants:\n  none: { faults: [] }\n  b: { faults: [{ freeze: hub, at: 3s, for: 1s }], on_failure: stop }\n",
+        "variants:\n  later: { faults: { 0: { at: 9s } } }\n",
+    ],
+)
+def test_the_resolved_form_loads_as_the_same_scenario(load, extra):
+    """Every kind with its settings, in words and units again."""
+    scenario = load(FAULTY + extra)
+
+    again = load(resolved_yaml(scenario))
+
+    assert scenario.trials == again.trials
+    assert resolved_yaml(scenario) == resolved_yaml(again)
+
+
+def test_the_plan_holds_what_is_done_about_faults_and_each_node_its_part(plan):
+    """In base units; the policy is the controller's, silence and checkpoints are the server's."""
+    text = FAULTY + ALL + "deadlines: { silence: 5s, check: 500ms }\n"
+    told, plain = plan(text=text), plan()
+    server, worker = told.node("server"), told.node("phones-1")
+
+    assert (told.on_failure, told.restart_delay_s, told.detector, told.check_s) == ("restart", 3.0, "oracle", 0.5)
+    assert (server.silence_s, server.checkpoint_every_updates, server.checkpoint_every_s) == (5.0, None, 5.0)
+    assert (worker.silence_s, worker.checkpoint_every_s, worker.check_s) == (None, None, 0.5)
+    assert (plain.on_failure, plain.restart_delay_s, plain.detector, plain.check_s) == ("ignore", 1.0, "network", 1.0)
+    server = plain.node("server")
+    assert (server.silence_s, server.checkpoint_every_updates, server.checkpoint_every_s) == (60.0, 1000, None)
+
+
+def test_a_worker_is_told_where_faults_wait_for_it(plan):
+    """By their places in the plan, with the trigger; nobody else is."""
+    both = "faults=[{kill: hub, at: 1s}, {freeze: hub-1, after: push, step: 3}, {kill: workers, during: pull}]"
+    told = plan(both)
+
+    assert told.node("hub-1").points == (
+        PointTrigger(fault=2, trigger=Trigger(point="after-push", step=3)),
+        PointTrigger(fault=12, trigger=Trigger(point="during-pull")),
+    )
+    assert told.faults[12].node == "hub-1"
+    assert len(told.node("phones-0").points) == 1
+    assert told.node("server").points == told.node("evaluator").points == ()
+
+
+@pytest.mark.parametrize(
+    ("fault", "changeable"),
+    [
+        ("{ kill: workers, at: 1s }", set()),
+        ("{ cpus: hub, at: 1s, to: 0.5 }", set()),
+        ("{ cut: hub-1, at: 1s }", {"hub-1"}),
+        ("{ heal: server, at: 1s }", {"server"}),
+        ("{ flap: hub, at: 1s, for: 3s }", {"hub-0", "hub-1"}),
+        ("{ link: hub-0, during: push, uplink: 1mbit }", {"hub-0"}),
+        ("{ partition: [[server, phones], [hub]], at: 1s }", {"hub-0", "hub-1"}),
+    ],
+)
+def test_something_has_to_hold_a_link_that_a_fault_cuts_or_changes(plan, fault, changeable):
+    """Of no other node."""
+    assert {node.node for node in plan(f"faults=[{fault}]").nodes if node.changeable} == changeable
+
+
+def test_variants_and_options_replace_the_list_or_change_an_entry_of_it(load):
+    """By its place, from 0; null takes all away."""
+    text = FAULTY + (
+        "variants:\n  a: {}\n  b: { faults: [{ freeze: hub-1, at: 2s }, { kill: hub-1, at: 3s }] }\n"
+        "  c: { faults: { 0: { kill: hub-1 } } }\n  d: { faults: null }\n"
+    )
+    sets = ("variants.a.faults.0.at=9s", "variants.b.faults.1.name=last")
+    faults = {
+        planned.plan.trial: [(fault.name, fault.node, fault.trigger.at_s) for fault in planned.plan.faults]
+        for planned in plan_trials(load(text, *sets))
+    }
+
+    assert faults == {
+        "a": [("kill-1", "hub-0", 9.0)],
+        "b": [("freeze-1", "hub-1", 2.0), ("last", "hub-1", 3.0)],
+        "c": [("kill-1", "hub-1", 1.0)],
+        "d": [],
+    }
+
+
+def test_the_same_seed_gives_the_same_faults_in_every_variant_and_another_seed_others(plan, load):
+    """Whom a fault concerns does not hang on the method."""
+    text = FAULTY + ALL
+    other = plan_trials(load(text + "variants: { a: {}, b: { method: asgd } }\n"))
+
+    assert plan(text=text).faults == other[0].plan.faults == other[1].plan.faults
+    assert plan("seed=4", text=text).faults != other[0].plan.faults
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (
+            "{ kill: phones.9, at: 1s }",
+            "11:13: faults.0.kill: no node 'phones.9'; class phones has phones-0 to phones-7",
+        ),
+        (
+            "{ kill: fone, at: 1s }",
+            "11:13: faults.0.kill: no node or class 'fone'; did you mean 'phones'? allowed: phon",
+        ),
+        (
+            "{ kill: { class: hub, count: 3 }, at: 1s }",
+            "11:34: faults.0.kill.count: 3 are more than the 2 of class hub",
+        ),
+        ("{ freez: hub, at: 1s }", "11:7: faults.0.freez: no kind of fault; did you mean 'freeze'? allowed: kill, fre"),
+        ("{ crash: hub, at: 1s }", "faults.0.crash: no kind of fault; did you mean 'kill'? allowed"),
+        (
+            "{ at: 1s }",
+            "11:5: faults.0: no kind of fault; allowed: kill, freeze, thaw, restart, cut, heal, flap, link, c",
+        ),
+        ("{ kill: hub, cut: hub, at: 1s }", "11:18: faults.0.cut: kill and cut are two faults; write an entry each"),
+        ("kill", "11:5: faults.0: not a fault: 'kill'; a mapping, e.g. {kill: edge-0, at: 30s}"),
+        ("{ kill: hub }", "11:5: faults.0: when? give at, at_update, before, during or after"),
+        ("{ thaw: hub, after: push }", "faults.0.after: unknown key; allowed: "),
+        ("{ thaw: hub }", "11:5: faults.0: when? give at or at_update"),
+        ("{ kill: hub, at: 1s, at_update: 5 }", "faults.0.at_update: at and at_update: one fault has one trigger"),
+        ("{ kill: hub, during: push, after: pull }", "faults.0.after: during and after: one fault has one trigger"),
+        ("{ kill: hub, at_update: 0 }", "faults.0.at_update: 0 is below 1"),
+        ("{ kill: hub, at: 5 }", "faults.0.at: not a duration: 5 ("),
+        ("{ kill: hub, before: pull }", "11:26: faults.0.before: unknown: 'pull'; allowed: push"),
+        ("{ kill: hub, during: compute }", "faults.0.during: unknown: 'compute'; allowed: push, pull"),
+        ("{ kill: hub, at: 1s, step: 3 }", "faults.0.step: step goes with before, during or after of a push or pull"),
+        ("{ kill: hub, at: 1s, probability: 0.5 }", "faults.0.probability: probability goes with before, during or"),
+        ("{ kill: hub, after: push, step: 1, probability: 0.5 }", "faults.0.probability: step and probability exclude"),
+        ("{ kill: hub, after: push, probability: 0 }", "faults.0.probability: 0 is not above 0"),
+        ("{ kill: hub, after: push, probability: 1.5 }", "11:44: faults.0.probability: 1.5 is above 1"),
+        ("{ kill: hub, after: push, probability: 4% }", "faults.0.probability: not a number: '4%'"),
+        ("{ kill: hub, after: push, step: -1 }", "faults.0.step: -1 is below 0"),
+        ("{ kill: server, after: push }", "11:21: faults.0.after: the server does not push; give at or at_update"),
+        ("{ freeze: evaluator, before: push }", "faults.0.before: the evaluator does not push; give at or at_update"),
+        ("{ kill: hub, at: 1s, for: 3s }", "11:26: faults.0.for: what is killed stays away; a node that comes back is"),
+        ("{ freeze: hub, at: 1s, for: 0s }", "11:33: faults.0.for: 0s is not above 0s"),
+        ("{ freeze: hub, at: 1s, for: -3s }", "faults.0.for: not a duration: '-3s' ("),
+        ("{ cut: evaluator, at: 1s }", "11:12: faults.0.cut: the evaluator has no link: watching is not traffic"),
+        ("{ link: evaluator, at: 1s, uplink: 1mbit }", "faults.0.link: the evaluator has no link: watching is not tra"),
+        ("{ cpus: evaluator, at: 1s, to: 1 }", "faults.0.cpus: the evaluator only watches; it can be killed, frozen"),
+        ("{ cpus: hub, at: 1s }", "11:5: faults.0: missing key 'to'"),
+        ("{ cpus: hub, at: 1s, to: 0 }", "faults.0.to: 0 is not above 0"),
+        (
+            "{ memory: hub, at: 1s }",
+            "faults.0.memory: hub has no memory cap to run into; give it one, e.g. memory: 512",
+        ),
+        ("{ memory: server, at: 1s }", "faults.0.memory: server has no memory cap to run into; give it one"),
+        ("{ memory: workers, at: 1s }", "faults.0.memory: hub has no memory cap to run into; give it one"),
+        ("{ link: hub, at: 1s }", "11:5: faults.0: nothing changes; give uplink, downlink, latency, jitter, loss"),
+        ("{ link: hub, at: 1s, for: 3s }", "11:5: faults.0: nothing changes; give uplink, downlink, latency, jitter"),
+        ("{ link: hub, at: 1s, uplink: 1kbit }", "faults.0.uplink: 1kbit is no rate of a link; from 8kbit to 10gbit"),
+        ("{ link: hub, at: 1s, rate: 1mbit }", "faults.0.rate: unknown key; did you mean 'uplink' and 'downlink'?"),
+        ("{ link: hub, at: 1s, jitter: 1ms }", "faults.0.jitter: a jitter of 1ms is above the latency of 0s"),
+        ("{ link: phones, at: 1s, jitter: 50ms }", "faults.0.jitter: a jitter of 50ms is above the latency of 40ms"),
+        (
+            "{ link: hub, at: 1s, loss: 100% }",
+            "faults.0.loss: a link that loses all packets carries nothing; below 100%",
+        ),
+        ("{ flap: hub, at: 1s }", "11:5: faults.0: missing key 'for'"),
+        ("{ flap: hub, at: 1s, for: 3s, up: 1ms }", "faults.0.up: 1ms is below 250ms, which a change may take itself"),
+        ("{ restart: hub, at: 1s, delay: 3 }", "faults.0.delay: not a duration: 3 ("),
+        ("{ partition: [[server, hub]], at: 1s }", "faults.0.partition: needs at least 2 entries"),
+        ("{ partition: [[hub], [phones]], at: 1s }", "faults.0.partition: no group has the server; all traffic passes"),
+        ("{ partition: [[server, hub], [workers]], at: 1s }", "faults.0.partition: hub-0 is in two groups"),
+        (
+            "{ partition: [[server], [hubb]], at: 1s }",
+            "11:30: faults.0.partition.1.0: no node or class 'hubb'; did you",
+        ),
+        ("{ partition: [[server], []], at: 1s }", "faults.0.partition.1: needs at least 1 entry"),
+        ("{ partition: [[server], [evaluator]], at: 1s }", "11:30: faults.0.partition.1.0: the evaluator has no link:"),
+        (
+            "{ partition: [[server], [{ class: hub }]], at: 1s }",
+            "partition.1.0: not a node: a mapping; a node, a class or",
+        ),
+        ("{ churn: 0, at: 1s, for: 9s }", "faults.0.churn: not how many a minute: 0; a number, e.g. 3, or a share of"),
+        ("{ churn: 0%, at: 1s, for: 9s }", "faults.0.churn: not how many a minute: '0%'; a number, e.g. 3, or a share"),
+        ("{ churn: 2.5, at: 1s, for: 9s }", "faults.0.churn: not how many a minute: 2.5; a number, e.g. 3, or a share"),
+        ("{ churn: 1, at: 1s, for: 9s }", "faults.0.churn: nobody leaves: 1 a minute of 10 workers"),
+        (
+            "{ churn: 1, at_update: 1, for: 9s }",
+            "faults.0.at_update: its moments are drawn by the seed before training",
+        ),
+        ("{ churn: 1, of: server, at: 1s, for: 60s }", "faults.0.of: only workers leave and come back; see restart"),
+        ("{ churn: 30, of: hub, at: 1s, for: 1m }", "faults.0.absent: up to 6 are away at once, of 2 workers; let few"),
+        ("{ kill: hub, at: 1s, name: On }", "faults.0.name: not a name: 'On' (lower-case letters, digits, - and _"),
+        (
+            "{ kill: hub, at: 1s, name: on_failure }",
+            "faults.0.name: 'on_failure' is edgebed's own name; choose another",
+        ),
+        ("{ kill: hub, at: 1s, when: 3s }", "11:26: faults.0.when: unknown key; allowed: "),
+    ],
+)
+def test_each_mistake_has_its_message_and_its_place(problems, entry, message):
+    """One wrong entry in a good scenario."""
+    found = problems(FAULTY.replace(HUB, entry))
+
+    assert any(message in problem for problem in found), found
+    assert all(problem.startswith("s.yaml:") for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("on_failure: explode\n", "on_failure: unknown: 'explode'; allowed: ignore, restart, stop"),
+        ("detector: oracel\n", "detector: unknown: 'oracel'; did you mean 'oracle'? allowed: network, oracle"),
+        ("restart_delay: 3\n", "restart_delay: not a duration: 3 ("),
+        ("checkpoints: { every: 10 }\n", "checkpoints.every: not an interval: 10 ("),
+        ("deadlines: { check: 10ms }\n", "deadlines.check: 10ms is below 100ms"),
+        ("deadlines: { silence: 0s }\n", "deadlines.silence: 0s is not above 0s"),
+        ("  - { kill: hub, at: 1s, name: kill-1 }\n", "faults.1.name: another fault is called 'kill-1': number 1"),
+    ],
+)
+def test_a_wrong_policy_or_name_is_refused(problems, text, message):
+    """With its place."""
+    (problem,) = problems(FAULTY + text)
+
+    assert message in problem
+
+
+def test_faults_that_are_no_list_are_refused(problems):
+    """A single fault is a list of one."""
+    (problem,) = problems(FAULTY, "faults={kill: hub, at: 1s}")
+
+    assert problem.endswith("at: 1s}: not a list: a mapping; e.g. [{kill: edge-0, at: 30s}]")
+
+
+def test_all_mistakes_are_reported_at_once(problems):
+    """Within an entry, in several entries, and outside of the list; without a fleet no node is looked for."""
+    text = FAULTY.replace(HUB, "{ kill: fone, at: 1, for: 3s, nam: x }") + "  - { cut: hub-7, at: 1s }\nseeed: 1\n"
+    found = [problem.split(": ")[1] for problem in problems(text)]
+    broken = [problem.split(": ")[1] for problem in problems(text.replace("count: 8", "count: x"))]
+
+    assert found == ["faults.0.kill", "faults.0.at", "faults.0.for", "faults.0.nam", "faults.1.cut", "seeed"]
+    assert broken == ["fleet.phones.count", "faults.0.at", "faults.0.for", "faults.0.nam", "seeed"]
+
+
+def test_a_class_cannot_be_called_as_all_workers_are(problems):
+    """A target could mean either."""
+    (problem, *_) = problems(FAULTY.replace("hub:", "workers:"))
+
+    assert "fleet.workers: 'workers' is edgebed's own name; choose another" in problem
+
+
+def test_packets_cannot_be_lost_by_a_fault_either_where_nothing_can_lose_them(load):
+    """At the key that asks for it."""
+    scenario = load(FAULTY.replace(HUB, "{ link: hub, at: 1s, loss: 1% }"))
+    planned = plan_trials(scenario)
+
+    with pytest.raises(ScenarioError, match=r"^s\.yaml:11:32: faults\.0\.loss: packets cannot be lost here: the link"):
+        check_links(scenario, planned, "simulation")
+
+
+# --- what the plan shows ---------------------------------------------------------------------------------------------
+
+
+def test_every_fault_is_shown_with_when_what_and_whom(plan):
+    """Nodes of one entry together, and those by chance with the number to be expected."""
+    text = FAULTY.replace(f"  - {HUB}\n", ALL)
+    head, rows = fault_table(list(fault_rows(plan(text=text))))
+    shown = {row[0]: row[1:] for row in rows}
+
+    assert head == ("fault", "when", "what", "whom")
+    assert len(rows) == 17
+    assert shown["freeze-2"] == ("after-push, 0.4 % of them", "freeze", "phones-0..7, hub-0..1; about 4 in all")
+    assert shown["in-the-middle"] == ("during-pull 12", "kill", "hub-1")
+    assert shown["restart-4"] == ("at update 500", "kill, launch after 2s", "server")
+    assert shown["restart-5"] == ("first before-push", "kill, launch", "phones-0..1")
+    assert shown["cut-6"] == ("at 10s", "cut, heal after 5s", "hub-0")
+    assert shown["link-11"][1] == (
+        "link uplink 1mbit, downlink 2mbit, latency 90ms, jitter 5ms, link as planned after 10s"
+    )
+    assert shown["cpus-13"][1] == "cpus 0.1, cpus as planned after 10s"
+    assert shown["flap-10"][1] == "cut, heal after 1s, cut after 4s, heal after 5s, ..., 16 steps in 29s"
+    assert shown["partition-15"][2] == "hub-0..1"
+    assert shown["freeze-1"][2].count("phones-") >= 1
+
+
+def test_the_text_and_the_json_of_a_plan_have_the_faults(load):
+    """The same facts for people and for programs: there every moment has its row."""
+    (planned,) = plan_trials(load(FAULTY + ALL))
+    description = describe_plan(planned, runtime="simulation")
+    text, rows = as_text(description), json.loads(json.dumps(as_dict(description)))["faults"]
+
+    assert "When a node has failed: it is started anew after 3s, and the server is told at once." in text
+    assert all(any(line.startswith(f"{row['name']} ") for line in text.splitlines()) for row in rows)
+    assert sum(len(row["nodes"]) for row in rows) == len(planned.plan.faults)
+    assert {"name": "kill-1", "when": "at 1s", "what": "kill", "nodes": ["hub-0"], "expected": None} in rows
+    assert [row["expected"] for row in rows if row["name"] == "freeze-3"] == [4.0]
+
+
+def test_a_plan_without_faults_says_nothing_of_them(load):
+    """A line that is always there is not read."""
+    (planned,) = plan_trials(load(FAULTY.replace(f"faults:\n  - {HUB}\n", "")))
+
+    assert "failed" not in as_text(describe_plan(planned, runtime="simulation"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("{ kill: workers, after: push, probability: 0.001 }", 1.0),
+        ("{ kill: workers, after: push, probability: 0.5 }", 10.0),
+        ("{ restart: workers, after: push, probability: 0.5 }", 500.0),
+        ("{ freeze: workers, after: push, probability: 0.5, for: 1s }", 500.0),
+        ("{ freeze: hub, after: push, probability: 0.005 }", 1.0),
+        ("{ freeze: hub, after: push }", None),
+    ],
+)
+def test_what_is_to_be_expected_by_chance_is_pushes_times_probability(plan, entry, expected):
+    """Of 1,000 updates by ten workers; what ends a worker's part happens to each once at most."""
+    assert sum(row.expected or 0.0 for row in fault_rows(plan(f"faults=[{entry}]"))) == pytest.approx(expected or 0.0)
+
+
+def test_without_a_number_of_updates_nothing_is_to_be_expected(plan):
+    """How many there will be is not known."""
+    entry = "faults=[{ kill: workers, after: push, probability: 0.001 }]"
+
+    assert [row.expected for row in fault_rows(plan(entry, "stop.updates=null"))] == [None]
+
+
+def test_many_moments_and_many_nodes_are_shown_in_short(plan):
+    """The first and the last of the moments; some of the nodes, and how many there are."""
+    rows = list(fault_rows(plan("faults=[{churn: 30, at: 5s, for: 40s, absent: 2s}]")))
+    ((_, when, what, whom),) = fault_table(rows)[1]
+
+    assert when.startswith(f"{rows[0].when} ... ")
+    assert when.endswith(f"{rows[-1].when.removeprefix('at ')}, 20 times")
+    assert what == "kill, launch after 2s"
+    assert len(rows) == 20
+    assert "phones-" in whom
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        (["a-0", "a-1", "a-2"], "a-0..2"),
+        (["a-0", "a-2", "b-1", "b-2"], "a-0, a-2, b-1..2"),
+        (["a-1", "b-2"], "a-1, b-2"),
+        (["server"], "server"),
+        (["a-b-0", "a-b-1"], "a-b-0..1"),
+        ([f"a-{2 * k}" for k in range(7)], "a-0, a-2, a-4, a-6, a-8 and others, 7 nodes"),
+        ([f"a-{2 * k}" for k in range(6)], "a-0, a-2, a-4, a-6, a-8, a-10"),
+    ],
+)
+def test_neighbours_are_joined(nodes, text):
+    """In the order that they are given."""
+    assert nodes_text(nodes) == text
+
+
+def test_steps_have_their_times(plan):
+    """Those at once have none."""
+    (fault,) = plan("faults=[{restart: hub-0, at: 1s, delay: 0s}]").faults
+
+    assert steps_text(fault.steps) == "kill, launch"
+
+
+# --- doubts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("faults", "doubt"),
+    [
+        ("{ kill: hub-0, at: 60s }", "kill-1 comes at 1m; the trial ends at 1m."),
+        ("{ kill: hub, at: 90s }", "kill-1 comes at 1m30s; the trial ends at 1m."),
+        ("{ kill: hub-0, at_update: 1000 }", "kill-1 comes at update 1000; the trial ends with update 1000."),
+        ("{ kill: server, at: 5s }", "kill-1 kills the server, and nothing starts it anew: the trial ends there."),
+        (
+            "{ link: hub, at: 5s, uplink: 1mbit, for: 5s }, { link: hub-0, at: 9s, uplink: 2mbit }",
+            "link-1 and link-2 overlap at 1 node, e.g. hub-0: what ends first sets its link back to what is planned",
+        ),
+        (
+            "{ cpus: hub, at: 5s, to: 0.1, for: 5s }, { cpus: workers, at: 5s, to: 0.2, for: 9s }",
+            "cpus-1 and cpus-2 overlap at 2 nodes, e.g. hub-0: what ends first sets its CPU cap back to what is plan",
+        ),
+    ],
+)
+def test_what_may_surprise_is_said_once(plan, faults, doubt):
+    """However many nodes it concerns."""
+    (found,) = fault_doubts(plan(f"faults=[{faults}]"))
+
+    assert found.startswith(doubt)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        "{ kill: hub-0, at: 59s }",
+        "{ kill: hub-0, at_update: 999 }",
+        "{ restart: server, at: 5s }",
+        "{ freeze: hub, at: 5s, for: 9s }, { freeze: hub, at: 9s, for: 9s }",
+        "{ link: hub, at: 5s, uplink: 1mbit, for: 5s }, { link: hub-0, at: 10s, uplink: 2mbit }",
+        "{ link: hub, at: 5s, uplink: 1mbit }, { link: hub, at: 9s, uplink: 2mbit }",
+        "{ link: hub-0, at: 5s, uplink: 1mbit, for: 9s }, { link: hub-1, at: 6s, uplink: 2mbit, for: 9s }",
+        "{ link: hub, at: 5s, uplink: 1mbit, for: 9s }, { cpus: hub, at: 6s, to: 1 }",
+    ],
+)
+def test_what_is_sound_is_not_doubted(plan, faults):
+    """Nor is a node that two faults freeze: it goes on after both."""
+    assert list(fault_doubts(plan(f"faults=[{faults}]"))) == []
+
+
+def test_a_killed_server_that_is_started_anew_is_not_doubted(plan):
+    """The policy does it."""
+    assert list(fault_doubts(plan("faults=[{ kill: server, at: 5s }]", "on_failure=restart"))) == []
+
+
+def test_memory_needs_something_that_caps_it(plan):
+    """In processes that is the kernel, for root; the simulation and containers have it."""
+    told = plan("faults=[{ memory: phones, at: 5s }]")
+
+    assert len(list(fault_means_doubts(told, "process", "model"))) == 1
+    assert list(fault_means_doubts(told, "process", "kernel")) == []
+    assert list(fault_means_doubts(told, "simulation", "auto")) == []
+    assert list(fault_means_doubts(plan(), "process", "model")) == []
