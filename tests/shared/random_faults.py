@@ -1,9 +1,10 @@
 """Random faults from a seed, for tests in all runtimes: the scenario, and which faults its journal must name.
 
-A seed gives the same scenario, and so the same plan, everywhere. In virtual time a fault is asked for exactly when it is
-due; in wall-clock time the end of a trial is less sharp, so that near it a fault may be there or not (`SLACK_S`).
+A seed gives the same scenario, and so the same plan, everywhere. In virtual time a fault is asked for exactly when it
+is due; in wall-clock time the end of a trial is less sharp, so that near it a fault may be there or not (`slack_s`).
 """
 
+import math
 import os
 import random
 from collections import Counter
@@ -63,7 +64,7 @@ def scenario_of(seed: int, *, memory: bool = True) -> dict[str, Any]:
         },
         "server": {"uplink": "20mbit", "downlink": "20mbit"} if draw.random() < 0.3 else {},
         "evaluation": {"every": f"{draw.choice((10, 50))} updates"},
-        "stop": {"updates": draw.randint(60, 150), "time": "12s"},
+        "stop": {"updates": draw.randint(60, 120), "time": "8s"},
         "deadlines": {"silence": f"{draw.choice((1, 4, 60))}s", "check": f"{draw.choice((0.3, 1))}s", "stall": "30s"},
         "on_failure": draw.choice(("ignore", "ignore", "restart", "stop")),
         "restart_delay": f"{draw.choice((0, 1))}s",
@@ -161,7 +162,7 @@ def _check_faults(told: Told, slack_s: float) -> None:
     over_s, ended_s = _over_s(told, slack_s), told.ended[0]
     done = Journaled(told)
     for k, fault in enumerate(told.plan.faults):
-        for trigger, began_s in _occasions(told, done, k, fault, over_s):
+        for trigger, began_s in _occasions(told, done, k, over_s, slack_s):
             for step in fault.steps:
                 asked_s = began_s + step.after_s
                 if asked_s < over_s:
@@ -210,49 +211,74 @@ class Journaled:
         return sorted(entry[-1] for entry, count in self.left.items() for _ in range(count) if entry[:-1] == wanted)
 
 
-def _occasions(told: Told, done: Journaled, k: int, fault: Fault, over_s: float) -> list[tuple[str, float]]:
-    """(trigger as the journal has it, when) of all times that a fault was triggered."""
-    (began_s, _), *_ = told.of(records.Trial)
-    trigger = fault.trigger
+def _occasions(told: Told, done: Journaled, k: int, over_s: float, slack_s: float) -> list[tuple[str, float]]:
+    """(trigger as the journal has it, when) of all times that the k-th fault was triggered."""
+    fault, trigger = told.plan.faults[k], told.plan.faults[k].trigger
     if trigger.at_s is not None:
-        return [(f"at {format_duration(trigger.at_s)}", began_s + trigger.at_s)]
+        return [_at(told, done, fault, slack_s)]
     if trigger.at_update is not None:
-        return _at_update(told, done, fault, f"at update {trigger.at_update}", over_s)
+        return _at_update(told, done, fault, over_s)
     found: list[tuple[str, float]] = []
-    for incarnation, step in places(told, fault, k):
+    for life, step in places(told.plan, k, _lives(told, fault.node)):
         text = f"{trigger.point} {step}"
-        asked_s = done.asked_s(fault, text)
-        before = sum(other == text for other, _ in found)  # at the same push of an earlier life
-        if before < len(asked_s):
-            found.append((text, asked_s[before]))
+        asked_s = Counter(t for t in done.asked_s(fault, text) if life.since_s <= t <= life.until_s)
+        asked_s -= Counter(t for other, t in found if other == text)  # in the life before, which ended at that moment
+        if asked_s:
+            found.append((text, min(asked_s)))
             if trigger.probability is None:
                 break
         else:
-            assert not _has_passed(told, fault, incarnation, step), f"{fault.name}: {text} is not journaled"
+            assert not _has_passed(told, fault, life.incarnation, step), f"{fault.name}: {text} is not journaled"
     return found
 
 
-def _at_update(told: Told, done: Journaled, fault: Fault, text: str, over_s: float) -> list[tuple[str, float]]:
+def _at(told: Told, done: Journaled, fault: Fault, slack_s: float) -> tuple[str, float]:
+    """Asked for so long after training began, which the journal's clock, where it is a real one, tells a bit later."""
+    (began_s, _), *_ = told.of(records.Trial)
+    due_s, text = began_s + fault.trigger.at_s, f"at {format_duration(fault.trigger.at_s)}"
+    asked_s = [t for t in done.asked_s(fault, text) if abs(t - due_s) <= slack_s]
+    return text, min(asked_s, key=lambda t: abs(t - due_s), default=due_s)
+
+
+def _at_update(told: Told, done: Journaled, fault: Fault, over_s: float) -> list[tuple[str, float]]:
     """Asked for as soon as the controller hears of the update."""
+    text = f"at update {fault.trigger.at_update}"
     applied_s = [t for t, record in told.of(records.Update) if record.version == fault.trigger.at_update]
     asked_s = done.asked_s(fault, text)[:1]
     assert asked_s or not applied_s or applied_s[0] >= over_s, f"{fault.name}: {text} is not journaled"
-    assert not asked_s or asked_s[0] >= applied_s[0]
+    assert not asked_s or asked_s[0] >= applied_s[0], f"{fault.name}: {text} came before that update"
     return [(text, t) for t in asked_s]
 
 
-def places(told: Told, fault: Fault, k: int) -> list[tuple[int, int]]:
-    """(incarnation, push) at which the k-th fault waits: anybody can tell them from the seed."""
-    trigger, found = fault.trigger, []
-    lives = {life.incarnation: life.begun for _, life in told.of(records.Pushes, fault.node)}
-    for incarnation, begun in sorted(lives.items()):
-        name = chance.life(fault.node, incarnation)
-        for step in range(begun + 1):
-            if trigger.probability is not None:
-                is_drawn = chance.uniform(told.plan.seed, f"fault/{k}", name, step) < trigger.probability
+class Life(NamedTuple):
+    """A life of a worker."""
+
+    incarnation: int
+    since_s: float
+    until_s: float
+    pushes: int
+    """So many at most."""
+
+
+def _lives(told: Told, node: str) -> list[Life]:
+    """Those that began; what one has pushed since its last report may not be known."""
+    joined = [round(t, 6) for t, record in told.of(records.Node) if (record.name, record.state) == (node, "joined")]
+    begun = {life.incarnation: life.begun for life in told.accounting.lives if life.worker == node}
+    until_s = [*joined[1:], math.inf]
+    return [Life(k, *times, begun.get(k, 0) + 5) for k, times in enumerate(zip(joined, until_s, strict=False), 1)]
+
+
+def places(plan: Plan, k: int, lives: Sequence[Life]) -> list[tuple[Life, int]]:
+    """(life, push) at which the k-th fault waits: anybody can tell them from the seed."""
+    fault, found = plan.faults[k], []
+    for life in lives:
+        name = chance.life(fault.node, life.incarnation)
+        for step in range(life.pushes):
+            if fault.trigger.probability is not None:
+                is_drawn = chance.uniform(plan.seed, f"fault/{k}", name, step) < fault.trigger.probability
             else:
-                is_drawn = incarnation == 1 and trigger.step in (None, step)
-            found += [(incarnation, step)] * is_drawn
+                is_drawn = life.incarnation == 1 and fault.trigger.step in (None, step)
+            found += [(life, step)] * is_drawn
     return found
 
 

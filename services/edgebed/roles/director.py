@@ -24,6 +24,7 @@ ON_FAILURE = "on_failure"
 TOKEN = "fault:"
 OF_NEXT_LIFE = ("cut", "heal", "link", "cpus")
 """Actions that can be done to a node that is not there: its next life has them."""
+OF_A_LINK = ("cut", "heal", "link")
 RETURNS = ("launch", "thaw", "heal")
 """What brings a node back."""
 
@@ -213,12 +214,21 @@ class Director:
     def _inject(self, cause: Cause, injection: Injection) -> list[Effect]:
         self.count += 1
         self.asked[self.count] = cause, injection
-        told: list[Effect] = []
-        if injection.action == "launch":
-            told = self.stage.expect(injection.node)
-        elif injection.action in (*OF_NEXT_LIFE, "memory"):
-            told = self.stage.send(injection.node, messages.Inject(sender="controller", injection=injection))
+        told = self.stage.expect(injection.node) if injection.action == "launch" else self._tell(injection)
         return [*told, Inject(self.count, injection)]
+
+    def _tell(self, injection: Injection) -> list[Effect]:
+        """The node hears what is its own part, and the other end of a link what is asked of it now."""
+        names = [injection.node] if injection.action in (*OF_NEXT_LIFE, "memory") else []
+        if injection.action in OF_A_LINK:
+            names += self._others(injection.node)
+        message = messages.Inject(sender="controller", injection=injection)
+        return [effect for name in names for effect in self.stage.send(name, message)]
+
+    def _others(self, node: str) -> list[str]:
+        """The nodes at the other end of a node's messages."""
+        others = {"server": "worker", "worker": "server"}.get(self.stage.members[node].plan.role)
+        return [name for name, member in self.stage.members.items() if member.plan.role == others]
 
     def injected(self, event: Injected) -> list[Effect]:
         """It is done, or could not be."""
@@ -288,6 +298,11 @@ class Director:
         effects: list[Effect] = []
         for injection in self.worlds[node].injections(node):
             effects += self._inject(Cause(BY_HAND, "", now, again=True), injection)
+        for other in self._others(node):
+            for injection in self.worlds[other].injections(other):
+                if injection.action in OF_A_LINK:
+                    message = messages.Inject(sender="controller", injection=injection)
+                    effects += self.stage.send(node, message)
         return effects
 
     def is_stopped(self, node: str) -> bool:

@@ -138,7 +138,10 @@ class DataRouter(RouterEndpoint):
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """Remember over which connection it came."""
         peer, buffers = super().sort_out(parts)
-        number = int(parts[0].get(zmq.SRCFD))
+        try:
+            number = int(parts[0].get(zmq.SRCFD))
+        except zmq.ZMQError:  # it does not say, as what strangers send may not
+            return peer, buffers
         owners = self.owners.setdefault(number, deque())
         if not owners or owners[-1] != peer:
             owners.append(peer)

@@ -28,7 +28,7 @@ def test_a_checkpoint_is_the_flat_parameters(sample_run):
     """What was saved comes back; without one the error names the path."""
     trial = sample_run.trials["asgd"]
     theta = np.arange(5, dtype=np.float32)
-    np.savez(trial.folder.final_checkpoint, theta=theta)
+    np.savez(trial.folder.final_checkpoint, theta=theta, version=2)
 
     assert (trial.checkpoint() == theta).all()
     with pytest.raises(EdgebedError, match=r"adacomp/checkpoints/final\.npz: no checkpoint"):

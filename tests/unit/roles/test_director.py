@@ -265,6 +265,24 @@ def test_a_new_life_finds_its_link_and_its_cap_as_they_were(make_world):
     assert len(world.faults()) == 5
 
 
+def test_the_other_end_of_a_link_hears_what_is_asked_of_it_also_in_a_new_life(make_world):
+    """The server compares what comes with what a link may carry; a worker's cap is none of its business."""
+    change = LinkChange(uplink_bit_s=1_000_000)
+    world = make_world(
+        fault("edge-0", inject("edge-0", "link", change=change), inject("edge-0", "cpus", cpus=0.5), at_s=1.0),
+        fault("server", inject("server", "kill"), inject("server", "launch", 1.0), at_s=5.0),
+        fault("server", inject("server", "cut"), at_s=8.0),
+    ).until(10.0)
+
+    assert [(m.injection.node, m.injection.action) for m in world.told(messages.Inject, "server")] == [
+        ("edge-0", "link"), ("edge-0", "link"), ("server", "cut"),
+    ]  # fmt: skip
+    assert [(m.injection.node, m.injection.action) for m in world.told(messages.Inject, "edge-1")] == [
+        ("server", "cut")
+    ]
+    assert len(world.faults()) == 5
+
+
 def test_the_server_goes_on_from_its_checkpoint_and_all_hear_where_it_is(make_world):
     """Every running node is told to start again, with the new address."""
     world = make_world(fault("server", inject("server", "kill"), inject("server", "launch", 2.0), at_s=5.0)).until(5.5)

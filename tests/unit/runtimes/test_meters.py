@@ -20,7 +20,7 @@ from edgebed.errors import InfrastructureError
 from edgebed.roles import records
 from edgebed.runtimes.live import Times
 from edgebed.runtimes.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
-from edgebed.scenario.plan import Link, LinkChange, Method, NodePlan, Part, Task
+from edgebed.scenario.plan import Injection, Link, LinkChange, Method, NodePlan, Part, Task
 from edgebed.wire.messages import Join, Model, Push, Tensor
 
 MBIT = 1_000_000
@@ -349,3 +349,28 @@ def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones()
     counts.append([record.messages for record in meter.read(13.0, 0.0)])
 
     assert counts == [[1], [], [], [2]]
+
+
+@pytest.mark.parametrize(
+    ("injections", "sent_s", "is_judged"),
+    [
+        ([(5.0, "cut")], 4.0, True),
+        ([(1.5, "cut"), (1.8, "heal")], 1.0, False),
+        ([(1.5, "cut"), (1.8, "heal")], 6.0, False),
+        ([(1.5, "cut"), (1.8, "heal")], 7.0, True),
+        ([(1.5, "link")], 2.0, False),
+        ([(1.5, "link")], 3.0, True),
+        ([(-math.inf, "link")], 1.0, True),
+    ],
+    ids=["before", "cut", "just healed", "long healed", "just changed", "long changed", "of an earlier life"],
+)
+@pytest.mark.parametrize("whose", ["edge-0", "server"])
+def test_a_message_that_met_a_fault_of_a_link_is_not_judged(injections, sent_s, is_judged, whose):
+    """What it was to take is not known; whichever end's link it was."""
+    meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": TEN_MBIT}, delay="line")
+    for time_s, action in injections:
+        change = LinkChange(uplink_bit_s=MBIT, downlink_bit_s=MBIT) if action == "link" else None
+        meter.inject(time_s, Injection(node=whose, action=action, change=change))
+    meter.received(sent_s + 0.9, push(sent_s=sent_s), 100_000)
+
+    assert len(list(meter.read(20.0, 0.0))) == is_judged

@@ -1,0 +1,89 @@
+"""Runs of `edgebed run` in processes of their own, so that several go on side by side and none can hang a test."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import psutil
+import pytest
+from random_faults import Told
+
+from edgebed.emulation.cgroups import PREFIX, mounts
+from edgebed.observe.journal import read_journal
+from edgebed.observe.run_folder import TrialFolder
+
+DEADLINE_S = 90.0
+MARK = "EDGEBED_TEST_RUN"
+"""In the environment of all processes of a run: its folder."""
+
+
+class LiveRun(NamedTuple):
+    """A run that is over."""
+
+    exit_code: int
+    trial: TrialFolder
+    told: Told
+
+
+def run_live(scenario: dict[str, Any], folder: Path, *options: str) -> LiveRun:
+    """Run a scenario of one trial to its end, in a new folder; one that does not end is ended, and has failed.
+
+    Whatever its end, it leaves no process and no cgroup.
+    """
+    folder.mkdir(parents=True)
+    (folder / "scenario.yaml").write_bytes(msgspec.json.encode(scenario))
+    command = [sys.executable, "-m", "edgebed", "run", "scenario.yaml", "--runs-dir", "runs", *options]
+    environment = os.environ | {MARK: str(folder)}
+    with (folder / "output").open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=folder)
+        try:
+            exit_code = process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            _end(process, folder)
+            text = (folder / "output").read_text()
+            pytest.fail(f"{folder}: no end after {DEADLINE_S:g} s; the last that it said: {text[-2000:]}")
+    _, alive = psutil.wait_procs(_marked(folder), timeout=5)
+    assert alive == []
+    assert not [path for mount in mounts().values() for path in mount.glob(f"{PREFIX}*_{process.pid}_*")]
+    journals = list((folder / "runs").glob("*/0001/*/events.jsonl"))
+    assert journals, (folder / "output").read_text()[-2000:]
+    trial = TrialFolder(journals[0].parent)
+    return LiveRun(exit_code, trial, Told(trial.read_plan(), list(read_journal(trial.journal))))
+
+
+def side_by_side(run: Callable[[int], None], seeds: Iterable[int], at_once: int) -> None:
+    """Call `run` with each seed; the failures are told together, each with its seed."""
+    with ThreadPoolExecutor(at_once) as threads:
+        started = {seed: threads.submit(run, seed) for seed in seeds}
+    failures = {seed: error for seed, future in started.items() if (error := future.exception())}
+    assert not failures, "; ".join(f"seed {seed}: {error}" for seed, error in failures.items())
+
+
+def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Ask, then kill it and whatever it has started."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(15)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for each in _marked(folder):
+        each.kill()
+
+
+def _marked(folder: Path) -> list[psutil.Process]:
+    """The processes of a run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == str(folder):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
