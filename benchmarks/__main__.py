@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks import containers, encoding, links, namespaces, nodes, server, simulation
+from benchmarks import containers, encoding, faults, links, namespaces, nodes, server, simulation
 
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
-PARTS = ("encoding", "nodes", "simulation", "server", "links", "namespaces", "containers")
+PARTS = ("encoding", "nodes", "simulation", "server", "links", "namespaces", "containers", "faults")
 DEFAULT_PARTS = PARTS[:4]
 """The others need root, or Docker."""
 
@@ -50,6 +50,8 @@ def _measure(part: str, *, quick: bool) -> Any:
         return namespaces.measure(quick=quick)
     if part == "containers":
         return containers.measure(quick=quick)
+    if part == "faults":
+        return faults.measure(quick=quick)
     return server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5)
 
 
@@ -87,6 +89,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
         yield from _namespaces(row)
     if found := measured.get("containers"):
         yield from _containers(found)
+    yield from map(_faults, measured.get("faults", ()))
 
 
 def _links(row: dict[str, Any]) -> str:
@@ -126,6 +129,15 @@ def _containers(found: dict[str, Any]) -> Iterator[str]:
     yield f"{what:<76} {memory['working_set_bytes'] / 1e6:>7.0f} MB           {peak}"
     for share in found["shares"]:
         yield f"{'share of a core got, of 0.5, while throttled':<76} {share:>10.3f}  within 5 %"
+
+
+def _faults(row: dict[str, Any]) -> str:
+    is_limited = row["action"] not in ("launch", "memory")  # a start, and an end by the kernel, take what they take
+    limit = f"<= {250 if row['nodes'] == 1 else 1000} ms" if is_limited else ""
+    nodes = "one node" if row["nodes"] == 1 else f"{row['nodes']} nodes at once"
+    what = f"from asked to done, {row['runtime']}, {nodes}: {row['action']}"
+    times = f"(worst of {row['times']}; median {1e3 * row['median_s']:.0f} ms)"
+    return f"{what:<76} {1e3 * row['worst_s']:>7.0f} ms  {limit:<10} {times}"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
+from edgebed.errors import InfrastructureError, ScenarioError
 from edgebed.observe.run_folder import RunFolder, list_runs, runs_root
 from edgebed.runtimes.control import SOCKET, Order, Reply, address_in, opened
 from edgebed.scenario.plan import Injection, Plan
@@ -30,8 +30,6 @@ class Done:
     nodes: tuple[str, ...]
     seconds: float
     """From asking to the answer."""
-    text: str
-    """What the controller has to say about it; mostly nothing."""
 
 
 def act(
@@ -44,7 +42,7 @@ def act(
     """Have `injections(node)` done to each node that `targets` names: nodes, classes, or `workers`.
 
     `run` is named as for `edgebed.load`; None: the one in progress. Raises ScenarioError for a run or a node that there
-    is not, EdgebedError with the controller's words where it cannot be done, InfrastructureError where nobody answers.
+    is not, and with the controller's words where it cannot be done; InfrastructureError where nobody answers.
     """
     folder = _find(runs_root(runs_dir), run)
     trials = folder.trials()
@@ -57,8 +55,8 @@ def act(
     seconds = time.monotonic() - began_s
     if reply.problem:
         rest = "; the rest is done" if len(nodes) > 1 else ""
-        raise EdgebedError(f"{folder.name}: {reply.problem}{rest}")
-    return Done(run=folder.name, trial=plan.trial, nodes=nodes, seconds=seconds, text=reply.text)
+        raise ScenarioError(f"{folder.name}: {reply.problem}{rest}")
+    return Done(run=folder.name, trial=plan.trial, nodes=nodes, seconds=seconds)
 
 
 def nodes_of(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:

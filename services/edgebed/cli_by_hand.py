@@ -115,8 +115,7 @@ def _act(
     if json:
         put_json({"actions": actions, **msgspec.to_builtins(settings), **msgspec.to_builtins(done)})
         return
-    text = f": {done.text}" if done.text else ""
-    put(f"{verb} {_names(done.nodes)} of {done.run} in {done.seconds:.2f} s{text}")
+    put(f"{verb} {_names(done.nodes)} of {done.run} in {done.seconds:.2f} s")
 
 
 def _names(nodes: Sequence[str]) -> str:

@@ -70,6 +70,7 @@ def past_of(folder: TrialFolder) -> Past | None:
     """How far a trial had come. What there is of one that had not begun to train is removed."""
     began_s, until_s, updates = None, 0.0, 0
     incarnations: dict[str, int] = {}
+    triggered_s: dict[tuple[str, str], float] = {}
     for t, _, record in read_journal(folder.journal) if folder.journal.exists() else ():
         until_s = max(until_s, t)
         if isinstance(record, records.Trial) and began_s is None:
@@ -78,12 +79,14 @@ def past_of(folder: TrialFolder) -> Past | None:
             updates = max(updates, record.version)
         elif isinstance(record, records.Node):
             incarnations[record.name] = max(record.incarnation, incarnations.get(record.name, 0))
+        elif isinstance(record, records.Fault):
+            triggered_s.setdefault((record.name, record.target), record.asked_s)
     folder.final_checkpoint.unlink(missing_ok=True)
     if began_s is None:
         folder.journal.unlink(missing_ok=True)
         folder.latest_checkpoint.unlink(missing_ok=True)
         return None
-    return Past(began_s=began_s, until_s=until_s, updates=updates, incarnations=incarnations)
+    return Past(began_s=began_s, until_s=until_s, updates=updates, incarnations=incarnations, triggered_s=triggered_s)
 
 
 def _options(folder: RunFolder) -> Options:

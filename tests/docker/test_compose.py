@@ -227,6 +227,26 @@ def test_up_again_after_a_killed_controller_starts_cleanly(project) -> None:
     assert len(project.left()) == 4  # controller, Prometheus and two networks
 
 
+def test_a_run_whose_controller_was_killed_is_gone_on_with(project) -> None:
+    """By `up` with another command: from the last checkpoint, scraped by Prometheus, and with an exit code."""
+    limits = "stop: { updates: 2000 }\ncheckpoints: { every: 100 updates }\n"
+    project.write("quickstart.yaml", SCENARIO.replace("stop: { time: 20s }\n", limits))
+    project.up()
+    journal = project.folder / "runs" / NAME / "0001" / "adacomp" / "events.jsonl"
+    until(lambda: journal.exists() and '"version":300,' in journal.read_text(), "training has come so far")
+    assert project.compose("kill", "controller").returncode == 0
+
+    project.up(EDGEBED_COMMAND=f"resume {NAME}")
+    until(lambda: project.targets().items() >= {"edge-0": "up", "edge-1": "up"}.items(), "the new lives are scraped")
+    assert project.compose("wait", "controller").returncode == 0
+
+    (trial,) = edgebed.load(NAME, runs_dir=project.folder / "runs").trials.values()
+    assert trial.summary.outcome == "completed"
+    assert trial.summary.accounting.closes
+    (restored,) = [record for _, _, record in trial.events() if isinstance(record, records.Restored)]
+    assert 0 < restored.version <= trial.summary.updates == 2000
+
+
 def test_down_takes_what_a_killed_controller_left(project) -> None:
     """With the option that the README names; the engine's refusals are no reason to fail."""
     project.write("quickstart.yaml", SCENARIO.replace("20s", "10m"))

@@ -18,7 +18,7 @@ from edgebed.emulation.readback import LinkMeter, deviation
 from edgebed.emulation.shaping import Shaping
 from edgebed.emulation.tc import Features, Shaper, disciplines, probe
 from edgebed.errors import InfrastructureError
-from edgebed.scenario.plan import Link, LinkChange
+from edgebed.scenario.plan import Injection, Link, LinkChange
 
 pytestmark = pytest.mark.process  # it measures in wall-clock time
 
@@ -296,12 +296,27 @@ def test_links_follow_their_timelines_from_when_training_began(hosts):
     assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
 
 
+def test_a_change_that_cannot_be_is_refused_and_forgotten(hosts):
+    """The link is as it was, and what is asked for next is done."""
+    one, _ = hosts
+    shaping = Shaping(lambda _: Shaper(one.ip, "data", PLAIN))
+    one.call(lambda: shaping.add("edge-0", Link(uplink_bit_s=8_000_000)))
+    change = LinkChange(uplink_bit_s=4_000_000, downlink_bit_s=10)
+    with pytest.raises(InfrastructureError, match="not 10bit"):
+        one.call(shaping.inject, Injection(node="edge-0", action="link", change=change))
+    assert held(one, Conditions(uplink_bit_s=8_000_000)) == ""
+
+    one.call(shaping.inject, Injection(node="edge-0", action="cut"))
+    one.call(shaping.inject, Injection(node="edge-0", action="heal"))
+    assert held(one, Conditions(uplink_bit_s=8_000_000)) == ""
+
+
 def test_a_setting_that_is_changed_behind_its_back_is_found(hosts):
     """By the node's own read-back, once, with what is held and what was asked; and when it is right again."""
     one, _ = hosts
     link = Link(uplink_bit_s=10_000_000, changes=(LinkChange(at_s=100.0, uplink_bit_s=20_000_000),))
     shaper = shape(one, Conditions(uplink_bit_s=10_000_000))
-    meter = LinkMeter(Course(link), one.reader, "")
+    meter = LinkMeter("edge-0", Course(link), one.reader, "")
     meter.wait_until_held()
     (first,) = meter.read(0.0, None)
     assert (first.mechanism, first.interface, first.uplink_held, first.problem) == ("tc", "data", 10_000_000, "")
@@ -394,7 +409,7 @@ def test_the_helper_of_a_link_that_changes_stays(hosts):
     process.stdin.write(json.dumps({"began": time.monotonic() - 6.0}).encode() + b"\n")
     process.stdin.flush()
 
-    meter = LinkMeter(Course(Link(uplink_bit_s=7_000_000, downlink_bit_s=3_000_000)), one.reader, "")
+    meter = LinkMeter("edge-0", Course(Link(uplink_bit_s=7_000_000, downlink_bit_s=3_000_000)), one.reader, "")
     meter.wait_until_held()
     assert process.poll() is None
     out, _ = process.communicate(timeout=20)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from edgebed.emulation import means
 from edgebed.observe.run_folder import RunFolder
 from edgebed.roles import records
 
@@ -63,7 +64,7 @@ def test_nodes_are_killed_frozen_thawed_and_restarted(begin: Begin) -> None:
     processes = [run.node(f"edge-{k}") for k in range(2)]
     assert run.command("freeze", "edge")[0] == 0
     assert all(map(frozen, processes))
-    assert run.command("freeze", "edge-0")[0] == 3
+    assert run.command("freeze", "edge-0")[0] == 2
     assert run.command("thaw", "edge-1", "edge-0")[0] == 0
     assert not any(map(frozen, processes))
 
@@ -129,9 +130,9 @@ def test_a_server_that_is_restarted_goes_on_from_its_checkpoint(begin: Begin) ->
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("thaw edge-0", 3, "error: by-hand/0001: edge-0: it is not frozen\n"),
+        ("thaw edge-0", 2, "error: by-hand/0001: edge-0: it is not frozen\n"),
         ("kill edge-9", 2, "error: no node 'edge-9'; there are server, evaluator, edge-0, edge-1, slow-0; "),
-        ("cut evaluator", 3, "error: by-hand/0001: evaluator: the evaluator has no link"),
+        ("cut evaluator", 2, "error: by-hand/0001: evaluator: it has no link"),
     ],
 )
 def test_what_cannot_be_done_is_said(begin: Begin, words: str, code: int, said: str) -> None:
@@ -144,3 +145,22 @@ def test_what_cannot_be_done_is_said(begin: Begin, words: str, code: int, said: 
     assert (left, out) == (code, "")
     assert err.startswith(said)
     assert RunFolder(run.path).is_running()
+
+
+def test_a_change_that_the_kernel_cannot_make_is_refused_and_the_run_goes_on(begin: Begin) -> None:
+    """The link stays as it was."""
+    if reason := means.why_no_namespaces():
+        pytest.skip(reason)
+    if means.means_of("process").netem:
+        pytest.skip("this kernel has netem")
+    run = begin(SCENARIO.replace("count: 2,", "count: 2, uplink: 10mbit,"), "--emulation", "kernel").trains()
+    for what, said in (("--loss 1%", "packets cannot be lost here"), ("--latency 40ms", "latency cannot be made here")):
+        left, _, err = run.command("link", "set", "edge-0", *what.split())
+        assert left == 2
+        assert said in err
+    assert run.command("link", "set", "edge-0", "--uplink", "5mbit")[0] == 0
+    run.has(lambda r: isinstance(r, records.Link) and r.uplink_held == 5_000_000, "what the kernel holds")
+    os.kill(run.process.pid, 2)
+
+    assert run.end() == 130
+    assert not any(record.problem for record in run.all(records.Link))

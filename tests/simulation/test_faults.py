@@ -164,12 +164,13 @@ def test_a_kill_at_a_point_leaves_exactly_what_had_left(
 ) -> None:
     """The fifth push is applied only if all of it had left; a link makes no difference to that."""
     outcome = simulate(scenario({"kill": worker, "step": 4} | point))
-    ((_, account),) = outcome.of(records.Pushes, worker)
+    (_, at_point), (_, account) = outcome.of(records.Pushes, worker)
     ((_, fault),) = outcome.of(records.Fault)
 
     assert fault.trigger == "-".join(next(iter(point.items()))) + " 4"
     assert [step for _, step in steps_of(outcome, worker)] == list(range(4 + arrives))
     is_pull, is_before = "pull" in point.values(), "before" in point
+    assert at_point == account, "what it said before is how it ended"
     assert (account.begun, account.pushed) == ((4, 4) if is_pull else (5, 4) if is_before else (5, 5))
     assert outcome.accounting.closes
 

@@ -24,12 +24,8 @@ def blocks() -> list[range]:
 
 def check_pushes(outcome: Outcome) -> None:
     """What the journal tells of each update is what the simulation did with it."""
-    pushed = {
-        (node, record.incarnation, step)
-        for _, node, record in outcome.entries
-        if isinstance(record, records.Pushes)
-        for step in range(record.pushed)
-    }
+    told = [entry for entry in outcome.entries if isinstance(entry[2], records.Pushes)]
+    pushed = {(node, record.incarnation, step) for _, node, record in told for step in range(record.pushed)}
     seen = Counter(
         (record.worker, record.incarnation, record.step)
         for _, record in outcome.of(records.Update) + outcome.of(records.Refused)
@@ -38,7 +34,8 @@ def check_pushes(outcome: Outcome) -> None:
     assert max(seen.values(), default=1) == 1
     assert pushed - seen.keys() == outcome.lost.keys() | outcome.under_way
     assert seen.keys() <= pushed
-    begun = sum(record.begun for _, record in outcome.of(records.Pushes))
+    last = {(node, record.incarnation): record.begun for _, node, record in told}
+    begun = sum(last.values())
     total = outcome.accounting.total
     assert total.begun == begun
     assert total.applied + sum(total.refused.values()) == len(seen)

@@ -29,6 +29,7 @@ stop: {{ updates: {UPDATES} }}
 faults:
   - {{ restart: edge-0, at: 200ms, delay: 100ms }}
   - {{ freeze: edge-1, at_update: 150, for: 50ms }}
+  - {{ cut: edge-2, at_update: 100, for: 1h }}
 variants:
   asgd: {{ method: asgd, stop: {{ updates: 100 }}, faults: [] }}
   adacomp: {{ method: adacomp }}
@@ -105,7 +106,20 @@ def test_faults_that_have_been_are_not_done_again(runs_again: Callable[[str], Pa
     run = edgebed.resume("resumed", runs_dir=runs, processes=1)
     faults = [r.action for _, _, r in run.trials["adacomp"].events() if isinstance(r, records.Fault)]
 
-    assert sorted(faults) == ["freeze", "kill", "launch", "thaw"]
+    assert sorted(faults) == ["cut", "freeze", "kill", "launch", "thaw"]
+
+
+def test_a_worker_that_is_cut_off_still_is(runs_again: Callable[[str], Path]) -> None:
+    """It is there in a new life, and contributes nothing until it is healed."""
+    runs = runs_again("once")
+    run = edgebed.resume("resumed", runs_dir=runs, processes=1)
+    trial = run.trials["adacomp"]
+    entries = list(trial.events())
+    (place,) = [k for k, (_, _, record) in enumerate(entries) if isinstance(record, records.Restored)]
+    workers = {record.worker for _, _, record in entries[place:] if isinstance(record, records.Update)}
+
+    assert workers == set(WORKERS) - {"edge-2"}
+    assert trial.summary.accounting.closes
 
 
 def test_the_same_past_has_the_same_future(runs_again: Callable[[str], Path]) -> None:

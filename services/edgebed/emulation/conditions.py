@@ -119,6 +119,12 @@ class Course(Timeline):
             self.injected_s.append(max([time_s, *self.injected_s[-1:]]))
             self.overrides.append(override)
 
+    def take_back(self, before: Override) -> None:
+        """The last injection could not be done: `before`, what faults had made of the link until then, goes on."""
+        if self.overrides[-1] != before:
+            self.injected_s.pop()
+            self.overrides.pop()
+
     def at(self, time_s: float) -> Conditions:
         """The conditions at a time."""
         planned, index = super().at(time_s), bisect_right(self.injected_s, time_s)

@@ -61,9 +61,12 @@ class Observed:
     """What was done to nodes on purpose."""
 
     def was_done(self, node: Judged, *actions: str) -> bool:
-        """Whether one of these was done to a node."""
+        """Whether one of these was done to a node; a cap that was changed while it was away is its next life's."""
         return any(
-            done.was_done and done.record.target == node.name and done.record.action in actions for done in self.faults
+            (done.was_done or (done.record.action == "cpus" and done.record.moot))
+            and done.record.target == node.name
+            and done.record.action in actions
+            for done in self.faults
         )
 
     @property

@@ -11,7 +11,7 @@ from edgebed.emulation.namespaces import PORTS_MAX
 from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.errors import InfrastructureError, ScenarioError
 from edgebed.runtimes import Emulation, Runtime
-from edgebed.scenario.plan import NodePlan, Plan
+from edgebed.scenario.plan import LinkChange, NodePlan, Plan
 
 INSTEAD = "Run as root of the machine, or leave the option out"
 NOT_ROOT = "that takes root"
@@ -43,6 +43,16 @@ class Means:
         if not (node.link.delayed or node.link.lossy or node.changeable):
             return ""
         return "netem" if self.by_kernel and self.netem else "line"
+
+    def why_not(self, node: NodePlan, change: LinkChange) -> str:
+        """Why a node's link cannot be changed so while training goes on; empty if it can."""
+        if self.by_kernel and self.netem:
+            return ""
+        if change.loss:
+            return "packets cannot be lost here: that takes links that the kernel's netem holds"
+        if self.by_kernel and (change.latency_s or change.jitter_s) and not self.delay(node):
+            return "latency cannot be made here: the kernel has no netem, and the link was planned without any"
+        return ""
 
     def notes(self, plan: Plan) -> Iterator[str]:
         """For a reader of the run: what holds its links; the evaluator's carries no training."""

@@ -157,17 +157,24 @@ class Passage:
 
     def __init__(self, plan: NodePlan, *, limits: bool, delays: bool) -> None:
         """`limits`: its rates are held here; `delays`: its latency is."""
+        self.plan = plan
         self.clock = Clock(Course(plan.link))
-        self.uplink = self.downlink = None
-        self.outward = self.inward = None
+        self.uplink: Lane | None = None
+        self.downlink: Lane | None = None
+        self.outward: DelayLine | None = None
+        self.inward: DelayLine | None = None
         self.gone_s = self.due_s = 0.0
         """Of the message before: none overtakes another."""
-        if limits:
+        self.hold(limits=limits, delays=delays)
+
+    def hold(self, *, limits: bool, delays: bool) -> None:
+        """Hold these as well from now on."""
+        if limits and not self.uplink:
             self.uplink = Lane(self.clock, lambda conditions: conditions.uplink_bit_s)
             self.downlink = Lane(self.clock, lambda conditions: conditions.downlink_bit_s)
-        if delays:
-            self.outward = DelayLine(self.clock, plan.seed, "up", plan.node)
-            self.inward = DelayLine(self.clock, plan.seed, "down", plan.node)
+        if delays and not self.outward:
+            self.outward = DelayLine(self.clock, self.plan.seed, "up", self.plan.node)
+            self.inward = DelayLine(self.clock, self.plan.seed, "down", self.plan.node)
 
     def began(self, began_s: float) -> None:
         """Training began then: the link's changes count from there."""

@@ -32,8 +32,9 @@ ByRates = Mapping[tuple[int | None, int | None], Sequence[Conditions]]
 class LinkMeter:
     """Journals what the kernel holds: at first, when that has changed, and when it is not what was asked."""
 
-    def __init__(self, course: Course, reader: LinkReader, delay: Delay) -> None:
-        """`delay`: what makes latency and jitter; netem is read back like the rates."""
+    def __init__(self, node: str, course: Course, reader: LinkReader, delay: Delay) -> None:
+        """`node`: whose link it is. `delay`: what makes latency and jitter; netem is read back like the rates."""
+        self.node = node
         self.course = course
         self.changes_often = course.period_s is not None
         self.is_suspect = False
@@ -68,8 +69,9 @@ class LinkMeter:
             time.sleep(POLL_S)
 
     def inject(self, time_s: float, injection: Injection) -> None:
-        """A fault was done to the link, so long after training began."""
-        self.course.inject(time_s, injection)
+        """A fault was done to a link, so long after training began; it may be the other end's."""
+        if injection.node == self.node:
+            self.course.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
         """A record if there is something to tell; times in seconds of the trial."""
@@ -123,15 +125,17 @@ class LinkMeter:
 class StatedLink:
     """Journals, for a link that no kernel holds, what is asked, which then is held: at first, and when faults act."""
 
-    def __init__(self, course: Course, mechanism: Mechanism, delay: Delay) -> None:
+    def __init__(self, node: str, course: Course, mechanism: Mechanism, delay: Delay) -> None:
+        self.node = node
         self.course = course
         self.mechanism = mechanism
         self.delay = delay
         self.told: Override | None = None
 
     def inject(self, time_s: float, injection: Injection) -> None:
-        """A fault was done to the link, so long after training began."""
-        self.course.inject(time_s, injection)
+        """A fault was done to a link, so long after training began; it may be the other end's."""
+        if injection.node == self.node:
+            self.course.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
         """A record if there is something to tell; times in seconds of the trial."""

@@ -19,6 +19,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import msgspec
 from pyroute2 import IPRoute
@@ -78,12 +79,20 @@ class Shaping:
                 del self.next_s[name]
 
     def inject(self, injection: Injection) -> None:
-        """Do this to a node's link. Raises InfrastructureError where the kernel refuses it, or does not know it."""
+        """Do this to a node's link. Raises InfrastructureError where the kernel refuses it: then it is as before."""
         if injection.node not in self.courses:
             raise InfrastructureError(f"{injection.node} has no link to the data network")
         time_s = time.monotonic() - self.began_s
-        self.courses[injection.node].inject(time_s, injection)
-        self._hold(injection.node, time_s)
+        course = self.courses[injection.node]
+        before = course.overrides[-1]
+        course.inject(time_s, injection)
+        try:
+            self._hold(injection.node, time_s)
+        except InfrastructureError:
+            course.take_back(before)  # else every later change would be refused with it
+            with suppress(InfrastructureError):
+                self._hold(injection.node, time_s)
+            raise
 
     def close(self, name: str) -> None:
         """Let go of the shaper of a link, which stays as it is; another one is made when it is needed."""

@@ -9,15 +9,22 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from edgebed.faults.entry import NO_LINK, FaultSection, for_a_while
 from edgebed.faults.targets import Draw, NamedTarget, Roster, nodes_of
 from edgebed.scenario.plan import Fault, FaultStep
-from edgebed.scenario.problems import Problem
+from edgebed.scenario.problems import Problem, show
 from edgebed.scenario.section import Duration
 
-Side = Annotated[list[NamedTarget], Field(min_length=1)]
+
+def _read_side(given: object) -> object:
+    if isinstance(given, list):
+        return given
+    raise ValueError(f"not a group: {show(given)}; a list, e.g. [[server, hubs], [phones]]")
+
+
+Side = Annotated[list[NamedTarget], Field(min_length=1), BeforeValidator(_read_side)]
 
 
 class Partition(FaultSection):

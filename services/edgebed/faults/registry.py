@@ -85,5 +85,5 @@ def _same_names(entries: dict[int, FaultSection]) -> Iterator[Problem]:
     for k, entry in entries.items():
         name = name_of(entry, k)
         if name in taken:
-            yield Problem((str(k), "name"), f"another fault is called {name!r}: number {taken[name] + 1}")
+            yield Problem((str(k), "name"), f"faults.{taken[name]} is called {name!r}, too")
         taken.setdefault(name, k)

@@ -9,7 +9,12 @@ update that was applied after the version which a later server was restored to i
 
 The books close if nothing is unexplained and all checks hold: the updates applied are those of the final model, one for
 each version; no step was seen twice, none before its worker had pushed it, none of a worker that had not joined. What a
-dead node had not reported yet counts as neither begun nor seen.
+dead node had not reported yet counts as neither begun nor seen, with one exception.
+
+A worker that is killed cannot say which update it was at; its last word is up to a second old. If the server had
+answered all that it is known to have begun, it is taken to have been at the next one, be it that it pulled, computed or
+pushed: one more is begun, and lost with its worker. Nothing is assumed of one that was killed where a fault waited for
+it, which it says before, nor in the simulation, which tells how far each had come.
 """
 
 import math
@@ -17,13 +22,16 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from typing import get_args
 
 import msgspec
 
 from edgebed import chance
 from edgebed.roles import records
+from edgebed.scenario.plan import Point
 
 SERVER = "server"
+POINTS = get_args(Point)
 PROBLEMS_MAX = 5
 """Problems that are told apart; the rest is counted."""
 UNKNOWN = -1
@@ -36,7 +44,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
     incarnation: int = 0
     begun: int = 0
-    """Those that the worker says it has begun to compute, and those that the server has seen."""
+    """Those that the worker says it has begun to compute, those that the server has seen, and those assumed."""
     applied: int = 0
     """They are in the final model."""
     refused: dict[str, int] = {}
@@ -87,6 +95,14 @@ class Stretch(msgspec.Struct):
         return self.server, self.joins
 
 
+class Halt(msgspec.Struct, frozen=True):
+    """A worker does nothing any more: it was killed, or frozen and not thawed."""
+
+    t: float
+    at_point: bool = False
+    """It stood where a fault waited for it, and had said how far it had come."""
+
+
 class Life(msgspec.Struct):
     """What is known of one life of a worker."""
 
@@ -110,6 +126,14 @@ class Life(msgspec.Struct):
     """As the worker said last, as the next two."""
     pushed: int = 0
     said_t: float = 0.0
+    answered_joins: int = -1
+    """The last join of which the server has seen anything."""
+    answered_t: float = math.inf
+    """When it sent a model for what it saw last of that join; infinite: it has sent none."""
+    halt: Halt | None = None
+    """How it ended, if it died."""
+    assumed: int = 0
+    """1 if it died at an update that nobody has told of."""
     applied: int = 0
     rolled_back: int = 0
     refused: Counter[str] = msgspec.field(default_factory=Counter)
@@ -136,7 +160,7 @@ class Books:
         self.present: set[str] = set()
         """Nodes that came since training began last."""
         self.incarnations: dict[str, int] = {}
-        self.frozen: set[str] = set()
+        self.frozen: dict[str, Halt] = {}
         self.silent: set[str] = set()
         self.finished: records.Finished | None = None
         self.final_version: int | None = None
@@ -158,6 +182,7 @@ class Books:
                     life = self._life(record.worker, record.incarnation)
                     if self._see(life, t, record.joins, record.step):
                         life.refused[record.code] += 1
+                    _answer(life, record.joins, t if record.code == "late" else math.inf)
             case records.Pushes():
                 self._pushes(t, self._life(node, record.incarnation), record)
             case records.Unanswered():
@@ -174,11 +199,12 @@ class Books:
                 self.is_told = True
                 life = self._life(record.worker, record.incarnation)
                 life.joined[record.joins] = self._server
+                _answer(life, record.joins, t)
                 self.joined.add((record.worker, record.incarnation, record.joins))
             case records.Node():
                 self._node(t, record)
             case records.Fault():
-                self._fault(record)
+                self._fault(t, record)
             case records.Restored():
                 self._restored(t, record)
             case records.Finished():
@@ -190,13 +216,18 @@ class Books:
             case records.Ended():
                 self.is_ended = True
 
-    def _fault(self, record: records.Fault) -> None:
+    def _fault(self, t: float, record: records.Fault) -> None:
         if record.problem or record.moot:
             return
+        halt = self.frozen.get(record.target) or Halt(t, record.trigger.partition(" ")[0] in POINTS)
+        if record.action in ("kill", "memory"):
+            life = self.lives.get((record.target, self.incarnations.get(record.target, 0)))
+            if life:
+                life.halt = halt
         if record.action == "freeze":
-            self.frozen.add(record.target)
+            self.frozen[record.target] = halt
         elif record.action in ("thaw", "kill", "launch"):
-            self.frozen.discard(record.target)
+            self.frozen.pop(record.target, None)
 
     @property
     def _server(self) -> int:
@@ -215,6 +246,7 @@ class Books:
         life = self._life(record.worker, record.incarnation)
         if self.is_told and (record.worker, record.incarnation, record.joins) not in self.joined:
             self._problem(f"{life.name}: the server applied pushes of a join that it did not know")
+        _answer(life, record.joins, t)
         if not self._see(life, t, record.joins, record.step):
             return
         expected = len(self.lineage) + 1
@@ -254,19 +286,22 @@ class Books:
     def _node(self, t: float, record: records.Node) -> None:
         if record.state == "joined":
             self.present.add(record.name)
+            self.frozen.pop(record.name, None)
             self.incarnations[record.name] = record.incarnation
         (self.silent.add if record.state == "unresponsive" else self.silent.discard)(record.name)
         if record.name == SERVER:
             if record.state == "died" and self.finished is None:
                 self._server_ended(t)
         elif record.state in ("joined", "died", "stopped"):
-            self._worker(self._life(record.name, record.incarnation), record.state)
+            self._worker(t, self._life(record.name, record.incarnation), record.state)
 
-    def _worker(self, life: Life, state: str) -> None:
+    def _worker(self, t: float, life: Life, state: str) -> None:
         """A life has begun or ended."""
         if state != "joined":
             life.end = self._server
             life.is_gone, life.is_stopped = state == "died", state == "stopped"
+        if state == "died":
+            life.halt = life.halt or self.frozen.get(life.worker) or Halt(t)
 
     def _server_ended(self, t: float) -> None:
         self.servers_died[-1] = True
@@ -310,12 +345,16 @@ class Books:
         """The accounting; None where the journal is too old to tell."""
         if self.has_updates and not self.is_told:
             return None
-        if SERVER in self.silent | self.frozen and self.finished is None:
+        lost = self.silent | self.frozen.keys()
+        if SERVER in lost and self.finished is None:
             self.servers_died[-1] = True
         newest = dict(sorted(self.lives))  # worker: its last incarnation
         for life in self.lives.values():
             life.is_gone |= life.incarnation < newest[life.worker] and not life.is_stopped
-            life.is_gone |= life.incarnation == newest[life.worker] and life.worker in self.frozen | self.silent
+            if life.incarnation == newest[life.worker] and life.worker in lost:
+                life.is_gone = True
+                life.halt = life.halt or self.frozen.get(life.worker)
+            life.assumed = int(_died_at_another(life))
         lives = tuple(self._ledger(life) for _, life in sorted(self.lives.items()) if _begun(life))
         self._check_version()
         total = _total(lives)
@@ -414,9 +453,32 @@ class Gap(msgspec.Struct, frozen=True):
         return self.after.joins - (self.before.joins if self.before else 0)
 
 
-def _begun(life: Life) -> int:
+def _answer(life: Life, joins: int, t: float) -> None:
+    """The server has seen something of a life, and sent a model for it at `t`; what is of an older join is not used."""
+    if joins >= life.answered_joins:
+        life.answered_joins, life.answered_t = joins, t
+
+
+def _died_at_another(life: Life) -> bool:
+    """Whether a worker died without a word of it, and the server had answered all that it is known to have begun."""
+    if not life.is_gone or life.halt is None or life.halt.at_point or life.said_t >= life.halt.t:
+        return False
+    last = _told(life) - 1
+    if last in life.unanswered:
+        is_over = life.unanswered[last][0] < life.answered_joins
+    else:
+        is_over = last == (life.seen[-1].last if life.seen else -1)
+    return is_over and life.answered_t <= life.halt.t
+
+
+def _told(life: Life) -> int:
+    """Updates of a life that somebody has told of."""
     seen = life.seen[-1].last + 1 if life.seen else 0
     return max(life.begun, seen, max(life.unanswered, default=-1) + 1)
+
+
+def _begun(life: Life) -> int:
+    return _told(life) + life.assumed
 
 
 def _missing(life: Life) -> Iterator[Gap]:

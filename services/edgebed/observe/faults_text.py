@@ -23,6 +23,10 @@ UPDATE_ROWS = (
     ("unfinished", "+ unfinished at the end"),
     ("unexplained", "+ unexplained"),
 )
+UPDATE_LEGEND = (
+    "lost with a worker: the update that it was at when it died. One that is killed in a live run cannot say which; if "
+    "all that it is known to have begun had been answered, it is taken to have been at the next"
+)
 
 
 def update_rows(books: Sequence[Accounting | None]) -> Iterator[tuple[str, ...]]:
@@ -39,6 +43,11 @@ def update_rows(books: Sequence[Accounting | None]) -> Iterator[tuple[str, ...]]
     for name, label in UPDATE_ROWS:
         yield row(label, attrgetter(name))
     yield ("is every update accounted for?", *(closing_text(accounting) for accounting in books))
+
+
+def update_legend(books: Sequence[Accounting | None]) -> str:
+    """What a figure stands for that may be assumed; empty where there is none."""
+    return UPDATE_LEGEND if any(each and each.total.lost_with_worker for each in books) else ""
 
 
 def closing_text(accounting: Accounting | None) -> str:
@@ -65,11 +74,11 @@ def update_line(trial: TrialSummary) -> str | None:
 
 
 def faults_line(trial: TrialSummary, faults: Sequence[Done]) -> str | None:
-    """What was done in a line, e.g. `faults: 20 freeze, 20 thaw; done within 30 ms; back within 0.41 s`."""
+    """What was done in a line, e.g. `faults: 20 × freeze, 20 × thaw; done within 30 ms; back within 0.41 s`."""
     counts = Counter(done.record.action for done in faults if done.was_done)
     if not faults:
         return None
-    parts = [", ".join(f"{count:,} {action}" for action, count in counts.items()) or "none done"]
+    parts = [", ".join(f"{count:,} × {action}" for action, count in counts.items()) or "none done"]
     if trial.fault_delay_s:
         parts.append(f"done within {delay_text(trial.fault_delay_s)}")
     if trial.back_s is not None:

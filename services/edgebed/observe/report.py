@@ -19,7 +19,7 @@ from edgebed.observe.conditions_text import (
     remarks_of,
     verdict_lines,
 )
-from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, update_rows
+from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, update_legend, update_rows
 from edgebed.observe.html import Raw, bars, definitions, details, escape, page, section, table
 from edgebed.observe.logs import last_lines
 from edgebed.observe.quantities import (
@@ -189,7 +189,7 @@ def _charts(trials: Sequence[Trial]) -> str:
     drawn = [(title, draw(series)) for title, draw in charts.CHARTS.values()]
     figures = [f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>" for title, svg in drawn if svg]
     is_marked = any(trial.series.faults for trial in trials)
-    legend = "<p class=quiet>Marked: what was done to the nodes.</p>" if is_marked else ""
+    legend = "<p class=quiet>The ticks above a chart: something was done to nodes.</p>" if is_marked else ""
     return section("Charts", f"{legend}<div class=charts>{''.join(figures)}</div>") if figures else ""
 
 
@@ -241,7 +241,9 @@ def _accounting(trials: Sequence[Trial]) -> str:
     rows.append(("egress: changed entries to workers", *(changed_models_text(summary) for summary, _ in columns)))
     rows.append(("egress: payload of all messages", *(bytes_text(s.egress_payload_bytes) for s, _ in columns)))
     rows.append(("egress: at the interface", *(interface_text(s, s.egress_interface_bytes) for s, _ in columns)))
-    return section("Do the books balance?", table(("", *(trial.name for trial in trials)), rows))
+    shown = table(("", *(trial.name for trial in trials)), rows)
+    legend = update_legend(books)
+    return section("Do the books balance?", (f"<p class=quiet>{escape(legend)}</p>" if legend else "") + shown)
 
 
 def _numbered_rows(summaries: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
@@ -261,7 +263,7 @@ def _faults(trials: Sequence[Trial]) -> str:
             shown = table(FAULT_HEAD, rows)
             count = len(trial.series.faults)
             parts.append(f"<h3>{escape(trial.name)}</h3>")
-            parts.append(shown if len(rows) <= FAULT_ROWS_MAX else details(f"{count:,} faults", shown))
+            parts.append(shown if len(rows) <= FAULT_ROWS_MAX else details(count_text(count, "action"), shown))
     legend = f"<p class=quiet>{escape(FAULT_LEGEND)}</p>"
     return section("What was done to the nodes", legend + "".join(parts)) if parts else ""
 

@@ -78,7 +78,9 @@ def unasked_losses(nodes: Iterable[tuple[float, records.Node]], faults: Iterable
     """Nodes that died or never came, without those that were killed, or frozen to the end, on purpose."""
     events: list[tuple[float, int, records.Node | records.Fault]] = [(t, 1, node) for t, node in nodes]
     events += [
-        (done.asked_t, 0, done.record) for done in faults if not done.record.problem and done.record.name != ON_FAILURE
+        (done.t if done.record.action == "launch" else done.asked_t, 0, done.record)
+        for done in faults
+        if not done.record.problem and done.record.name != ON_FAILURE
     ]
     doomed: set[str] = set()
     lost = []
@@ -88,7 +90,7 @@ def unasked_losses(nodes: Iterable[tuple[float, records.Node]], faults: Iterable
                 doomed.add(event.target)
             elif event.action in ("thaw", "launch"):
                 doomed.discard(event.target)
-        elif event.state == "joined":
+        elif event.state == "joined" and event.incarnation > 1:  # first lives join before time counts from training
             doomed.discard(event.name)
         elif event.state in ("died", "missing") and event.name not in doomed:
             lost.append(event)

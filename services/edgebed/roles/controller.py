@@ -31,7 +31,8 @@ from edgebed.roles.events import (
     Woken,
     unexpected,
 )  # fmt: skip
-from edgebed.roles.members import COMING, GONE, PRESENT, Member
+from edgebed.roles.health import MISSED_MAX, Health
+from edgebed.roles.members import COMING, PRESENT, Member
 from edgebed.roles.records import Ended, Evaluated, Finished, Node, Note, Restored, Trial, Update
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.wire import messages
@@ -54,8 +55,6 @@ class Given(NamedTuple):
     """Of the model: above 0 it is that of a checkpoint."""
 
 
-MISSED_MAX = 2  # checks
-
 Payload = Callable[[NodePlan], Given]
 """Says what a node is given at that moment."""
 
@@ -71,6 +70,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     """The highest version of its model that there was; that of the checkpoint may be lower."""
     incarnations: dict[str, int]
     """Of each node, the highest that there was."""
+    triggered_s: dict[tuple[str, str], float] = {}
+    """Of each fault, by its name and node, when it was triggered first, in seconds of the trial."""
 
 
 class Phase(Enum):
@@ -115,8 +116,10 @@ class Controller:
         lives = past.incarnations if past else {}
         self.members = {node.node: Member(node, incarnation=lives.get(node.node, 0)) for node in plan.nodes}
         self.director = Director(plan, self)
+        self.health = Health(self.members, self.director)
         if past:
-            self.director.resumed(past.until_s - past.began_s, past.updates)
+            triggered_s = {fault: asked_s - past.began_s for fault, asked_s in past.triggered_s.items()}
+            self.director.resumed(past.until_s - past.began_s, past.updates, triggered_s)
         self.phase = Phase.LAUNCHED
         self.grace_s = GRACE_S
         self.outcome = ""
@@ -293,7 +296,7 @@ class Controller:
     def _start_ready(self) -> list[Effect]:
         """Start who is ready, once there is a server; all others hear where it is if it is another than before."""
         server = self.members["server"]
-        if server.ready is None or server.state not in ("ready", "running"):
+        if server.ready is None or server.state not in ("ready", "running", "unresponsive"):
             return []
         moved = server.state == "ready"
         effects: list[Effect] = []
@@ -376,33 +379,10 @@ class Controller:
                 effects += self.director.restart(name, now)
             if self.plan.on_failure == "stop":
                 return effects + self._end("failed", f"{name} died: {reason} (on_failure: stop)", now)
-        effects += self._without(member, reason, now)
+        why = self.health.why_over_without(member, reason)
+        if why and (member.plan.role != "worker" or self.phase in (Phase.LAUNCHED, Phase.RUNNING)):
+            effects += self._end("failed", why, now)
         return effects + self._start(now)
-
-    def _without(self, member: Member, reason: str, now: float) -> list[Effect]:
-        """End the trial if it cannot go on without a node that has died."""
-        if self._comes_back(member):
-            return []
-        if member.plan.role != "worker":
-            return self._end("failed", f"the {member.plan.role} died: {reason}", now)
-        return self._without_workers(f"{member.plan.node} was the last: {reason}", now)
-
-    def _without_workers(self, last: str, now: float) -> list[Effect]:
-        """End the trial if no worker is left, and none comes back."""
-        workers = [member for member in self.members.values() if member.plan.role == "worker"]
-        if self.phase not in (Phase.LAUNCHED, Phase.RUNNING) or any(self._is_left(worker) for worker in workers):
-            return []
-        return self._end("failed", f"no worker is left; {last}", now)
-
-    def _is_left(self, member: Member) -> bool:
-        """Whether a worker can contribute, now or when something brings it back."""
-        if member.state in GONE:
-            return self._comes_back(member)
-        return not self.director.is_stopped(member.plan.node)
-
-    def _comes_back(self, member: Member) -> bool:
-        """Whether a node that has died is to be launched again."""
-        return member.state not in GONE or self.director.returns_s(member.plan.node, "launch") is not None
 
     def _failed(self, member: Member) -> list[Effect]:
         """What the server is told of a worker that has failed: nothing, but by an oracle."""
@@ -414,23 +394,18 @@ class Controller:
     # --- faults and failures ------------------------------------------------------------------------------------
 
     def _checked(self, event: Checked, now: float) -> list[Effect]:
-        """Two checks in a row without a sign of life are a failure; one sign, and the node is back."""
-        effects: list[Effect] = []
+        """Who has failed, and who is back."""
         if self.phase not in (Phase.RUNNING, Phase.FINISHING):
-            return effects
-        for name, member in self.members.items():
-            if name in event.alive:
-                member.missed = 0
-                if member.state == "unresponsive":
-                    effects += self._state(member, "running")
-            elif member.state in ("running", "unresponsive"):
-                member.missed += 1
-                if member.missed == MISSED_MAX:
-                    effects += self._unresponsive(member, now)
+            return []
+        failed, back = self.health.check(event.alive)
+        effects = [effect for member in back for effect in self._state(member, "running")]
+        for member in failed:
+            effects += self._unresponsive(member, now)
         return effects
 
     def _unresponsive(self, member: Member, now: float) -> list[Effect]:
         name, reason = member.plan.node, f"no sign of life for {MISSED_MAX * self.plan.check_s:g} s"
+        reason += ", since it is frozen" if self.director.is_frozen(name) else ""
         effects = [*self._state(member, "unresponsive", reason), *self._failed(member)]
         if self.plan.on_failure == "restart":
             return effects + self._done(self.director.kill(name, now), now)
@@ -454,10 +429,10 @@ class Controller:
         return [Answer(event.ticket, f"training {state}")]
 
     def _done(self, effects: list[Effect], now: float) -> list[Effect]:
-        """What the director has done, and the end of the trial if that leaves no worker."""
-        if not any(isinstance(effect, Journal) for effect in effects):
-            return effects
-        return effects + self._without_workers("the others are frozen or cut off, and nothing undoes it", now)
+        """What the director has done, and the end of the trial if nobody can train any more."""
+        is_news = self.phase is Phase.RUNNING and any(isinstance(effect, Journal) for effect in effects)
+        why = self.health.why_over() if is_news else ""
+        return effects + self._end("failed", why, now) if why else effects
 
     def expect(self, name: str) -> list[Effect]:
         """The node is about to be launched."""

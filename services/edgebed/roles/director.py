@@ -7,8 +7,10 @@ It is a part of the controller's heart. A node can be cut, or frozen, by several
 thawed, when the last of them is over. What is done to a node's link and cap stays, and is done to its next life, too.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -46,6 +48,13 @@ class Cause(msgspec.Struct, frozen=True):
     """It is a thaw or heal of its own, which ends what any fault has done."""
 
 
+class Changed(NamedTuple):
+    """What of a node is not as planned."""
+
+    change: LinkChange | None
+    cpus: float | None
+
+
 class World(msgspec.Struct):
     """What is done to a node at present, and by what."""
 
@@ -59,6 +68,11 @@ class World(msgspec.Struct):
     """It is being killed."""
     launch: Cause | None = None
     """Why it is to be launched when it has ended."""
+
+    @property
+    def changed(self) -> Changed:
+        """What of the node is not as planned."""
+        return Changed(self.change, self.cpus)
 
     def injections(self, node: str) -> list[Injection]:
         """What has to be done to its next life."""
@@ -101,8 +115,12 @@ class Director:
         """(update, its place in the plan) of faults that are still to come."""
         self.passed_s = -1.0
         """What the plan does at a time up to this one, since training began, has been done."""
+        self.triggered_s: Mapping[tuple[str, str], float] = {}
+        """Name and node of faults that were triggered up to then: when, since training began."""
         self.asked: dict[int, tuple[Cause, Injection]] = {}
         """Number of an Inject effect: what it asks for."""
+        self.before: dict[int, Changed] = {}
+        """Of each of these, what its node was until then."""
         self.tickets: dict[int, list[str]] = {}
         """Of users who wait: the problems so far."""
         self.ordering: int | None = None
@@ -114,15 +132,40 @@ class Director:
     def began(self, began_s: float, now: float) -> list[Effect]:
         """Training began then; what the plan does at a time is done from here on, but for what has been done."""
         effects: list[Effect] = []
-        for k, fault in enumerate(self.plan.faults):
-            if fault.trigger.at_s is not None and fault.trigger.at_s > self.passed_s:
-                effects += self._trigger(k, began_s + fault.trigger.at_s, now)
+        for k in range(len(self.plan.faults)):
+            triggered_s = self._triggered_s(k)
+            if triggered_s is not None:
+                effects += self._trigger(k, began_s + triggered_s, now, since_s=began_s + self.passed_s)
         return effects
 
-    def resumed(self, passed_s: float, updates: int) -> None:
-        """The trial goes on: faults of its first so many seconds of training, or of so many updates, have been."""
+    def resumed(self, passed_s: float, updates: int, triggered_s: Mapping[tuple[str, str], float]) -> None:
+        """The trial goes on: faults of its first so many seconds of training, or of so many updates, have been.
+
+        `triggered_s`: when each fault, by its name and node, was triggered first. All nodes begin another life. What
+        was done to their links and caps, and has not been undone, is done to that, too; what is to come still comes.
+        """
         self.passed_s = passed_s
         self.by_update = [due for due in self.by_update if due[0] > updates]
+        self.triggered_s = triggered_s
+        passed = [
+            (cause.asked_s, cause, step)
+            for k in range(len(self.plan.faults))
+            if (at_s := self._triggered_s(k)) is not None
+            for cause, step in self._causes(k, at_s)
+            if cause.asked_s <= passed_s and step.action in OF_NEXT_LIFE
+        ]
+        for _, cause, step in sorted(passed, key=itemgetter(0)):
+            _note_in(self.worlds[step.node], cause, step)
+
+    def _triggered_s(self, place: int) -> float | None:
+        """When a fault is triggered, or was before the trial goes on, since training began; None: not known yet.
+
+        One that chance triggers again and again is not told of.
+        """
+        fault = self.plan.faults[place]
+        if fault.trigger.at_s is not None or fault.trigger.probability is not None:
+            return fault.trigger.at_s
+        return self.triggered_s.get((fault.name, fault.node))
 
     def updated(self, version: int, now: float) -> list[Effect]:
         """The server has applied so many updates."""
@@ -171,19 +214,28 @@ class Director:
         """A node does not answer: it is to end, so that the policy can launch it."""
         return self._ask(Cause(ON_FAILURE, "it did not answer", now), Injection(node=node, action="kill"), now)
 
-    def _trigger(self, place: int, at_s: float, now: float, reached: messages.Reached | None = None) -> list[Effect]:
+    def _trigger(
+        self, place: int, at_s: float, now: float, reached: messages.Reached | None = None, since_s: float = -math.inf
+    ) -> list[Effect]:
+        """Do what is due of a fault, and see to the rest; what was due until `since_s` has been done."""
+        effects: list[Effect] = []
+        for cause, injection in self._causes(place, at_s, reached):
+            if since_s < cause.asked_s <= now:
+                effects += self._ask(cause, injection, now)
+            elif cause.asked_s > now:
+                effects += self._later(cause, injection)
+        return effects
+
+    def _causes(
+        self, place: int, at_s: float, reached: messages.Reached | None = None
+    ) -> Iterator[tuple[Cause, Injection]]:
+        """The steps of a fault that is triggered at that time."""
         fault = self.plan.faults[place]
         text = trigger_text(fault.trigger, reached.step if reached else None)
-        effects: list[Effect] = []
         for k, step in enumerate(fault.steps):
             waiting = reached.sender if reached and k == 0 else ""
             undoes_all = k == 0 and step.injection.action in ("thaw", "heal")
-            cause = Cause(fault.name, text, at_s + step.after_s, waiting, undoes_all=undoes_all)
-            if cause.asked_s <= now:
-                effects += self._ask(cause, step.injection, now)
-            else:
-                effects += self._later(cause, step.injection)
-        return effects
+            yield Cause(fault.name, text, at_s + step.after_s, waiting, undoes_all=undoes_all), step.injection
 
     def _later(self, cause: Cause, injection: Injection) -> list[Effect]:
         self.count += 1
@@ -199,21 +251,23 @@ class Director:
         problem = impossible(injection, member)
         if problem:
             return self._settle(cause, injection, problem=problem)
-        if injection.action == "launch" and (world.ending or world.launch) and member.is_there:
+        if injection.action == "launch" and world.launch and member.is_there:
+            return self._settle(cause, injection, moot="it is to be launched already")
+        if injection.action == "launch" and world.ending and member.is_there:
             world.launch = cause
             return []
-        overlap = ""
+        before, overlap = world.changed, ""
         if member.is_there or injection.action in OF_NEXT_LIFE:
             overlap = _note_in(world, cause, injection)
         moot = _moot(injection, member, world) or overlap
         if moot:
             return self._settle(cause, injection, moot=moot)
         world.ending |= injection.action == "kill"
-        return self._inject(cause, injection)
+        return self._inject(cause, injection, before)
 
-    def _inject(self, cause: Cause, injection: Injection) -> list[Effect]:
+    def _inject(self, cause: Cause, injection: Injection, before: Changed) -> list[Effect]:
         self.count += 1
-        self.asked[self.count] = cause, injection
+        self.asked[self.count], self.before[self.count] = (cause, injection), before
         told = self.stage.expect(injection.node) if injection.action == "launch" else self._tell(injection)
         return [*told, Inject(self.count, injection)]
 
@@ -233,12 +287,26 @@ class Director:
     def injected(self, event: Injected) -> list[Effect]:
         """It is done, or could not be."""
         cause, injection = self.asked.pop(event.number)
-        world = self.worlds[injection.node]
-        if event.problem and injection.action == "freeze":
-            world.frozen_by.discard(cause.name)
-        if event.problem and injection.action == "kill":
-            world.ending = False
-        return self._settle(cause, injection, problem=event.problem)
+        before = self.before.pop(event.number)
+        untold = self._take_back(cause, injection, before) if event.problem else []
+        return [*untold, *self._settle(cause, injection, problem=event.problem)]
+
+    def _take_back(self, cause: Cause, injection: Injection, before: Changed) -> list[Effect]:
+        """It could not be done: whoever was told hears what holds instead."""
+        node, world = injection.node, self.worlds[injection.node]
+        match injection.action:
+            case "freeze":
+                world.frozen_by.discard(cause.name)
+            case "kill":
+                world.ending = False
+            case "link":
+                world.change = before.change
+                planned, again = (Injection(node=node, action="link", change=change) for change in (None, world.change))
+                return self._tell(planned) + (self._tell(again) if world.change else [])
+            case "cpus":
+                world.cpus = before.cpus
+                return self._tell(Injection(node=node, action="cpus", cpus=world.cpus))
+        return []
 
     def _settle(self, cause: Cause, injection: Injection, *, problem: str = "", moot: str = "") -> list[Effect]:
         """Record what came of it, and tell whoever waits."""
@@ -281,6 +349,7 @@ class Director:
         tickets, self.tickets = self.tickets, {}
         self.steps.clear()
         self.asked.clear()
+        self.before.clear()
         return [Answer(ticket, "; ".join([*problems, "the trial has ended"])) for ticket, problems in tickets.items()]
 
     # --- lives --------------------------------------------------------------------------------------------------
@@ -297,7 +366,7 @@ class Director:
         """A node has begun another life: do to it what was done to the one before."""
         effects: list[Effect] = []
         for injection in self.worlds[node].injections(node):
-            effects += self._inject(Cause(BY_HAND, "", now, again=True), injection)
+            effects += self._inject(Cause(BY_HAND, "", now, again=True), injection, self.worlds[node].changed)
         for other in self._others(node):
             for injection in self.worlds[other].injections(other):
                 if injection.action in OF_A_LINK:
@@ -306,9 +375,13 @@ class Director:
         return effects
 
     def is_stopped(self, node: str) -> bool:
-        """Whether a node is frozen, or cut off, by the scenario, with nothing to come that undoes it."""
-        world = self.worlds[node]
-        frozen = world.frozen_by and BY_HAND not in world.frozen_by and self.returns_s(node, "thaw") is None
+        """Whether a node is frozen, or cut off, by the scenario, with nothing to come that undoes it.
+
+        A policy of restarting undoes a freeze: it finds that the node gives no sign of life.
+        """
+        world, is_restarted = self.worlds[node], self.plan.on_failure == "restart"
+        by_plan = world.frozen_by and BY_HAND not in world.frozen_by and not is_restarted
+        frozen = by_plan and self.returns_s(node, "thaw") is None
         cut = world.cut_by and BY_HAND not in world.cut_by and self.returns_s(node, "heal") is None
         return bool(frozen or cut)
 
@@ -337,7 +410,10 @@ def _moot(injection: Injection, member: Member, world: World) -> str:
         return f"it is {member.state}" if member.is_there or member.state == "expected" else ""
     if injection.action == "kill" and world.ending:
         return "it is being killed"
-    return "" if member.is_there else f"it is not there: {member.state}"
+    if member.is_there:
+        return ""
+    later = "; its next life will be so" if injection.action in OF_NEXT_LIFE else ""
+    return f"it is not there ({member.state}){later}"
 
 
 def _note_in(world: World, cause: Cause, injection: Injection) -> str:
@@ -385,7 +461,7 @@ def impossible(injection: Injection, member: Member) -> str:
     """Why this can never be done to a node; empty if it can."""
     plan = member.plan
     if injection.action in ("cut", "heal", "link") and plan.role == "evaluator":
-        return "the evaluator has no link: watching is no traffic"
+        return "it has no link: watching is not traffic"
     if injection.action == "memory" and plan.memory_bytes is None:
         return "it has no memory cap to run into"
     return ""
@@ -396,7 +472,7 @@ def trigger_text(trigger: Trigger, step: int | None = None) -> str:
     if trigger.at_s is not None:
         return f"at {units.format_duration(trigger.at_s)}"
     if trigger.at_update is not None:
-        return f"at update {trigger.at_update}"
+        return f"at update {trigger.at_update:,}"
     return f"{trigger.point}" + ("" if step is None else f" {step}")
 
 

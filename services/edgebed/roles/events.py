@@ -144,7 +144,6 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     ticket: int
     problem: str = ""
     """Empty: it is done."""
-    text: str = ""
 
 
 class Journal(msgspec.Struct, frozen=True, gc=False):

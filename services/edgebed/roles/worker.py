@@ -12,8 +12,8 @@ done. When its connection had broken, or the server is elsewhere now, a worker t
 one that is computing pushes as ever, and joins anew if that is refused. It counts its joins, and the answer to an
 earlier one is not used, so that two answers never set two jobs going.
 
-Where a fault waits for it (points.py) it tells the controller and holds still: later events are kept, in order, until
-it may proceed.
+Where a fault waits for it (points.py) it says how many updates it has made, tells the controller and holds still:
+later events are kept, in order, until it may proceed.
 """
 
 from collections import deque
@@ -102,7 +102,8 @@ class Worker:
             if fault is not None:
                 self.held = True
                 self.kept.appendleft(event)
-                return [Send("controller", Reached(sender=self.plan.node, fault=fault, step=step))]
+                reached = Reached(sender=self.plan.node, fault=fault, step=step)
+                return [Journal(self.pushes()), Send("controller", reached)]
         try:
             return self._happen(event)
         except RemoteWireError as error:

@@ -1,7 +1,7 @@
 """The control socket of a live trial: `control.sock` in the run's folder, through which the user acts on nodes by hand.
 
     --> {"injections": [{"node": "edge-0", "action": "kill"}]}
-    <-- {"problem": "", "text": ""}     when it is done; else why it is not
+    <-- {"problem": ""}     when it is done; else why it is not
 
 One line each way, and the connection is closed. This is the controller's end; the other is `by_hand.py`. The socket is
 there while a live trial goes on, and its mode lets the owner alone connect. Both ends reach it through an open folder,
@@ -39,7 +39,6 @@ class Reply(msgspec.Struct, frozen=True):
 
     problem: str = ""
     """Empty: it is done."""
-    text: str = ""
 
 
 _ORDER = msgspec.json.Decoder(Order)
@@ -94,7 +93,7 @@ class Control:
         """Tell whoever asked what came of it, if they still listen."""
         client = self._waiting.pop(answer.ticket, None)
         if client is not None:
-            _tell(client, Reply(answer.problem, answer.text))
+            _tell(client, Reply(answer.problem))
 
     def close(self) -> None:
         """Listen no longer; whoever still waits is hung up on."""

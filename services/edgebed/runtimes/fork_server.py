@@ -77,9 +77,11 @@ def _load() -> None:
     keep_freed_memory()
     import torch
 
+    from edgebed.fingerprint import fingerprint
     from edgebed.learning import network  # noqa: F401
     from edgebed.runtimes import node  # noqa: F401
 
+    fingerprint()  # of the code that nodes have: later the files may be another's
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()  # the collector would touch, and so copy, every page that nodes share with this process

@@ -95,6 +95,8 @@ class HeldLink:
                 self.passage = Passage(self.plan, limits=True, delays=True)
                 self.passage.began(self.began_s)
             if self.passage:
+                if not self.by_kernel:
+                    self.passage.hold(limits=True, delays=True)  # it may have been planned without
                 self.passage.inject(now, injection)
         elif injection.action == "cut" and not self.by_kernel:
             self.outage.cut(now)

@@ -195,8 +195,11 @@ class LiveNode:
         return min(self.timers.next_s, self.link.next_s, look_s)
 
     def _linger(self) -> None:
-        """Wait until Prometheus has read the last values, the controller says stop once more, or it is gone."""
-        if not self.visits or not self.linger_s:
+        """Wait until Prometheus has read the last values, the controller says stop once more, or it is gone.
+
+        A node that has not trained has none, and may have heard of the end too late to be waited for.
+        """
+        if not self.visits or not self.linger_s or self.began_s is None:
             return
         self.visits.expect_scrape()
         poller = zmq.Poller()

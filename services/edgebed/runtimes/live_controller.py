@@ -55,7 +55,6 @@ LAUNCHES_AT_ONCE = 16  # then the nodes that are up are heard again
 LAUNCH_AGAIN_S = 0.02
 LAST_WORDS_S = 0.1  # what a node sent before it ended is handled before its end is
 RECEIVED_AT_ONCE = 1024  # messages
-"""A node's second connection has the name of its first and this."""
 
 
 class Launcher(Protocol):
@@ -181,7 +180,7 @@ class LiveController:
                 later.append(node)
             elif node in self.asked:
                 self.launched[node] = self.asked.pop(node)
-        self.to_launch.extendleft(reversed(later))
+        self.to_launch.extend(later)  # behind the others, which need not wait for them
 
     def _turn(self, ready: dict[Any, int]) -> None:
         """Handle what has come, what is due, and what the user asks for."""

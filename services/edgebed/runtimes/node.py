@@ -237,11 +237,11 @@ def _build(
     )
     meters.attach(node, configure.links, own_cgroup=here.own_cgroup, delay=here.delay, link=reader)
     if reader is not None and here.mechanism == "tc":
-        meter = LinkMeter(Course(plan.link), reader, here.delay)
+        meter = LinkMeter(plan.node, Course(plan.link), reader, here.delay)
         node.meters.append(meter)
         meter.wait_until_held(node.hear)  # before that, the node may not talk
     elif plan.link.shaped or plan.changeable:
-        node.meters.append(StatedLink(Course(plan.link), here.mechanism, here.delay))
+        node.meters.append(StatedLink(plan.node, Course(plan.link), here.mechanism, here.delay))
     data.complain = node.complain
     if watch:
         watch.complain = lambda reason: node.complain(reason, "management")

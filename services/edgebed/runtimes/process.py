@@ -129,7 +129,9 @@ class ProcessLauncher:
     def inject(self, number: int, injection: Injection) -> None:
         """Have something done to a node, but for `launch`; `Injected(number)` is among the happenings. Never blocks."""
         node = self.plan.node(injection.node)
-        if injection.action in SIGNALS:
+        if injection.change and (problem := self.local.means.why_not(node, injection.change)):
+            self._tell(Injected(number, problem))
+        elif injection.action in SIGNALS:
             self._signal(number, node.node, SIGNALS[injection.action])
         elif injection.action in LINK_ACTIONS and self.namespaces:
             self.namespaces.inject(number, injection)

@@ -1,6 +1,7 @@
 """The connection between a worker and the server in virtual time: it stands still while the link of either is cut.
 
-What becomes of it X
+What was on its way then comes later, or is lost: emulation/outage.py says which. Whatever else ends it, a node's death
+or a server that is elsewhere now, all that has not quite left is lost, too.
 """
 
 from collections import Counter

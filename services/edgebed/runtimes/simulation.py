@@ -288,6 +288,7 @@ class Simulation:
                 self.pool.cancel(event.ticket)
             elif isinstance(event, Arrival):
                 self.network.losses.note(message_of(event), "its receiver ended")
+        life.heart = None  # it lets go of its models, though somebody may still remember the life
 
     def _journal_account(self, life: Life) -> None:
         """What only its shell knows in the end."""

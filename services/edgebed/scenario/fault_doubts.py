@@ -12,6 +12,8 @@ from edgebed.scenario.units import format_duration
 
 SETTINGS = {"link": "its link", "cpus": "its CPU cap"}
 """Actions that give something a value, which the end of the fault takes back."""
+AWAY = ("kill", "memory", "freeze", "cut")
+BACK = ("launch", "thaw", "heal")
 
 
 def fault_doubts(plan: Plan) -> Iterator[str]:
@@ -19,6 +21,8 @@ def fault_doubts(plan: Plan) -> Iterator[str]:
     yield from _too_late(plan)
     yield from _overlapping(plan)
     yield from _server_gone(plan)
+    yield from _workers_gone(plan)
+    yield from _before_checkpoint(plan)
 
 
 def fault_means_doubts(plan: Plan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
@@ -40,7 +44,7 @@ def _too_late(plan: Plan) -> Iterator[str]:
                 fault.name, f"at {format_duration(at_s)}; the trial ends at {format_duration(plan.stop_time_s)}"
             )
         if at_update is not None and plan.stop_updates is not None and at_update >= plan.stop_updates:
-            late.setdefault(fault.name, f"at update {at_update}; the trial ends with update {plan.stop_updates}")
+            late.setdefault(fault.name, f"at update {at_update:,}; the trial ends with update {plan.stop_updates:,}")
     for name, text in late.items():
         yield f"{name} comes {text}."
 
@@ -91,6 +95,29 @@ def _server_gone(plan: Plan) -> Iterator[str]:
         actions = [each.injection.action for each in fault.steps]
         if fault.node == "server" and actions[-1] in ("kill", "memory") and plan.on_failure != "restart":
             yield f"{fault.name} kills the server, and nothing starts it anew: the trial ends there. See restart."
+
+
+def _workers_gone(plan: Plan) -> Iterator[str]:
+    """Nor without any worker."""
+    lasts = [(fault, fault.steps[-1].injection.action) for fault in plan.faults if fault.trigger.probability is None]
+    gone = {fault.node: fault.name for fault, last in lasts if last in AWAY}
+    back = {fault.node for fault, last in lasts if last in BACK}
+    workers = {worker.node for worker in plan.workers()}
+    if workers <= gone.keys() and not workers & back and plan.on_failure != "restart":
+        names = " and ".join(dict.fromkeys(name for node, name in gone.items() if node in workers))
+        yield f"After {names} no worker is left, and nothing brings one back: the trial ends there."
+
+
+def _before_checkpoint(plan: Plan) -> Iterator[str]:
+    """A server that is started anew before it has made a checkpoint begins at the beginning."""
+    every = plan.node("server").checkpoint_every_updates
+    for fault in plan.faults:
+        at_update, ends = fault.trigger.at_update, fault.steps[-1].injection.action
+        if fault.node == "server" and ends == "launch" and at_update is not None and every and at_update < every:
+            yield (
+                f"{fault.name} comes at update {at_update:,}, before the first checkpoint (every {every:,} updates): "
+                "all that was learnt is lost. See checkpoints."
+            )
 
 
 def _entries(plan: Plan, action: str) -> list[str]:

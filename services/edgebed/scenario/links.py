@@ -102,7 +102,7 @@ class LinkSettings(Section):
         """It has to change something."""
         yield from super().contradictions(given)
         if all(given.get(key) is None for key in LinkSettings.model_fields):
-            yield Problem((), f"nothing changes; give {', '.join(LinkSettings.model_fields)}")
+            yield Problem((), f"nothing changes; give one or more of {', '.join(LinkSettings.model_fields)}")
 
 
 class _Moment(Section):

@@ -152,17 +152,17 @@ def test_json_tells_the_same(edgebed, live):
 
     assert told.pop("seconds") >= 0.0
     assert told == {
-        "actions": ["cpus"], "cpus": 0.5, "run": "tiny/0001", "trial": "asgd", "nodes": ["edge-0"], "text": "",
+        "actions": ["cpus"], "cpus": 0.5, "run": "tiny/0001", "trial": "asgd", "nodes": ["edge-0"],
     }  # fmt: skip
 
 
 def test_what_the_controller_says_is_said(edgebed, live):
-    """In its words, with an exit code of its own."""
+    """In its words, with the exit code of a mistake in the command."""
     live(problem="edge-0: it is frozen already")
 
-    assert edgebed("freeze edge-0") == (3, "", "error: tiny/0001: edge-0: it is frozen already\n")
+    assert edgebed("freeze edge-0") == (2, "", "error: tiny/0001: edge-0: it is frozen already\n")
     code, _, err = edgebed("freeze edge-0 edge-1")
-    assert (code, err) == (3, "error: tiny/0001: edge-0: it is frozen already; the rest is done\n")
+    assert (code, err) == (2, "error: tiny/0001: edge-0: it is frozen already; the rest is done\n")
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,7 @@ def test_a_fault_that_is_late_degrades(number, late_s, verdict):
 def test_a_launch_takes_the_time_that_it_takes():
     """When the node is back is told elsewhere."""
     assert judge(plan_of(), with_faults(series_of(WELL, WELL), done("launch", late_s=3.0))).is_trusted
+    assert judge(plan_of(), with_faults(series_of(WELL, WELL), done("cut", name="by hand", late_s=3.0))).is_trusted
 
 
 @pytest.mark.parametrize("target", ["edge-0", "server"])

@@ -13,6 +13,7 @@ from edgebed.scenario.plan import (
     FaultStep,
     Injection,
     Link,
+    LinkChange,
     Method,
     NodePlan,
     Part,
@@ -224,3 +225,24 @@ def test_whoever_is_not_root_is_not_allowed(monkeypatch):
 
     assert means.why_no_namespaces.__wrapped__() == NOT_ROOT
     assert means.why_no_cgroups.__wrapped__() == NOT_ROOT
+
+
+@pytest.mark.parametrize(
+    ("held_by", "link", "change", "words"),
+    [
+        (Means("namespaces", netem=True), Link(), LinkChange(loss=0.1, latency_s=0.1), ""),
+        (Means("namespaces", netem=False), Link(), LinkChange(uplink_bit_s=1_000_000), ""),
+        (Means("namespaces", netem=False), LATE, LinkChange(loss=0.1), "packets cannot be lost here"),
+        (Means("namespaces", netem=False), SLOW, LinkChange(latency_s=0.1), "latency cannot be made here"),
+        (Means("namespaces", netem=False), LATE, LinkChange(latency_s=0.1), ""),
+        (Means("docker", netem=False), SLOW, LinkChange(jitter_s=0.1), "latency cannot be made here"),
+        (Means("model"), Link(), LinkChange(latency_s=0.1), ""),
+        (Means("model"), Link(), LinkChange(loss=0.1), "packets cannot be lost here"),
+    ],
+)
+def test_a_link_that_nothing_can_change_so_is_refused_its_change(held_by, link, change, words):
+    """Instead of answering that it is done. The transport's delay line is there from the beginning, or never."""
+    reason = held_by.why_not(plan_of(link).workers()[0], change)
+
+    assert reason.startswith(words)
+    assert bool(reason) == bool(words)

@@ -98,7 +98,7 @@ def test_a_trace_is_journaled_seldom_and_a_problem_as_soon_as_it_is_certain():
     """Both every ten seconds at most, but with the number of looks that found it, and with the first that did."""
     link = Link(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=(k + 1) * MBIT) for k in range(60)), period_s=60.0)
     kernel = Kernel()
-    meter = LinkMeter(Course(link), kernel, "")
+    meter = LinkMeter("edge-0", Course(link), kernel, "")
     told = {}
     for second in range(40):
         kernel.up = queue(MBIT) if 13 <= second < 37 else queue((second + 1) * MBIT)
@@ -116,7 +116,7 @@ def test_a_trace_is_journaled_seldom_and_a_problem_as_soon_as_it_is_certain():
 def test_a_kernel_that_does_not_answer_is_a_problem(error):
     """The node goes on, and its journal says why nothing is known."""
     kernel = Kernel(up=queue(MBIT))
-    meter = LinkMeter(Course(Link(uplink_bit_s=MBIT, latency_s=0.1)), kernel, "line")
+    meter = LinkMeter("edge-0", Course(Link(uplink_bit_s=MBIT, latency_s=0.1)), kernel, "line")
     (fine,) = meter.read(0.0, None)
     kernel.error = error
 
@@ -131,12 +131,13 @@ def test_what_a_fault_does_to_a_link_is_what_is_asked_of_it():
     """Whether the node hears of it before or after it is done."""
     kernel = Kernel(up=queue(5 * MBIT))
     course = Course(Link(uplink_bit_s=5 * MBIT))
-    meter = LinkMeter(course, kernel, "")
+    meter = LinkMeter("edge-0", course, kernel, "")
     (first,) = meter.read(100.0, 100.0)
     kernel.up = kernel.down = Queue(cut=True)
 
+    meter.inject(10.0, Injection(node="server", action="link", change=LinkChange(uplink_bit_s=MBIT)))
     assert list(meter.read(110.0, 100.0)) == []
-    course.inject(10.1, Injection(node="edge-0", action="cut"))
+    meter.inject(10.1, Injection(node="edge-0", action="cut"))
     (cut,) = meter.read(111.0, 100.0)
     course.inject(15.0, Injection(node="edge-0", action="heal"))
     assert list(meter.read(115.1, 100.0)) == [], "it may be healed a second later"
@@ -161,22 +162,23 @@ def test_a_node_in_its_second_life_waits_for_what_was_done_to_its_first():
             course.inject(-math.inf, Injection(node="edge-0", action="link", change=change))
         heard.append(len(course.injected_s))
 
-    LinkMeter(course, kernel, "").wait_until_held(hear)
+    LinkMeter("edge-0", course, kernel, "").wait_until_held(hear)
 
     assert heard == [0, 1]
 
 
 def test_a_link_that_no_kernel_holds_is_stated_once_and_again_when_faults_change_it():
     """As asked, with what holds it."""
-    link = StatedLink(Course(Link(uplink_bit_s=MBIT, latency_s=0.04)), "model", "line")
+    link = StatedLink("edge-0", Course(Link(uplink_bit_s=MBIT, latency_s=0.04)), "model", "line")
 
     (said,) = link.read(1.0, None)
 
     assert (said.mechanism, said.delay, said.uplink_asked, said.uplink_held, said.downlink_held, said.latency_s) == (
         "model", "line", MBIT, MBIT, None, 0.04,
     )  # fmt: skip
-    assert list(link.read(2.0, None)) == []
-    link.course.inject(3.0, Injection(node="edge-0", action="cut"))
+    link.inject(2.0, Injection(node="server", action="cut"))
+    assert list(link.read(2.0, None)) == [], "it is the other end's"
+    link.inject(3.0, Injection(node="edge-0", action="cut"))
     (cut,) = link.read(14.0, 10.0)
     assert (cut.cut, cut.uplink_asked, cut.uplink_held, cut.problem) == (True, MBIT, None, "")
     assert list(link.read(15.0, 10.0)) == []
@@ -192,6 +194,6 @@ def test_however_many_rows_a_trace_has_few_are_compared(monkeypatch):
         return deviation(asked, *held, netem=netem)
 
     monkeypatch.setattr(readback, "deviation", counting)
-    LinkMeter(Course(link), kernel, "").wait_until_held()
+    LinkMeter("edge-0", Course(link), kernel, "").wait_until_held()
 
     assert compared == [8, 8 * 7_000]

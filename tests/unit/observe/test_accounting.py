@@ -7,11 +7,10 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_fleet import Fleet, update
 
-from edgebed.observe.accounting import Books
+from edgebed.observe.accounting import Books, Ledger
 from edgebed.roles import records
-
-WORKERS = ("edge-0", "edge-1", "edge-2")
 
 
 def accounting_of(entries):
@@ -20,370 +19,6 @@ def accounting_of(entries):
     for t, node, record in entries:
         books.add(t, node, record)
     return books.close()
-
-
-class Buffered:
-    """What a node has written and not yet reported; it dies with the node."""
-
-    def __init__(self, fleet, name, incarnation):
-        self.fleet, self.name, self.incarnation = fleet, name, incarnation
-        self.unreported = []
-
-    def write(self, record):
-        """Keep a record for the next report."""
-        self.unreported.append((self.fleet.t, self.name, record))
-
-    def report(self):
-        """The records reach the journal."""
-        self.fleet.journal += self.unreported
-        self.unreported = []
-
-
-class Server(Buffered):
-    """Applies or refuses what is in its inbox."""
-
-    def __init__(self, fleet, incarnation, version):
-        super().__init__(fleet, "server", incarnation)
-        self.version, self.checkpoint = version, version
-        self.joined, self.inbox, self.held = {}, [], []
-        self.alive = True
-
-    def handle(self):
-        """One message: (worker, incarnation, joins, step), step None for a join."""
-        worker, incarnation, joins, step = self.inbox.pop(0)
-        known = self.joined.get(worker)
-        if step is None:
-            if known is None or known < (incarnation, joins):
-                self.joined[worker] = (incarnation, joins)
-                self.write(records.Joined(worker=worker, incarnation=incarnation, joins=joins))
-                self.fleet.answer(worker, incarnation, joins, "model")
-            return
-        if known != (incarnation, joins):
-            code = "stale-incarnation" if known and known[0] > incarnation else "not-joined"
-            self.write(
-                records.Refused(
-                    peer="x", code=code, reason="", worker=worker, incarnation=incarnation, joins=joins, step=step
-                )
-            )
-            self.fleet.truth[worker, incarnation, step] = code
-            self.fleet.answer(worker, incarnation, joins, "refuse")
-            return
-        self.held.append((worker, incarnation, joins, step))
-        if not self.fleet.rounds:
-            self.apply()
-
-    def apply(self):
-        """All that is held, also of who has left or joined anew since."""
-        held, self.held = self.held, []
-        for worker, incarnation, joins, step in held:
-            self.version += 1
-            self.write(update(worker, incarnation, joins, step, self.version))
-            self.fleet.truth[worker, incarnation, step] = self.version
-            self.fleet.answer(worker, incarnation, joins, "model")
-
-    def finish(self):
-        """No more is applied."""
-        self.write(records.Finished(version=self.version, reason="time"))
-        for worker, incarnation, joins, step in self.held:
-            self.write(
-                records.Refused(
-                    peer="x", code="finished", reason="", worker=worker, incarnation=incarnation, joins=joins, step=step
-                )
-            )
-            self.fleet.truth[worker, incarnation, step] = "finished"
-
-    def leave(self, worker):
-        """It takes the worker to have left."""
-        if worker in self.joined:
-            incarnation, _ = self.joined.pop(worker)
-            self.write(records.Left(worker=worker, incarnation=incarnation, reason="silence"))
-
-
-class Worker(Buffered):
-    """Computes, pushes, waits; joins anew when its connection broke or its push was refused."""
-
-    def __init__(self, fleet, name, incarnation):
-        super().__init__(fleet, name, incarnation)
-        self.begun = self.pushed = self.joins = 0
-        self.state, self.joined_server = "waiting", None
-        self.frozen = self.broken = False
-        self.send(None)
-
-    def send(self, step):
-        """On its way to the server."""
-        self.joined_server = self.fleet.server if step is None else self.joined_server
-        self.fleet.up.append((self.name, self.incarnation, self.joins, step))
-
-    def push(self):
-        """The gradient is there."""
-        self.pushed += 1
-        self.state = "waiting"
-        self.send(self.pushed - 1)
-
-    def answered(self, joins, what):
-        """The model came, or a refusal."""
-        if self.state != "waiting" or joins != self.joins:
-            return
-        if what == "model":
-            self.begun += 1
-            self.state = "computing"
-        else:
-            self.join()
-
-    def reconnect(self):
-        """What was on its way is lost."""
-        self.broken = False
-        if self.state == "waiting":
-            step = self.pushed - 1
-            last = step if ("push", self.joins, step) == self.last else -1
-            self.write(records.Unanswered(incarnation=self.incarnation, joins=self.joins, step=last, reason="broke"))
-            key = self.name, self.incarnation, step
-            if last >= 0 and key not in self.fleet.truth:
-                self.fleet.truth[key] = "flight" if self.joined_server.alive else "server"
-            self.join()
-
-    @property
-    def last(self):
-        """Whether it waits for the answer to a push, or to a join."""
-        return ("push", self.joins, self.pushed - 1) if self.pushes_in_join else ("join", self.joins, -1)
-
-    @property
-    def pushes_in_join(self):
-        """Whether it has pushed since it joined."""
-        return self.pushed > self.pushed_at_join
-
-    pushed_at_join = 0
-
-    def join(self):
-        """Anew."""
-        self.joins += 1
-        self.pushed_at_join = self.pushed
-        self.state = "waiting"
-        self.send(None)
-
-    def tell(self):
-        """Its own count."""
-        self.write(records.Pushes(incarnation=self.incarnation, begun=self.begun, pushed=self.pushed))
-
-
-def update(worker, incarnation, joins, step, version):
-    """An applied push."""
-    return records.Update(
-        worker=worker, incarnation=incarnation, joins=joins, step=step, version=version, base=version - 1, staleness=0,
-        entries=1, bits=32, bytes=10, loss=1.0,
-    )  # fmt: skip
-
-
-class Fleet:
-    """A run of random events. `prompt`: nodes report at once, so that nothing told is lost with a crash."""
-
-    def __init__(self, draw, steps, *, prompt, server_dies=True, workers=WORKERS):
-        self.draw, self.prompt, self.server_dies = draw, prompt, server_dies
-        self.calm, self.rounds = draw.choice([4, 15, 60]), draw.random() < 0.3
-        self.t, self.journal = 0.0, []
-        self.truth = {}
-        """(worker, incarnation, step): its version, or what became of it."""
-        self.up, self.down = [], []
-        self.incarnations = Counter()
-        self.server, self.workers = None, {}
-        self.launch_server(0)
-        for name in workers:
-            self.launch(name)
-        self.say(records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=5, parameters=1))
-        for _ in range(steps):
-            self.t += 0.01
-            self.happen()
-            if prompt:
-                self.report_all()
-
-    def say(self, record):
-        """The controller writes at once."""
-        self.journal.append((self.t, "controller", record))
-
-    def node(self, name, state):
-        """A node's state."""
-        self.say(records.Node(name=name, state=state, incarnation=self.incarnations[name]))
-
-    def launch_server(self, version):
-        """From the checkpoint."""
-        self.incarnations["server"] += 1
-        self.node("server", "joined")
-        self.server = Server(self, self.incarnations["server"], version)
-        if self.incarnations["server"] > 1:
-            self.say(records.Restored(version=version, incarnation=self.incarnations["server"]))
-            for key, fate in self.truth.items():
-                if isinstance(fate, int) and fate > version:
-                    self.truth[key] = "server"
-
-    def launch(self, name):
-        """A new life of a worker."""
-        self.incarnations[name] += 1
-        self.node(name, "joined")
-        self.workers[name] = Worker(self, name, self.incarnations[name])
-
-    def answer(self, worker, incarnation, joins, what):
-        """On its way to a worker."""
-        self.down.append((worker, incarnation, joins, what))
-
-    def report_all(self):
-        """All that is unreported is reported, in any order."""
-        nodes = [self.server, *self.workers.values()]
-        for worker in self.workers.values():
-            worker.tell()
-        for node in sorted(nodes, key=lambda _: self.draw.random()):
-            node.report()
-
-    def happen(self):
-        """Something, mostly that the work goes on."""
-        events = [self.compute, self.deliver, self.handle] * self.calm
-        events += [self.tell, self.report, self.cut, self.kill, self.launch_dead, self.freeze, self.thaw, self.leave]
-        events += [self.keep] + [self.end_round] * self.calm
-        if self.server_dies and self.draw.random() < 0.3:
-            events += [self.kill_server, self.resume]
-        self.draw.choice(events)()
-
-    def somebody(self):
-        """A worker that is not frozen; none where there is none."""
-        awake = [worker for worker in self.workers.values() if not worker.frozen]
-        return [self.draw.choice(awake)] if awake else []
-
-    def compute(self):
-        """A gradient is there, of whoever computes."""
-        for worker in self.somebody():
-            if worker.state == "computing":
-                worker.push()
-
-    def handle(self):
-        """The server's next message."""
-        if self.server.inbox:
-            self.server.handle()
-
-    def end_round(self):
-        """Of a synchronous method."""
-        self.server.apply()
-
-    def tell(self):
-        """A worker's own count."""
-        for worker in self.somebody():
-            worker.tell()
-
-    def report(self):
-        """Somebody's records reach the journal."""
-        self.draw.choice([self.server, *self.somebody()]).report()
-
-    def cut(self):
-        """A connection breaks, and there is a new one."""
-        for worker in self.somebody():
-            self.lose(worker.name)
-            worker.reconnect()
-
-    def launch_dead(self):
-        """All that are dead begin another life."""
-        for name in sorted(self.incarnations.keys() - self.workers.keys() - {"server"}):
-            self.launch(name)
-
-    def freeze(self):
-        """Until the thaw, or to the end."""
-        for worker in self.somebody():
-            worker.frozen = True
-            self.say(records.Fault(name="f", action="freeze", target=worker.name, asked_s=self.t))
-
-    def leave(self):
-        """The server has not heard of a worker for long."""
-        for worker in self.somebody():
-            self.server.leave(worker.name)
-
-    def keep(self):
-        """A checkpoint; what was before it has been reported."""
-        self.server.report()
-        self.server.checkpoint = self.server.version
-
-    def deliver(self):
-        """One message arrives; each worker's stay in order."""
-        if self.up and self.draw.random() < 0.5:
-            self.server.inbox.append(self.up.pop(0))
-        elif self.down:
-            name, incarnation, joins, what = self.down.pop(0)
-            worker = self.workers.get(name)
-            if worker is None or worker.incarnation != incarnation:
-                return
-            if worker.frozen:
-                self.down.append((name, incarnation, joins, what))
-            else:
-                worker.answered(joins, what)
-
-    def lose(self, name):
-        """What is on its way to and from a worker, or waits at the server, now and then."""
-        self.up = [each for each in self.up if each[0] != name]
-        self.down = [each for each in self.down if each[0] != name]
-
-    def kill(self):
-        """A worker dies; what it has sent may still arrive."""
-        if not self.workers:
-            return
-        name = self.draw.choice(sorted(self.workers))
-        worker = self.workers.pop(name)
-        if self.draw.random() < 0.5:
-            self.lose(name)
-        self.node(name, "died")
-        worker.unreported = []
-
-    def thaw(self):
-        """Everybody; who missed that the server is another hears of it now."""
-        for worker in self.workers.values():
-            if worker.frozen:
-                worker.frozen = False
-                self.say(records.Fault(name="f", action="thaw", target=worker.name, asked_s=self.t))
-                if worker.broken:
-                    worker.reconnect()
-
-    def kill_server(self):
-        """And launch it again from its checkpoint."""
-        old = self.server
-        old.alive = False
-        self.up, self.down = [], []
-        self.node("server", "died")
-        self.launch_server(old.checkpoint)
-        for worker in self.workers.values():
-            if worker.frozen:
-                worker.broken = True
-            else:
-                worker.reconnect()
-
-    def resume(self):
-        """The controller is killed, and everybody with it; the run goes on with new lives."""
-        self.server.alive = False
-        self.up, self.down = [], []
-        names = sorted(self.incarnations.keys() - {"server"})
-        self.workers = {}
-        for name in names:
-            self.launch(name)
-        self.launch_server(self.server.checkpoint)
-        for worker in self.workers.values():
-            worker.joined_server = self.server
-        self.say(records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=5, parameters=1))
-
-    def end(self):
-        """The trial ends; who is frozen does not answer."""
-        self.t += 1.0
-        self.server.finish()
-        for worker in self.workers.values():
-            if not worker.frozen:
-                worker.tell()
-                worker.report()
-        self.server.report()
-        for name, worker in self.workers.items():
-            self.node(name, "died" if worker.frozen else "stopped")
-        self.node("server", "stopped")
-        self.say(records.Ended(outcome="completed", reason=""))
-        return self.journal
-
-    def true_counts(self):
-        """What became of all updates that were ever begun; asked after the end."""
-        counts = Counter()
-        for fate in self.truth.values():
-            counts["applied" if isinstance(fate, int) else fate] += 1
-        return counts
 
 
 def counts_of(total):
@@ -410,6 +45,7 @@ def test_what_is_told_at_once_is_accounted_for_exactly(seed, steps):
     assert accounting.total.applied == fleet.server.version
     rest = accounting.total.unfinished + accounting.total.lost_with_worker
     assert accounting.total.begun == sum(fleet.true_counts().values()) + rest
+    assert accounting.total.begun == sum(worker.begun for worker in fleet.ever), "nothing is assumed"
     assert accounting.total.unfinished <= len(fleet.workers)
 
 
@@ -423,6 +59,23 @@ def test_the_books_close_whatever_was_lost_with_crashes(seed, steps):
     assert accounting.closes, explain(accounting)
     assert accounting.total.applied == fleet.server.version
     assert counts_of(accounting.total)["flight"] <= fleet.true_counts()["flight"] + fleet.true_counts()["server"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), steps=st.integers(0, 600))
+def test_who_died_without_a_word_was_at_its_next_update_if_all_had_been_answered(seed, steps):
+    """The books have it as begun and lost, even where it pulled; of who waited for an answer nothing is assumed."""
+    fleet = Fleet(random.Random(seed), steps, prompt=False, server_dies=False, has_cuts=False)
+    accounting = accounting_of(fleet.end())
+
+    assert accounting.closes, explain(accounting)
+    ledgers = {(ledger.worker, ledger.incarnation): ledger for ledger in accounting.lives}
+    for worker in fleet.ever:
+        ledger = ledgers.get((worker.name, worker.incarnation), Ledger())
+        is_pulling = bool(worker.is_at_another) and worker.state == "waiting"
+        assert ledger.begun == worker.begun + is_pulling
+        if worker.is_at_another:
+            assert ledger.lost_with_worker == 1
 
 
 @settings(max_examples=150, deadline=None)
@@ -528,6 +181,81 @@ def test_what_contradicts_itself_does_not_close(place, record, problem):
     entries.insert(place, (4.5 if place > 4 else float(place - 1), "edge-0" if place > 4 else "server", record))
 
     assert problem in accounting_of(entries).problems
+
+
+def died(*, said=(), cause=(), worker_t=4.5):
+    """A trial of one worker that was killed after its third update had been applied, at 2 s, and answered."""
+    entries = three_updates()
+    node = records.Node(name="edge-0", state="died", incarnation=1)
+    joined = records.Node(name="edge-0", state="joined", incarnation=1)
+    entries[4:5] = [*said, *cause, (worker_t, "controller", node)]
+    return accounting_of([(0.0, "controller", joined), *entries])
+
+
+def fault(action, trigger):
+    """Something was done to the worker."""
+    return records.Fault(name="f", action=action, target="edge-0", asked_s=4.4, trigger=trigger)
+
+
+WORD = (1.5, "edge-0", pushes(3, 2))
+KILL = (4.4, "controller", fault("kill", "at 4.4s"))
+
+
+@pytest.mark.parametrize(
+    ("told", "lost"),
+    [
+        ({"said": [WORD], "cause": [KILL]}, 1),
+        ({}, 1),
+        ({"said": [WORD], "cause": [(1.9, "controller", fault("freeze", "at 1.9s")), KILL]}, 0),
+        ({"said": [WORD], "worker_t": 1.9}, 0),
+        ({"said": [(4.5, "edge-0", pushes(3, 3))]}, 0),
+        ({"said": [(4.5, "edge-0", pushes(4, 3))]}, 1),
+        ({"said": [(3.5, "edge-0", pushes(4, 3))], "cause": [KILL]}, 1),
+        ({"said": [(3.5, "edge-0", pushes(3, 3))], "cause": [(3.6, "controller", fault("kill", "after-pull 3"))]}, 0),
+        ({"said": [(3.5, "edge-0", pushes(3, 3))],
+          "cause": [(3.6, "controller", fault("freeze", "after-pull 3")), KILL]}, 0),
+        ({"said": [(3.5, "edge-0", pushes(3, 3))],
+          "cause": [(3.6, "controller", fault("freeze", "after-pull 3")),
+                    (3.7, "controller", fault("thaw", "after-pull 3")), KILL]}, 1),
+    ],
+    ids=["an old word", "none", "frozen before its answer", "died before its answer", "it waits, it says",
+         "it computes, it says", "it computed before", "killed at a point", "killed while frozen at a point",
+         "killed after that"],
+)  # fmt: skip
+def test_who_was_killed_was_at_its_next_update_unless_somebody_knows_better(told, lost):
+    """One at most, lost with its worker."""
+    accounting = died(**told)
+
+    assert accounting.closes
+    assert (accounting.total.begun, accounting.total.lost_with_worker) == (3 + lost, lost)
+
+
+@pytest.mark.parametrize(("code", "lost"), [("late", 1), ("not-joined", 0)])
+def test_a_refusal_is_no_answer_unless_the_model_follows(code, lost):
+    """Who was killed after it had nothing to compute."""
+    refused = records.Refused(peer="x", code=code, reason="", worker="edge-0", incarnation=1, joins=0, step=3)
+
+    assert died(said=[(4.0, "server", refused)]).total.lost_with_worker == lost
+
+
+@pytest.mark.parametrize(("again", "lost"), [(True, 1), (False, 0)])
+def test_who_gave_up_an_answer_is_at_another_update_once_it_has_joined_anew(again, lost):
+    """The one that it gave up is lost in flight."""
+    given_up = records.Unanswered(incarnation=1, joins=0, step=3, reason="broke")
+    said = [(3.8, "edge-0", pushes(4, 4)), (3.8, "edge-0", given_up), *[(4.0, "server", joined(joins=1))] * again]
+    accounting = died(said=said)
+
+    assert accounting.closes
+    assert (accounting.total.lost_in_flight, accounting.total.lost_with_worker) == (1, lost)
+
+
+def test_what_comes_late_of_an_older_join_does_not_undo_an_answer():
+    """A push that was refused after the worker had joined anew, and had been sent a model."""
+    refused = records.Refused(peer="x", code="not-joined", reason="", worker="edge-0", incarnation=1, joins=0, step=3)
+    given_up = records.Unanswered(incarnation=1, joins=0, step=3, reason="broke")
+    said = [(3.8, "edge-0", given_up), (4.0, "server", joined(joins=1)), (4.1, "server", refused)]
+
+    assert died(said=said).total.lost_with_worker == 1
 
 
 def test_old_journals_are_not_judged():

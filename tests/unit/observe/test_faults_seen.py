@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from edgebed.observe import charts, report
-from edgebed.observe.faults_text import fault_rows, faults_line, update_line, update_rows
+from edgebed.observe.faults_text import fault_rows, faults_line, update_legend, update_line, update_rows
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.series import Series
+from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.summary import summarise
 from edgebed.observe.terminal import print_results
 from edgebed.roles import records
@@ -163,6 +164,17 @@ def test_a_node_that_was_killed_on_purpose_is_no_warning(tmp_path, make_sample_p
     assert summary.warnings == ("2 workers died, 0 missing", "edge-1 died: why", "phone-0 died: of itself")
 
 
+def test_what_was_before_training_is_not_taken_for_later(tmp_path, make_sample_plan):
+    """A node joined 2.05 s after the launch; it was killed 2 s after training began, and died."""
+    entries = [
+        (2.05, "controller", records.Node(name="edge-0", state="joined", incarnation=1)),
+        (3.0, "controller", trial()),
+        (5.02, "controller", fault("kill", asked_s=5.0)),
+        (5.1, "controller", records.Node(name="edge-0", state="died", incarnation=1)),
+    ]
+    assert summarise(make_sample_plan(), series_of(tmp_path, entries)).warnings == ()
+
+
 AT_ONCE = [
     (2.0 + k / 100, "controller", fault("freeze", f"edge-{k}", 2.0, "freeze-1", trigger="at 2s")) for k in range(5)
 ]
@@ -211,14 +223,16 @@ def test_the_books_are_told_in_a_line_and_in_a_table(tmp_path, make_sample_plan)
     assert update_line(summary) == (
         "4 updates begun: 2 applied, 1 lost in flight, 1 lost with a worker; all accounted for"
     )
-    assert faults_line(summary, series.faults) == "faults: 1 kill; done within 10 ms"
+    assert faults_line(summary, series.faults) == "faults: 1 × kill; done within 10 ms"
     assert (summary.updates_begun, summary.updates_lost, summary.updates_unexplained) == (4, 2, 0)
     rows = {row[0]: row[1:] for row in update_rows([series.accounting, None])}
     assert rows["+ lost in flight"] == ("1", "–")
     assert rows["is every update accounted for?"] == ("yes", "–")
+    assert update_legend([None, series.accounting]).startswith("lost with a worker: ")
     (tmp_path / "well").mkdir()
     well = summarise(make_sample_plan(), series_of(tmp_path / "well", [lossy()[place] for place in (0, 1, 9)]))
     assert update_line(well) is None
+    assert update_legend([well.accounting, None]) == ""
 
 
 def test_books_that_do_not_close_are_a_warning(tmp_path, make_sample_plan):
@@ -263,10 +277,10 @@ def test_the_report_and_the_terminal_tell_of_faults(tmp_path, make_sample_run, m
     text = report.render(run)
 
     assert "What was done to the nodes" in text
-    assert "<summary>200 faults</summary>" in text
+    assert "<summary>200 actions</summary>" in text
     assert "could not be done: no &lt;such&gt; process" in text
     assert "<such>" not in text
-    assert re.search(r"faults: 100 kill, 100 launch; done within", printed(run))
+    assert re.search(r"faults: 100 × kill, 100 × launch; done within", printed(run))
 
 
 def printed(run):
@@ -290,6 +304,7 @@ def test_progress_tells_what_happens_to_nodes_while_it_is_not_too_much():
         records.Node(name="edge-0", state="running"),
         records.Node(name="edge-1", state="running"),
         records.Restored(version=1000, incarnation=2),
+        records.Restored(version=0, incarnation=3),
     ):
         watch.follow(record)
 
@@ -298,7 +313,54 @@ def test_progress_tells_what_happens_to_nodes_while_it_is_not_too_much():
         "edge-0 unresponsive: no sign of life for 2 s",
         "edge-0 is back",
         "the server goes on from update 1,000",
+        "the server begins anew: there is no checkpoint yet",
     ]
     for _ in range(100):
-        watch.follow(fault("cut"))
+        watch.follow(records.Node(name="edge-0", state="missing"))
     assert len(watch.troubles) == TROUBLES_MAX + 1
+
+
+def test_a_node_that_was_restarted_by_hand_has_not_died_of_itself(tmp_path):
+    """Its launch is asked for together with the kill, and done when it has died."""
+    entries = [
+        (0.0, "controller", trial()),
+        (1.01, "controller", fault("kill", asked_s=1.0, name="by hand")),
+        (1.02, "controller", records.Node(name="edge-0", state="died", reason="killed by SIGKILL")),
+        (1.1, "controller", fault("launch", asked_s=1.0, name="by hand")),
+        (1.2, "controller", records.Node(name="edge-0", state="joined", incarnation=2)),
+    ]
+    series = series_of(tmp_path, entries)
+
+    assert unasked_losses(series.nodes, series.faults) == []
+
+
+@pytest.mark.parametrize("died_first", [False, True])
+def test_progress_tells_at_once_what_happens_to_many_and_not_what_was_asked_for(died_first):
+    """A death that was asked for, and the silence of a frozen node, go without saying; others do not."""
+    watch = Watch(None, lambda _: None, lambda _: None)
+    nodes = [f"edge-{k}" for k in range(8)]
+    kills = [fault("kill", node) for node in nodes]
+    deaths = [records.Node(name=node, state="died", reason="killed by SIGKILL") for node in nodes]
+    silence = [
+        records.Node(name="hub-0", state="unresponsive", reason="no sign of life for 2 s"),
+        records.Node(name="hub-0", state="running"),
+    ]
+    told = records.Restored(version=1, incarnation=2)
+    for record in (*(deaths + kills if died_first else kills + deaths), told, fault("freeze", "hub-0"), *silence):
+        watch.follow(record)
+    by_itself = records.Node(name="edge-0", state="died", reason="exit code 1")
+    for record in (fault("launch", "edge-0"), told, by_itself, told, fault("thaw", "hub-0"), silence[0]):
+        watch.follow(record)
+    for record in (fault("cut", problem="no"), told):
+        watch.follow(record)
+
+    restored = "the server goes on from update 1"
+    assert [each for each in watch.troubles if each != restored] == [
+        "edge-0, edge-1, edge-2, edge-3, edge-4, edge-5 and 2 more: kill (f-1)",
+        "hub-0: freeze (f-1)",
+        "edge-0: launch (f-1)",
+        "edge-0 died: exit code 1",
+        "hub-0: thaw (f-1)",
+        "hub-0 unresponsive: no sign of life for 2 s",
+        "edge-0: cut (f-1): could not be done: no",
+    ]

@@ -377,6 +377,31 @@ def test_a_node_without_a_sign_of_life_is_restarted_by_a_policy(make_world):
     assert world.state("edge-0") == "running"
 
 
+def test_a_policy_brings_back_those_that_the_scenario_freezes_for_good(make_world):
+    """So the trial goes on, though for a moment nobody trains."""
+    frozen = (fault(f"edge-{k}", inject(f"edge-{k}", "freeze"), at_s=1.0) for k in range(2))
+    world = make_world(*frozen, on_failure="restart").until(2.0)
+    for _ in range(2):
+        world.do(Checked(EVERYBODY - {"edge-0", "edge-1"}))
+    world.until(5.0)
+
+    assert not world.over
+    assert [world.state(f"edge-{k}") for k in range(2)] == ["running", "running"]
+
+
+def test_a_node_that_comes_while_the_server_is_frozen_is_told_where_it_is(make_world):
+    """It can be reached there as soon as it is thawed, of which nobody else need be told."""
+    steps = inject("edge-0", "kill"), inject("edge-0", "launch", 3.0)
+    world = make_world(fault("edge-0", *steps, at_s=1.0))
+    for _ in range(2):
+        world.do(Checked(EVERYBODY - {"server"}))
+    assert world.until(5.0).state("server") == "unresponsive"
+
+    assert world.state("edge-0") == "running"
+    assert [message.server_address for message in world.told(messages.Start, "edge-0")] == ["data server~01"] * 2
+    assert len(world.told(messages.Start, "edge-1")) == 1
+
+
 # --- ends ------------------------------------------------------------------------------------------------------------
 
 
@@ -409,6 +434,17 @@ def test_a_dead_server_ends_the_trial_and_is_named(make_world):
     world = make_world(fault("server", inject("server", "kill"), at_s=1.0)).until(3.0)
 
     assert world.ended() == ("failed", "the server died: killed by SIGKILL")
+
+
+@pytest.mark.parametrize("action", ["freeze", "cut"])
+def test_a_server_that_is_stopped_for_good_ends_the_trial_and_is_named(make_world, action):
+    """Nobody can train with it; one that is to come back is waited for."""
+    world = make_world(fault("server", inject("server", action), at_s=1.0)).until(1.5)
+
+    assert world.ended() == ("failed", "the server is frozen or cut off, and nothing undoes it")
+    undone = {"freeze": "thaw", "cut": "heal"}[action]
+    other = make_world(fault("server", inject("server", action), inject("server", undone, 9.0), at_s=1.0)).until(9.0)
+    assert not other.over
 
 
 def test_nodes_that_are_frozen_by_hand_may_be_thawed_by_hand(make_world):
@@ -452,7 +488,7 @@ def test_what_is_asked_by_hand_is_journaled_and_answered(make_world):
         ("edge-9", "kill", "no node 'edge-9'; there are server, evaluator, edge-0, edge-1"),
         ("edge-0", "heal", "edge-0: it is not cut"),
         ("edge-0", "launch", "edge-0: it is running"),
-        ("evaluator", "cut", "evaluator: the evaluator has no link: watching is no traffic"),
+        ("evaluator", "cut", "evaluator: it has no link: watching is not traffic"),
         ("edge-0", "memory", "edge-0: it has no memory cap to run into"),
     ],
 )
@@ -490,6 +526,48 @@ def test_a_dead_node_is_restarted_by_hand_without_being_killed(make_world):
 
     assert world.state("edge-0") == "running"
     assert world.answers == [Answer(1, ""), Answer(2, "")]
+
+
+def test_a_node_that_two_users_restart_at_once_is_started_once_and_both_are_answered(make_world):
+    """The second comes before the first life has ended."""
+    world = make_world()
+    orders = Injection(node="edge-0", action="kill"), Injection(node="edge-0", action="launch")
+    world.do(Ordered(1, orders))
+    world.now = 0.05
+    world.do(Ordered(2, orders))
+    world.until(3.0)
+
+    assert [action for _, _, action in world.injected] == ["kill", "launch"]
+    assert world.answers == [
+        Answer(2, "edge-0: it is being killed; edge-0: it is to be launched already"),
+        Answer(1, ""),
+    ]
+
+
+def test_a_change_that_is_refused_leaves_everything_as_it_was(make_world):
+    """Whoever was told of it hears what holds instead, and a new life knows nothing of it."""
+    world = make_world(
+        fault("edge-0", inject("edge-0", "kill"), inject("edge-0", "launch", 1.0), at_s=5.0),
+    )
+    slow, lossy = LinkChange(uplink_bit_s=1_000_000), LinkChange(loss=0.01)
+    world.do(Ordered(1, (Injection(node="edge-0", action="link", change=slow),)))
+    world.until(1.0)
+    world.failing |= {"link", "cpus"}
+    world.do(Ordered(2, (Injection(node="edge-0", action="link", change=lossy),)))
+    world.do(Ordered(3, (Injection(node="edge-0", action="cpus", cpus=1e9),)))
+    world.until(2.0)
+    world.failing.clear()
+
+    for node in ("edge-0", "server"):
+        heard = [message.injection.change for message in world.told(messages.Inject, node)
+                 if message.injection.action == "link"]  # fmt: skip
+        assert heard == [slow, lossy, None, slow]
+    caps = [m.injection.cpus for m in world.told(messages.Inject, "edge-0") if m.injection.action == "cpus"]
+    assert caps == [1e9, None]
+    before = len(world.injected)
+    world.until(10.0)
+    assert [action for _, _, action in world.injected[before:]] == ["kill", "launch", "link"]
+    assert world.told(messages.Inject, "edge-0")[-1].injection.change == slow
 
 
 def test_a_link_that_two_faults_cut_is_healed_when_both_are_over(make_world):
@@ -548,6 +626,30 @@ def test_what_was_due_while_a_trial_came_up_again_is_done_late(make_plan):
     world = World(make_plan(3, faults=faults), past, now=51.0)
 
     assert world.until(52.0).injected == [(51.0, "edge-0", "freeze")]
+
+
+def test_what_a_fault_had_done_to_links_and_caps_holds_when_the_trial_goes_on(make_plan):
+    """Until it is undone, however it was triggered: every node is a new one at the same place, and none is frozen."""
+    slow = LinkChange(uplink_bit_s=1_000_000)
+    faults = (
+        fault("edge-0", inject("edge-0", "cut"), inject("edge-0", "heal", 20.0), at_s=10.0, name="by time"),
+        fault("edge-1", inject("edge-1", "cut"), inject("edge-1", "heal", 2.0), at_s=10.0, name="over"),
+        fault("edge-1", inject("edge-1", "link", change=slow), at_update=30, name="by update"),
+        fault("edge-1", inject("edge-1", "cpus", cpus=0.5), inject("edge-1", "cpus", 50.0), at_update=40, name="cap"),
+        fault("edge-2", inject("edge-2", "freeze"), inject("edge-2", "thaw", 20.0), at_s=10.0, name="freeze"),
+        fault("edge-2", inject("edge-2", "kill"), inject("edge-2", "launch", 15.0), at_s=5.0, name="restart"),
+    )
+    asked_s = {("by time", "edge-0"): 12.0, ("by update", "edge-1"): 13.0, ("cap", "edge-1"): 14.0}
+    past = Past(began_s=2.0, until_s=17.0, updates=50, incarnations={}, triggered_s=asked_s)
+    world = World(make_plan(3, faults=faults), past, now=17.0)
+    assert world.injected == [(17.0, "edge-0", "cut"), (17.0, "edge-1", "link"), (17.0, "edge-1", "cpus")]
+    assert world.told(messages.Inject, "edge-1")[0].injection.change == slow
+    assert world.until(63.0).faults() == [
+        ("launch", "edge-2", "it is running"), ("thaw", "edge-2", "it is not frozen"), ("heal", "edge-0", ""),
+    ]  # fmt: skip
+
+    assert world.injected[3:] == [(32.0, "edge-0", "heal")]
+    assert world.until(65.0).injected[4:] == [(64.0, "edge-1", "cpus")]
 
 
 # --- anything at all -------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from edgebed import chance
 from edgebed.roles.events import AtPoint, Await, Compute, Computed, Connected, Journal, Send
 from edgebed.roles.points import Points
-from edgebed.roles.records import Unanswered
+from edgebed.roles.records import Pushes, Unanswered
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
 from edgebed.scenario.plan import PointTrigger, Trigger
@@ -24,9 +24,10 @@ def model(version):
     return Model(sender="server", version=version, final=False, tensors=(tensor,)), frames
 
 
-def reached(fault, step):
-    """It tells the controller."""
-    return [Send("controller", Reached(sender="edge-0", fault=fault, step=step))]
+def reached(fault, step, begun, pushed):
+    """It says how far it has come, for it may be killed now, and then tells the controller."""
+    account = Pushes(incarnation=1, begun=begun, pushed=pushed)
+    return [Journal(account), Send("controller", Reached(sender="edge-0", fault=fault, step=step))]
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_before_a_push_nothing_leaves_until_the_fault_is_done(make_worker, recei
     worker.handle(received(START), 0.0)
     worker.handle(received(*model(0)), 0.0)
 
-    assert worker.handle(RESULT, 0.0) == reached(0, 0)
+    assert worker.handle(RESULT, 0.0) == reached(0, 0, begun=1, pushed=0)
     assert worker.handle(Connected(), 0.0) == []
     push, *kept = worker.handle(received(PROCEED), 0.0)
     assert isinstance(push.message, Push)
@@ -59,7 +60,7 @@ def test_after_a_pull_nothing_is_computed_until_the_fault_is_done(make_worker, r
     worker = make_worker("after-pull")
     worker.handle(received(START), 0.0)
 
-    assert worker.handle(received(*model(7)), 0.0) == reached(0, 0)
+    assert worker.handle(received(*model(7)), 0.0) == reached(0, 0, begun=0, pushed=0)
     (compute,) = worker.handle(received(PROCEED), 0.0)
     assert isinstance(compute, Compute)
     np.testing.assert_array_equal(compute.job.theta, np.full(6, 7, "f4"))
@@ -74,7 +75,7 @@ def test_what_only_the_shell_can_know_is_asked_of_it(point, make_worker, receive
 
     _, awaited = worker.handle(RESULT, 0.0)
     assert awaited == Await(point)
-    assert worker.handle(AtPoint(point), 0.0) == reached(0, 0)
+    assert worker.handle(AtPoint(point), 0.0) == reached(0, 0, begun=1, pushed=1)
     assert worker.handle(received(*model(1)), 0.0) == []
     (compute,) = worker.handle(received(PROCEED), 0.0)
     assert compute.job.step == 1
@@ -89,7 +90,7 @@ def test_the_pull_of_a_push_comes_before_it(make_worker, received):
 
     second.handle(received(*model(0)), 0.0)
     assert Await("during-pull") in second.handle(RESULT, 0.0)
-    assert second.handle(AtPoint("during-pull"), 0.0) == reached(0, 1)
+    assert second.handle(AtPoint("during-pull"), 0.0) == reached(0, 1, begun=1, pushed=1)
 
 
 def test_an_answer_shows_that_every_point_before_it_is_past(make_worker, received):
@@ -100,7 +101,7 @@ def test_an_answer_shows_that_every_point_before_it_is_past(make_worker, receive
         worker.handle(event, 0.0)
 
     told = [worker.handle(received(*model(1)), 0.0), *(worker.handle(received(PROCEED), 0.0) for _ in range(3))]
-    assert told == [reached(0, 0), reached(1, 0), reached(2, 1), reached(3, 1)]
+    assert told == [reached(*place, begun=1, pushed=1) for place in ((0, 0), (1, 0), (2, 1), (3, 1))]
     assert worker.handle(AtPoint("after-push"), 0.0) == []
     (compute,) = worker.handle(received(PROCEED), 0.0)
     assert compute.job.step == 1
@@ -128,7 +129,7 @@ def test_a_fault_happens_once_at_a_pull_that_it_broke(make_worker, received):
     """A cut there makes the worker pull again: the same draw must not cut it again, for ever."""
     worker = make_worker("during-pull", probability=1.0)
     worker.handle(received(START), 0.0)
-    assert worker.handle(AtPoint("during-pull"), 0.0) == reached(0, 0)
+    assert worker.handle(AtPoint("during-pull"), 0.0) == reached(0, 0, begun=0, pushed=0)
     worker.handle(received(PROCEED), 0.0)
 
     _, *asked = worker.handle(Connected(), 0.0)

@@ -78,10 +78,10 @@ def test_an_order_arrives_and_its_answer_returns(control, tmp_path):
     change = Injection(node="edge-1", action="link", change=LinkChange(uplink_bit_s=10**6, loss=0.5))
     asking = Asking(tmp_path, KILL, change)
     (ordered,) = orders(control)
-    control.answer(Answer(ordered.ticket, text="done"))
+    control.answer(Answer(ordered.ticket))
 
     assert ordered.injections == (KILL, change)
-    assert (asking.ended().reply.problem, asking.reply.text) == ("", "done")
+    assert asking.ended().reply.problem == ""
 
 
 def test_each_client_gets_the_answer_to_its_own_order(control, tmp_path):
@@ -168,7 +168,7 @@ def test_an_order_may_come_in_pieces(control, tmp_path):
     control.answer(Answer(ordered.ticket))
 
     assert ordered.injections == (KILL,)
-    assert msgspec.json.decode(everything(client)) == {"problem": "", "text": ""}
+    assert msgspec.json.decode(everything(client)) == {"problem": ""}
 
 
 def test_silent_clients_do_not_keep_others_out(control, tmp_path):

@@ -10,6 +10,7 @@ from docker.errors import APIError
 
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import Container
+from edgebed.runtimes.containers.launcher import ContainerLauncher
 from edgebed.scenario.plan import Action, Injection, Method, NodePlan, Part, Task
 
 DEADLINE_S = 20.0
@@ -130,3 +131,14 @@ def test_nothing_is_done_to_a_node_that_has_ended(engine, container, told) -> No
     answers = [told.get(timeout=DEADLINE_S) for _ in range(3)]
     assert answers == [Injected(3, "edge-0 has ended"), Injected(1), Injected(2, "edge-0 has ended")]
     assert engine.did == [("pause", None)]
+
+
+def test_a_node_is_not_launched_again_before_its_last_container_is_gone() -> None:
+    """The end of the one would be taken for that of the other."""
+    gone = threading.Event()
+    launcher = ContainerLauncher.__new__(ContainerLauncher)  # without an engine
+    launcher.lives = {"edge-0": threading.Thread(target=gone.wait, daemon=True)}
+    launcher.lives["edge-0"].start()
+
+    assert not launcher.launch("edge-0", "tcp://10.0.0.1:1")
+    gone.set()

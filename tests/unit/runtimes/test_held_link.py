@@ -115,3 +115,18 @@ def test_a_link_without_a_limit_can_be_given_one(make_link):
     link.inject(Injection(node="edge-0", action="link"), 20.0)
     link.arrive(model(21.0), 21.0)
     assert link.next_s == 21.0
+
+
+def test_a_link_that_has_rates_alone_can_be_given_latency(make_link, make_node):
+    """And one that has latency alone, rates."""
+    limited = HeldLink(make_node(), passage_of(make_node(link=Link(downlink_bit_s=MBIT)), "model", ""))
+    limited.began(0.0)
+    limited.inject(Injection(node="edge-0", action="link", change=LinkChange(latency_s=2.0)), 1.0)
+    limited.arrive(model(3.0), 3.0)
+    late = HeldLink(make_node(), passage_of(make_node(link=Link(latency_s=0.01)), "none", "line"))
+    late.began(0.0)
+    late.inject(Injection(node="edge-0", action="link", change=LinkChange(downlink_bit_s=MBIT)), 1.0)
+    late.arrive(model(3.0), 3.0)
+
+    assert limited.next_s > 5.8
+    assert late.next_s > 3.8

@@ -8,6 +8,7 @@ import pytest
 import zmq
 
 from edgebed.observe.metrics import NodeMetrics
+from edgebed.observe.targets import Visits
 from edgebed.roles import records
 from edgebed.roles.events import Disconnected, Received, Stop
 from edgebed.roles.work import GradientResult
@@ -132,7 +133,7 @@ def make_stage(context, make_node):
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_worker_stops_at_a_point_and_goes_on_when_told(point, make_stage):
-    """Where it says it is: whether its push has come by then shows it."""
+    """Where it says it is: whether its push has come by then shows it. How far it had come it has reported before."""
     trigger = PointTrigger(fault=4, trigger=Trigger(point=point, step=1))
     stage = make_stage(points=(trigger,))
     stage.start()
@@ -145,6 +146,9 @@ def test_a_worker_stops_at_a_point_and_goes_on_when_told(point, make_stage):
         stage.hear(messages.Push, stage.server)
     reached = stage.hear(messages.Reached)
     assert (reached.fault, reached.step) == (4, 1)
+    account = [record for record in stage.journal if isinstance(record, records.Pushes)][-1]
+    expected = (1, 1) if "pull" in point else (2, 1) if point == "before-push" else (2, 2)
+    assert (account.begun, account.pushed) == expected
     if point in ("during-push", "after-push"):
         stage.answer()
     assert stage.is_silent()
@@ -240,6 +244,24 @@ def test_a_worker_reports_its_account(make_stage):
     while expected not in stage.journal:
         stage.hear(messages.Report)
     stage.answer(final=True)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_only_a_node_that_has_trained_waits_for_its_last_scrape(trained, make_stage, monkeypatch):
+    """Another may have heard of the end so late that its controller would give it up for dead."""
+    stage, waited = make_stage(), []
+    stage.node.visits = Visits()
+    monkeypatch.setattr(stage.node.visits, "expect_scrape", lambda: waited.append(stage.tell(enough)))
+    enough = messages.Stop(sender="controller", reason="enough", linger_s=2 * PATIENCE_S)
+    if trained:
+        stage.start()
+        stage.hear(messages.Join, stage.server)
+
+    stage.tell(enough)
+
+    stage.thread.join(PATIENCE_S)
+    assert not stage.thread.is_alive()
+    assert len(waited) == trained
 
 
 def test_signs_of_life_come_from_a_connection_of_their_own(context):

@@ -150,7 +150,7 @@ def test_a_run_may_be_expected_to_be_trusted(load):
         ("hub: {}", "hub: { loss: 1 }", "8:16: fleet.hub.loss: not a percentage: 1 (a number from 0 to 100 with its"),
         ("hub: {}", "hub: { loss: 100% }", "8:16: fleet.hub.loss: a link that loses all packets carries nothing"),
         ("hub: {}", "hub: { link_steps: [{ uplink: 1mbit }] }", "8:23: fleet.hub.link_steps.0: missing key 'at'"),
-        ("hub: {}", "hub: { link_steps: [{ at: 5s }] }", "8:23: fleet.hub.link_steps.0: nothing changes; give uplink,"),
+        ("hub: {}", "hub: { link_steps: [{ at: 5s }] }", "8:23: fleet.hub.link_steps.0: nothing changes; give one or"),
         (
             "hub: {}",
             "hub: { link_steps: [{ at: 0s, loss: 0% }] }",

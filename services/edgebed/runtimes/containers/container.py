@@ -25,8 +25,6 @@ from edgebed.runtimes.containers.engine import explained
 from edgebed.runtimes.containers.links import Helper, Links
 from edgebed.scenario.plan import Injection, NodePlan
 
-NO_LOSS = "packets cannot be lost in this run: its plan did not ask for that, or the engine's kernel has no netem"
-
 
 class Container:
     """One life of a node."""
@@ -143,8 +141,8 @@ class Container:
                 cpus = self.node.cpus if injection.cpus is None else injection.cpus
                 api.update_container(self.id, **limits.cpu_settings(cpus))
             case "cut" | "heal" | "link":
-                if injection.change and injection.change.loss and not self.links.netem:
-                    raise InfrastructureError(NO_LOSS)
+                if injection.change and (problem := self.links.means.why_not(self.node, injection.change)):
+                    raise InfrastructureError(problem)
                 self._helper_that_stays().change(number, injection)
 
     def _pause(self, call: Callable[[str], None], *, paused: bool) -> None:

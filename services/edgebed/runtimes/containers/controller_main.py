@@ -28,7 +28,8 @@ def main() -> None:
     try:
         command()
     except SystemExit as leaving:
-        if sys.argv[1:2] == ["run"] and leaving.code != 130:  # whoever ended a run does not wait for its exit code
+        interrupted = leaving.code == 130  # whoever ended a run does not wait for its exit code
+        if sys.argv[1:2] in (["run"], ["resume"]) and not interrupted:
             _wait_until_old(started_s)
         raise
 

@@ -76,8 +76,11 @@ class ContainerLauncher:
         return self.bell_read
 
     def launch(self, node: str, controller_address: str) -> bool:
-        """Have a node's container started; always True, since it is a thread that waits for the engine."""
-        told = self.plan.node(node), controller_address, self.lives.get(node)
+        """Have a node's container started, by a thread that waits for the engine; False while the last one is there."""
+        before = self.lives.get(node)
+        if before and before.is_alive():
+            return False
+        told = self.plan.node(node), controller_address
         life = threading.Thread(target=self._live, args=told, name=node, daemon=True)
         self.lives[node] = life
         life.start()
@@ -121,11 +124,9 @@ class ContainerLauncher:
 
     # --- the life of a container, in a thread of its own --------------------------------------------------------
 
-    def _live(self, node: NodePlan, controller_address: str, before: threading.Thread | None) -> None:
-        """From before its start to after its end; `before` is the thread of the node's last container."""
+    def _live(self, node: NodePlan, controller_address: str) -> None:
+        """From before its start to after its end."""
         try:
-            if before:
-                before.join()
             with explained(f"the container of {node.node}"):
                 self._from_start_to_end(node, controller_address)
         except EdgebedError as error:
