@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from edgebed.roles.director import TOKEN, Director
+from edgebed.roles.director import Director
 from edgebed.roles.events import (
     Answer,
     Checked,
@@ -351,7 +351,7 @@ class Controller:
         if token == "time" and self.phase is Phase.RUNNING:
             reason = f"{self.plan.stop_time_s:g} s have passed"
             return self._finish(reason)
-        if token.startswith(TOKEN) and token in self.director.steps:
+        if token in self.director.steps:
             return self._done(self.director.woken(token, now), now)
         if token == "stall" and self.phase in (Phase.RUNNING, Phase.FINISHING):
             due_s = max(self.progress_at_s, self.director.last_return_s()) + self.plan.stall_deadline_s

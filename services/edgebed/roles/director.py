@@ -391,8 +391,6 @@ class Director:
 
     def returns_s(self, node: str, action: str) -> float | None:
         """When `action`, which brings the node back, is due at the latest; None if it is not to come."""
-        if action == "launch" and self.worlds[node].launch:
-            return self.worlds[node].launch.asked_s  # type: ignore[union-attr]
         pending: Iterable[tuple[Cause, Injection]] = (*self.steps.values(), *self.asked.values())
         due = [cause.asked_s for cause, other in pending if (other.node, other.action) == (node, action)]
         return max(due, default=None)

@@ -265,6 +265,26 @@ def test_a_new_life_finds_its_link_and_its_cap_as_they_were(make_world):
     assert len(world.faults()) == 5
 
 
+def test_changes_of_one_link_add_up_until_it_is_as_planned_again(make_world):
+    """The later one counts where both say something; each is journaled in the words of a scenario."""
+    first = LinkChange(uplink_bit_s=1_000_000, latency_s=0.04)
+    second = LinkChange(uplink_bit_s=2_000_000, loss=0.01)
+    restart = inject("edge-0", "kill"), inject("edge-0", "launch", 1.0)
+    world = make_world(
+        fault("edge-0", inject("edge-0", "link", change=first), inject("edge-0", "link", 30.0), at_s=1.0),
+        fault("edge-0", inject("edge-0", "link", change=second), at_s=2.0),
+        fault("edge-0", *restart, at_s=10.0),
+        fault("edge-0", *restart, at_s=40.0),
+    ).until(50.0)
+
+    changes = [record.change for _, record in world.journal if isinstance(record, records.Fault) and record.change]
+    assert changes == ["uplink 1mbit, latency 40ms", "uplink 2mbit, loss 1%", "as planned"]
+    again = [m.injection.change for t, to, m in world.sent
+             if to == "edge-0~011" and isinstance(m, messages.Inject)]  # fmt: skip
+    assert again == [LinkChange(uplink_bit_s=2_000_000, latency_s=0.04, loss=0.01), None]
+    assert not [m for _, to, m in world.sent if to == "edge-0~0111" and isinstance(m, messages.Inject)]
+
+
 def test_the_other_end_of_a_link_hears_what_is_asked_of_it_also_in_a_new_life(make_world):
     """The server compares what comes with what a link may carry; a worker's cap is none of its business."""
     change = LinkChange(uplink_bit_s=1_000_000)
@@ -521,11 +541,12 @@ def test_a_dead_node_is_restarted_by_hand_without_being_killed(make_world):
     world.do(Ordered(1, (Injection(node="edge-0", action="kill"),)))
     world.until(1.0)
     assert world.state("edge-0") == "died"
-    world.do(Ordered(2, tuple(Injection(node="edge-0", action=action) for action in ("kill", "launch"))))
+    world.do(Ordered(2, (Injection(node="edge-0", action="kill"),)))
+    world.do(Ordered(3, tuple(Injection(node="edge-0", action=action) for action in ("kill", "launch"))))
     world.until(2.0)
 
     assert world.state("edge-0") == "running"
-    assert world.answers == [Answer(1, ""), Answer(2, "")]
+    assert world.answers == [Answer(1, ""), Answer(2, "edge-0: it is not there (died)"), Answer(3, "")]
 
 
 def test_a_node_that_two_users_restart_at_once_is_started_once_and_both_are_answered(make_world):

@@ -9,7 +9,7 @@ import pytest
 from docker.errors import APIError
 
 from edgebed.roles.events import Injected
-from edgebed.runtimes.containers.container import Container
+from edgebed.runtimes.containers.container import FREEZE_TRIES, Container
 from edgebed.runtimes.containers.launcher import ContainerLauncher
 from edgebed.scenario.plan import Action, Injection, Method, NodePlan, Part, Task
 
@@ -25,6 +25,7 @@ class Engine:
         self.allowed = threading.Semaphore(0)
         self.state = {"Running": True, "Paused": False}
         self.refuses = False
+        self.why = "Container 1234 is not what it should be"
         self.api = types.SimpleNamespace(
             kill=lambda _: self._do("kill"),
             pause=lambda _: self._do("pause"),
@@ -38,7 +39,7 @@ class Engine:
         assert self.allowed.acquire(timeout=DEADLINE_S)
         self.did.append((what, quota))
         if self.refuses:
-            raise APIError("refused", explanation="Container 1234 is not what it should be")
+            raise APIError("refused", explanation=self.why)
 
 
 @pytest.fixture
@@ -117,6 +118,25 @@ def test_what_is_so_already_is_done(engine, container, told) -> None:
     assert told.get(timeout=DEADLINE_S) == Injected(
         2, "the container of edge-0: Container 1234 is not what it should be."
     )
+
+
+def test_a_freeze_that_the_engine_did_not_get_done_is_tried_again(engine, container, told) -> None:
+    """Not for ever."""
+    engine.refuses, engine.why = True, "OCI runtime pause failed: unable to freeze: unknown"
+    engine.allowed.release(2)
+    do(container, 1, "freeze")
+    for _ in range(3):
+        assert engine.asked.acquire(timeout=DEADLINE_S)  # two have failed, the third waits
+    engine.refuses = False
+    engine.allowed.release()
+    assert told.get(timeout=DEADLINE_S) == Injected(1)
+    assert engine.did == [("pause", None)] * 3
+
+    engine.refuses = True
+    engine.allowed.release(FREEZE_TRIES)
+    do(container, 2, "freeze")
+    assert "unable to freeze" in told.get(timeout=DEADLINE_S).problem
+    assert len(engine.did) == 3 + FREEZE_TRIES
 
 
 def test_nothing_is_done_to_a_node_that_has_ended(engine, container, told) -> None:

@@ -25,6 +25,10 @@ from edgebed.runtimes.containers.engine import explained
 from edgebed.runtimes.containers.links import Helper, Links
 from edgebed.scenario.plan import Injection, NodePlan
 
+FREEZE_TRIES = 5
+UNLUCKY = "unable to freeze"
+"""With version 1 of cgroups a busy machine may keep the engine from it; then the container runs on."""
+
 
 class Container:
     """One life of a node."""
@@ -146,13 +150,17 @@ class Container:
                 self._helper_that_stays().change(number, injection)
 
     def _pause(self, call: Callable[[str], None], *, paused: bool) -> None:
-        """The engine refuses to do what is done already."""
-        try:
-            call(self.id)
-        except APIError:
-            state = self._state()
-            if not state["Running"] or state["Paused"] is not paused:
-                raise
+        """The engine refuses to do what is done already; what it did not get done is tried again."""
+        for tries_left in reversed(range(FREEZE_TRIES)):
+            try:
+                return call(self.id)
+            except APIError as error:
+                state = self._state()
+                if state["Running"] and state["Paused"] is paused:
+                    return None
+                if UNLUCKY not in str(error) or not state["Running"] or not tries_left:
+                    raise
+        return None
 
     def _helper_that_stays(self) -> Helper:
         self.link_is_set.wait()
