@@ -7,14 +7,16 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from staged_world import World
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.algorithms.update import Update
 from edgebed.roles import records
+from edgebed.roles.controller import Past
 from edgebed.roles.events import Disconnected, Effect, Journal, Received, Send, Wake, Woken
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.records import Record
-from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.scenario.plan import Fault, Method, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.wire.messages import AnyMessage, Checkpoint, Failed, Finish, Join, Model, Push, Refuse
 from edgebed.wire.tensors import decode_dense, encode_update
 
@@ -192,5 +194,15 @@ def make_bench() -> Callable[..., ServerBench]:
         if aggregation:
             made = msgspec.structs.replace(made, aggregation=aggregation)
         return ServerBench(plan_node("server", "server", method=made, **fields), version)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_world(make_plan: Callable[..., Plan]) -> Callable[..., World]:
+    """`make_world(*faults, num_workers=2, past=None, **plan_fields)`."""
+
+    def make(*faults: Fault, num_workers: int = 2, past: Past | None = None, **fields: Any) -> World:
+        return World(make_plan(num_workers, faults=faults, **fields), past)
 
     return make
