@@ -61,7 +61,7 @@ class Hosted:
 
 @pytest.fixture
 def hosted():
-    """A worker that has been greeted; its heart has nothing to do."""
+    """A worker in the middle of training; its heart has nothing to do."""
 
     class Heart:
         def handle(self, event, now):
@@ -96,7 +96,7 @@ def hosted():
         pages.visits.expect_scrape = expect_and_tell
         node = LiveNode(
             plan=PLAN, heart=Heart(), work=None, management=management, data=data, metrics=metrics, epoch_ns=0,
-            link=HeldLink(PLAN), visits=pages.visits,
+            link=HeldLink(PLAN), visits=pages.visits, began_s=0.0,
         )  # fmt: skip
         thread = threading.Thread(target=node.run)
         thread.start()
