@@ -37,7 +37,7 @@ fleet: { edge: { count: 3, waiting: 30ms }, slow: { count: 1, waiting: 200ms } }
 evaluation: { every: 50 updates }
 variants:
   short: { method: asgd, stop: { updates: 300 } }
-  long: { method: adacomp, stop: { time: 40s } }
+  long: { method: adacomp, stop: { time: 40s }, faults: [{ freeze: slow-0, at: 5s, for: 1s }] }
 """
 RUN = "watched/0001"
 NODES = {"server", "evaluator", "edge-0", "edge-1", "edge-2", "slow-0"}
@@ -230,6 +230,16 @@ def test_a_crash_has_its_exact_time(watched: Watched) -> None:
 
     assert (result["metric"]["node"], result["metric"]["trial"]) == (VICTIM, "long")
     assert watched.killed_s - 0.1 <= float(result["value"][1]) <= watched.killed_s + 5.0
+
+
+def test_a_fault_has_its_exact_time(watched: Watched) -> None:
+    """For the mark in the charts: what was done, to which node, when; a second later it was undone."""
+    marks = watched.prometheus.get("query", query="last_over_time(edgebed_fault_timestamp_seconds[15m])")["result"]
+    times = {(mark["metric"]["action"], mark["metric"]["node"]): float(mark["value"][1]) for mark in marks}
+
+    assert times.keys() == {("freeze", "slow-0"), ("thaw", "slow-0")}
+    assert watched.began_s < times["freeze", "slow-0"] < watched.ended_s
+    assert times["thaw", "slow-0"] - times["freeze", "slow-0"] == pytest.approx(1.0, abs=0.25)
 
 
 def test_every_query_of_every_dashboard_is_answered_with_data(watched: Watched, dashboards, panels, filled) -> None:
