@@ -27,4 +27,4 @@ def test_the_books_close_whatever_happens(tmp_path: Path) -> None:
         assert run.told.plan == random_faults.plan_of(scenario)
         random_faults.check_journal(run.told, SLACK_S)
 
-    side_by_side(check, random_faults.seeds(3), AT_ONCE)
+    side_by_side(check, random_faults.seeds(2), AT_ONCE)

@@ -30,7 +30,7 @@ def rights() -> None:
 @pytest.mark.parametrize("emulation", ["kernel", "model"])
 def test_the_books_close_whatever_happens(rights: None, tmp_path: Path, emulation: str) -> None:
     """For every seed, of which a fifth do without the kernel; several runs at a time."""
-    seeds = random_faults.seeds(8)
+    seeds = random_faults.seeds(5)
 
     def check(seed: int) -> None:
         scenario = random_faults.scenario_of(seed, memory=emulation == "kernel")
