@@ -58,7 +58,9 @@ def test_the_books_close_whatever_was_lost_with_crashes(seed, steps):
 
     assert accounting.closes, explain(accounting)
     assert accounting.total.applied == fleet.server.version
-    assert counts_of(accounting.total)["flight"] <= fleet.true_counts()["flight"] + fleet.true_counts()["server"]
+    found, truth = counts_of(accounting.total), fleet.true_counts()
+    untold = (truth - found).total() - max(0, truth["flight"] - found["flight"])
+    assert found["flight"] <= truth["flight"] + untold, "what the server did with a push may have died with its report"
 
 
 @settings(max_examples=150, deadline=None)

@@ -205,7 +205,7 @@ def test_any_file_is_a_trace_or_has_problems(tmp_path_factory, content):
 @settings(deadline=None)
 @given(
     gaps=st.lists(st.integers(7, 640), min_size=1, max_size=20),
-    rates=st.lists(st.tuples(st.integers(8, 10**6), st.integers(8, 10**6)), min_size=20, max_size=20),
+    rates=st.lists(st.tuples(st.integers(8, 10**6), st.integers(8, 10**6)), min_size=21, max_size=21),
     seed=st.integers(0, 1000),
     asked=st.lists(st.integers(0, 10**7), min_size=1, max_size=10),
 )
