@@ -13,9 +13,6 @@ import msgspec
 
 from edgebed.scenario.plan import Injection, Link, LinkChange
 
-LINK_ACTIONS = ("cut", "heal", "link")
-"""Of an injection that concerns its node's link."""
-
 
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     """What a link is at a moment; None: no limit."""

@@ -18,15 +18,14 @@ from edgebed.roles.events import Answer, Effect, Inject, Injected, Journal, Orde
 from edgebed.roles.members import Member
 from edgebed.roles.records import Fault, Note
 from edgebed.scenario import units
-from edgebed.scenario.plan import Injection, LinkChange, Plan, Trigger
+from edgebed.scenario.plan import LINK_ACTIONS, Injection, LinkChange, Plan, Trigger
 from edgebed.wire import messages
 
 BY_HAND = "by hand"
 ON_FAILURE = "on_failure"
 TOKEN = "fault:"
-OF_NEXT_LIFE = ("cut", "heal", "link", "cpus")
+OF_NEXT_LIFE = (*LINK_ACTIONS, "cpus")
 """Actions that can be done to a node that is not there: its next life has them."""
-OF_A_LINK = ("cut", "heal", "link")
 RETURNS = ("launch", "thaw", "heal")
 """What brings a node back."""
 
@@ -274,10 +273,12 @@ class Director:
     def _tell(self, injection: Injection) -> list[Effect]:
         """The node hears what is its own part, and the other end of a link what is asked of it now."""
         names = [injection.node] if injection.action in (*OF_NEXT_LIFE, "memory") else []
-        if injection.action in OF_A_LINK:
+        if injection.action in LINK_ACTIONS:
             names += self._others(injection.node)
-        message = messages.Inject(sender="controller", injection=injection)
-        return [effect for name in names for effect in self.stage.send(name, message)]
+        return [effect for name in names for effect in self._tell_one(name, injection)]
+
+    def _tell_one(self, name: str, injection: Injection) -> list[Effect]:
+        return self.stage.send(name, messages.Inject(sender="controller", injection=injection))
 
     def _others(self, node: str) -> list[str]:
         """The nodes at the other end of a node's messages."""
@@ -369,9 +370,8 @@ class Director:
             effects += self._inject(Cause(BY_HAND, "", now, again=True), injection, self.worlds[node].changed)
         for other in self._others(node):
             for injection in self.worlds[other].injections(other):
-                if injection.action in OF_A_LINK:
-                    message = messages.Inject(sender="controller", injection=injection)
-                    effects += self.stage.send(node, message)
+                if injection.action in LINK_ACTIONS:
+                    effects += self._tell_one(node, injection)
         return effects
 
     def is_stopped(self, node: str) -> bool:
@@ -391,15 +391,19 @@ class Director:
 
     def returns_s(self, node: str, action: str) -> float | None:
         """When `action`, which brings the node back, is due at the latest; None if it is not to come."""
-        pending: Iterable[tuple[Cause, Injection]] = (*self.steps.values(), *self.asked.values())
-        due = [cause.asked_s for cause, other in pending if (other.node, other.action) == (node, action)]
+        due = [cause.asked_s for cause, other in self._to_come() if (other.node, other.action) == (node, action)]
         return max(due, default=None)
 
     def last_return_s(self) -> float:
         """When the last node that the plan, or the user, brings back is brought back; 0 if none is."""
-        pending: Iterable[tuple[Cause, Injection]] = (*self.steps.values(), *self.asked.values())
-        due = [cause.asked_s for cause, other in pending if other.action in RETURNS and cause.name != ON_FAILURE]
+        due = [
+            cause.asked_s for cause, other in self._to_come() if other.action in RETURNS and cause.name != ON_FAILURE
+        ]
         return max(due, default=0.0)
+
+    def _to_come(self) -> Iterable[tuple[Cause, Injection]]:
+        """What is due later, or under way."""
+        return (*self.steps.values(), *self.asked.values())
 
 
 def _moot(injection: Injection, member: Member, world: World) -> str:
@@ -458,7 +462,7 @@ def _merged(before: LinkChange | None, change: LinkChange | None) -> LinkChange 
 def impossible(injection: Injection, member: Member) -> str:
     """Why this can never be done to a node; empty if it can."""
     plan = member.plan
-    if injection.action in ("cut", "heal", "link") and plan.role == "evaluator":
+    if injection.action in LINK_ACTIONS and plan.role == "evaluator":
         return "it has no link: watching is not traffic"
     if injection.action == "memory" and plan.memory_bytes is None:
         return "it has no memory cap to run into"

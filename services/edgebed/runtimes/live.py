@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import msgspec
 import zmq
 
-from edgebed.emulation.conditions import LINK_ACTIONS, Course
+from edgebed.emulation.conditions import Course
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import Visits
@@ -53,7 +53,7 @@ from edgebed.runtimes.held_link import HeldLink
 from edgebed.runtimes.meters import TransfersMeter
 from edgebed.runtimes.timers import Timers, sharpen_sleep
 from edgebed.runtimes.traffic import TrafficCount
-from edgebed.scenario.plan import Injection, NodePlan
+from edgebed.scenario.plan import LINK_ACTIONS, Injection, NodePlan
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
-from edgebed.emulation.conditions import LINK_ACTIONS
 from edgebed.emulation.local import local_of
 from edgebed.emulation.namespaces import Namespaces
 from edgebed.errors import InfrastructureError
@@ -32,7 +31,7 @@ from edgebed.observe.resources import CgroupUsage
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes import Emulation
 from edgebed.runtimes.last_words import last_line, last_words, out_of_memory
-from edgebed.scenario.plan import Injection, NodePlan, Plan
+from edgebed.scenario.plan import LINK_ACTIONS, Injection, NodePlan, Plan
 
 SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 

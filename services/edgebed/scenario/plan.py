@@ -100,6 +100,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 Action = Literal["kill", "launch", "freeze", "thaw", "cut", "heal", "link", "cpus", "memory"]
 """What can be done to a node from outside. `launch` starts one anew that has died; `memory` has it fill its memory."""
+LINK_ACTIONS: tuple[Action, ...] = ("cut", "heal", "link")
+"""Those that concern a node's link."""
 Point = Literal["before-push", "during-push", "after-push", "during-pull", "after-pull"]
 """Where in its protocol a worker can be: about to push; the push is leaving; all of it has left; the model is coming;
 the model is there and nothing has been done with it."""

@@ -23,7 +23,7 @@ from edgebed.learning.split import split
 from edgebed.observe.quantities import count_text
 from edgebed.scenario.choices import Bound
 from edgebed.scenario.links import link_of
-from edgebed.scenario.plan import Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout
+from edgebed.scenario.plan import LINK_ACTIONS, Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout
 from edgebed.scenario.schema import Scenario, TaskSection, Trial, class_workers
 from edgebed.wire.tensors import MAX_BYTES
 
@@ -246,7 +246,7 @@ def _told(nodes: Sequence[NodePlan], faults: Sequence[Fault]) -> tuple[NodePlan,
     for k, fault in enumerate(faults):
         if fault.trigger.point is not None:
             points.setdefault(fault.node, []).append(PointTrigger(fault=k, trigger=fault.trigger))
-        changed |= {each.injection.node for each in fault.steps if each.injection.action in ("cut", "heal", "link")}
+        changed |= {each.injection.node for each in fault.steps if each.injection.action in LINK_ACTIONS}
     return tuple(
         msgspec.structs.replace(node, points=tuple(points.get(node.node, ())), changeable=node.node in changed)
         for node in nodes
