@@ -5,12 +5,15 @@ set is cut to a handful of images, so that evaluation, whose price is the user's
 cost for the whole test set is stated apart.
 """
 
+import multiprocessing
+import os
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
@@ -27,17 +30,20 @@ from edgebed.scenario.plan import NodePlan, Plan, Waiting
 from edgebed.scenario.planning import PlannedTrial
 
 WORKERS = 200
+CORES = len(os.sched_getaffinity(0))
 
 
 def measure(updates: int, rounds: int) -> dict[str, Any]:
     """Updates and gradients a second, medians over rounds that take every subject in turn."""
     rates: dict[str, list[float]] = {}
+    memory: list[int] = []
     for _ in range(rounds):
         for name, rate in (
             ("bare, the same model", lambda: _bare(models.build("cnn", (1, 28, 28), 10))),
             ("bare, plain layers", lambda: _bare(plain_layers())),
-            ("simulation, one process", lambda: _simulate(1, updates)),
-            ("simulation, two processes", lambda: _simulate(2, updates)),
+            ("bare, the same model, a process a core", _bare_on_all_cores),
+            ("simulation, one process", lambda: _simulate(1, updates, memory)),
+            ("simulation, a process a core", lambda: _simulate(CORES, updates, memory)),
         ):
             rates.setdefault(name, []).append(rate())
     median = {name: float(np.median(values)) for name, values in rates.items()}
@@ -51,7 +57,10 @@ def measure(updates: int, rounds: int) -> dict[str, Any]:
         "per_s": median,
         "one process / bare, the same model": ratio("simulation, one process", "bare, the same model"),
         "one process / bare, plain layers": ratio("simulation, one process", "bare, plain layers"),
-        "two processes / one": ratio("simulation, two processes", "simulation, one process"),
+        "a process a core / bare, likewise": ratio(
+            "simulation, a process a core", "bare, the same model, a process a core"
+        ),
+        "memory_bytes": max(memory),
         "evaluation_s": time.perf_counter() - started,
     }
 
@@ -73,6 +82,16 @@ def _bare(model: nn.Module, steps: int = 600) -> float:
     return (steps - steps // 10) / (time.perf_counter() - started)
 
 
+def _bare_on_all_cores() -> float:
+    """Gradients a second of as many such loops at a time as there are cores."""
+    with multiprocessing.get_context("fork").Pool(CORES) as pool:
+        return sum(pool.map(_bare_same_model, range(CORES), chunksize=1))
+
+
+def _bare_same_model(_: int) -> float:
+    return _bare(models.build("cnn", (1, 28, 28), 10))
+
+
 def plain_layers() -> nn.Module:
     """The published order of the same layers in PyTorch's usual layout."""
     return nn.Sequential(
@@ -82,8 +101,11 @@ def plain_layers() -> nn.Module:
     )  # fmt: skip
 
 
-def _simulate(processes: int, updates: int) -> float:
-    """Updates a second of AdaComp with 200 workers, from the first tenth of the updates on."""
+def _simulate(processes: int, updates: int, memory: list[int]) -> float:
+    """Updates a second of AdaComp with 200 workers, from the first fifth of the updates on.
+
+    What all processes use in the end, pages that they share counted once, is added to `memory`, in bytes.
+    """
     planned = _plan(updates)
     with tempfile.TemporaryDirectory() as name:
         folder = TrialFolder(Path(name) / "trial")
@@ -96,11 +118,18 @@ def _simulate(processes: int, updates: int) -> float:
             version = getattr(record, "base", None) is not None and record.version
             if version in (warm, updates):
                 marks[version] = time.perf_counter()
+            if version == updates:
+                memory.append(_memory_bytes())
 
         host.metrics.observe = observe  # type: ignore[method-assign]
         with JournalWriter(folder.journal) as journal:
             host.run_trial(planned, theta(), folder, journal, lambda _: None, lambda: None)
     return (updates - warm) / (marks[updates] - marks[warm])
+
+
+def _memory_bytes() -> int:
+    this = psutil.Process()
+    return sum(process.memory_full_info().pss for process in (this, *this.children(recursive=True)))
 
 
 def _plan(updates: int) -> PlannedTrial:

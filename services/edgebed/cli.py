@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from edgebed import cli_by_hand
+from edgebed import cli_agreeing, cli_by_hand, cli_comparing, cli_reproducing
 from edgebed.cli_options import (
     EmulationOption,
     Force,
@@ -25,6 +25,8 @@ from edgebed.cli_options import (
     RuntimeOption,
     ScenarioFile,
     Sets,
+    Variants,
+    require_place,
 )  # fmt: skip
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.observe.output import discard_output, prepare_streams, put, put_json, put_rich, say, standard_output
@@ -97,6 +99,7 @@ def run(
     runtime: RuntimeOption = "process",
     emulation: EmulationOption = "auto",
     sets: Sets = None,
+    variants: Variants = None,
     force: Force = False,
     json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Journal every message sent and received.")] = False,
@@ -114,6 +117,7 @@ def run(
             runtime=runtime,
             emulation=emulation,
             set=sets or (),
+            variants=variants or (),
             force=force,
             trace=trace,
             processes=processes,
@@ -135,6 +139,11 @@ def resume(
     with Progress() as progress:
         result = resume_run(name, processes=processes, port=port, runs_dir=runs_dir, progress=progress)
     _leave_with(result, json=json)
+
+
+app.command()(cli_comparing.compare)
+app.command()(cli_agreeing.agree)
+app.command()(cli_reproducing.reproduce)
 
 
 @app.command()
@@ -243,7 +252,7 @@ def report(
     if output is None:
         write_report(result)
     else:
-        _require_place(output)
+        require_place("--output", output)
         write_atomically(output, render(result).encode())
     put(str(output or result.folder.report))
 
@@ -329,7 +338,7 @@ def calibrate(
     from edgebed.observe.calibration_table import print_calibration, result_text
 
     if output is not None:
-        _require_place(output)
+        require_place("--output", output)
     calibration = measure(
         runtime, QUICK if quick else FULL, say, lambda place, result: say(f"{place}: {result_text(result)}")
     )
@@ -349,18 +358,6 @@ def schema() -> None:
     from edgebed.scenario.reference import json_schema
 
     put(json_schema().rstrip())
-
-
-def _require_place(output: Path) -> None:
-    """A report can be written to `output`; else it is the user's mistake."""
-    if output.is_dir():
-        raise ScenarioError(f"--output: {output} is a folder; give a file, e.g. {output / 'report.html'}")
-    if output.exists() and not output.is_file():
-        raise ScenarioError(f"--output: {output} is not a file that can be replaced; choose another name")
-    if not output.parent.is_dir():
-        raise ScenarioError(f"--output: there is no folder {output.parent}; make it first, or choose another")
-    if not os.access(output.parent, os.W_OK):
-        raise ScenarioError(f"--output: the folder {output.parent} cannot be written to; choose another")
 
 
 def _print_runs(rows: "Sequence[Mapping[str, str]]", console: "Console") -> None:

@@ -1,10 +1,12 @@
 """Arguments and options that several commands share."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from edgebed.errors import ScenarioError
 from edgebed.runtimes import Emulation, Runtime
 
 ScenarioFile = Annotated[Path, typer.Argument(help="A scenario's YAML file.", show_default=False)]
@@ -12,6 +14,10 @@ RunName = Annotated[str, typer.Argument(help="A folder, a scenario (its latest r
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. fleet.edge.count=8. Repeatable."),
+]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option("--variant", metavar="NAME", help="Run this variant alone. Repeatable.", show_default=False),
 ]
 RuntimeOption = Annotated[Runtime, typer.Option(help="What hosts the nodes.")]
 EmulationOption = Annotated[
@@ -43,3 +49,23 @@ RunsDir = Annotated[
     Path | None,
     typer.Option(help="Folder of all runs (default: $EDGEBED_RUNS_DIR, else ./runs).", show_default=False),
 ]
+
+
+def page_place(name: str, runs_dir: Path | None) -> Path:
+    """Where a page of several runs goes by itself: into the folder of all runs, if there is one."""
+    from edgebed.observe.run_folder import runs_root
+
+    root = runs_root(runs_dir)
+    return root / name if root.is_dir() else Path(name)
+
+
+def require_place(option: str, place: Path, example: str = "report.html") -> None:
+    """A file can be written to `place`, which `option` named; else it is the user's mistake."""
+    if place.is_dir():
+        raise ScenarioError(f"{option}: {place} is a folder; give a file, e.g. {place / example}")
+    if place.exists() and not place.is_file():
+        raise ScenarioError(f"{option}: {place} is not a file that can be replaced; choose another name")
+    if not place.parent.is_dir():
+        raise ScenarioError(f"{option}: there is no folder {place.parent}; make it first, or choose another")
+    if not os.access(place.parent, os.W_OK):
+        raise ScenarioError(f"{option}: the folder {place.parent} cannot be written to; choose another")

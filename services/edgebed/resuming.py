@@ -116,7 +116,7 @@ def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
     manifest = folder.read_manifest()
     loaded = load_scenario(folder.scenario)
     planned = plan_checked(loaded.model_copy(update={"source": manifest.get("scenario_file") or ""}), options)
-    now = own_code(planned)
+    now = own_code(trial.plan for trial in planned)
     changed = [path for path, digest in manifest.get("own_code", {}).items() if now.get(path, digest) != digest]
     if changed:
         raise ScenarioError(f"run {folder.name} was begun with another {', '.join(changed)}; restore it, or {ANEW}")

@@ -7,7 +7,8 @@ import contextlib
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -67,6 +68,7 @@ def run(
     runtime: Runtime = "process",
     emulation: Emulation = "auto",
     set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
+    variants: Sequence[str] = (),
     trace: bool = False,
     processes: int | None = None,
     runs_dir: str | Path | None = None,
@@ -74,9 +76,10 @@ def run(
     force: bool = False,
     progress: ProgressLike | None = None,
 ) -> Run:
-    """Run every trial of a scenario and return the results; `Run.exit_code` tells whether the expectations were met.
+    """Run the trials of a scenario and return the results; `Run.exit_code` tells whether the expectations were met.
 
-    `set` overrides parts of the scenario, e.g. `["fleet.edge.count=8"]`. `processes` is how many the simulation
+    `set` overrides parts of the scenario, e.g. `["fleet.edge.count=8"]`; `variants` names the trials to run (default:
+    all). `processes` is how many the simulation
     computes with (default: all cores); it changes no result. `port` is where the controller serves metrics, targets
     and status, on loopback, or in a container on its management network (0: any free one). `force` runs a scenario
     although a container's memory cap is below what its node needs. `emulation` is what holds links and caps in the
@@ -85,6 +88,8 @@ def run(
     """
     if isinstance(set, str):
         raise ScenarioError(f"set: {set!r} is one string; give a list of them, e.g. ['fleet.edge.count=8']")
+    if isinstance(variants, str):
+        raise ScenarioError(f"variants: {variants!r} is one string; give a list of names, e.g. ['adacomp']")
     if runtime not in RUNTIMES:
         raise ScenarioError(f"--runtime: {runtime!r} is none of {', '.join(RUNTIMES)}")
     if emulation not in EMULATIONS:
@@ -93,7 +98,7 @@ def run(
         raise ScenarioError(f"--processes: {processes} is below 1")
     options = Options(runtime=runtime, emulation=emulation, trace=trace, force=force)
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own model prints is not a result
-        loaded = load_scenario(scenario, set)
+        loaded = load_scenario(scenario, set).only(variants)
         planned = plan_checked(loaded, options)
         with ending_by_signal(), host_of(options, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
@@ -106,7 +111,7 @@ def run(
                 sets=set,
                 options=msgspec.to_builtins(options),
                 code=fingerprint(),
-                own_code=own_code(planned),
+                own_code=own_code(trial.plan for trial in planned),
                 engine=host.engine,
             )
             folder.write_scenario(resolved_yaml(loaded))
@@ -135,9 +140,9 @@ def host_of(options: Options, processes: int | None, port: int) -> hosting.Host:
     )
 
 
-def own_code(planned: Sequence[PlannedTrial]) -> dict[str, str]:
+def own_code(plans: Iterable[Plan]) -> dict[str, str]:
     """The user's own modules that these trials have imported: their paths, each with a digest of its text."""
-    texts = {path: text for trial in planned for path, text in sources(trial.plan.nodes[0].task.python_path)}
+    texts = {path: text for plan in plans for path, text in sources(plan.nodes[0].task.python_path)}
     return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
 
 
@@ -158,15 +163,19 @@ def run_trials(
 
 @contextlib.contextmanager
 def working_on(folder: RunFolder) -> Iterator[None]:
-    """Hold the run's folder; where the run breaks off, write what there is of it.
+    """Hold the run's folder, and note how long it was worked on; where the run breaks off, write what there is of it.
 
     Raises ScenarioError where somebody else holds it.
     """
     with contextlib.ExitStack() as hold:
         hold.enter_context(folder.held())
+        began_s = time.monotonic()
         try:
             yield
+            folder.add_wall_time(time.monotonic() - began_s)
         except (EdgebedError, KeyboardInterrupt):
+            with contextlib.suppress(EdgebedError):
+                folder.add_wall_time(time.monotonic() - began_s)
             hold.close()
             with contextlib.suppress(EdgebedError):  # worth reading, if it can be written
                 write_results(folder)

@@ -35,13 +35,18 @@ def resolve(name: str, python_path: Sequence[str] = ()) -> Callable[..., Any]:
     if not is_import_path(name):
         raise ScenarioError(f"{name}: not of the form package.module:function, e.g. mypackage.nets:tiny.")
     module_name, _, function_name = name.partition(":")
-    sys.path[:0] = [folder for folder in python_path if folder not in sys.path]
-    importlib.invalidate_caches()  # the module may have been written after this process began
-    module = _import(name, module_name)
+    module = load_module(name, module_name, python_path)
     found = getattr(module, function_name, None)
     if not callable(found):
         raise ScenarioError(f"{name}: {_what_is_wrong(module, function_name, found)}")
     return found  # type: ignore[no-any-return]  # `callable` narrows to a function of unknown result
+
+
+def load_module(name: str, module_name: str, python_path: Sequence[str] = ()) -> ModuleType:
+    """The module of the import path `name`, found as for `resolve`; ScenarioError where it cannot be imported."""
+    sys.path[:0] = [folder for folder in python_path if folder not in sys.path]
+    importlib.invalidate_caches()  # the module may have been written after this process began
+    return _import(name, module_name)
 
 
 def sources(python_path: Sequence[str]) -> tuple[tuple[str, str], ...]:

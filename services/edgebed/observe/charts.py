@@ -59,6 +59,13 @@ STYLE: dict[str, Any] = {
     "axes.facecolor": "none",
     "figure.facecolor": "none",
 }
+PNG_DPI = 150
+AXES = {
+    "updates": "updates",
+    "ingress": "server ingress: payload of the pushes (logarithmic)",
+    "time": "time since training started (s)",
+}
+"""Titles of horizontal axes."""
 ALONE = "<style>:root{color:#222}@media screen and (prefers-color-scheme:dark){:root{color:#ddd}}</style>"
 
 Trials = Mapping[str, Series]
@@ -71,27 +78,27 @@ Marks = list[tuple[float, str]]
 
 def accuracy_over_ingress(trials: Trials) -> str:
     """Test accuracy against the payload of all pushes so far, the ingress on a logarithmic axis."""
-    return _draw("accuracy-ingress", trials, _accuracy_over_ingress, _ingress_at)
+    return _draw_trials("accuracy-ingress", trials, _accuracy_over_ingress, _ingress_at)
 
 
 def accuracy_over_updates(trials: Trials) -> str:
     """Test accuracy against the number of updates."""
-    return _draw("accuracy-updates", trials, _accuracy_over_updates, _version_at)
+    return _draw_trials("accuracy-updates", trials, _accuracy_over_updates, _version_at)
 
 
 def accuracy_over_time(trials: Trials) -> str:
     """Test accuracy against the time since training started."""
-    return _draw("accuracy-time", trials, _accuracy_over_time, _time_at)
+    return _draw_trials("accuracy-time", trials, _accuracy_over_time, _time_at)
 
 
 def staleness(trials: Trials) -> str:
     """How large a part of the updates had each staleness."""
-    return _draw("staleness", trials, _staleness)
+    return _draw_trials("staleness", trials, _staleness)
 
 
 def update_rate(trials: Trials) -> str:
     """Updates a second over time."""
-    return _draw("update-rate", trials, _update_rate, _time_at)
+    return _draw_trials("update-rate", trials, _update_rate, _time_at)
 
 
 CHARTS: dict[str, tuple[str, Callable[[Trials], str]]] = {
@@ -110,34 +117,51 @@ def stand_alone(svg: str) -> str:
     return f"{head}{mark}{ALONE}{rest}"
 
 
-def _draw(name: str, trials: Trials, plot: Callable[[Axes, Trials], None], place: Place | None = None) -> str:
+def draw_svg(name: str, num_lines: int, plot: Callable[[Axes], None]) -> str:
+    """A chart by itself as an SVG element; "" where nothing was plotted. `name` makes its ids its own."""
+    return _tidy(_draw(name, num_lines, plot, format="svg", metadata={"Date": None, "Creator": None}).decode())
+
+
+def draw_png(num_lines: int, plot: Callable[[Axes], None]) -> bytes:
+    """The same as a PNG, dark on white; b"" where nothing was plotted."""
+    return _draw("", num_lines, plot, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})
+
+
+def _draw(name: str, num_lines: int, plot: Callable[[Axes], None], **how: Any) -> bytes:
     style: Any = {**STYLE, "svg.hashsalt": f"edgebed-{name}"}
     with mpl.rc_context(style):
-        rows = -(-len(trials) // LEGEND_COLUMNS) if len(trials) > 1 else 0
+        rows = -(-num_lines // LEGEND_COLUMNS) if num_lines > 1 else 0
         figure = Figure(figsize=(6.4, 3.8 + 0.22 * rows), layout="constrained")
         axes = figure.add_subplot()
-        plot(axes, trials)
+        plot(axes)
         if not axes.has_data():
-            return ""
-        if place:
-            _mark_faults(axes, trials, place)
+            return b""
         if rows:
-            figure.legend(loc="outside lower center", ncols=min(len(trials), LEGEND_COLUMNS))
-        output = io.StringIO()
-        figure.savefig(output, format="svg", metadata={"Date": None, "Creator": None})
-    return _tidy(output.getvalue())
+            figure.legend(loc="outside lower center", ncols=min(num_lines, LEGEND_COLUMNS))
+        output = io.BytesIO()
+        figure.savefig(output, **how)
+    return output.getvalue()
+
+
+def _draw_trials(name: str, trials: Trials, plot: Callable[[Axes, Trials], None], place: Place | None = None) -> str:
+    def plot_marked(axes: Axes) -> None:
+        plot(axes, trials)
+        if place and axes.has_data():
+            _mark_faults(axes, trials, place)
+
+    return draw_svg(name, len(trials), plot_marked)
 
 
 def _tidy(svg: str) -> str:
     """Leave the bare <svg> element, without the ids nobody refers to, in the ink of its surroundings."""
-    svg = svg[svg.index("<svg") :]
+    svg = svg[max(0, svg.find("<svg")) :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r' id="[A-Za-z.]+[0-9]*_[0-9]+"', "", svg)
     return svg.replace(INK, "currentColor")
 
 
-def _line(index: int, points: int) -> dict[str, Any]:
-    """How the line of the index-th trial looks; markers only where they would not run into each other."""
+def line_style(index: int, points: int) -> dict[str, Any]:
+    """How the index-th line looks; markers only where they would not run into each other."""
     return {
         "color": PALETTE[index % len(PALETTE)],
         "linestyle": DASHES[index % len(DASHES)],
@@ -148,9 +172,21 @@ def _line(index: int, points: int) -> dict[str, Any]:
     }
 
 
-def _accuracy_axis(axes: Axes) -> None:
+def accuracy_axis(axes: Axes) -> None:
+    """Accuracies upwards, in per cent."""
     axes.set_ylabel("test accuracy (%)")
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1.0, symbol="", decimals=None))
+
+
+def ingress_axis(axes: Axes, low: float, high: float) -> None:
+    """Bytes to the right, logarithmic, for data from `low` to `high`; 0 where there is none."""
+    if high:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+        if high / low <= 30:
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(AXES["ingress"])
 
 
 def _accuracy_over_ingress(axes: Axes, trials: Trials) -> None:
@@ -159,36 +195,28 @@ def _accuracy_over_ingress(axes: Axes, trials: Trials) -> None:
         x, y = series.evaluations.ingress_bytes, series.evaluations.accuracy
         seen = x > 0  # The evaluation of the initial model has no place on a logarithmic axis.
         if seen.any():
-            axes.plot(x[seen], y[seen], label=name, **_line(index, int(seen.sum())))
+            axes.plot(x[seen], y[seen], label=name, **line_style(index, int(seen.sum())))
             low, high = min(low, float(x[seen].min())), max(high, float(x.max()))
-    if high:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
-        if high / low > 30:
-            axes.xaxis.set_minor_locator(NullLocator())
-        else:
-            axes.xaxis.set_major_locator(MaxNLocator(5))
-            axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("server ingress: payload of the pushes (logarithmic)")
-    _accuracy_axis(axes)
+    ingress_axis(axes, low, high)
+    accuracy_axis(axes)
 
 
 def _accuracy_over_updates(axes: Axes, trials: Trials) -> None:
     for index, (name, series) in enumerate(trials.items()):
         evaluations = series.evaluations
         if len(evaluations):
-            axes.plot(evaluations.version, evaluations.accuracy, label=name, **_line(index, len(evaluations)))
-    axes.set_xlabel("updates")
-    _accuracy_axis(axes)
+            axes.plot(evaluations.version, evaluations.accuracy, label=name, **line_style(index, len(evaluations)))
+    axes.set_xlabel(AXES["updates"])
+    accuracy_axis(axes)
 
 
 def _accuracy_over_time(axes: Axes, trials: Trials) -> None:
     for index, (name, series) in enumerate(trials.items()):
         evaluations = series.evaluations
         if len(evaluations):
-            axes.plot(evaluations.t, evaluations.accuracy, label=name, **_line(index, len(evaluations)))
-    axes.set_xlabel("time since training started (s)")
-    _accuracy_axis(axes)
+            axes.plot(evaluations.t, evaluations.accuracy, label=name, **line_style(index, len(evaluations)))
+    axes.set_xlabel(AXES["time"])
+    accuracy_axis(axes)
 
 
 def _staleness(axes: Axes, trials: Trials) -> None:
@@ -219,9 +247,9 @@ def _update_rate(axes: Axes, trials: Trials) -> None:
         if len(t) < 2 or t[-1] <= t[0]:
             continue
         counts, edges = np.histogram(t, bins=min(RATE_BINS, max(1, len(t) // 5)))
-        line = _line(index, len(counts))
+        line = line_style(index, len(counts))
         axes.plot((edges[1:] + edges[:-1]) / 2, counts / np.diff(edges), label=name, **{**line, "marker": None})
-    axes.set_xlabel("time since training started (s)")
+    axes.set_xlabel(AXES["time"])
     axes.set_ylabel("updates a second (1/s)")
     if axes.has_data():
         axes.set_ylim(bottom=0)

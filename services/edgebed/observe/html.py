@@ -79,6 +79,11 @@ def _cell(text: str) -> str:
     return f"<td{' class=short' if len(text) <= SHORT_MAX else ''}>{escape(text)}</td>"
 
 
+def items(lines: Sequence[str], kind: str) -> str:
+    """A list of sentences of this class of the style; "" where there are none."""
+    return f"<ul class={kind}>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
 def details(title: str, body: str) -> str:
     """Something to unfold."""
     return f"<details><summary>{escape(title)}</summary>{body}</details>"

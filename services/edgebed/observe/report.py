@@ -20,7 +20,7 @@ from edgebed.observe.conditions_text import (
     verdict_lines,
 )
 from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, update_legend, update_rows
-from edgebed.observe.html import Raw, bars, definitions, details, escape, page, section, table
+from edgebed.observe.html import Raw, bars, definitions, details, escape, items, page, section, table
 from edgebed.observe.logs import last_lines
 from edgebed.observe.quantities import (
     UNMEASURED,
@@ -135,7 +135,7 @@ def _expectations(trials: Sequence[TrialSummary]) -> str:
 
 def _warnings(trials: Sequence[TrialSummary]) -> str:
     lines = [f"{trial.trial}: {warning}" for trial in trials for warning in trial.warnings]
-    return f"<ul class=unknown>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+    return items(lines, "unknown")
 
 
 def _trials(summary: RunSummary) -> str:

@@ -182,6 +182,12 @@ class RunFolder:
             self.summary.unlink(missing_ok=True)
             self.report.unlink(missing_ok=True)
 
+    def add_wall_time(self, wall_s: float) -> None:
+        """Note for how long the run was worked on just now, in seconds, on top of what was noted before."""
+        manifest = self.read_manifest()
+        if manifest:
+            self._write_manifest(manifest | {"wall_s": round(manifest.get("wall_s", 0.0) + wall_s, 1)})
+
     def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
         write_atomically(self.manifest, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
@@ -210,7 +216,10 @@ class RunFolder:
         """Whether somebody still works on this run: it has no summary yet, and who began it holds it."""
         if self.summary.exists():
             return False
-        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            folder = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:  # removed meanwhile
+            return False
         try:
             fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -225,9 +234,14 @@ class RunFolder:
 def list_runs(root: Path) -> list[RunFolder]:
     """All runs under `root`, by scenario and number."""
     parents = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    return [
-        RunFolder(path) for parent in parents for path in sorted(_numbered(parent), key=lambda path: int(path.name))
-    ]
+    return [run for parent in parents for run in runs_of(root, parent.name)]
+
+
+def runs_of(root: Path, scenario_name: str) -> list[RunFolder]:
+    """The runs of one scenario under `root`, by number."""
+    parent = root / scenario_name
+    paths = _numbered(parent) if parent.is_dir() else []
+    return [RunFolder(path) for path in sorted(paths, key=lambda path: int(path.name))]
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -113,7 +113,8 @@ def plain_table(
 ) -> Table:
     """A table of one line a row that fits into `width`: columns are left out in the order of `dispensable`.
 
-    `flexible` names a column that may be cut to FLEXIBLE_MIN; the columns of `right` are aligned there.
+    If that is not enough, texts go on in further lines. `flexible` names a column that may be cut to FLEXIBLE_MIN, the
+    only one that is; the columns of `right` are aligned there.
     """
     widths = {name: max(len(name), *map(len, cells), 0) for name, cells in columns.items()}
     least = widths | ({flexible: min(widths[flexible], FLEXIBLE_MIN)} if flexible else {})
@@ -122,13 +123,14 @@ def plain_table(
         if _total(least, kept) <= width:
             break
         kept.remove(name)
+    fits = _total(least, kept) <= width
     room = width - _total(least, kept) + least.get(flexible, 0)
     table = Table(
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False,
         collapse_padding=True, pad_edge=False,
     )  # fmt: skip
     for name in kept:
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=True, overflow="fold")
+        table.add_column(name, justify="right" if name in right else "left", no_wrap=fits, overflow="fold")
     for row in zip(*(columns[name] for name in kept), strict=True):
         cells = (_cut(cell, room) if name == flexible else cell for name, cell in zip(kept, row, strict=True))
         table.add_row(*(Text(cell) for cell in cells))

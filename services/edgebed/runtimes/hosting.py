@@ -98,7 +98,7 @@ class Host:
         self.targets.clear()
         self.metrics.start_trial(plan, self.run, self.runtime, time.time())
         if self.runtime == "simulation":
-            Simulation(
+            simulation = Simulation(
                 plan,
                 checkpoints,
                 jobs_of(planned),
@@ -107,7 +107,10 @@ class Host:
                 lambda heart: Watch(heart, keep_status, self.metrics.observe),
                 past,
                 until_s,
-            ).run()
+            )
+            simulation.run()
+            if simulation.interruptions and simulation.controller.outcome != "interrupted":
+                raise KeyboardInterrupt  # the trial had ended by itself, but no other is wanted
             return
         heart = Controller(
             plan,
@@ -123,7 +126,7 @@ class Host:
         with _control_in(folder.path.parent) or nullcontext() as control:
             LiveController(heart, self._launcher(plan, folder), journal, checkpoints.keep, watch, control).run()
         if watch.interrupted and heart.outcome != "interrupted":
-            raise KeyboardInterrupt  # the trial had ended by itself, but no other is wanted
+            raise KeyboardInterrupt  # as above
         if self.server and heart.outcome != "interrupted":
             if found := fidelity():
                 self.metrics.judge_trial(trusted=found.is_trusted)

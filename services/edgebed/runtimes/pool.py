@@ -3,14 +3,15 @@
     submit(job) ---> [ by due time ] ---> child 0, child 1, … ---> result(ticket), or nothing after cancel(ticket)
 
 Models never travel: a job names the arena's slot that holds its model, and a dense update comes back in another. A job
-is a pure function, so where and when it is done changes nothing. With one process the work is done in place, at the
-moment its result is needed.
+is a pure function, so where and when it is done changes nothing. This process is one of those that compute: while a
+result that it needs is not there it does jobs itself, so that each core has one process and none waits. With one
+process each job is done at the moment its result is needed.
 """
 
 import contextlib
 import heapq
 import multiprocessing
-import multiprocessing.connection
+import select
 import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -80,9 +81,11 @@ class InPlace:
 
 
 class Processes:
-    """Several processes, forked here; `run` must be ready to be called in each."""
+    """This process and others, forked here; `run` must be ready to be called in each."""
 
     def __init__(self, run: Run, count: int, arena: Arena) -> None:
+        """`count` is that of all, from 2."""
+        self.run = run
         self.arena = arena
         self.waiting: list[tuple[float, int]] = []
         """(due time, ticket) of jobs that no child has yet, as a heap."""
@@ -96,14 +99,20 @@ class Processes:
         self.count = 0
         self.children: list[BaseProcess] = []
         self.load: dict[Connection, int] = {}
+        """How many jobs each child has."""
+        self.connections: dict[int, Connection] = {}
+        """By file descriptor, as `poll` names them."""
+        self.poll = select.poll()
         context = multiprocessing.get_context("fork")
-        for _ in range(count):
+        for _ in range(count - 1):
             here, there = context.Pipe()
             child = context.Process(target=_serve, args=(there, run, arena, [*self.load, here]), daemon=True)
             child.start()
             there.close()
             self.children.append(child)
             self.load[here] = 0
+            self.connections[here.fileno()] = here
+            self.poll.register(here, select.POLLIN)
 
     def submit(self, node: str, job: Job, due_s: float) -> int:
         """Queue the job by the time its result is needed."""
@@ -114,16 +123,29 @@ class Processes:
         return self.count
 
     def result(self, ticket: int) -> Result:
-        """The result; while it is not there the children are kept fed."""
+        """The result; while it is not there the children are kept fed, and jobs are done here."""
         while ticket not in self.results:
-            for connection in multiprocessing.connection.wait(list(self.load)):
-                assert isinstance(connection, Connection)
-                self._collect(connection)
+            self._collect_all(0)
             self._feed()
+            if ticket in self.results:
+                break
+            if self.waiting and isinstance(self.jobs[self.waiting[0][1]][1], GradientJob):
+                self._do_first()
+            else:  # an evaluation takes so long that the children would run dry
+                self._collect_all(None)
         result = self.results.pop(ticket)
         if isinstance(result, Exception):
             raise result
         return result
+
+    def _do_first(self) -> None:
+        """Do the job that is needed first, in this process."""
+        _, ticket = heapq.heappop(self.waiting)
+        try:
+            self.results[ticket] = self.run(*self.jobs[ticket])
+        except Exception as error:  # noqa: BLE001 - it is raised again when the result is asked for
+            self.results[ticket] = error
+        del self.jobs[ticket]
 
     def cancel(self, ticket: int) -> None:
         """Drop the job or its result; of a job that a child has, the result as soon as it comes."""
@@ -154,6 +176,11 @@ class Processes:
                 output = self.arena.slot_of(array)
             connection.send((ticket, node, msgspec.structs.replace(job, theta=None), slot, output))
             self.load[connection] += 1
+
+    def _collect_all(self, timeout_ms: int | None) -> None:
+        """Take what children have done; None: wait until there is something."""
+        for descriptor, _ in self.poll.poll(timeout_ms):
+            self._collect(self.connections[descriptor])
 
     def _collect(self, connection: Connection) -> None:
         try:

@@ -5,7 +5,7 @@ that is done at once: the scenario itself, or one of its variants merged into it
 bytes; in the file every quantity has its unit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from edgebed.errors import ScenarioError
 from edgebed.faults.entry import FaultSection
 from edgebed.faults.registry import AnyFault, read_faults
 from edgebed.faults.targets import Group, Roster
@@ -386,6 +387,19 @@ class Scenario(Header):
     """The file it came from, as the user named it; empty if it came as a dict."""
     places: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     """For each trial: path of a key -> where it was written, for messages."""
+
+    def only(self, variants: Sequence[str]) -> Self:
+        """The scenario with these of its trials alone, in its own order; ScenarioError with what there is.
+
+        No name at all chooses all trials.
+        """
+        unknown = [name for name in dict.fromkeys(variants) if name not in self.trials]
+        if unknown:
+            raise ScenarioError(
+                *(f"{self.source or self.name}: no variant '{name}'; {choose(name, self.trials)}" for name in unknown)
+            )
+        chosen = {name: trial for name, trial in self.trials.items() if not variants or name in variants}
+        return self.model_copy(update={"trials": chosen})
 
     def place(self, trial: str, path: str) -> str:
         """What a message about `path` begins with, e.g. `scenario.yaml:8:12: task.batch_size`."""

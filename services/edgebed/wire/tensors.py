@@ -8,7 +8,6 @@ gradient), which the compressor finds: about half a byte an entry where an int32
 Whatever the bytes are, decoding gives a tensor or raises RemoteWireError. Sizes are checked before any buffer is read.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,11 +109,16 @@ def payload_bytes(tensor: Tensor) -> int:
     dtype = DTYPES.get(tensor.dtype)
     if dtype is None:
         raise RemoteWireError(f"dtype {tensor.dtype!r}; known are {', '.join(DTYPES)}")
-    if len(tensor.shape) > MAX_DIMENSIONS or any(length < 0 for length in tensor.shape):
+    if len(tensor.shape) > MAX_DIMENSIONS:
         raise RemoteWireError(f"shape {tensor.shape[: MAX_DIMENSIONS + 1]}")
-    if math.prod(max(1, length) for length in tensor.shape) * dtype.itemsize > MAX_BYTES:  # 0 hides no huge length
+    size = extent = 1
+    for length in tensor.shape:
+        if length < 0:
+            raise RemoteWireError(f"shape {tensor.shape}")
+        size *= length
+        extent *= length or 1  # 0 hides no huge length
+    if extent * dtype.itemsize > MAX_BYTES:
         raise RemoteWireError(f"a tensor of shape {tensor.shape} is too large")
-    size = math.prod(tensor.shape)
     if tensor.encoding == "dense":
         if tensor.entries != size or tensor.index_bytes:
             raise RemoteWireError(f"{tensor.entries} entries in a dense tensor of {size}")

@@ -54,6 +54,22 @@ def test_a_sample_that_misses_the_large_entries_changes_nothing():
         assert largest(magnitude, 100).tolist() == largest_slowly(magnitude.tolist(), 100)
 
 
+@pytest.mark.parametrize("num_nans", [0, 1, 40])
+@pytest.mark.parametrize("others", [0, 30, 39, 41, 500])
+def test_of_fewer_entries_than_k_zeros_are_sent_too(others, num_nans):
+    """Units that are off have no gradient at all: the zeros with the lowest positions fill up."""
+    rng = np.random.default_rng(others)
+    magnitude = np.zeros(20_000, "f4")
+    magnitude[rng.choice(20_000, others, replace=False)] = rng.random(others) + 0.1
+    magnitude[rng.choice(20_000, num_nans, replace=False)] = np.nan
+    chosen = largest(magnitude, 40)
+
+    assert len(chosen) == 40
+    assert (np.diff(chosen) > 0).all()
+    if not num_nans:
+        assert chosen.tolist() == largest_slowly(magnitude.tolist(), 40)
+
+
 @pytest.mark.parametrize("size", [5, 100, 20_000])
 @pytest.mark.parametrize("num_nans", [1, 3, 5])
 def test_numbers_that_are_none_do_not_break_the_selection(size, num_nans):

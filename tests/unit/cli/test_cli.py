@@ -112,15 +112,15 @@ def test_run_hands_its_options_on(edgebed, running, runs):
     """Each option arrives under its own name."""
     running.outcome = lambda: make_run(runs)
     words = (
-        "--runtime simulation --emulation model --set a.b=1 --set c=2 --trace --processes 2 --port 9100 "
-        "--runs-dir here --force --json"
+        "--runtime simulation --emulation model --set a.b=1 --set c=2 --variant x --variant y --trace --processes 2 "
+        "--port 9100 --runs-dir here --force --json"
     )
     _, out, err = edgebed("run", "tiny.yaml", "--json", *words.split())
     asked = {name: str(value) for name, value in running.asked.items() if name != "progress"}
 
     assert asked == {
-        "path": "tiny.yaml", "runtime": "simulation", "set": "['a.b=1', 'c=2']", "trace": "True", "processes": "2",
-        "port": "9100", "runs_dir": "here", "force": "True", "emulation": "model",
+        "path": "tiny.yaml", "runtime": "simulation", "set": "['a.b=1', 'c=2']", "variants": "['x', 'y']",
+        "trace": "True", "processes": "2", "port": "9100", "runs_dir": "here", "force": "True", "emulation": "model",
     }  # fmt: skip
     assert json.loads(out)["exit_code"] == 0
     assert err == ""

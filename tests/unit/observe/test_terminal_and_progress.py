@@ -312,6 +312,16 @@ def test_a_flexible_column_is_cut_before_others_go():
     assert "tiny/0001  a, b, c, …  met" in output.getvalue()
 
 
+def test_what_does_not_fit_goes_on_below():
+    """No end of a verdict is cut off."""
+    output = io.StringIO()
+    columns = {"judged": ["accuracy, updates 100 to 500"], "verdict": ["not distinguishable"]}
+    Console(file=output, width=40).print(plain_table(columns, 40))
+
+    assert {"accuracy,", "updates", "500", "not", "distinguishable"} <= set(output.getvalue().split())
+    assert max(map(len, output.getvalue().splitlines())) <= 40
+
+
 def test_a_measure_is_written_in_its_unit_beside_its_bound():
     """With all digits where rounding would hide the difference."""
     assert compared_texts("final_accuracy", 0.975, 0.9) == ("97.50 %", "90.00 %")

@@ -59,7 +59,7 @@ class Compression:
         magnitude = np.abs(gradient)
         chosen = [largest(magnitude[start:end], k) for start, end, k in self.groups]
         indices = np.concatenate([within + start for within, (start, _, _) in zip(chosen, self.groups, strict=True)])
-        return Update(self.size, indices, as_dtype(gradient[indices], self.config.values)), memory
+        return Update(self.size, indices, as_dtype(gradient.take(indices), self.config.values)), memory
 
 
 def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
@@ -74,31 +74,29 @@ def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     if k == 1:
         return np.array([magnitude.argmax()])
     if n >= LARGE and k * 8 <= n:
-        sample = magnitude[::SAMPLE_STRIDE]
+        sample = np.sort(magnitude[::SAMPLE_STRIDE])
         rank = k // SAMPLE_STRIDE
         rank += 3 * int(rank**0.5) + 3  # three standard deviations below the expected rank: rarely too few candidates
-        threshold = max(_kth_largest(sample, rank), SMALLEST)
+        threshold = max(sample[len(sample) - rank], SMALLEST)
         candidates = np.flatnonzero(magnitude >= threshold)
         if len(candidates) >= k:
-            return candidates[_largest_of(magnitude[candidates], k)]
-    return _largest_of(magnitude, k)
+            values = magnitude.take(candidates)
+            return candidates.take(_at_least(values, np.partition(values, len(values) - k)[len(values) - k], k))
+        if threshold == SMALLEST and not np.isnan(magnitude.max()):  # the candidates are all that is not zero
+            return _at_least(magnitude, np.float32(0.0), k)
+    # numpy sorts with vector instructions; its partition crawls where many values are equal, as zeros are
+    return _at_least(magnitude, np.sort(magnitude)[n - k], k)
 
 
-def _largest_of(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    if k == len(magnitude):
-        return np.arange(k)
-    smallest_kept = _kth_largest(magnitude, k)
-    kept = magnitude > smallest_kept
-    num_ties = k - int(np.count_nonzero(kept))
-    kept[np.flatnonzero(magnitude == smallest_kept)[:num_ties]] = True
-    num_left = k - int(np.count_nonzero(kept))
+def _at_least(magnitude: NDArray[np.float32], smallest: np.float32, k: int) -> NDArray[np.int64]:
+    """The k positions, where `smallest` is the k-th largest value."""
+    kept = np.flatnonzero(magnitude >= smallest)
+    if len(kept) == k:
+        return kept
+    chosen = magnitude > smallest
+    num_ties = k - int(np.count_nonzero(chosen))
+    chosen[np.flatnonzero(magnitude == smallest)[:num_ties]] = True
+    num_left = k - int(np.count_nonzero(chosen))
     if num_left > 0:  # only not-a-number entries are left over, which sort as the largest
-        kept[np.flatnonzero(np.isnan(magnitude))[:num_left]] = True
-    return np.flatnonzero(kept)
-
-
-def _kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
-    # numpy sorts with vector instructions; its partition does not, and crawls where many values are equal
-    ordered = np.sort(values)
-    kth: np.float32 = ordered[len(ordered) - k]
-    return kth
+        chosen[np.flatnonzero(np.isnan(magnitude))[:num_left]] = True
+    return np.flatnonzero(chosen)

@@ -1,0 +1,109 @@
+"""The command `compare`: finished runs against each other."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgebed.cli_options import Json, RunsDir, page_place, require_place
+from edgebed.errors import ScenarioError
+from edgebed.observe.output import put, put_json, put_rich
+
+STANDARD_OUTPUT = "-"
+PAGE = "comparison.html"
+
+RunNames = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN...",
+        help="Folders, scenarios (their latest runs), scenario/number, or 'latest'.",
+        show_default=False,
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ARM", help="What the others are compared with (default: the first trial).", show_default=False
+    ),
+]
+To = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ACCURACY",
+        help="Count updates, time and bytes to this accuracy, e.g. 97% (default: the highest round one all reach).",
+        show_default=False,
+    ),
+]
+Window = Annotated[int, typer.Option(metavar="N", help="Moving average of the accuracy over so many evaluations.")]
+Csv = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write one line a trial here; '-': on standard output.", show_default=False),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help=f"Write the page here (default: {PAGE} in the folder of all runs).", show_default=False
+    ),
+]
+
+
+def compare(
+    runs: RunNames,
+    *,
+    baseline: Baseline = None,
+    to: To = None,
+    window: Window = 1,
+    json: Json = False,
+    csv: Csv = None,
+    output: Output = None,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Compare runs: what changed, accuracy, and time, bytes and updates to an accuracy, seed by seed.
+
+    Trials that differ in nothing but the seed are one arm; a page with charts is written as well.
+    """
+    from edgebed.comparing.arms import gather
+    from edgebed.comparing.comparison import compare_arms
+    from edgebed.comparing.comparison_page import render
+    from edgebed.comparing.comparison_tables import csv_text
+    from edgebed.comparing.comparison_text import print_comparison
+    from edgebed.observe.run_folder import write_atomically
+    from edgebed.results import load
+
+    accuracy = None if to is None else _accuracy(to)
+    is_printed = csv == STANDARD_OUTPUT
+    if json and is_printed:
+        raise ScenarioError("--json, --csv -: standard output is for one of them; give --csv a file")
+    spreadsheet = None if csv is None or is_printed else Path(csv)
+    for option, place, example in (("--output", output, PAGE), ("--csv", spreadsheet, "comparison.csv")):
+        if place is not None:
+            require_place(option, place, example)
+
+    gathered = gather([load(name, runs_dir=runs_dir) for name in runs])
+    comparison = compare_arms(gathered, baseline=baseline, to=accuracy, window=window)
+    if spreadsheet is not None:
+        write_atomically(spreadsheet, csv_text(comparison).encode())
+    if output is None and not json and not is_printed:
+        output = page_place(PAGE, runs_dir)
+    if output is not None:
+        write_atomically(output, render(comparison, gathered.arms).encode())
+    if json:
+        put_json(comparison)
+    elif is_printed:
+        put(csv_text(comparison).rstrip("\n"))
+    else:
+        put_rich(lambda console: print_comparison(comparison, console))
+        put(f"page: {output}")
+
+
+def _accuracy(text: str) -> float:
+    """`97%` or `0.97`, above 0."""
+    from edgebed.scenario.units import parse_percentage
+
+    try:
+        accuracy = parse_percentage(text.replace(" ", "")) if "%" in text else float(text)
+    except ValueError:
+        accuracy = 0.0
+    if not 0.0 < accuracy <= 1.0:
+        raise ScenarioError(f"--to: {text!r} is not an accuracy; give one above 0% and up to 100%, e.g. 97% or 0.97")
+    return accuracy

@@ -1,0 +1,57 @@
+"""Whether runtimes agree, as a page: one HTML file that needs nothing else."""
+
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from edgebed.comparing.agreeing import Agreements
+from edgebed.comparing.agreement import Agreement
+from edgebed.comparing.agreement_tables import grids, legend, title_of, verdict_text
+from edgebed.comparing.arms import Arm
+from edgebed.comparing.curves import curves_svg
+from edgebed.observe.charts import staleness
+from edgebed.observe.html import escape, items, page, section, table
+from edgebed.observe.series import Series
+
+CLASSES = {"agrees": "good", "differs": "bad"}
+
+
+def render(agreements: Agreements, trials: Mapping[str, Mapping[str, Arm]]) -> str:
+    """The page as one HTML document; `trials` has the runs of each trial by runtime."""
+    first = next(iter(next(iter(trials.values())).values()))
+    question = next(iter(first.members.values())).trial.plan.question
+    header = (
+        f"<header><p class=name>{escape(agreements.scenario)} in {escape(', '.join(agreements.runs))}</p>"
+        f"<h1>{escape(question or agreements.scenario)}</h1>"
+        f"<p class='verdict {CLASSES[agreements.verdict]}'>{escape(verdict_text(agreements))}</p>"
+        f"{items(agreements.notes, 'quiet')}</header>"
+    )
+    parts = [_trial(agreements, trial, trials[trial.trial]) for trial in agreements.trials]
+    names = [name for by_seed in agreements.runs.values() for name in by_seed.values()]
+    command = shlex.join(("edgebed", "agree", "--from", *names, "--runtimes", ",".join(agreements.runs)))
+    repeat = section("How to repeat it", f"<pre>{escape(command)}</pre>")
+    return page(f"{agreements.scenario}: {', '.join(agreements.runs)}", f"{header}{''.join(parts)}{repeat}")
+
+
+def _trial(agreements: Agreements, trial: Agreement, arms: Mapping[str, Arm]) -> str:
+    series = {runtime: [arm.members[seed].trial.series for seed in trial.seeds] for runtime, arm in arms.items()}
+    pooled = {runtime: _pooled(each) for runtime, each in series.items()}
+    figures = "".join(
+        f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>"
+        for title, svg in (
+            ("Accuracy against updates: mean over seeds, in a band from the lowest to the highest",
+             curves_svg(series, "updates")),
+            ("Staleness of the updates of all seeds", staleness(pooled)),
+        )
+    )  # fmt: skip
+    tables = "".join(f"<h3>{escape(grid.title)}</h3>{table(grid.head, grid.rows)}" for grid in grids(trial))
+    sentences = [f"{sentence}." for sentence in legend(trial)]
+    return section(title_of(agreements, trial), f"<div class=charts>{figures}</div>{tables}{items(sentences, 'quiet')}")
+
+
+def _pooled(each: Sequence[Series]) -> Series:
+    """The staleness of all seeds in one."""
+    values = np.concatenate([series.updates.staleness for series in each])
+    return dataclasses.replace(each[0], updates=dataclasses.replace(each[0].updates, staleness=values))

@@ -1,0 +1,153 @@
+"""From the rows of a paper to the runs that they need: which cell, with which seed, at which size, and how to run it.
+
+A cell at a size is an ordinary trial: one variant of a scenario file, with overrides. So it can be run by hand, and
+whoever ran it, its result counts.
+"""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import edgebed
+from edgebed.errors import ScenarioError
+from edgebed.papers.paper import Paper, Row
+from edgebed.runtimes import Runtime
+from edgebed.scenario.choices import Interval, write_interval
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.plan import Plan
+from edgebed.scenario.planning import plan_trials
+from edgebed.scenario.problems import choose
+from edgebed.scenario.schema import Scenario
+
+RUNTIME: Runtime = "simulation"
+
+
+class Size(NamedTuple):
+    """What the user asks for, instead of what the paper's cells say; None: as they say."""
+
+    scale: float | None = None
+    seeds: int | None = None
+
+
+DECLARED = Size()
+
+
+class CellRun(NamedTuple):
+    """What one run is to measure."""
+
+    cell: str
+    scale: float
+    """Share of the scenario's updates."""
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How to run a cell with a seed."""
+
+    scenario: Path
+    place: str
+    """The same file as seen from a checkout."""
+    variant: str
+    sets: tuple[str, ...]
+    updates: int
+
+    @property
+    def command(self) -> str:
+        """The ordinary command that does the same."""
+        words = ["edgebed", "run", self.place, "--runtime", RUNTIME, "--variant", self.variant]
+        return shlex.join([*words, *(word for each in self.sets for word in ("--set", each))])
+
+
+def check_rows(paper: Paper, rows: Iterable[str]) -> list[str]:
+    """The rows that are meant, in the paper's order, all if none is named; ScenarioError with what there is."""
+    named = dict.fromkeys(rows)
+    unknown = [name for name in named if name not in paper.rows]
+    if unknown:
+        raise ScenarioError(*(f"{paper.name} has no row '{name}'; {choose(name, paper.rows)}" for name in unknown))
+    return [name for name in paper.rows if not named or name in named]
+
+
+def runs_of_row(paper: Paper, row: Row, size: Size = DECLARED) -> dict[int, dict[str, CellRun]]:
+    """Seed -> cell -> run, for every seed that all cells of the row are to be run with."""
+    cells = {name: paper.cells[name] for name in row.cells}
+    seeds = min(size.seeds or cell.seeds for cell in cells.values())
+    return {
+        seed: {name: CellRun(name, size.scale or cell.scale, seed) for name, cell in cells.items()}
+        for seed in range(1, seeds + 1)
+    }
+
+
+def runs_of_rows(paper: Paper, rows: Sequence[str], size: Size = DECLARED) -> list[CellRun]:
+    """Every run that the rows need, once; all of the first seed before any of the second."""
+    found = [
+        run for name in rows for cells in runs_of_row(paper, paper.rows[name], size).values() for run in cells.values()
+    ]
+    return sorted(dict.fromkeys(found), key=lambda run: run.seed)  # stable: otherwise in the paper's order
+
+
+class Cells:
+    """Makes recipes and plans of a paper's cells; reads each scenario file once and each data set a few times."""
+
+    def __init__(self, paper: Paper) -> None:
+        """ScenarioError where the folder of the paper's scenarios is not to be found."""
+        self.paper = paper
+        self.folder = scenario_folder(paper.name)
+        self._scenarios: dict[Path, Scenario] = {}
+        self._plans: dict[CellRun, Plan] = {}
+
+    def scenario(self, cell: str) -> Scenario:
+        """The scenario that a cell is a variant of, without overrides; ScenarioError where the file is unfit."""
+        path = self.folder / self.paper.cells[cell].scenario
+        if path not in self._scenarios:
+            self._scenarios[path] = load_scenario(path)
+        return self._scenarios[path].only([self.paper.cells[cell].variant])
+
+    def recipe(self, run: CellRun) -> Recipe:
+        """How to run it; ScenarioError where its scenario file is unfit."""
+        cell = self.paper.cells[run.cell]
+        path = self.folder / cell.scenario
+        trial = self.scenario(run.cell).trials[cell.variant]
+        if trial.stop.updates is None:
+            raise ScenarioError(f"{path}: variant '{cell.variant}' has no stop.updates, which a paper's cell needs")
+        updates, sets = trial.stop.updates, [f"seed={run.seed}"]
+        if run.scale != 1:
+            updates = max(1, round(updates * run.scale))
+            every = write_interval(scaled(trial.evaluation.every, run.scale))
+            sets += [f"stop.updates={updates}", f"evaluation.every={every}"]
+        sets += cell.sets(run.scale)
+        place = f"scenarios/{self.paper.name}/{cell.scenario}"
+        return Recipe(scenario=path, place=place, variant=cell.variant, sets=tuple(sets), updates=updates)
+
+    def plans(self, runs: Iterable[CellRun]) -> dict[CellRun, Plan]:
+        """What each trial would be; those that differ in the variant alone are planned at once."""
+        recipes = {run: self.recipe(run) for run in runs}
+        groups: dict[tuple[Path, tuple[str, ...]], list[CellRun]] = {}
+        for run, recipe in recipes.items():
+            if run not in self._plans:
+                groups.setdefault((recipe.scenario, recipe.sets), []).append(run)
+        for (path, sets), members in groups.items():
+            scenario = load_scenario(path, sets).only([recipes[run].variant for run in members])
+            plans = {planned.plan.trial: planned.plan for planned in plan_trials(scenario)}
+            self._plans |= {run: plans[recipes[run].variant] for run in members}
+        return {run: self._plans[run] for run in recipes}
+
+
+def scaled(every: Interval, scale: float) -> Interval:
+    """The same number of evaluations over a share of the updates."""
+    if every.updates is not None:
+        return Interval(updates=max(1, round(every.updates * scale)))
+    return Interval(time_s=(every.time_s or 0.0) * scale)
+
+
+def scenario_folder(name: str) -> Path:
+    """`scenarios/<name>` in the current folder, else in the package's checkout; ScenarioError if neither is there."""
+    checkout = Path(edgebed.__file__).resolve().parents[2]
+    places = [Path("scenarios", name), checkout / "scenarios" / name]
+    for place in places:
+        if place.is_dir():
+            return place
+    looked = " and ".join(str(place.absolute()) for place in places)
+    raise ScenarioError(f"the scenarios of {name} are not there; looked for {looked}. Go to a checkout of edgebed.")

@@ -1,0 +1,239 @@
+"""Compare runs: what each arm came to, and how far it is from the baseline over the same seeds.
+
+    runs ---> arms (arms.py) ---> outcomes, one a trial ---> measures: by seed, mean and interval, against the baseline
+
+Accuracies are compared by their difference, all else by the ratio: bytes and times of two methods differ by factors.
+Where an arm does not reach the accuracy in each of its seeds there is no mean of what that took: leaving out the seeds
+that failed would make the arm look better than it is.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from edgebed.comparing.arms import Arm, Gathered, Member, gather
+from edgebed.comparing.changes import Change
+from edgebed.comparing.doubts import doubts_of
+from edgebed.comparing.measures import Reached, best_accuracy, reach
+from edgebed.comparing.statistics import CONFIDENCE, Interval, interval, paired, paired_ratio
+from edgebed.errors import ScenarioError
+from edgebed.results import Run, load
+from edgebed.scenario.problems import choose
+
+LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
+"""Accuracies that are tried where the user names none."""
+By = Literal["difference", "ratio"]
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What one trial came to. None: not measured, or never reached."""
+
+    run: str
+    seed: int
+    best_accuracy: float | None
+    """The highest moving average."""
+    final_accuracy: float | None
+    updates: int
+    time_s: float | None
+    ingress_bytes: int
+    """Payload of all pushes that a server applied."""
+    push_bytes: float | None
+    """Of the mean push."""
+    reached: Reached | None
+    """What it took to the comparison's accuracy."""
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """One quantity of an arm over its seeds."""
+
+    values: dict[int, float]
+    """By seed, without those that have none."""
+    mean: Interval | None
+    """None where a seed has no value."""
+    by: By
+    against: Interval | None
+    """From the baseline, over the seeds that both have: a difference, or a ratio. None for the baseline itself."""
+
+
+class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm in numbers."""
+
+    scenario: str
+    trial: str
+    runtime: str
+    changes: tuple[Change, ...]
+    """What is set otherwise than in the baseline."""
+    outcomes: tuple[Outcome, ...]
+    """By seed."""
+    measures: dict[str, Measure]
+    """By their names in MEASURES."""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """In increasing order."""
+        return tuple(outcome.seed for outcome in self.outcomes)
+
+    @property
+    def num_reached(self) -> int:
+        """Seeds in which it reached the accuracy."""
+        return sum(outcome.reached is not None for outcome in self.outcomes)
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Some arms, and how far each is from the baseline."""
+
+    baseline: str
+    """An arm's name."""
+    window: int
+    """Evaluations that a moving average of the accuracy is taken over."""
+    accuracy: float | None
+    """What `to` and the like refer to, from 0 to 1; None where there is no accuracy that all arms reached."""
+    accuracy_chosen: bool
+    """Whether it is the highest of a ladder that all arms reached in each seed; else the user named it."""
+    confidence: float
+    """Of all intervals."""
+    arms: dict[str, ArmResult]
+    """By name, in the order of the runs given."""
+    left_out: tuple[str, ...]
+    """Trials that are not compared, and why."""
+    notes: tuple[str, ...]
+    """What a reader must know before trusting the numbers."""
+
+
+MEASURES: dict[str, By] = {
+    "best_accuracy": "difference",
+    "final_accuracy": "difference",
+    "updates": "ratio",
+    "time_s": "ratio",
+    "ingress_bytes": "ratio",
+    "push_bytes": "ratio",
+    "updates_to": "ratio",
+    "time_s_to": "ratio",
+    "ingress_bytes_to": "ratio",
+}
+"""What is measured of an arm, and how it is compared; `..._to` is what had passed at the comparison's accuracy."""
+
+
+def compare(
+    runs: Sequence[Run | str | Path],
+    *,
+    baseline: str | None = None,
+    to: float | None = None,
+    window: int = 1,
+    runs_dir: str | Path | None = None,
+) -> Comparison:
+    """Compare the trials of runs, each opened already or named as `edgebed.load` takes it.
+
+    `baseline` is the name of an arm (default: the first), `to` the accuracy that updates, time and bytes are counted
+    to, from 0 to 1 (default: the highest of LADDER that every arm reached in every seed), `window` how many evaluations
+    a moving average of the accuracy is taken over. Raises ScenarioError for what cannot be compared.
+    """
+    if isinstance(runs, str | Path):
+        raise ScenarioError(f"runs: {str(runs)!r} is one run; give a list, e.g. ['{runs}']")
+    opened = [run if isinstance(run, Run) else load(run, runs_dir=runs_dir) for run in runs]
+    return compare_arms(gather(opened), baseline=baseline, to=to, window=window)
+
+
+def compare_arms(
+    gathered: Gathered, *, baseline: str | None = None, to: float | None = None, window: int = 1
+) -> Comparison:
+    """The same of arms."""
+    if window < 1:
+        raise ScenarioError(f"--window: {window} is below 1; give a number of evaluations, e.g. 5.")
+    if to is not None and not 0 < to <= 1:
+        raise ScenarioError(
+            f"--to: {to:g} is not above 0 and at most 1; give an accuracy, e.g. 0.97, or 97% in a shell."
+        )
+    arms = gathered.arms
+    base = _baseline(arms, baseline)
+    accuracy = _highest_of_all(arms, window) if to is None else to
+    base_outcomes = _outcomes(base, accuracy, window)
+    return Comparison(
+        baseline=base.name,
+        window=window,
+        accuracy=accuracy,
+        accuracy_chosen=to is None,
+        confidence=CONFIDENCE,
+        arms={
+            arm.name: ArmResult(
+                scenario=str(arm.settings["scenario"]),
+                trial=arm.trial,
+                runtime=str(arm.settings["runtime"]),
+                changes=arm.changes(base),
+                outcomes=(outcomes := _outcomes(arm, accuracy, window)),
+                measures=_measures(outcomes, None if arm is base else base_outcomes),
+            )
+            for arm in arms
+        },
+        left_out=gathered.left_out,
+        notes=doubts_of(arms, base, window),
+    )
+
+
+def _baseline(arms: Sequence[Arm], name: str | None) -> Arm:
+    """The arm called `name`; the trial's name will do where one arm alone has it."""
+    if name is None:
+        return arms[0]
+    found = [arm for arm in arms if arm.name == name] or [arm for arm in arms if arm.trial == name]
+    if len(found) != 1:
+        raise ScenarioError(f"--baseline: no arm '{name}'; {choose(name, [arm.name for arm in arms])}")
+    return found[0]
+
+
+def _highest_of_all(arms: Sequence[Arm], window: int) -> float | None:
+    """The highest accuracy of LADDER that every arm reached in every seed; None if there is none."""
+    evaluations = [member.trial.series.evaluations for arm in arms for member in arm.members.values()]
+    reached = (accuracy for accuracy in reversed(LADDER) if all(reach(each, accuracy, window) for each in evaluations))
+    return next(reached, None)
+
+
+def _outcomes(arm: Arm, accuracy: float | None, window: int) -> tuple[Outcome, ...]:
+    return tuple(_outcome(member, seed, accuracy, window) for seed, member in arm.members.items())
+
+
+def _outcome(member: Member, seed: int, accuracy: float | None, window: int) -> Outcome:
+    series, summary = member.trial.series, member.trial.summary
+    return Outcome(
+        run=member.run.folder.name,
+        seed=seed,
+        best_accuracy=best_accuracy(series.evaluations, window),
+        final_accuracy=series.final_accuracy,
+        updates=summary.updates,
+        time_s=summary.time_s,
+        ingress_bytes=summary.ingress_bytes,
+        push_bytes=summary.push_bytes_mean,
+        reached=None if accuracy is None else reach(series.evaluations, accuracy, window),
+    )
+
+
+def _measures(outcomes: Sequence[Outcome], baseline: Sequence[Outcome] | None) -> dict[str, Measure]:
+    """Each of MEASURES over the seeds of an arm; `baseline` is None for the baseline itself."""
+    measures = {}
+    for name, by in MEASURES.items():
+        values = _by_seed(outcomes, name)
+        measures[name] = Measure(
+            values=values,
+            mean=interval(list(values.values())) if len(values) == len(outcomes) else None,
+            by=by,
+            against=_against(outcomes, baseline, name, by) if baseline is not None else None,
+        )
+    return measures
+
+
+def _against(outcomes: Sequence[Outcome], baseline: Sequence[Outcome], name: str, by: By) -> Interval | None:
+    """The paired difference or ratio; None where a seed that both have lacks a value in one of them."""
+    common = {outcome.seed for outcome in outcomes} & {outcome.seed for outcome in baseline}
+    values, base = _by_seed(outcomes, name), _by_seed(baseline, name)
+    if not common <= values.keys() & base.keys():
+        return None
+    return (paired if by == "difference" else paired_ratio)(values, base)
+
+
+def _by_seed(outcomes: Sequence[Outcome], name: str) -> dict[int, float]:
+    """A measure's values, of the trials that have one."""
+    field = name.removesuffix("_to")
+    places = {outcome.seed: outcome if name == field else outcome.reached for outcome in outcomes}
+    values = {seed: getattr(place, field, None) for seed, place in places.items()}
+    return {seed: float(value) for seed, value in values.items() if value is not None}

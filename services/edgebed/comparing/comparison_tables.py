@@ -1,0 +1,190 @@
+"""A comparison as tables of text, for the terminal, the page and spreadsheets."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+
+from edgebed.comparing.comparison import ArmResult, Comparison, Outcome
+from edgebed.comparing.grid import Faint, Grid
+from edgebed.comparing.statistics import Interval
+from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, number_text, percent_text, seconds_text
+
+Write = Callable[[float | None], str]
+
+WHOLE: dict[str, tuple[str, Write]] = {
+    "best_accuracy": ("best accuracy", percent_text),
+    "final_accuracy": ("final accuracy", percent_text),
+    "updates": ("updates", number_text),
+    "time_s": ("time", seconds_text),
+    "ingress_bytes": ("ingress", bytes_text),
+    "push_bytes": ("a push", bytes_text),
+}
+"""Measures of whole trials: column, text of a value."""
+REACHED: dict[str, tuple[str, Write]] = {
+    "updates_to": ("updates", number_text),
+    "time_s_to": ("time", seconds_text),
+    "ingress_bytes_to": ("ingress", bytes_text),
+}
+"""Measures of what it took to an accuracy."""
+TRIAL = {key: column for key, column in WHOLE.items() if key != "push_bytes"}
+"""Those of a single trial."""
+TRIAL_COLUMNS = (
+    "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
+    "ingress_bytes", "push_bytes", "to_accuracy", "updates_to", "time_s_to", "ingress_bytes_to",
+)  # fmt: skip
+
+
+def grids(comparison: Comparison) -> Iterator[Grid]:
+    """Whole trials, and what it took to the accuracy, each as it is and against the baseline; a row an arm."""
+    yield _grid(comparison, "Whole trials", WHOLE)
+    if len(comparison.arms) > 1:
+        yield _grid_against(comparison, f"Whole trials against {comparison.baseline}", WHOLE)
+    if comparison.accuracy is not None:
+        to = f"To {level_text(comparison.accuracy)}"
+        yield _grid(comparison, to, REACHED)
+        if len(comparison.arms) > 1:
+            yield _grid_against(comparison, f"{to} against {comparison.baseline}", REACHED)
+
+
+def legend(comparison: Comparison) -> tuple[str, ...]:
+    """How to read the tables."""
+    best = (
+        "Best accuracy is the highest single evaluation"
+        if comparison.window == 1
+        else f"Best accuracy is the highest moving average over {comparison.window} evaluations"
+    )
+    sentences = [f"{best}; ingress is the payload of the pushes."]
+    if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
+        counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})
+        seeds = (f"{counts[0]} to " if len(counts) > 1 else "") + count_text(counts[-1], "seed")
+        sentences.append(f"± and (low to high): {100 * comparison.confidence:g} % Student-t interval over {seeds}.")
+    if len(comparison.arms) > 1:
+        sentences.append(
+            "Against the baseline, seed by seed: accuracies by their difference in points, all else by the ratio. An "
+            "interval that holds 0 points, or a ratio of 1, does not tell two arms apart."
+        )
+    if comparison.accuracy is None:
+        sentences.append("There is no accuracy that every arm reached in every seed; name one with --to.")
+    elif comparison.accuracy_chosen:
+        chosen = level_text(comparison.accuracy)
+        sentences.append(f"{chosen} is the highest round accuracy that every arm reached in every seed.")
+    return tuple(sentences)
+
+
+def level_text(accuracy: float | None) -> str:
+    """An accuracy somebody chose, with no more digits than it has, e.g. 97 %."""
+    return UNMEASURED if accuracy is None else f"{100 * accuracy:.6g} %"
+
+
+def mean_text(mean: Interval, write: Write) -> str:
+    """E.g. `98.59 % ± 0.11`, without the interval where there is one seed, or where all seeds are the same."""
+    ends = _ends(mean)
+    if ends is None:
+        return write(mean.mean)
+    half = write((ends[1] - ends[0]) / 2)
+    return f"{write(mean.mean)} ± {half.removesuffix(' %') if write is percent_text else half}"
+
+
+def difference_text(difference: Interval) -> str:
+    """Percentage points, e.g. `+0.28 (-0.10 to +0.66)`."""
+    return _with_ends(difference, lambda value: f"{100 * value:+.2f}")
+
+
+def ratio_text(ratio: Interval) -> str:
+    """E.g. `0.116 (0.115 to 0.117)`."""
+    return _with_ends(ratio, number_text)
+
+
+def csv_text(comparison: Comparison) -> str:
+    """One line a trial, for spreadsheets and scripts; accuracies from 0 to 1, seconds, bytes; empty: not measured."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(TRIAL_COLUMNS)
+    for name, arm in comparison.arms.items():
+        for outcome in arm.outcomes:
+            reached = outcome.reached
+            writer.writerow([
+                name, arm.scenario, arm.trial, arm.runtime, outcome.run, outcome.seed, outcome.best_accuracy,
+                outcome.final_accuracy, outcome.updates, outcome.time_s, outcome.ingress_bytes, outcome.push_bytes,
+                comparison.accuracy,
+                *((reached.updates, reached.time_s, reached.ingress_bytes) if reached else (None, None, None)),
+            ])  # fmt: skip
+    return stream.getvalue()
+
+
+def trial_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    """One row a trial, under `trial_head`."""
+    for name, arm in comparison.arms.items():
+        for outcome in arm.outcomes:
+            whole = (write(getattr(outcome, key)) for key, (_, write) in TRIAL.items())
+            yield (name, outcome.run, str(outcome.seed), *whole, *_reached_texts(outcome, comparison.accuracy))
+
+
+def trial_head(comparison: Comparison) -> tuple[str, ...]:
+    """What `trial_rows` are under."""
+    to = level_text(comparison.accuracy)
+    reached = () if comparison.accuracy is None else (f"{label} to {to}" for label, _ in REACHED.values())
+    return ("arm", "run", "seed", *(label for label, _ in TRIAL.values()), *reached)
+
+
+def _reached_texts(outcome: Outcome, accuracy: float | None) -> tuple[str, ...]:
+    if accuracy is None:
+        return ()
+    if outcome.reached is None:
+        return tuple("never" for _ in REACHED)
+    values = (getattr(outcome.reached, key.removesuffix("_to")) for key in REACHED)
+    return tuple(write(value) for value, (_, write) in zip(values, REACHED.values(), strict=True))
+
+
+def _grid(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:
+    head = ("arm", "seeds", *(label for label, _ in columns.values()))
+    rows = (
+        (name, str(len(arm.outcomes)), *(_value_text(arm, key, write) for key, (_, write) in columns.items()))
+        for name, arm in comparison.arms.items()
+    )
+    return Grid(title, head, tuple(rows))
+
+
+def _grid_against(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:
+    measures = comparison.arms[comparison.baseline].measures
+    units = {key: "points" if measures[key].by == "difference" else "×" for key in columns}
+    head = ("arm", "seeds", *(f"{label}, {units[key]}" for key, (label, _) in columns.items()))
+    base = set(comparison.arms[comparison.baseline].seeds)
+    rows = (
+        (name, str(len(base.intersection(arm.seeds))), *(_against_text(arm, key) for key in columns))
+        for name, arm in comparison.arms.items()
+        if name != comparison.baseline
+    )
+    return Grid(title, head, tuple(rows))
+
+
+def _value_text(arm: ArmResult, key: str, write: Write) -> str:
+    measure = arm.measures[key]
+    if measure.mean is not None:
+        return mean_text(measure.mean, write)
+    if key not in REACHED:
+        return UNMEASURED
+    return f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
+
+
+def _against_text(arm: ArmResult, key: str) -> str:
+    """Faint where the interval holds no difference at all."""
+    measure = arm.measures[key]
+    if measure.against is None:
+        return "never" if key in REACHED and not arm.num_reached else UNMEASURED
+    is_difference = measure.by == "difference"
+    text = difference_text(measure.against) if is_difference else ratio_text(measure.against)
+    return text if measure.against.excludes(0.0 if is_difference else 1.0) else Faint(text)
+
+
+def _with_ends(interval: Interval, write: Callable[[float], str]) -> str:
+    ends = _ends(interval)
+    return write(interval.mean) + (f" ({write(ends[0])} to {write(ends[1])})" if ends else "")
+
+
+def _ends(interval: Interval) -> tuple[float, float] | None:
+    """None where there is one seed, or where all seeds are the same but for rounding."""
+    low, high = interval.low, interval.high
+    if low is None or high is None or high - low <= 1e-9 * abs(interval.mean):
+        return None
+    return low, high

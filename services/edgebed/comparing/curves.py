@@ -1,0 +1,129 @@
+"""Charts of arms: the moving average of the accuracy against updates, ingress or time, a line an arm.
+
+The line is the mean over the seeds, in a band from the lowest of them to the highest. Between two evaluations a curve
+is straight; the mean goes as far as every seed does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from edgebed.comparing.measures import moving_average
+from edgebed.observe.charts import AXES, accuracy_axis, draw_png, draw_svg, ingress_axis, line_style
+from edgebed.observe.series import Evaluations, Floats, Series
+
+Over = Literal["updates", "ingress", "time"]
+Arms = Mapping[str, Sequence[Series]]
+"""For each line of the legend the series of its trials, one a seed."""
+BAND_ALPHA = 0.18
+ERROR_MIN = 5e-4
+"""Smaller errors are drawn as this one."""
+TICKS = (*(percent / 100 for percent in (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 97, 98, 99)), 0.995, 0.998, 0.999)
+TICKS_APART = 0.06
+"""Of the axis, at least."""
+MARGIN = 0.04
+"""Of the axis, beyond the data."""
+POINTS_MAX = 400
+"""Of a line whose seeds were not evaluated at the same places."""
+
+
+class Curve(NamedTuple):
+    """A line and its band, (P,) each."""
+
+    x: Floats
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+def curves_svg(arms: Arms, over: Over, window: int = 1) -> str:
+    """The chart as an SVG element in the ink of its surroundings (`charts.stand_alone` makes a file of it).
+
+    "" where no arm has been evaluated.
+    """
+    return draw_svg(f"curves-{over}", len(arms), _plot(arms, over, window))
+
+
+def curves_png(arms: Arms, over: Over, window: int = 1) -> bytes:
+    """The chart as a PNG; b"" where no arm has been evaluated."""
+    return draw_png(len(arms), _plot(arms, over, window))
+
+
+def curve(trials: Sequence[Series], over: Over, window: int = 1) -> Curve | None:
+    """The mean and the extremes over seeds, where all were measured; None where they have no place in common."""
+    lines = [line for trial in trials if len((line := _line(trial.evaluations, over, window))[0])]
+    if not lines:
+        return None
+    low, high = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
+    places = np.unique(np.concatenate([x for x, _ in lines]))
+    places = places[(places >= low) & (places <= high)]
+    if not len(places):
+        return None
+    if len(places) > POINTS_MAX:
+        places = places[np.linspace(0, len(places) - 1, POINTS_MAX).round().astype(int)]
+    scale = np.log if over == "ingress" else np.asarray
+    y = np.array([np.interp(scale(places), scale(x), accuracy) for x, accuracy in lines])
+    return Curve(places, y.mean(axis=0), y.min(axis=0), y.max(axis=0))
+
+
+def _line(evaluations: Evaluations, over: Over, window: int) -> tuple[Floats, Floats]:
+    """Where a trial was evaluated, and the moving average there; a logarithmic axis does not show the start."""
+    columns = {"updates": evaluations.version, "ingress": evaluations.ingress_bytes, "time": evaluations.t}
+    x, accuracy = columns[over].astype(np.float64), moving_average(evaluations.accuracy, window)
+    shown = x > 0 if over == "ingress" else np.ones(len(x), dtype=np.bool_)
+    return x[shown], accuracy[shown]
+
+
+def _plot(arms: Arms, over: Over, window: int) -> Callable[[Axes], None]:
+    def plot(axes: Axes) -> None:
+        found = {name: curve(trials, over, window) for name, trials in arms.items()}
+        lines = [line for line in found.values() if line is not None]
+        for index, (name, line) in enumerate(found.items()):
+            if line is not None:
+                style = line_style(index, len(line.x))
+                axes.plot(line.x, line.mean, label=name, **style)
+                if len(arms[name]) > 1:
+                    axes.fill_between(line.x, line.low, line.high, color=style["color"], alpha=BAND_ALPHA, linewidth=0)
+        if over == "ingress":
+            low = min((line.x[0] for line in lines), default=0.0)
+            ingress_axis(axes, low, max((line.x[-1] for line in lines), default=0.0))
+        else:
+            axes.set_xlabel(AXES[over])
+        _error_axis(axes, lines)
+
+    return plot
+
+
+def _error_axis(axes: Axes, lines: Sequence[Curve]) -> None:
+    """Accuracies upwards, on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
+    axes.set_yscale("function", functions=(_height, _accuracy))
+    accuracy_axis(axes)
+    axes.set_ylabel("test accuracy (%), logarithmic in the error")
+    axes.yaxis.set_minor_locator(NullLocator())
+    if lines:
+        low, high = min(line.low.min() for line in lines), max(line.high.max() for line in lines)
+        ends = _height(np.array([low, high]))
+        margin = MARGIN * max(ends[1] - ends[0], MARGIN)
+        axes.set_ylim(*_accuracy(ends + np.array([-margin, margin])))
+        axes.yaxis.set_major_locator(FixedLocator(_ticks(low, high)))
+
+
+def _height(accuracy: Floats) -> Floats:
+    return -np.log10(np.maximum(1.0 - np.asarray(accuracy, dtype=np.float64), ERROR_MIN))
+
+
+def _accuracy(height: Floats) -> Floats:
+    return np.asarray(1.0 - 10.0 ** -np.asarray(height, dtype=np.float64))
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round accuracies between two, from the top down, none too close to the one above."""
+    apart = TICKS_APART * (_height(np.array(high)) - _height(np.array(low)))
+    ticks: list[float] = []
+    for tick in reversed(TICKS):
+        if low <= tick <= high and (not ticks or _height(np.array(ticks[-1])) - _height(np.array(tick)) >= apart):
+            ticks.append(tick)
+    return ticks or [low, high]

@@ -1,0 +1,60 @@
+"""What is measured of a trial when it is compared with others: moving averages, and what it took to an accuracy.
+
+Shapes: E evaluations.
+"""
+
+import msgspec
+import numpy as np
+
+from edgebed.observe.series import Evaluations, Floats
+
+ROUNDING = 1e-9
+"""Of a mean of accuracies; far below the share of one example."""
+
+
+class Reached(msgspec.Struct, frozen=True, kw_only=True):
+    """What had passed when an accuracy was first measured."""
+
+    updates: int
+    time_s: float
+    """Since training started."""
+    ingress_bytes: int
+    """Payload of the pushes that made that version."""
+
+
+def moving_average(values: Floats, window: int) -> Floats:
+    """(E,) mean of each value and the `window` - 1 before it, of fewer at the beginning."""
+    if window < 1:
+        raise ValueError(f"a moving average over {window} values")
+    first = [values[: end + 1].mean() for end in range(min(window - 1, len(values)))]
+    whole = np.lib.stride_tricks.sliding_window_view(values, window).mean(axis=1) if len(values) >= window else []
+    return np.concatenate([np.zeros(0), first, whole])
+
+
+def best_accuracy(evaluations: Evaluations, window: int = 1) -> float | None:
+    """The highest moving average of the accuracy, over whole windows (of fewer evaluations: over all); None of none."""
+    averages = moving_average(evaluations.accuracy, window)
+    return float(averages[_first_whole(averages, window) :].max()) if len(averages) else None
+
+
+def reach(evaluations: Evaluations, accuracy: float, window: int = 1) -> Reached | None:
+    """What it took until the moving average over a whole window was `accuracy`; None if it never was.
+
+    So it is reached exactly if `best_accuracy` of the same window is that high.
+    """
+    averages = moving_average(evaluations.accuracy, window)
+    first_whole = _first_whole(averages, window)
+    there = np.flatnonzero(averages[first_whole:] >= accuracy - ROUNDING)
+    if not len(there):
+        return None
+    first = first_whole + int(there[0])
+    return Reached(
+        updates=int(evaluations.version[first]),
+        time_s=float(evaluations.t[first]),
+        ingress_bytes=int(evaluations.ingress_bytes[first]),
+    )
+
+
+def _first_whole(averages: Floats, window: int) -> int:
+    """Where the first average over a whole window is; over all values, if they are fewer."""
+    return max(0, min(window, len(averages)) - 1)

@@ -1,0 +1,278 @@
+"""From finished runs to the rows of a paper: what it says, what was measured over which seeds, and the verdict.
+
+Only what is there is measured: a row whose cells have not all been run is `not run`. Journals are read one seed after
+the other and let go of as soon as no row needs them any more, so that hundreds of long trials fit into memory.
+"""
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.comparing.cells import DECLARED, CellRun, Cells, Size, runs_of_row
+from edgebed.comparing.claims_text import claim_text
+from edgebed.comparing.finding import Finder, Found
+from edgebed.comparing.statistics import Interval
+from edgebed.comparing.verdicts import Verdict, judge
+from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.learning.imports import reason
+from edgebed.observe.series import Series
+from edgebed.papers.paper import Claim, Paper, Row, Unit
+from edgebed.results import Trial
+
+
+class RowResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One published statement and what became of it."""
+
+    row: str
+    what: str
+    cells: tuple[str, ...]
+    unit: Unit
+    paper: str
+    """What the paper says, in words."""
+    claim: Claim | None
+    measured: Interval | None
+    """Over the seeds that gave a number."""
+    values: dict[int, float | None]
+    """By seed; None where there is no number, e.g. of an accuracy that was never reached."""
+    verdict: Verdict | None
+    """None where nothing is claimed, or nothing was run."""
+    seeds_wanted: int
+    updates: tuple[int, int]
+    """The smallest and the largest number of updates of its cells."""
+    share: tuple[float, float]
+    """The same, as shares of the paper's."""
+    note: str = ""
+
+    @property
+    def was_run(self) -> bool:
+        """Whether there is a seed with which all its cells were run."""
+        return bool(self.values)
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished run: where it is and what it depended on."""
+
+    seed: int
+    run: str
+    wall_s: float | None
+    """How long it was worked on; None where an older edgebed did not say."""
+    resumed: bool
+    """It broke off and was gone on with, and the time of what broke off may be missing."""
+    started: str
+    code: str
+    """Fingerprint of edgebed's sources."""
+    versions: dict[str, str]
+    cpu: str
+    cores: int
+    memory_bytes: int
+
+
+class CellResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell at a size, and the runs of it that counted."""
+
+    cell: str
+    command: str
+    """The ordinary command that runs it with the first seed."""
+    updates: int
+    share: float
+    runs: tuple[RunResult, ...]
+
+
+class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
+    """A paper's rows with what was measured, by table, and the runs behind them."""
+
+    paper: str
+    """As the command line names it."""
+    tables: dict[str, tuple[RowResult, ...]]
+    cells: tuple[CellResult, ...]
+
+
+Curves = Mapping[str, Mapping[str, Sequence[Series]]]
+"""Title -> cell -> the evaluations of each seed, in a series of nothing else."""
+
+
+def evaluate(
+    paper: Paper,
+    cells: Cells,
+    root: Path,
+    chosen: Collection[str],
+    size: Size,
+    tell: Callable[[str], None],
+    name: str = "",
+) -> tuple[Reproduction, Curves]:
+    """What the finished runs in `root` say: of the `chosen` rows at this size, of the others as the paper declares.
+
+    `tell` hears of runs that cannot be read; `name` is how the command line names the paper, where not by its own.
+    """
+    needed = {name: runs_of_row(paper, row, size if name in chosen else DECLARED) for name, row in paper.rows.items()}
+    wanted = dict.fromkeys(run for seeds in needed.values() for each in seeds.values() for run in each.values())
+    found = locate(cells, Finder(root), wanted)
+    drawn = _drawn(paper, needed, chosen)
+    readings = _Readings(found, {run for runs in drawn.values() for run in runs}, tell)
+    values = readings.measure(paper.rows, needed)
+    tables = {
+        table.title: tuple(
+            _row_result(cells, name, row, needed[name], values[name]) for name, row in table.rows.items()
+        )
+        for table in paper.tables
+    }
+    curves = {
+        curve.title: {
+            cell: [series for run in drawn[cell] if (series := readings.evaluations(run)) is not None]
+            for cell in curve.cells
+        }
+        for table in paper.tables
+        for curve in table.curves
+    }
+    return Reproduction(paper=name or paper.name, tables=tables, cells=_cell_results(cells, found)), curves
+
+
+def locate(cells: Cells, finder: Finder, wanted: Collection[CellRun]) -> dict[CellRun, Found]:
+    """The newest finished trial of each run that has one; plans are made only where there may be one."""
+    possible = [
+        run
+        for run in wanted
+        if finder.knows(cells.scenario(run.cell).name, cells.paper.cells[run.cell].variant, run.seed)
+    ]
+    found = {run: finder.completed(plan) for run, plan in cells.plans(possible).items()}
+    return {run: each for run, each in found.items() if each}
+
+
+class _Readings:
+    """Finished trials, read when they are needed and let go of when they no longer are."""
+
+    def __init__(self, found: Mapping[CellRun, Found], drawn: Collection[CellRun], tell: Callable[[str], None]) -> None:
+        self.found = found
+        self.drawn = drawn
+        self.tell = tell
+        self._open: dict[CellRun, Trial] = {}
+        self._evaluations: dict[CellRun, Series] = {}
+
+    def measure(
+        self, rows: Mapping[str, Row], needed: Mapping[str, Mapping[int, Mapping[str, CellRun]]]
+    ) -> dict[str, dict[int, float | None]]:
+        """Row -> seed -> value, for the seeds that all cells of the row have completed with.
+
+        ScenarioError where a measure fails.
+        """
+        tasks = [
+            (seed, name, runs)
+            for name, seeds in needed.items()
+            for seed, runs in seeds.items()
+            if all(run in self.found for run in runs.values())
+        ]
+        tasks.sort(key=lambda task: task[0])
+        uses = Counter(run for _, _, runs in tasks for run in runs.values())
+        values: dict[str, dict[int, float | None]] = {name: {} for name in rows}
+        for seed, name, runs in tasks:
+            try:
+                value = rows[name].measure({cell: self._trial(run) for cell, run in runs.items()})
+                values[name][seed] = value if value is not None and math.isfinite(value) else None
+            except EdgebedError as error:
+                self.tell(f"row {name}, seed {seed}: {error}")
+            except Exception as error:  # a measure is the code of whoever wrote the paper's file
+                raise ScenarioError(f"row {name}, seed {seed}: its measure failed: {reason(error)}") from error
+            for run in runs.values():
+                uses[run] -= 1
+                if not uses[run]:
+                    self._open.pop(run, None)
+        return values
+
+    def evaluations(self, run: CellRun) -> Series | None:
+        """What a chart needs of a trial; None where it has not completed or cannot be read."""
+        if run in self.found and run not in self._evaluations:
+            try:
+                self._trial(run)
+            except EdgebedError as error:
+                self.tell(f"{self.found[run].run.name}: {error}")
+            self._open.pop(run, None)
+        return self._evaluations.get(run)
+
+    def _trial(self, run: CellRun) -> Trial:
+        if run not in self._open:
+            trial = Trial(self.found[run].trial)
+            if trial.series.outcome != "completed":
+                raise EdgebedError(f"{trial.folder.journal}: missing or cut, though the trial completed; run it anew")
+            if run in self.drawn:
+                self._evaluations[run] = dataclasses.replace(Series.empty(), evaluations=trial.series.evaluations)
+            self._open[run] = trial
+        return self._open[run]
+
+
+def _drawn(
+    paper: Paper, needed: Mapping[str, Mapping[int, Mapping[str, CellRun]]], chosen: Collection[str]
+) -> dict[str, list[CellRun]]:
+    """Cell -> the runs whose curve is drawn: those of the first chosen row that it is in, else of the first row."""
+    drawn = {}
+    for cell in {cell for table in paper.tables for curve in table.curves for cell in curve.cells}:
+        rows = [name for name, row in paper.rows.items() if cell in row.cells]
+        name = next((name for name in rows if name in chosen), rows[0])
+        drawn[cell] = [runs[cell] for runs in needed[name].values()]
+    return drawn
+
+
+def _row_result(
+    cells: Cells,
+    name: str,
+    row: Row,
+    needed: Mapping[int, Mapping[str, CellRun]],
+    values: dict[int, float | None],
+) -> RowResult:
+    runs = list(needed[1].values())
+    updates, shares = [cells.recipe(run).updates for run in runs], [run.scale for run in runs]
+    measured, verdict = judge(row.claim, values, full_size=min(shares) >= 1, grows=row.grows or row.unit == "%")
+    return RowResult(
+        row=name,
+        what=row.what,
+        cells=row.cells,
+        unit=row.unit,
+        paper=claim_text(row.claim, row.unit),
+        claim=row.claim,
+        measured=measured,
+        values=values,
+        verdict=verdict,
+        seeds_wanted=len(needed),
+        updates=(min(updates), max(updates)),
+        share=(min(shares), max(shares)),
+        note=row.note,
+    )
+
+
+def _cell_results(cells: Cells, found: Mapping[CellRun, Found]) -> tuple[CellResult, ...]:
+    """Every cell at every size of which a run counted, in the paper's order."""
+    order = {name: place for place, name in enumerate(cells.paper.cells)}
+    groups: dict[tuple[str, float], list[CellRun]] = {}
+    for run in sorted(found, key=lambda run: (order[run.cell], run.scale, run.seed)):
+        groups.setdefault((run.cell, run.scale), []).append(run)
+    return tuple(
+        CellResult(
+            cell=cell,
+            command=cells.recipe(runs[0]).command,
+            updates=cells.recipe(runs[0]).updates,
+            share=scale,
+            runs=tuple(_run_result(run.seed, found[run]) for run in runs),
+        )
+        for (cell, scale), runs in groups.items()
+    )
+
+
+def _run_result(seed: int, found: Found) -> RunResult:
+    manifest: dict[str, Any] = found.run.read_manifest()
+    host = manifest.get("host", {})
+    return RunResult(
+        seed=seed,
+        run=found.run.name,
+        wall_s=manifest.get("wall_s"),
+        resumed=bool(manifest.get("resumed")),
+        started=manifest.get("started", ""),
+        code=manifest.get("code", ""),
+        versions=manifest.get("versions", {}),
+        cpu=host.get("cpu", ""),
+        cores=host.get("cores", 0),
+        memory_bytes=host.get("memory_bytes", 0),
+    )

@@ -1,0 +1,208 @@
+"""A reproduction as a Markdown page with charts beside it, made from results alone.
+
+It says what a reader needs to judge and to repeat it: the size of every row, the machine, versions, seeds, how long
+each cell took, and the commands. It names no path, host or user of this machine, so that it can be published as it is.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from edgebed.comparing.claims_text import criterion_text, measured_text, size_text
+from edgebed.comparing.curves import curves_svg
+from edgebed.comparing.reproduction import CellResult, Curves, Reproduction, RowResult, RunResult
+from edgebed.comparing.reproduction_text import verdict_text
+from edgebed.errors import InfrastructureError
+from edgebed.observe.charts import stand_alone
+from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, seconds_text, utc_text
+from edgebed.observe.run_folder import write_atomically
+from edgebed.papers.paper import Paper, Table
+
+VERDICTS = """\
+An interval is Student's at 95 % over seeds; one seed has none, and shows a sign only by a difference that is large
+enough. *Reproduced*: the interval, or the only value, confirms what the paper claims. *Differs*: it contradicts it.
+*Not distinguishable*: it does neither, be it because seeds differ too much, or because a run smaller than the paper's
+may have ended too early. A size says how many updates were run, and which share of the paper's that is where it is not
+all."""
+
+
+def make_folder(folder: Path, paper: Paper) -> None:
+    """Make the folder of a paper's charts, in that of its page; InfrastructureError where it cannot be made."""
+    charts = folder / paper.name
+    try:
+        charts.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"{charts}: cannot be made: {error.strerror}; choose another --output") from error
+
+
+def write_page(paper: Paper, result: Reproduction, curves: Curves, folder: Path) -> Path:
+    """Write `<paper>.md` and the folder `<paper>/` of its charts into `folder`; return the page's path.
+
+    Raises InfrastructureError where that is impossible.
+    """
+    figures: dict[str, str] = {}
+    make_folder(folder, paper)
+    for table in paper.tables:
+        for curve in table.curves:
+            measured = {cell: series for cell, series in curves[curve.title].items() if series}
+            svg = curves_svg(measured, curve.over, paper.window)
+            if svg:
+                figures[curve.title] = f"{paper.name}/{_slug(curve.title)}.svg"
+                write_atomically(folder / figures[curve.title], stand_alone(svg).encode())
+    page = folder / f"{paper.name}.md"
+    write_atomically(page, page_text(paper, result, figures).encode())
+    return page
+
+
+def page_text(paper: Paper, result: Reproduction, figures: Mapping[str, str]) -> str:
+    """The page; `figures` has the file of each chart by its title. Pure."""
+    parts = [
+        f"# {paper.name}",
+        paper.citation,
+        paper.text,
+        _overview(result),
+        VERDICTS,
+        *(part for table in paper.tables for part in _table(table, result.tables[table.title], figures)),
+        *_runs(result.cells),
+        *_host(result.cells),
+        *_repeat(paper, result),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+
+
+def _overview(result: Reproduction) -> str:
+    rows = [row for rows in result.tables.values() for row in rows]
+    verdicts = [verdict_text(row) for row in rows]
+    words = [f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts) if word != UNMEASURED]
+    alone = verdicts.count(UNMEASURED)
+    if alone:
+        words.append(f"{alone} measured without a claim to compare with")
+    return f"{count_text(len(rows), 'row')}: {', '.join(words)}."
+
+
+def _table(table: Table, rows: Sequence[RowResult], figures: Mapping[str, str]) -> Iterator[str]:
+    yield f"## {table.title}"
+    yield table.text
+    yield _markdown(
+        ("", "paper", "measured (interval over seeds)", "verdict", "reproduced if", "size", "row", "cells"),
+        [
+            (
+                row.what,
+                row.paper,
+                measured_text(row.measured, row.values, row.unit),
+                verdict_text(row),
+                criterion_text(row.claim, row.unit),
+                f"{size_text(row.updates, row.share)}, {count_text(len(row.values), 'seed')}"
+                if row.was_run
+                else UNMEASURED,
+                f"`{row.row}`",
+                ", ".join(f"`{cell}`" for cell in row.cells),
+            )
+            for row in rows
+        ],
+    )
+    notes = dict.fromkeys(row.note for row in rows if row.note)
+    yield "\n".join(f"- {'; '.join(row.what for row in rows if row.note == note)}: {note}" for note in notes)
+    for curve in table.curves:
+        if curve.title in figures:
+            yield f"![{curve.title}]({figures[curve.title]})"
+
+
+def _runs(cells: Sequence[CellResult]) -> Iterator[str]:
+    yield "## Runs"
+    if not cells:
+        yield "Nothing has been run yet."
+        return
+    yield "Each cell was run once for each seed, in virtual time; the time is that of the machine below."
+    yield _markdown(
+        ("cell", "updates", "seeds", "time of each", "runs", "code"),
+        [
+            (
+                f"`{cell.cell}`",
+                size_text((cell.updates, cell.updates), (cell.share, cell.share)),
+                ", ".join(str(run.seed) for run in cell.runs),
+                ", ".join(map(_wall_text, cell.runs)),
+                ", ".join(run.run for run in cell.runs),
+                ", ".join(dict.fromkeys(f"`{run.code}`" for run in cell.runs)),
+            )
+            for cell in cells
+        ],
+    )
+    runs = list({run.run: run for cell in cells for run in cell.runs}.values())
+    known = [run.wall_s for run in runs if run.wall_s is not None]
+    at_least = "at least " if len(known) < len(runs) or any(run.resumed for run in runs) else ""
+    first, last = min(run.started for run in runs), max(run.started for run in runs)
+    yield (
+        f"{count_text(len(runs), 'run')}, in all {at_least}{seconds_text(sum(known))}; the first was begun on "
+        f"{utc_text(first)}, the last on {utc_text(last)}."
+    )
+    if any(run.resumed for run in runs):
+        yield "A time with + is of a run that broke off and was gone on with; what it had taken before may be missing."
+
+
+def _host(cells: Sequence[CellResult]) -> Iterator[str]:
+    runs = [run for cell in cells for run in cell.runs]
+    if not runs:
+        return
+    machines = dict.fromkeys(
+        f"{run.cpu}, {count_text(run.cores, 'core')}, {bytes_text(run.memory_bytes)} of memory" for run in runs
+    )
+    software = dict.fromkeys(
+        ", ".join(f"{name} {version}" for name, version in run.versions.items()) + f"; code `{run.code}`"
+        for run in runs
+    )
+    yield "## Machine and software"
+    yield "\n".join(f"- {line}" for line in (*machines, *software))
+    yield "`code` is the fingerprint of edgebed's sources that each run's manifest has."
+
+
+def _repeat(paper: Paper, result: Reproduction) -> Iterator[str]:
+    yield "## How to repeat it"
+    is_shipped = result.paper == paper.name
+    place = "In a checkout of edgebed" if is_shipped else f"In the folder that has `scenarios/{paper.name}`"
+    yield f"{place}; each line goes on where it was interrupted, and runs nothing twice:"
+    yield _code(_reproduce_commands(paper, result))
+    if result.cells:
+        yield "Or cell by cell; another seed and another number of updates are set the same way:"
+        yield _code(list(dict.fromkeys(cell.command for cell in result.cells)))
+
+
+def _reproduce_commands(paper: Paper, result: Reproduction) -> list[str]:
+    """Commands that measure the rows again at the same sizes; the rows of a size that the paper declares need none."""
+    declared: list[str] = []
+    others: dict[tuple[float, int], list[str]] = {}
+    for row in (row for rows in result.tables.values() for row in rows):
+        cells = [paper.cells[cell] for cell in paper.rows[row.row].cells]
+        shares = (min(cell.scale for cell in cells), max(cell.scale for cell in cells))
+        if (shares, min(cell.seeds for cell in cells)) == (row.share, row.seeds_wanted):
+            declared.append(row.row)
+        else:
+            others.setdefault((row.share[0], row.seeds_wanted), []).append(row.row)
+    base = ["edgebed", "reproduce", result.paper, "--resume"]
+    commands = [base if not others else [*base, *_options(declared)]] if declared else []
+    for (scale, seeds), rows in others.items():
+        chosen = [] if len(rows) == len(paper.rows) else _options(rows)
+        commands.append([*base, *chosen, "--scale", f"{scale:g}", "--seeds", str(seeds)])
+    return [shlex.join(words) for words in commands]
+
+
+def _options(rows: Sequence[str]) -> list[str]:
+    return [word for row in rows for word in ("--row", row)]
+
+
+def _wall_text(run: RunResult) -> str:
+    return f"{seconds_text(run.wall_s)}{'+' if run.resumed else ''}"
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _code(lines: Sequence[str]) -> str:
+    return "\n".join(("```sh", *lines, "```"))
+
+
+def _slug(title: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")

@@ -1,0 +1,162 @@
+"""How the numbers of Hardy et al. 2017 are measured: accuracies in per cent, ingress in several encodings.
+
+A measure takes the trials of one seed, by cell.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgebed.algorithms.compression import top_k
+from edgebed.algorithms.registry import configure
+from edgebed.comparing.measures import best_accuracy, reach
+from edgebed.papers import authors_pickle
+from edgebed.papers.paper import Measure
+from edgebed.results import Trial
+
+WINDOW = 5
+"""Evaluations that the moving average of an accuracy is taken over; the paper does not say."""
+TARGET = 0.97
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """One way to count the bytes of pushes."""
+
+    key: str
+    """In names of rows."""
+    words: str
+    ingress: Callable[[Trial, int], float]
+    """The bytes of the first so many updates of a trial, at least one."""
+    is_the_authors: bool = False
+    """Whether the paper's numbers may be in it."""
+
+
+def accuracy(cell: str) -> Measure:
+    """The paper's metric for one run, its highest moving average, in per cent; None without an evaluation."""
+
+    def measure(trials: Mapping[str, Trial]) -> float | None:
+        best = best_accuracy(trials[cell].series.evaluations, WINDOW)
+        return None if best is None else 100 * best
+
+    return measure
+
+
+def early_accuracy(cell: str) -> Measure:
+    """The mean of the accuracies measured in the first tenth of the updates, in per cent; None without any."""
+
+    def measure(trials: Mapping[str, Trial]) -> float | None:
+        series = trials[cell].series
+        early = series.evaluations.accuracy[series.evaluations.version * 10 <= len(series.updates)]
+        return 100 * float(early.mean()) if len(early) else None
+
+    return measure
+
+
+def difference(measure: Measure, baseline: Measure) -> Measure:
+    """One measure minus another; None where one of them has no number."""
+
+    def subtract(trials: Mapping[str, Trial]) -> float | None:
+        value, base = measure(trials), baseline(trials)
+        return None if value is None or base is None else value - base
+
+    return subtract
+
+
+def ratio(measure: Measure, baseline: Measure) -> Measure:
+    """One measure in units of another; None where one of them has no number."""
+
+    def divide(trials: Mapping[str, Trial]) -> float | None:
+        value, base = measure(trials), baseline(trials)
+        return None if value is None or not base else value / base
+
+    return divide
+
+
+def updates_to_target(cell: str) -> Measure:
+    """Updates until the moving average is 97 % for the first time; None if it never is."""
+
+    def measure(trials: Mapping[str, Trial]) -> float | None:
+        reached = reach(trials[cell].series.evaluations, TARGET, WINDOW)
+        return None if reached is None else reached.updates
+
+    return measure
+
+
+def ingress_to_target(cell: str, encoding: Encoding) -> Measure:
+    """Bytes until then; None if the moving average never is 97 %."""
+
+    def measure(trials: Mapping[str, Trial]) -> float | None:
+        reached = reach(trials[cell].series.evaluations, TARGET, WINDOW)
+        return None if reached is None else encoding.ingress(trials[cell], reached.updates)
+
+    return measure
+
+
+def ingress_to_best(cell: str, encoding: Encoding, *, below_points: float) -> Measure:
+    """Bytes until the moving average is so close to its best; None without an evaluation."""
+
+    def measure(trials: Mapping[str, Trial]) -> float | None:
+        evaluations = trials[cell].series.evaluations
+        best = best_accuracy(evaluations, WINDOW)
+        if best is None:
+            return None
+        reached = reach(evaluations, best - below_points / 100, WINDOW)
+        return None if reached is None else encoding.ingress(trials[cell], reached.updates)
+
+    return measure
+
+
+def push_bytes(cell: str, encoding: Encoding) -> Measure:
+    """The mean bytes of a push; None of a trial without any."""
+
+    def measure(trials: Mapping[str, Trial]) -> float | None:
+        updates = len(trials[cell].series.updates)
+        return encoding.ingress(trials[cell], updates) / updates if updates else None
+
+    return measure
+
+
+def times(measure: Measure, factor: float) -> Measure:
+    """A measure so many times; None where it has no number."""
+
+    def multiply(trials: Mapping[str, Trial]) -> float | None:
+        value = measure(trials)
+        return None if value is None else factor * value
+
+    return multiply
+
+
+def _pickled(wrapped: bool) -> Callable[[Trial, int], float]:
+    """What the authors would have sent."""
+
+    def ingress(trial: Trial, updates: int) -> float:
+        server = trial.plan.node("server")
+        sizes = [tensor.size for tensor in server.task.layout]
+        config = configure("compression", server.method.compression)
+        if not isinstance(config, top_k.Config):
+            return updates * authors_pickle.dense_bytes(sizes)
+        groups = top_k.Compression(config, sizes).groups
+        lengths, counts = [end - start for start, end, _ in groups], [count for _, _, count in groups]
+        return updates * authors_pickle.selected_bytes(lengths, counts, wrapped=wrapped)
+
+    return ingress
+
+
+def _bare(trial: Trial, updates: int) -> float:
+    """Four bytes a value, or two where the method says so, and four a position."""
+    return float(np.sum(trial.series.updates.bits[:updates])) / 8
+
+
+def _sent(trial: Trial, updates: int) -> float:
+    """What was sent."""
+    return float(np.sum(trial.series.updates.bytes[:updates]))
+
+
+PICKLED = Encoding(key="pickle", words="pickled, plain floats", ingress=_pickled(wrapped=False), is_the_authors=True)
+RELEASED = Encoding(
+    key="pickle-released", words="pickled as the release does", ingress=_pickled(wrapped=True), is_the_authors=True
+)
+BARE = Encoding(key="bare", words="4 bytes a value and 4 a position", ingress=_bare)
+SENT = Encoding(key="ours", words="our encoding", ingress=_sent)

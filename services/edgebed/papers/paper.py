@@ -1,0 +1,164 @@
+"""The words that a paper is declared in.
+
+    Paper ---> tables ---> rows: what the paper says | how it is measured | what would confirm or contradict it
+          ---> cells: what has to be run for that, each a variant of an ordinary scenario file, once for each seed
+
+A row's measure is evaluated for each seed that all its cells have been run with, and gives one number, or None where
+there is none, e.g. where an accuracy was never reached.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from edgebed.results import Trial
+
+Measure = Callable[[Mapping[str, Trial]], float | None]
+"""The trials of one seed by their cell's name -> a number in the row's unit."""
+Unit = Literal["%", "points", "bytes", "updates", "x", "s"]
+"""Accuracies in per cent, which grow with the updates; their differences in percentage points; `x` is a ratio."""
+
+
+def _nothing(scale: float) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One variant of a scenario file of `scenarios/<paper>/`, at a share of its updates, with seeds 1, 2, ..."""
+
+    scenario: str
+    """File name, e.g. `figure-3.yaml`."""
+    variant: str
+    scale: float = 1.0
+    """Share of the scenario's updates that is run unless the user asks for another; evaluations come as much closer."""
+    seeds: int = 1
+    """How many, unless the user asks for another number."""
+    sets: Callable[[float], tuple[str, ...]] = field(default=_nothing)
+    """scale -> `a.b=value` overrides for what does not scale by itself, e.g. the probability of a crash."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Near:
+    """The paper's value is to be met within `tolerance`, in the row's unit.
+
+    reproduced: the interval over seeds (or the only value) lies within; differs: outside; else not distinguishable.
+    """
+
+    value: float
+    tolerance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """A difference or its like, whose sign is the claim; `value` is the paper's, if it gives one.
+
+    reproduced: the interval lies on that side of zero; differs: on the other; not distinguishable: it holds zero, or
+    there is one seed alone and the value is closer to zero than `one_seed`, the least that one seed can show.
+    """
+
+    sign: Literal[-1, 1]
+    value: float | None = None
+    one_seed: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtLeast:
+    """The paper's claim holds if the value is at least this (negative claims are measured with the sign turned)."""
+
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Never:
+    """The paper says that it is never reached: reproduced where no seed gives a number, differs where all do."""
+
+
+Claim = Near | Sign | AtLeast | Never
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One published statement."""
+
+    what: str
+    """In words, e.g. `AdaComp, c = 0.01`."""
+    cells: tuple[str, ...]
+    measure: Measure
+    unit: Unit
+    claim: Claim | None = None
+    """None: the paper gives nothing to compare with; the measurement stands alone."""
+    note: str = ""
+    """What a reader must know of the comparison, in a sentence."""
+    grows: bool = False
+    """Whether it is the higher the more updates there are, as every accuracy is: too low a value of a run smaller than
+    the paper's then says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A chart of trials: moving average of the accuracy against updates, ingress or time."""
+
+    title: str
+    cells: tuple[str, ...]
+    over: Literal["updates", "ingress", "time"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One of the paper's tables or figures."""
+
+    title: str
+    rows: Mapping[str, Row]
+    """By the name that `--row` takes, unique in the paper."""
+    text: str = ""
+    """What it is about and how it is measured here, Markdown."""
+    curves: tuple[Curve, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """One publication."""
+
+    name: str
+    """As in `edgebed reproduce NAME` and `scenarios/NAME/`."""
+    citation: str
+    text: str
+    """What was read how where the paper leaves it open, Markdown."""
+    window: int
+    """Evaluations that the moving average of an accuracy is taken over."""
+    cells: Mapping[str, Cell]
+    tables: tuple[Table, ...]
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        """All rows by name, in the order of the tables."""
+        return {name: row for table in self.tables for name, row in table.rows.items()}
+
+    def only(self, rows: Collection[str]) -> "Paper":
+        """The paper with these rows alone, the cells that they need, and no curves."""
+        kept = {table.title: {name: row for name, row in table.rows.items() if name in rows} for table in self.tables}
+        needed = {cell for each in kept.values() for row in each.values() for cell in row.cells}
+        return replace(
+            self,
+            cells={name: cell for name, cell in self.cells.items() if name in needed},
+            tables=tuple(
+                replace(table, rows=kept[table.title], curves=()) for table in self.tables if kept[table.title]
+            ),
+        )
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """What does not fit together in this declaration, a sentence each."""
+        names = Counter(name for table in self.tables for name in table.rows)
+        measured = {cell for row in self.rows.values() for cell in row.cells}
+        users = [(f"row '{name}'", row.cells) for name, row in self.rows.items()]
+        users += [(f"curve '{curve.title}'", curve.cells) for table in self.tables for curve in table.curves]
+        unknown = [(user, cell) for user, cells in users for cell in cells if cell not in self.cells]
+        return (
+            *(f"{count} rows are called '{name}'" for name, count in names.items() if count > 1),
+            *(f"row '{name}' has no cell" for name, row in self.rows.items() if not row.cells),
+            *(f"{user} is of cell '{cell}', which is not declared" for user, cell in unknown),
+            *(f"cell '{name}' is in no row" for name in self.cells if name not in measured),
+        )

@@ -1,0 +1,34 @@
+"""Containers do what the simulation says: exactly, where the order of pushes cannot matter."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from edgebed.comparing.agreeing import judge, run_all
+
+SCENARIO = {
+    "name": f"agreeing-{os.getpid()}-containers",
+    "question": "Do containers do what the simulation says?",
+    "seed": 1,
+    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "method": "sync-sgd",
+    "fleet": {"edge": {"count": 2, "waiting": {"exponential": "20ms"}}},
+    "evaluation": {"every": "20 updates"},
+    "stop": {"updates": 80},
+}
+
+
+@pytest.mark.slow
+def test_rounds_are_the_same_in_containers_as_in_simulation(tmp_path: Path) -> None:
+    """Accuracies, entries, bytes and staleness do not differ at all; the reference is the one that is named first."""
+    runs = run_all(SCENARIO, runtimes=("simulation", "docker"), seeds=2, runs_dir=tmp_path)
+    found = judge(runs)
+    (trial,) = found.trials
+
+    assert [(run.summary.runtime, run.summary.seed) for run in runs] == [
+        ("simulation", 1), ("simulation", 2), ("docker", 1), ("docker", 2),
+    ]  # fmt: skip
+    assert found.verdict == "agrees"
+    assert [judgement.difference for judgement in trial.judgements] == [0.0] * 4
+    assert judge(runs, ("docker", "simulation")).trials[0].reference == "docker"

@@ -1,0 +1,295 @@
+"""Which runs the rows of a paper need, how each is begun, and which of those that are there count."""
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import pytest
+from finished_runs import write_journal
+from tiny_paper import tiny_paper, write_paper
+
+from edgebed.comparing.cells import CellRun, Cells, Size, check_rows, runs_of_rows
+from edgebed.comparing.finding import Finder, state_of
+from edgebed.comparing.reproduction import evaluate
+from edgebed.comparing.sweep import Pace, Sweep, distinct, going_on, run_text
+from edgebed.errors import ScenarioError
+from edgebed.observe.run_folder import RunFolder, runs_of, write_atomically
+from edgebed.papers.paper import AtLeast
+from edgebed.results import Run
+from edgebed.running import own_code
+from edgebed.scenario.load import load_scenario, resolved_yaml
+
+
+@pytest.fixture
+def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
+    """Those of the tiny paper, whose folder is the current one."""
+    write_paper(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return Cells(tiny_paper())
+
+
+def test_a_run_that_several_rows_use_is_wanted_once() -> None:
+    """All of the first seed come before any of the second, so that every row has a value soon."""
+    paper = tiny_paper()
+
+    assert runs_of_rows(paper, list(paper.rows)) == [
+        CellRun("asgd", 1.0, 1),
+        CellRun("adacomp", 0.5, 1),
+        CellRun("asgd", 1.0, 2),
+        CellRun("adacomp", 0.5, 2),
+    ]
+
+
+def test_only_the_cells_of_the_chosen_rows_are_wanted() -> None:
+    """At the size that the user asks for."""
+    paper = tiny_paper()
+
+    assert runs_of_rows(paper, ["push", "perfect"], Size(scale=0.1, seeds=1)) == [CellRun("adacomp", 0.1, 1)]
+
+
+def test_an_unknown_row_is_refused_with_those_there_are() -> None:
+    """With the one that was probably meant."""
+    with pytest.raises(ScenarioError, match="tiny has no row 'asg'; did you mean 'asgd'"):
+        check_rows(tiny_paper(), ["asg", "push"])
+    assert check_rows(tiny_paper(), ["push", "asgd"]) == ["asgd", "push"]
+    assert check_rows(tiny_paper(), []) == ["asgd", "difference", "push", "perfect"]
+
+
+def test_a_cell_of_full_size_is_the_scenario_itself(cells: Cells) -> None:
+    """Only the seed is set."""
+    recipe = cells.recipe(CellRun("asgd", 1.0, 2))
+
+    assert recipe.sets == ("seed=2",)
+    assert recipe.updates == 1200
+    assert recipe.command == ("edgebed run scenarios/tiny/digits.yaml --runtime simulation --variant asgd --set seed=2")
+
+
+def test_a_smaller_cell_has_as_many_evaluations(cells: Cells) -> None:
+    """Their interval is scaled with the updates."""
+    run = CellRun("asgd", 0.25, 1)
+    plan = cells.plans([run])[run]
+    evaluator = next(node for node in plan.nodes if node.role == "evaluator")
+
+    assert plan.stop_updates == 300
+    assert evaluator.evaluate_every_updates == 30
+
+
+def test_what_is_planned_is_what_the_command_would_run(cells: Cells) -> None:
+    """Variant, seed and overrides."""
+    run = CellRun("adacomp", 0.5, 2)
+    recipe, plan = cells.recipe(run), cells.plans([run])[run]
+    trial = load_scenario(recipe.scenario, recipe.sets).only([recipe.variant]).trials["adacomp"]
+
+    assert (plan.scenario, plan.trial, plan.seed) == ("tiny-digits", "adacomp", 2)
+    assert plan.stop_updates == trial.stop.updates == 600
+
+
+def test_cells_that_are_the_same_at_a_size_run_once(cells: Cells) -> None:
+    """As where two cells of one variant differ in the size alone."""
+    runs = [CellRun("asgd", 0.5, 1), CellRun("adacomp", 0.5, 1), CellRun("again", 0.5, 1)]
+    recipes = {run: cells.recipe(run) for run in runs[:2]}
+
+    assert list(distinct(recipes | {runs[2]: recipes[runs[0]]})) == runs[:2]
+
+
+def test_where_the_scenarios_are_looked_for_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the current folder, and in the checkout."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ScenarioError, match=rf"looked for {tmp_path}/scenarios/tiny and .*scenarios/tiny"):
+        Cells(tiny_paper())
+
+
+def test_a_cell_without_an_end_is_refused(cells: Cells) -> None:
+    """Its size could not be said."""
+    path = Path("scenarios/tiny/digits.yaml")
+    path.write_text(path.read_text().replace("updates: 1200", "time: 5s"))
+    with pytest.raises(ScenarioError, match=r"digits.yaml: variant 'asgd' has no stop.updates"):
+        cells.recipe(CellRun("asgd", 1.0, 1))
+
+
+def test_the_time_left_is_that_of_the_same_cell(cells: Cells) -> None:
+    """A cell that has not been run yet takes as long an update as the others do together."""
+    left = {run: cells.recipe(run) for run in (CellRun("asgd", 1.0, 2), CellRun("adacomp", 0.5, 1))}
+    pace = Pace()
+
+    assert pace.left_s(left) is None
+    pace.note("asgd", 1200, 8.0)
+    pace.note("failed at once", 0, 100.0)
+    assert pace.left_s(left) == pytest.approx(8.0 + 4.0)
+    pace.note("adacomp", 600, 1.0)
+    assert pace.left_s(left) == pytest.approx(8.0 + 1.0)
+
+
+def test_a_run_is_announced_with_its_size(cells: Cells) -> None:
+    """The share of the paper's updates where it is not all."""
+    full, half = CellRun("asgd", 1.0, 2), CellRun("adacomp", 0.5, 1)
+
+    assert run_text(full, cells.recipe(full)) == "asgd, seed 2: 1,200 updates"
+    assert run_text(half, cells.recipe(half)) == "adacomp, seed 1: 600 updates, 50 % of the paper's"
+
+
+def test_how_to_go_on_is_the_same_command() -> None:
+    """With --resume, once."""
+    assert going_on(["edgebed", "reproduce", "tiny"]) == "edgebed reproduce tiny --resume"
+    assert going_on(["edgebed", "reproduce", "tiny", "--resume"]) == "edgebed reproduce tiny --resume"
+
+
+def test_a_trial_with_faults_is_not_gone_on_with(cells: Cells, tmp_path: Path) -> None:
+    """Nodes that had died would be there again, so its result would be another."""
+    path = Path("scenarios/tiny/digits.yaml")
+    path.write_text(path.read_text() + "faults: [{ kill: edge-0, at_update: 50 }]\n")
+    run = CellRun("asgd", 1.0, 1)
+    plan = cells.plans([run])[run]
+    folder = RunFolder.create(tmp_path / "runs", plan.scenario)
+    folder.write_manifest(seed=1, runtime="simulation", command=[], trials=["asgd"])
+    folder.trial("asgd").make(plan)
+    (found,) = Finder(tmp_path / "runs").find(plan)
+    said: list[str] = []
+    sweep = Sweep(cells=cells, root=tmp_path / "runs", resume=True, processes=1, progress=None, tell=said.append)
+
+    assert found.state == "broken off"
+    assert sweep._go_on(found, plan) is None
+    assert said == [
+        "tiny-digits/0001 broke off and is begun anew: in a trial that goes on, nodes that had died are there again"
+    ]
+    folder.reopen(["edgebed", "resume"])
+    assert list(Finder(tmp_path / "runs").find(plan)) == []
+
+
+def test_a_run_that_somebody_holds_is_in_progress(cells: Cells, tmp_path: Path) -> None:
+    """The most useful of several runs of the same plan is taken, the newest first."""
+    run = CellRun("asgd", 1.0, 1)
+    plan = cells.plans([run])[run]
+    finder = Finder(tmp_path / "runs")
+    assert not finder.knows(plan.scenario, plan.trial, plan.seed)
+    for _ in range(2):
+        folder = RunFolder.create(tmp_path / "runs", plan.scenario)
+        folder.write_manifest(seed=1, runtime="simulation", command=[], trials=["asgd"])
+        folder.trial("asgd").make(plan)
+
+    assert finder.knows(plan.scenario, plan.trial, plan.seed)
+    assert not finder.knows(plan.scenario, plan.trial, 2)
+    with folder.held():
+        assert [(each.run.path.name, each.state) for each in finder.find(plan)] == [
+            ("0002", "in progress"),
+            ("0001", "broken off"),
+        ]
+    other = cells.plans([CellRun("asgd", 0.5, 1)])
+    assert [list(finder.find(plan)) for plan in other.values()] == [[]]
+
+
+def test_a_run_that_broke_off_after_its_end_is_not_run_again(cells: Cells, tmp_path: Path) -> None:
+    """Only its summary and report are made; a journal that cannot be read is no end, and the cell is run anew."""
+    run, said = CellRun("asgd", 0.01, 1), []
+    plan = cells.plans([run])[run]
+    folder = RunFolder.create(tmp_path / "runs", plan.scenario)
+    folder.write_manifest(seed=1, runtime="simulation", command=[], trials=["asgd"])
+    folder.trial("asgd").make(plan)
+    folder.write_scenario(resolved_yaml(load_scenario(cells.recipe(run).scenario, cells.recipe(run).sets)))
+    write_journal(folder.trial("asgd").journal, (0.1, 0.9), 100)
+    sweep = Sweep(cells=cells, root=tmp_path / "runs", resume=True, processes=1, progress=None, tell=said.append)
+    sweep.run([run])
+    assert (sweep.failed, state_of(folder, "asgd"), said) == (
+        {},
+        "completed",
+        ["[1/1] asgd, seed 1: 12 updates, 1 % of the paper's"],
+    )
+    assert len(runs_of(tmp_path / "runs", plan.scenario)) == 1
+
+    folder.summary.unlink()
+    journal = folder.trial("asgd").journal
+    journal.write_text("nonsense\n" + journal.read_text())
+    sweep.run([run])
+    assert sweep.failed == {}
+    assert "tiny-digits/0001 broke off and is begun anew: " in said[2]
+    assert [state_of(each, "asgd") for each in runs_of(tmp_path / "runs", plan.scenario)] == ["broken off", "completed"]
+
+
+def test_what_another_sweep_completes_meanwhile_has_not_failed(cells: Cells, tmp_path: Path) -> None:
+    """What it still runs at the end has."""
+    theirs, ours = CellRun("adacomp", 0.5, 1), CellRun("asgd", 0.01, 1)
+    folder = completed_run(cells, theirs, tmp_path)
+    summary = folder.summary.read_bytes()
+    folder.summary.unlink()
+
+    def tell(line: str) -> None:
+        if line.startswith("[2/2]") and completes:
+            write_atomically(folder.summary, summary)
+
+    for completes in (False, True):
+        sweep = Sweep(cells=cells, root=tmp_path, resume=True, processes=1, progress=None, tell=tell)
+        with folder.held():
+            ours = ours._replace(seed=ours.seed + 1)
+            sweep.run([theirs, ours])
+        assert list(sweep.failed) == ([] if completes else [theirs])
+
+
+def test_a_run_with_another_module_of_ones_own_does_not_count(cells: Cells, tmp_path: Path) -> None:
+    """What the user's model was is not in the plan; where its module was found does not matter."""
+    path, module = Path("scenarios/tiny/digits.yaml"), Path("nets_of_cells.py")
+    path.write_text(path.read_text().replace("model: small", "model: nets_of_cells:tiny"))
+    module.write_text(
+        "import torch\n\n\ndef tiny():\n    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))\n"
+    )
+    run = CellRun("asgd", 1.0, 1)
+    plan = cells.plans([run])[run]
+    elsewhere = tuple(
+        msgspec.structs.replace(node, task=msgspec.structs.replace(node.task, python_path=("/elsewhere",)))
+        for node in plan.nodes
+    )
+    for code, nodes in ((own_code([plan]), elsewhere), ({module.name: "another"}, plan.nodes)):
+        folder = RunFolder.create(tmp_path / "runs", plan.scenario)
+        folder.write_manifest(seed=1, runtime="simulation", command=[], trials=["asgd"], own_code=code)
+        folder.trial("asgd").make(msgspec.structs.replace(plan, nodes=nodes))
+
+    assert list(own_code([plan])) == [module.name]
+    assert [found.run.name for found in Finder(tmp_path / "runs").find(plan)] == ["tiny-digits/0001"]
+
+
+def completed_run(cells: Cells, run: CellRun, root: Path) -> RunFolder:
+    """As `edgebed run` leaves it, of two evaluations and a hundred pushes of 10 bytes."""
+    plan = cells.plans([run])[run]
+    folder = RunFolder.create(root, plan.scenario)
+    folder.write_manifest(seed=run.seed, runtime="simulation", command=[], trials=[plan.trial])
+    folder.trial(plan.trial).make(plan)
+    write_journal(folder.trial(plan.trial).journal, (0.1, 0.9), 10)
+    write_atomically(folder.summary, Run(folder).summary_json())
+    return folder
+
+
+def test_a_run_whose_journal_is_gone_measures_nothing(cells: Cells, tmp_path: Path) -> None:
+    """Though it completed: an accuracy that nobody can read was not missed."""
+    folder, said = completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path), []
+
+    def values(row: str) -> dict[int, float | None]:
+        found, _ = evaluate(cells.paper, cells, tmp_path, (), Size(), said.append)
+        return next(each.values for rows in found.tables.values() for each in rows if each.row == row)
+
+    assert (values("push"), values("perfect"), said) == ({1: 10.0}, {1: None}, [])
+    folder.trial("adacomp").journal.unlink()
+    assert (values("push"), values("perfect")) == ({}, {})
+    assert "events.jsonl: missing or cut" in said[0]
+
+
+def test_a_measure_that_fails_is_named_with_its_row(cells: Cells, tmp_path: Path) -> None:
+    """It is the mistake of whoever wrote the paper's file."""
+    completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path)
+    cells.paper.tables[1].rows["push"] = dataclasses.replace(
+        cells.paper.rows["push"], measure=lambda trials: trials["adacomp"].series.nothing
+    )
+    with pytest.raises(ScenarioError, match=r"row push, seed 1: its measure failed: AttributeError.*nothing"):
+        evaluate(cells.paper, cells, tmp_path, (), Size(), print)
+
+
+@pytest.mark.parametrize(("grows", "verdict"), [(True, "not distinguishable"), (False, "differs")])
+def test_too_little_of_what_grows_contradicts_nothing_in_a_smaller_run(
+    cells: Cells, tmp_path: Path, grows: bool, verdict: str
+) -> None:
+    """Bytes until the best accuracy are the more, the longer a run is; those of a push are not."""
+    completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path)
+    cells.paper.tables[1].rows["push"] = dataclasses.replace(
+        cells.paper.rows["push"], claim=AtLeast(value=1e12), grows=grows
+    )
+    found, _ = evaluate(cells.paper, cells, tmp_path, (), Size(), print)
+    (push,) = [row for rows in found.tables.values() for row in rows if row.row == "push"]
+    assert push.verdict == verdict

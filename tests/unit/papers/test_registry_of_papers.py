@@ -1,0 +1,59 @@
+"""Finding a paper by its name or by its import path, and what is wrong with a declaration."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from tiny_paper import tiny_paper, write_paper
+
+from edgebed.errors import ScenarioError
+from edgebed.papers.paper import Cell, Curve, Table
+from edgebed.papers.registry import PAPERS, all_papers, find_paper
+
+
+def test_every_paper_is_declared_without_mistakes() -> None:
+    """Under the name that the command line knows it by."""
+    assert [paper.name for paper in all_papers()] == list(PAPERS)
+
+
+def test_an_unknown_name_is_answered_with_those_there_are() -> None:
+    """And with the form of an import path."""
+    with pytest.raises(ScenarioError, match=r"no paper 'hardy'; did you mean 'hardy2017'\? allowed: .*module:NAME"):
+        find_paper("hardy")
+
+
+def test_ones_own_paper_is_named_by_its_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its module is looked for in the current folder first."""
+    write_paper(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert find_paper("papers_of_mine:PAPER").name == "tiny"
+    with pytest.raises(ScenarioError, match="has no paper 'PAPERS'; it has PAPER"):
+        find_paper("papers_of_mine:PAPERS")
+    with pytest.raises(ScenarioError, match="there is no module 'nowhere'"):
+        find_paper("nowhere:PAPER")
+
+
+def test_what_does_not_fit_together_is_named() -> None:
+    """Each mistake in a sentence."""
+    paper = tiny_paper()
+    first, second = paper.tables
+    row = second.rows["push"]
+    broken = dataclasses.replace(
+        paper,
+        cells={**paper.cells, "idle": Cell(scenario="digits.yaml", variant="asgd")},
+        tables=(
+            dataclasses.replace(first, curves=(Curve(title="C", cells=("unknown",), over="time"),)),
+            second,
+            Table(title="Third", rows={"asgd": row, "of nothing": dataclasses.replace(row, cells=())}),
+        ),
+    )
+
+    assert paper.mistakes == ()
+    assert broken.mistakes == (
+        "2 rows are called 'asgd'",
+        "row 'of nothing' has no cell",
+        "curve 'C' is of cell 'unknown', which is not declared",
+        "cell 'idle' is in no row",
+    )
