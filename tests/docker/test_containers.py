@@ -91,7 +91,8 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
         }
         assert "OMP_NUM_THREADS=1" in first["Config"]["Env"]
 
-    run = edgebed.run(SCENARIO, runtime="docker", runs_dir=tmp_path, progress=onlooker(look))
+    overrides = ["stop.updates=1000000", "stop.time=4s"]
+    run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look))
 
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
@@ -149,7 +150,7 @@ def test_a_killed_worker_is_told_of_and_the_trial_goes_on(engine, tmp_path, onlo
         (victim,) = engine.containers(node="edge-1")
         engine.client.api.kill(victim["Id"])
 
-    overrides = ["fleet.edge.waiting=20ms"]
+    overrides = ["stop.updates=1000000", "stop.time=4s"]
     run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(kill))
 
     (trial,) = run.trials.values()
@@ -167,7 +168,7 @@ def test_a_frozen_worker_does_not_hold_back_the_end(engine, tmp_path, onlooker) 
         (victim,) = engine.containers(node="edge-1")
         engine.client.api.pause(victim["Id"])
 
-    overrides = ["fleet.edge.waiting=20ms", "stop.updates=100"]
+    overrides = ["stop.updates=1000000", "stop.time=4s"]
     run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(freeze))
 
     (trial,) = run.trials.values()

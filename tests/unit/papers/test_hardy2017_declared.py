@@ -64,7 +64,7 @@ def test_every_cell_is_a_variant_and_every_variant_a_cell(scenarios):
 
 def test_the_methods_are_those_of_the_paper(scenarios):
     """A cell's name says its method and its share of the entries."""
-    for ending in ("", "-short", "-uniform-short", "-narrow"):
+    for ending in ("", "-exponential", "-uniform"):
         for name in METHODS:
             cell = CELLS[f"{name}{ending}"]
             method = scenarios[cell.scenario].trials[cell.variant].method
