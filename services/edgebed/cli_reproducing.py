@@ -49,6 +49,7 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's tables in simulation: paper, measured, verdict; and a page with charts."""
     from edgebed.comparing.cells import Cells, Size, check_rows, runs_of_rows
+    from edgebed.comparing.keeping import FILE, Kept
     from edgebed.comparing.reproduction import evaluate
     from edgebed.comparing.reproduction_text import print_reproduction
     from edgebed.comparing.results_page import make_folder, write_page
@@ -69,18 +70,21 @@ def reproduce(
         raise ScenarioError(f"--output: {output} is not a folder; the page and its charts need one")
     cells, root = Cells(declared), runs_root(runs_dir)
     folder = output or root / "reproductions"
-    make_folder(folder, declared)  # before hours of training, not after
+    kept = Kept(cells, make_folder(folder, declared) / FILE)  # before hours of training, not after
     failed = {}
     if not no_run:
         try:
             with Progress() as progress:
-                sweep = Sweep(cells=cells, root=root, resume=resume, processes=processes, progress=progress, tell=say)
+                sweep = Sweep(
+                    cells=cells, root=root, kept=kept, resume=resume, processes=processes, progress=progress, tell=say
+                )
                 sweep.run(runs_of_rows(declared, chosen, size))
                 failed = sweep.failed
         except KeyboardInterrupt:
             say(f"interrupted; {going_on(['edgebed', *sys.argv[1:]])} goes on")
             raise typer.Exit(INTERRUPTED) from None
-    result, curves = evaluate(declared, cells, root, chosen, size, say, paper)
+    result, curves = evaluate(cells, root, kept, chosen, size, say, paper)
+    kept.write()
     page = write_page(declared, result, curves, folder)
     problems = [f"{run.cell}, seed {run.seed}: {reason}" for run, reason in failed.items()]
     if json:

@@ -1,7 +1,7 @@
 """Runs as `edgebed run` leaves them, of real scenarios and plans, with journals of chosen accuracies."""
 
 from edgebed.observe.journal import JournalWriter
-from edgebed.observe.run_folder import RunFolder
+from edgebed.observe.run_folder import RunFolder, write_atomically
 from edgebed.results import Run
 from edgebed.roles import records
 from edgebed.scenario.load import load_scenario, resolved_yaml
@@ -58,3 +58,14 @@ def write_journal(path, accuracies, push_bytes, runtime="simulation", outcome="c
             journal.write(float(place), "evaluator", evaluated)
         if outcome is not None:
             journal.write(float(len(accuracies)), "controller", records.Ended(outcome=outcome, reason="updates"))
+
+
+def completed_run(cells, run, root):
+    """As `edgebed run` leaves it, of two evaluations and a hundred pushes of 10 bytes."""
+    plan = cells.plans([run])[run]
+    folder = RunFolder.create(root, plan.scenario)
+    folder.write_manifest(seed=run.seed, runtime="simulation", command=[], trials=[plan.trial])
+    folder.trial(plan.trial).make(plan)
+    write_journal(folder.trial(plan.trial).journal, (0.1, 0.9), 10)
+    write_atomically(folder.summary, Run(folder).summary_json())
+    return folder

@@ -22,7 +22,7 @@ from edgebed.papers.paper import AtLeast, Cell, Curve, Never, Paper, Row, Sign, 
 
 
 def last(cell):
-    return lambda trials: 100 * trials[cell].series.final_accuracy
+    return lambda trials: 100 * trials[cell].summary.final_accuracy
 
 
 PAPER = Paper(

@@ -3,6 +3,7 @@
 import pytest
 
 import edgebed
+from edgebed.comparing.finished import FinishedTrial
 from edgebed.papers import hardy2017_measures
 from edgebed.papers.hardy2017_measures import (
     BARE,
@@ -40,12 +41,13 @@ ENCODINGS = (PICKLED, RELEASED, BARE, SENT)
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory):
     """By variant."""
-    return edgebed.run(SCENARIO, runtime="simulation", processes=1, runs_dir=tmp_path_factory.mktemp("runs")).trials
+    run = edgebed.run(SCENARIO, runtime="simulation", processes=1, runs_dir=tmp_path_factory.mktemp("runs"))
+    return {name: FinishedTrial.of(trial) for name, trial in run.trials.items()}
 
 
 def test_accuracy_is_the_highest_moving_average_in_per_cent(trials):
     """Over whole windows of five evaluations."""
-    measured = trials["selected"].series.evaluations.accuracy
+    measured = trials["selected"].evaluations.accuracy
     averages = [measured[k : k + 5].mean() for k in range(len(measured) - 4)]
 
     assert accuracy("selected")(trials) == pytest.approx(100 * max(averages))
@@ -53,7 +55,7 @@ def test_accuracy_is_the_highest_moving_average_in_per_cent(trials):
 
 def test_early_accuracy_is_of_the_first_tenth_of_the_updates(trials):
     """The evaluation before the first update is one of them."""
-    evaluations = trials["selected"].series.evaluations
+    evaluations = trials["selected"].evaluations
     early = evaluations.accuracy[evaluations.version <= 150]
 
     assert early_accuracy("selected")(trials) == pytest.approx(100 * early.mean())
@@ -99,9 +101,11 @@ def test_ingress_is_pushes_times_bytes(trials, encoding, monkeypatch):
 
 def test_what_was_sent_is_the_ingress_of_the_journal(trials):
     """The headline ingress of every report."""
-    series = trials["selected"].series
+    summary = trials["selected"].summary
 
-    assert push_bytes("selected", SENT)(trials) * len(series.updates) == pytest.approx(series.ingress_bytes)
+    assert push_bytes("selected", SENT)(trials) == pytest.approx(summary.push_bytes_mean)
+    assert push_bytes("selected", SENT)(trials) * summary.updates == pytest.approx(summary.ingress_bytes)
+    assert push_bytes("selected", BARE)(trials) * summary.updates == pytest.approx(summary.bits / 8)
 
 
 def test_what_is_never_reached_has_no_number(trials):

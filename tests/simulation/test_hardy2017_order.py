@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from edgebed.comparing.cells import CellRun, Cells, Size, runs_of_rows
-from edgebed.comparing.finding import Finder
-from edgebed.comparing.reproduction import evaluate, locate
+from edgebed.comparing.keeping import Kept
+from edgebed.comparing.reproduction import evaluate
 from edgebed.comparing.sweep import Sweep
 from edgebed.papers.hardy2017 import METHODS, PAPER
 from edgebed.papers.paper import Cell
-from edgebed.results import Trial
 
 SCALE = 0.016
 """4,000 updates. AdaComp 0.1 and 0.01, and ASGD and Comp-ASGD 0.1, are still too close: their order differs from
@@ -30,21 +29,22 @@ def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path:
     """Both AdaComps before ASGD and Comp-ASGD 0.1, these before Comp-ASGD 0.01; 200 devices, the CNN, MNIST."""
     paper = dataclasses.replace(PAPER, cells={name: measured_seldom(cell) for name, cell in PAPER.cells.items()})
     cells, size = Cells(paper), Size(scale=SCALE, seeds=1)
-    sweep = Sweep(cells=cells, root=tmp_path, resume=False, processes=None, progress=None, tell=print)
+    kept = Kept(cells, tmp_path / "kept")
+    sweep = Sweep(cells=cells, root=tmp_path, kept=kept, resume=False, processes=None, progress=None, tell=print)
     runs = runs_of_rows(paper, ROWS, size)
     sweep.run(runs)
     assert sweep.failed == {}
 
-    reproduction, _ = evaluate(paper, cells, tmp_path, ROWS, size, print)
+    reproduction, _ = evaluate(cells, tmp_path, kept, ROWS, size, print)
     measured = {row.row: row.measured for rows in reproduction.tables.values() for row in rows if row.row in ROWS}
     assert [name for name in ROWS if measured[name] is None] == []
 
-    late = {run.cell.removesuffix("-exponential"): late_accuracy(cells, run, tmp_path) for run in runs}
+    late = {run.cell.removesuffix("-exponential"): late_accuracy(kept, run) for run in runs}
     assert min(late["adacomp-0.1"], late["adacomp-0.01"]) > max(late["asgd"], late["comp-asgd-0.1"]), late
     assert min(late["asgd"], late["comp-asgd-0.1"]) > late["comp-asgd-0.01"], late
 
 
-def late_accuracy(cells: Cells, run: CellRun, root: Path) -> float:
+def late_accuracy(kept: Kept, run: CellRun) -> float:
     """The mean accuracy in the second half of the updates: a single one is too noisy so early in training."""
-    evaluations = Trial(locate(cells, Finder(root), [run])[run].trial).series.evaluations
-    return float(evaluations.accuracy[len(evaluations) // 2 :].mean())
+    accuracy = kept.trial(run).evaluations.accuracy
+    return float(accuracy[len(accuracy) // 2 :].mean())

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import edgebed
 from edgebed import cli
 from edgebed.comparing.cells import CellRun, Cells
 from edgebed.comparing.finding import state_of
+from edgebed.comparing.keeping import Kept
 from edgebed.comparing.sweep import Sweep
 from edgebed.observe.journal import journal_hash, read_journal
 from edgebed.observe.run_folder import RunFolder, runs_of
@@ -125,6 +127,12 @@ def test_a_killed_sweep_goes_on_where_it_was(place: Path) -> None:
     assert json.loads(again.stdout)["reproduction"] == answer["reproduction"]
     assert len(folders()) == 4
 
+    shutil.rmtree(place / "runs/tiny-digits")
+    without = call(*WORDS, "--resume")
+    assert "4 of 4 runs are there already" in without.stderr
+    assert json.loads(without.stdout)["reproduction"] == answer["reproduction"]
+    assert folders() == []
+
 
 def test_an_interrupted_sweep_says_how_to_go_on(place: Path) -> None:
     """With the exit code of an interruption, and nothing left running."""
@@ -145,7 +153,10 @@ def test_an_interruption_at_the_end_of_a_run_ends_the_sweep(place: Path, monkeyp
     stop = Controller._end
     monkeypatch.setattr(Controller, "_end", interrupted_end)
     cells = Cells(find_paper("papers_of_mine:PAPER"))
-    sweep = Sweep(cells=cells, root=Path("runs"), resume=False, processes=1, progress=None, tell=lambda _: None)
+    kept = Kept(cells, place / "kept")
+    sweep = Sweep(
+        cells=cells, root=Path("runs"), kept=kept, resume=False, processes=1, progress=None, tell=lambda _: None
+    )
     with pytest.raises(KeyboardInterrupt):
         sweep.run([CellRun("asgd", 0.1, 1), CellRun("asgd", 0.1, 2)])
     assert [state_of(run, "asgd") for run in folders()] == ["completed"]

@@ -6,16 +6,16 @@ whoever ran it, its result counts.
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import edgebed
 from edgebed.errors import ScenarioError
 from edgebed.papers.paper import Paper, Row
 from edgebed.runtimes import Runtime
 from edgebed.scenario.choices import Interval, write_interval
-from edgebed.scenario.load import load_scenario
+from edgebed.scenario.load import load_scenario, written_trial
 from edgebed.scenario.plan import Plan
 from edgebed.scenario.planning import plan_trials
 from edgebed.scenario.problems import choose
@@ -53,6 +53,8 @@ class Recipe:
     variant: str
     sets: tuple[str, ...]
     updates: int
+    settings: dict[str, Any] = field(hash=False, compare=False)
+    """The trial as it is written in the scenario and in `sets`."""
 
     @property
     def command(self) -> str:
@@ -119,7 +121,10 @@ class Cells:
             sets += [f"stop.updates={updates}", f"evaluation.every={every}"]
         sets += cell.sets(run.scale)
         place = f"scenarios/{self.paper.name}/{cell.scenario}"
-        return Recipe(scenario=path, place=place, variant=cell.variant, sets=tuple(sets), updates=updates)
+        settings = written_trial(path, sets, cell.variant)
+        return Recipe(
+            scenario=path, place=place, variant=cell.variant, sets=tuple(sets), updates=updates, settings=settings
+        )
 
     def plans(self, runs: Iterable[CellRun]) -> dict[CellRun, Plan]:
         """What each trial would be; those that differ in the variant alone are planned at once."""

@@ -1,12 +1,11 @@
 """From finished runs to the rows of a paper: what it says, what was measured over which seeds, and the verdict.
 
-Only what is there is measured: a row whose cells have not all been run is `not run`. Journals are read one seed after
-the other and let go of as soon as no row needs them any more, so that hundreds of long trials fit into memory.
+Only what is there is measured: a row whose cells have not all been run is `not run`. A journal is read once; what
+measures and charts need of it is kept beside the page, and counts when the run itself is gone.
 """
 
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ import msgspec
 from edgebed.comparing.cells import DECLARED, CellRun, Cells, Size, runs_of_row
 from edgebed.comparing.claims_text import claim_text
 from edgebed.comparing.finding import Finder, Found
+from edgebed.comparing.finished import FinishedTrial
+from edgebed.comparing.keeping import Kept, RunResult
 from edgebed.comparing.statistics import Interval
 from edgebed.comparing.verdicts import Verdict, judge
 from edgebed.errors import EdgebedError, ScenarioError
@@ -54,24 +55,6 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.values)
 
 
-class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished run: where it is and what it depended on."""
-
-    seed: int
-    run: str
-    wall_s: float | None
-    """How long it was worked on; None where an older edgebed did not say."""
-    resumed: bool
-    """It broke off and was gone on with, and the time of what broke off may be missing."""
-    started: str
-    code: str
-    """Fingerprint of edgebed's sources."""
-    versions: dict[str, str]
-    cpu: str
-    cores: int
-    memory_bytes: int
-
-
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     """A cell at a size, and the runs of it that counted."""
 
@@ -97,39 +80,47 @@ Curves = Mapping[str, Mapping[str, Sequence[Series]]]
 
 
 def evaluate(
-    paper: Paper,
     cells: Cells,
     root: Path,
+    kept: Kept,
     chosen: Collection[str],
     size: Size,
     tell: Callable[[str], None],
     name: str = "",
 ) -> tuple[Reproduction, Curves]:
-    """What the finished runs in `root` say: of the `chosen` rows at this size, of the others as the paper declares.
+    """What the finished runs in `root`, and those that are `kept`, say of all rows of the paper.
 
-    `tell` hears of runs that cannot be read; `name` is how the command line names the paper, where not by its own.
+    The `chosen` rows are taken at this size, the others as the paper declares them. What is read is kept; it has yet to
+    be written. `tell` hears of runs that cannot be read; `name` is how the command line names the paper, where not by
+    its own. ScenarioError where a measure fails.
     """
+    paper = cells.paper
     needed = {name: runs_of_row(paper, row, size if name in chosen else DECLARED) for name, row in paper.rows.items()}
     wanted = dict.fromkeys(run for seeds in needed.values() for each in seeds.values() for run in each.values())
-    found = locate(cells, Finder(root), wanted)
-    drawn = _drawn(paper, needed, chosen)
-    readings = _Readings(found, {run for runs in drawn.values() for run in runs}, tell)
-    values = readings.measure(paper.rows, needed)
+    _keep_finished(cells, Finder(root), kept, wanted, tell)
+    there = {run: kept.trial(run) for run in wanted if kept.find(run)}
+    values = {name: _measure(name, paper.rows[name], seeds, there) for name, seeds in needed.items()}
     tables = {
         table.title: tuple(
             _row_result(cells, name, row, needed[name], values[name]) for name, row in table.rows.items()
         )
         for table in paper.tables
     }
+    drawn = _drawn(paper, needed, chosen)
     curves = {
         curve.title: {
-            cell: [series for run in drawn[cell] if (series := readings.evaluations(run)) is not None]
+            cell: [
+                dataclasses.replace(Series.empty(), evaluations=there[run].evaluations)
+                for run in drawn[cell]
+                if run in there
+            ]
             for cell in curve.cells
         }
         for table in paper.tables
         for curve in table.curves
     }
-    return Reproduction(paper=name or paper.name, tables=tables, cells=_cell_results(cells, found)), curves
+    runs = {run: found.run for run in there if (found := kept.find(run))}
+    return Reproduction(paper=name or paper.name, tables=tables, cells=_cell_results(cells, runs)), curves
 
 
 def locate(cells: Cells, finder: Finder, wanted: Collection[CellRun]) -> dict[CellRun, Found]:
@@ -143,65 +134,32 @@ def locate(cells: Cells, finder: Finder, wanted: Collection[CellRun]) -> dict[Ce
     return {run: each for run, each in found.items() if each}
 
 
-class _Readings:
-    """Finished trials, read when they are needed and let go of when they no longer are."""
-
-    def __init__(self, found: Mapping[CellRun, Found], drawn: Collection[CellRun], tell: Callable[[str], None]) -> None:
-        self.found = found
-        self.drawn = drawn
-        self.tell = tell
-        self._open: dict[CellRun, Trial] = {}
-        self._evaluations: dict[CellRun, Series] = {}
-
-    def measure(
-        self, rows: Mapping[str, Row], needed: Mapping[str, Mapping[int, Mapping[str, CellRun]]]
-    ) -> dict[str, dict[int, float | None]]:
-        """Row -> seed -> value, for the seeds that all cells of the row have completed with.
-
-        ScenarioError where a measure fails.
-        """
-        tasks = [
-            (seed, name, runs)
-            for name, seeds in needed.items()
-            for seed, runs in seeds.items()
-            if all(run in self.found for run in runs.values())
-        ]
-        tasks.sort(key=lambda task: task[0])
-        uses = Counter(run for _, _, runs in tasks for run in runs.values())
-        values: dict[str, dict[int, float | None]] = {name: {} for name in rows}
-        for seed, name, runs in tasks:
+def _keep_finished(
+    cells: Cells, finder: Finder, kept: Kept, wanted: Collection[CellRun], tell: Callable[[str], None]
+) -> None:
+    """Read every finished run that is not kept yet."""
+    for run, found in locate(cells, finder, wanted).items():
+        result, before = _run_result(run.seed, found), kept.find(run)
+        if before is None or (before.run.run, before.run.started) != (result.run, result.started):
             try:
-                value = rows[name].measure({cell: self._trial(run) for cell, run in runs.items()})
-                values[name][seed] = value if value is not None and math.isfinite(value) else None
+                kept.keep(run, result, FinishedTrial.of(Trial(found.trial)))
             except EdgebedError as error:
-                self.tell(f"row {name}, seed {seed}: {error}")
+                tell(f"{run.cell}, seed {run.seed}: {error}")
+
+
+def _measure(
+    name: str, row: Row, needed: Mapping[int, Mapping[str, CellRun]], there: Mapping[CellRun, FinishedTrial]
+) -> dict[int, float | None]:
+    """Seed -> value, for the seeds that all cells of the row have completed with."""
+    values: dict[int, float | None] = {}
+    for seed, runs in needed.items():
+        if all(run in there for run in runs.values()):
+            try:
+                value = row.measure({cell: there[run] for cell, run in runs.items()})
             except Exception as error:  # a measure is the code of whoever wrote the paper's file
                 raise ScenarioError(f"row {name}, seed {seed}: its measure failed: {reason(error)}") from error
-            for run in runs.values():
-                uses[run] -= 1
-                if not uses[run]:
-                    self._open.pop(run, None)
-        return values
-
-    def evaluations(self, run: CellRun) -> Series | None:
-        """What a chart needs of a trial; None where it has not completed or cannot be read."""
-        if run in self.found and run not in self._evaluations:
-            try:
-                self._trial(run)
-            except EdgebedError as error:
-                self.tell(f"{self.found[run].run.name}: {error}")
-            self._open.pop(run, None)
-        return self._evaluations.get(run)
-
-    def _trial(self, run: CellRun) -> Trial:
-        if run not in self._open:
-            trial = Trial(self.found[run].trial)
-            if trial.series.outcome != "completed":
-                raise EdgebedError(f"{trial.folder.journal}: missing or cut, though the trial completed; run it anew")
-            if run in self.drawn:
-                self._evaluations[run] = dataclasses.replace(Series.empty(), evaluations=trial.series.evaluations)
-            self._open[run] = trial
-        return self._open[run]
+            values[seed] = value if value is not None and math.isfinite(value) else None
+    return values
 
 
 def _drawn(
@@ -243,11 +201,11 @@ def _row_result(
     )
 
 
-def _cell_results(cells: Cells, found: Mapping[CellRun, Found]) -> tuple[CellResult, ...]:
+def _cell_results(cells: Cells, results: Mapping[CellRun, RunResult]) -> tuple[CellResult, ...]:
     """Every cell at every size of which a run counted, in the paper's order."""
     order = {name: place for place, name in enumerate(cells.paper.cells)}
     groups: dict[tuple[str, float], list[CellRun]] = {}
-    for run in sorted(found, key=lambda run: (order[run.cell], run.scale, run.seed)):
+    for run in sorted(results, key=lambda run: (order[run.cell], run.scale, run.seed)):
         groups.setdefault((run.cell, run.scale), []).append(run)
     return tuple(
         CellResult(
@@ -255,7 +213,7 @@ def _cell_results(cells: Cells, found: Mapping[CellRun, Found]) -> tuple[CellRes
             command=cells.recipe(runs[0]).command,
             updates=cells.recipe(runs[0]).updates,
             share=scale,
-            runs=tuple(_run_result(run.seed, found[run]) for run in runs),
+            runs=tuple(results[run] for run in runs),
         )
         for (cell, scale), runs in groups.items()
     )

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from edgebed.comparing.claims_text import criterion_text, measured_text, size_text
 from edgebed.comparing.curves import curves_svg
-from edgebed.comparing.reproduction import CellResult, Curves, Reproduction, RowResult, RunResult
+from edgebed.comparing.keeping import RunResult
+from edgebed.comparing.reproduction import CellResult, Curves, Reproduction, RowResult
 from edgebed.comparing.reproduction_text import verdict_text
 from edgebed.errors import InfrastructureError
 from edgebed.observe.charts import stand_alone
@@ -27,13 +28,14 @@ may have ended too early. A size says how many updates were run, and which share
 all."""
 
 
-def make_folder(folder: Path, paper: Paper) -> None:
+def make_folder(folder: Path, paper: Paper) -> Path:
     """Make the folder of a paper's charts, in that of its page; InfrastructureError where it cannot be made."""
     charts = folder / paper.name
     try:
         charts.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InfrastructureError(f"{charts}: cannot be made: {error.strerror}; choose another --output") from error
+    return charts
 
 
 def write_page(paper: Paper, result: Reproduction, curves: Curves, folder: Path) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 import edgebed
 from edgebed.comparing.cells import RUNTIME, CellRun, Cells, Recipe
 from edgebed.comparing.finding import STATES, Finder, Found, is_planned
+from edgebed.comparing.keeping import Kept
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.observe.quantities import count_text, seconds_text
 from edgebed.results import Run, Trial
@@ -52,6 +53,8 @@ class Sweep:
 
     cells: Cells
     root: Path
+    kept: Kept
+    """What is left of runs that may be elsewhere."""
     resume: bool
     """Whether what is there counts."""
     processes: int | None
@@ -65,7 +68,7 @@ class Sweep:
         plans = self.cells.plans(recipes)
         finder = Finder(self.root)
         if self.resume:
-            done = [run for run in recipes if finder.completed(plans[run])]
+            done = [run for run in recipes if finder.completed(plans[run]) or self.kept.find(run)]
             if done:
                 self.tell(f"{len(done)} of {count_text(len(recipes), 'run')} are there already")
             recipes = {run: recipe for run, recipe in recipes.items() if run not in done}

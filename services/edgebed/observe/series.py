@@ -72,6 +72,8 @@ class Evaluations:
     final: NDArray[np.bool_]
     ingress_bytes: Ints
     """Payload of all pushes that made this version."""
+    bits: Ints
+    """What the algorithm needs for these pushes, without encoding or framing."""
 
     def __len__(self) -> int:
         """E."""
@@ -387,6 +389,7 @@ def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evalua
         loss=np.array([record.loss for record in evaluated], dtype=np.float64),
         final=np.array([record.final for record in evaluated], dtype=np.bool_),
         ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
+        bits=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(updates.bits)])[reached],
     )
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.registry import configure
+from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.measures import best_accuracy, reach
 from edgebed.papers import authors_pickle
 from edgebed.papers.paper import Measure
-from edgebed.results import Trial
 
 WINDOW = 5
 """Evaluations that the moving average of an accuracy is taken over; the paper does not say."""
@@ -27,8 +27,8 @@ class Encoding:
     key: str
     """In names of rows."""
     words: str
-    ingress: Callable[[Trial, int], float]
-    """The bytes of the first so many updates of a trial, at least one."""
+    ingress: Callable[[FinishedTrial, int], float]
+    """The bytes of the first so many updates of a trial; it was evaluated after them."""
     is_the_authors: bool = False
     """Whether the paper's numbers may be in it."""
 
@@ -36,8 +36,8 @@ class Encoding:
 def accuracy(cell: str) -> Measure:
     """The paper's metric for one run, its highest moving average, in per cent; None without an evaluation."""
 
-    def measure(trials: Mapping[str, Trial]) -> float | None:
-        best = best_accuracy(trials[cell].series.evaluations, WINDOW)
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        best = best_accuracy(trials[cell].evaluations, WINDOW)
         return None if best is None else 100 * best
 
     return measure
@@ -46,9 +46,9 @@ def accuracy(cell: str) -> Measure:
 def early_accuracy(cell: str) -> Measure:
     """The mean of the accuracies measured in the first tenth of the updates, in per cent; None without any."""
 
-    def measure(trials: Mapping[str, Trial]) -> float | None:
-        series = trials[cell].series
-        early = series.evaluations.accuracy[series.evaluations.version * 10 <= len(series.updates)]
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        evaluations, updates = trials[cell].evaluations, trials[cell].summary.updates
+        early = evaluations.accuracy[evaluations.version * 10 <= updates]
         return 100 * float(early.mean()) if len(early) else None
 
     return measure
@@ -57,7 +57,7 @@ def early_accuracy(cell: str) -> Measure:
 def difference(measure: Measure, baseline: Measure) -> Measure:
     """One measure minus another; None where one of them has no number."""
 
-    def subtract(trials: Mapping[str, Trial]) -> float | None:
+    def subtract(trials: Mapping[str, FinishedTrial]) -> float | None:
         value, base = measure(trials), baseline(trials)
         return None if value is None or base is None else value - base
 
@@ -67,7 +67,7 @@ def difference(measure: Measure, baseline: Measure) -> Measure:
 def ratio(measure: Measure, baseline: Measure) -> Measure:
     """One measure in units of another; None where one of them has no number."""
 
-    def divide(trials: Mapping[str, Trial]) -> float | None:
+    def divide(trials: Mapping[str, FinishedTrial]) -> float | None:
         value, base = measure(trials), baseline(trials)
         return None if value is None or not base else value / base
 
@@ -77,8 +77,8 @@ def ratio(measure: Measure, baseline: Measure) -> Measure:
 def updates_to_target(cell: str) -> Measure:
     """Updates until the moving average is 97 % for the first time; None if it never is."""
 
-    def measure(trials: Mapping[str, Trial]) -> float | None:
-        reached = reach(trials[cell].series.evaluations, TARGET, WINDOW)
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        reached = reach(trials[cell].evaluations, TARGET, WINDOW)
         return None if reached is None else reached.updates
 
     return measure
@@ -87,8 +87,8 @@ def updates_to_target(cell: str) -> Measure:
 def ingress_to_target(cell: str, encoding: Encoding) -> Measure:
     """Bytes until then; None if the moving average never is 97 %."""
 
-    def measure(trials: Mapping[str, Trial]) -> float | None:
-        reached = reach(trials[cell].series.evaluations, TARGET, WINDOW)
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        reached = reach(trials[cell].evaluations, TARGET, WINDOW)
         return None if reached is None else encoding.ingress(trials[cell], reached.updates)
 
     return measure
@@ -97,8 +97,8 @@ def ingress_to_target(cell: str, encoding: Encoding) -> Measure:
 def ingress_to_best(cell: str, encoding: Encoding, *, below_points: float) -> Measure:
     """Bytes until the moving average is so close to its best; None without an evaluation."""
 
-    def measure(trials: Mapping[str, Trial]) -> float | None:
-        evaluations = trials[cell].series.evaluations
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        evaluations = trials[cell].evaluations
         best = best_accuracy(evaluations, WINDOW)
         if best is None:
             return None
@@ -111,8 +111,8 @@ def ingress_to_best(cell: str, encoding: Encoding, *, below_points: float) -> Me
 def push_bytes(cell: str, encoding: Encoding) -> Measure:
     """The mean bytes of a push; None of a trial without any."""
 
-    def measure(trials: Mapping[str, Trial]) -> float | None:
-        updates = len(trials[cell].series.updates)
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        updates = trials[cell].summary.updates
         return encoding.ingress(trials[cell], updates) / updates if updates else None
 
     return measure
@@ -121,17 +121,17 @@ def push_bytes(cell: str, encoding: Encoding) -> Measure:
 def times(measure: Measure, factor: float) -> Measure:
     """A measure so many times; None where it has no number."""
 
-    def multiply(trials: Mapping[str, Trial]) -> float | None:
+    def multiply(trials: Mapping[str, FinishedTrial]) -> float | None:
         value = measure(trials)
         return None if value is None else factor * value
 
     return multiply
 
 
-def _pickled(wrapped: bool) -> Callable[[Trial, int], float]:
+def _pickled(wrapped: bool) -> Callable[[FinishedTrial, int], float]:
     """What the authors would have sent."""
 
-    def ingress(trial: Trial, updates: int) -> float:
+    def ingress(trial: FinishedTrial, updates: int) -> float:
         server = trial.plan.node("server")
         sizes = [tensor.size for tensor in server.task.layout]
         config = configure("compression", server.method.compression)
@@ -144,14 +144,18 @@ def _pickled(wrapped: bool) -> Callable[[Trial, int], float]:
     return ingress
 
 
-def _bare(trial: Trial, updates: int) -> float:
+def _bare(trial: FinishedTrial, updates: int) -> float:
     """Four bytes a value, or two where the method says so, and four a position."""
-    return float(np.sum(trial.series.updates.bits[:updates])) / 8
+    return float(trial.evaluations.bits[_measured_at(trial, updates)]) / 8
 
 
-def _sent(trial: Trial, updates: int) -> float:
+def _sent(trial: FinishedTrial, updates: int) -> float:
     """What was sent."""
-    return float(np.sum(trial.series.updates.bytes[:updates]))
+    return float(trial.evaluations.ingress_bytes[_measured_at(trial, updates)])
+
+
+def _measured_at(trial: FinishedTrial, updates: int) -> int:
+    return int(np.searchsorted(trial.evaluations.version, updates))
 
 
 PICKLED = Encoding(key="pickle", words="pickled, plain floats", ingress=_pickled(wrapped=False), is_the_authors=True)

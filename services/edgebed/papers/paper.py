@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from edgebed.results import Trial
+from edgebed.comparing.finished import FinishedTrial
 
-Measure = Callable[[Mapping[str, Trial]], float | None]
+Measure = Callable[[Mapping[str, FinishedTrial]], float | None]
 """The trials of one seed by their cell's name -> a number in the row's unit."""
 Unit = Literal["%", "points", "bytes", "updates", "x", "s"]
 """Accuracies in per cent, which grow with the updates; their differences in percentage points; `x` is a ratio."""

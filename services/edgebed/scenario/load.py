@@ -105,6 +105,20 @@ def resolved_yaml(scenario: Scenario) -> str:
     return f"# '{scenario.name}' as resolved: every default, variant and option filled in.\n{stream.getvalue()}"
 
 
+def written_trial(path: Path, sets: Sequence[str], variant: str) -> dict[str, Any]:
+    """One trial of a scenario that can be loaded, as written: variant and options laid over, no default filled in.
+
+    With its seed, and without what is expected of it.
+    """
+    document = _take_apart(source.read_file(path))
+    _apply_sets(document, sets)
+    trees = _trees(document)
+    tree = trees.get(variant, trees.get("", document.base)).plain()
+    header = document.header.plain()
+    seed = {"seed": header["seed"]} if "seed" in header else {}
+    return seed | {key: value for key, value in tree.items() if key != "expect"}
+
+
 def _take_apart(root: Node) -> _Document:
     document = _Document(
         header=root._replace(value={key: node for key, node in root.items() if key in HEADER_KEYS}),

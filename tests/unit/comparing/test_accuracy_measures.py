@@ -18,6 +18,7 @@ def evaluated(accuracies, every=100, push_bytes=10):
     return Evaluations(
         t=version / 50, version=version, accuracy=np.array(accuracies, dtype=np.float64),
         loss=np.zeros(len(version)), final=np.zeros(len(version), dtype=np.bool_), ingress_bytes=version * push_bytes,
+        bits=8 * version * push_bytes,
     )  # fmt: skip
 
 

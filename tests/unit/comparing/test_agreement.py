@@ -34,7 +34,7 @@ def series_of(
     )  # fmt: skip
     evaluations = Evaluations(
         t=versions / 30, version=versions, accuracy=np.concatenate([[0.1], accuracy]), loss=np.zeros(len(versions)),
-        final=versions == versions[-1], ingress_bytes=versions * 10_000,
+        final=versions == versions[-1], ingress_bytes=versions * 10_000, bits=versions * 80_000,
     )  # fmt: skip
     return Series(updates=updates, evaluations=evaluations)
 

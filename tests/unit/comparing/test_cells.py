@@ -1,21 +1,22 @@
 """Which runs the rows of a paper need, how each is begun, and which of those that are there count."""
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
-from finished_runs import write_journal
+from finished_runs import completed_run, write_journal
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.comparing.cells import CellRun, Cells, Size, check_rows, runs_of_rows
 from edgebed.comparing.finding import Finder, state_of
+from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import evaluate
 from edgebed.comparing.sweep import Pace, Sweep, distinct, going_on, run_text
 from edgebed.errors import ScenarioError
 from edgebed.observe.run_folder import RunFolder, runs_of, write_atomically
 from edgebed.papers.paper import AtLeast
-from edgebed.results import Run
 from edgebed.running import own_code
 from edgebed.scenario.load import load_scenario, resolved_yaml
 
@@ -26,6 +27,12 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
     write_paper(tmp_path)
     monkeypatch.chdir(tmp_path)
     return Cells(tiny_paper())
+
+
+def sweep_in(cells: Cells, root: Path, tell: Callable[[str], None]) -> Sweep:
+    """One that goes on with what is there, none of it kept elsewhere."""
+    kept = Kept(cells, root / "kept")
+    return Sweep(cells=cells, root=root, kept=kept, resume=True, processes=1, progress=None, tell=tell)
 
 
 def test_a_run_that_several_rows_use_is_wanted_once() -> None:
@@ -145,7 +152,7 @@ def test_a_trial_with_faults_is_not_gone_on_with(cells: Cells, tmp_path: Path) -
     folder.trial("asgd").make(plan)
     (found,) = Finder(tmp_path / "runs").find(plan)
     said: list[str] = []
-    sweep = Sweep(cells=cells, root=tmp_path / "runs", resume=True, processes=1, progress=None, tell=said.append)
+    sweep = sweep_in(cells, tmp_path / "runs", said.append)
 
     assert found.state == "broken off"
     assert sweep._go_on(found, plan) is None
@@ -187,7 +194,7 @@ def test_a_run_that_broke_off_after_its_end_is_not_run_again(cells: Cells, tmp_p
     folder.trial("asgd").make(plan)
     folder.write_scenario(resolved_yaml(load_scenario(cells.recipe(run).scenario, cells.recipe(run).sets)))
     write_journal(folder.trial("asgd").journal, (0.1, 0.9), 100)
-    sweep = Sweep(cells=cells, root=tmp_path / "runs", resume=True, processes=1, progress=None, tell=said.append)
+    sweep = sweep_in(cells, tmp_path / "runs", said.append)
     sweep.run([run])
     assert (sweep.failed, state_of(folder, "asgd"), said) == (
         {},
@@ -217,7 +224,7 @@ def test_what_another_sweep_completes_meanwhile_has_not_failed(cells: Cells, tmp
             write_atomically(folder.summary, summary)
 
     for completes in (False, True):
-        sweep = Sweep(cells=cells, root=tmp_path, resume=True, processes=1, progress=None, tell=tell)
+        sweep = sweep_in(cells, tmp_path, tell)
         with folder.held():
             ours = ours._replace(seed=ours.seed + 1)
             sweep.run([theirs, ours])
@@ -246,23 +253,12 @@ def test_a_run_with_another_module_of_ones_own_does_not_count(cells: Cells, tmp_
     assert [found.run.name for found in Finder(tmp_path / "runs").find(plan)] == ["tiny-digits/0001"]
 
 
-def completed_run(cells: Cells, run: CellRun, root: Path) -> RunFolder:
-    """As `edgebed run` leaves it, of two evaluations and a hundred pushes of 10 bytes."""
-    plan = cells.plans([run])[run]
-    folder = RunFolder.create(root, plan.scenario)
-    folder.write_manifest(seed=run.seed, runtime="simulation", command=[], trials=[plan.trial])
-    folder.trial(plan.trial).make(plan)
-    write_journal(folder.trial(plan.trial).journal, (0.1, 0.9), 10)
-    write_atomically(folder.summary, Run(folder).summary_json())
-    return folder
-
-
 def test_a_run_whose_journal_is_gone_measures_nothing(cells: Cells, tmp_path: Path) -> None:
     """Though it completed: an accuracy that nobody can read was not missed."""
     folder, said = completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path), []
 
     def values(row: str) -> dict[int, float | None]:
-        found, _ = evaluate(cells.paper, cells, tmp_path, (), Size(), said.append)
+        found, _ = evaluate(cells, tmp_path, Kept(cells, tmp_path / "kept"), (), Size(), said.append)
         return next(each.values for rows in found.tables.values() for each in rows if each.row == row)
 
     assert (values("push"), values("perfect"), said) == ({1: 10.0}, {1: None}, [])
@@ -275,10 +271,10 @@ def test_a_measure_that_fails_is_named_with_its_row(cells: Cells, tmp_path: Path
     """It is the mistake of whoever wrote the paper's file."""
     completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path)
     cells.paper.tables[1].rows["push"] = dataclasses.replace(
-        cells.paper.rows["push"], measure=lambda trials: trials["adacomp"].series.nothing
+        cells.paper.rows["push"], measure=lambda trials: trials["adacomp"].nothing
     )
     with pytest.raises(ScenarioError, match=r"row push, seed 1: its measure failed: AttributeError.*nothing"):
-        evaluate(cells.paper, cells, tmp_path, (), Size(), print)
+        evaluate(cells, tmp_path, Kept(cells, tmp_path / "kept"), (), Size(), print)
 
 
 @pytest.mark.parametrize(("grows", "verdict"), [(True, "not distinguishable"), (False, "differs")])
@@ -290,6 +286,6 @@ def test_too_little_of_what_grows_contradicts_nothing_in_a_smaller_run(
     cells.paper.tables[1].rows["push"] = dataclasses.replace(
         cells.paper.rows["push"], claim=AtLeast(value=1e12), grows=grows
     )
-    found, _ = evaluate(cells.paper, cells, tmp_path, (), Size(), print)
+    found, _ = evaluate(cells, tmp_path, Kept(cells, tmp_path / "kept"), (), Size(), print)
     (push,) = [row for rows in found.tables.values() for row in rows if row.row == "push"]
     assert push.verdict == verdict

@@ -9,7 +9,8 @@ from rich.console import Console
 from tiny_paper import tiny_paper
 
 from edgebed.comparing.claims_text import claim_text, measured_text, share_text, size_text, value_text
-from edgebed.comparing.reproduction import CellResult, Reproduction, RowResult, RunResult
+from edgebed.comparing.keeping import RunResult
+from edgebed.comparing.reproduction import CellResult, Reproduction, RowResult
 from edgebed.comparing.reproduction_text import print_reproduction
 from edgebed.comparing.results_page import page_text
 from edgebed.comparing.verdicts import judge

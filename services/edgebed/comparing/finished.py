@@ -1,0 +1,65 @@
+"""What is left of a finished trial when its journal is let go of: plan, summary, and every evaluation.
+
+It is what a paper's measures read. Without the plan, which the scenario gives again, it is a few kilobytes of JSON.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from edgebed.errors import EdgebedError
+from edgebed.observe.series import Evaluations
+from edgebed.observe.summary import TrialSummary
+from edgebed.results import Trial
+from edgebed.scenario.plan import Plan
+
+DTYPES = {"version": np.int64, "ingress_bytes": np.int64, "bits": np.int64, "final": np.bool_}
+"""Of the columns of an evaluation that are no floats."""
+Columns = dict[str, list[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedTrial:
+    """A trial that completed."""
+
+    plan: Plan
+    """Every node with its caps, its data and its parts."""
+    summary: TrialSummary
+    """The numbers of the report."""
+    evaluations: Evaluations
+    """Accuracy and loss over updates, time, ingress and bits."""
+
+    @classmethod
+    def of(cls, trial: Trial) -> Self:
+        """EdgebedError where its journal is missing, cut, or of a trial that did not complete."""
+        if trial.series.outcome != "completed":
+            raise EdgebedError(f"{trial.folder.journal}: missing or cut, though the trial completed; run it anew")
+        return cls(plan=trial.plan, summary=trial.summary, evaluations=trial.series.evaluations)
+
+
+def columns_of(evaluations: Evaluations) -> Columns:
+    """As JSON has it; what is not finite is None."""
+    columns = {field.name: getattr(evaluations, field.name) for field in dataclasses.fields(evaluations)}
+    return {
+        name: [value if np.isfinite(value) else None for value in column.tolist()] for name, column in columns.items()
+    }
+
+
+def evaluations_of(columns: Columns) -> Evaluations:
+    """The same again; EdgebedError where the columns are not those of evaluations."""
+    names = [field.name for field in dataclasses.fields(Evaluations)]
+    if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:
+        raise EdgebedError(f"evaluations have the columns {', '.join(names)}, all of one length")
+    try:
+        return Evaluations(
+            **{
+                name: np.array([np.nan if value is None else value for value in columns[name]])
+                .reshape(-1)
+                .astype(DTYPES.get(name, np.float64))
+                for name in names
+            }
+        )
+    except (TypeError, ValueError) as error:
+        raise EdgebedError(f"evaluations are numbers: {error}") from error

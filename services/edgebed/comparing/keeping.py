@@ -1,0 +1,135 @@
+"""A file beside a paper's page with what is left of every run that counted, so that the runs need not be kept.
+
+One line of JSON for each cell, size and seed: what the scenario asked for as it was written, which run it was, its
+summary and its evaluations. A line counts where the scenario still says the same and modules of one's own are what they
+were, as with a run. So a page can be published with all that it was made from, and a sweep can go on elsewhere.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.comparing.cells import CellRun, Cells
+from edgebed.comparing.finished import Columns, FinishedTrial, columns_of, evaluations_of
+from edgebed.errors import EdgebedError
+from edgebed.observe.run_folder import write_atomically
+from edgebed.observe.summary import TrialSummary
+from edgebed.running import own_code
+from edgebed.scenario.plan import Plan
+
+FILE = "runs.jsonl"
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished run: where it is and what it depended on."""
+
+    seed: int
+    run: str
+    wall_s: float | None
+    """How long it was worked on; None where an older edgebed did not say."""
+    resumed: bool
+    """It broke off and was gone on with, and the time of what broke off may be missing."""
+    started: str
+    code: str
+    """Fingerprint of edgebed's sources."""
+    versions: dict[str, str]
+    cpu: str
+    cores: int
+    memory_bytes: int
+
+
+Key = tuple[str, str, bytes]
+"""Scenario file, trial, settings."""
+
+
+class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the file."""
+
+    scenario: str
+    """Name of its file."""
+    trial: str
+    settings: dict[str, Any]
+    """The trial as the scenario and the overrides have it, seed included, without defaults."""
+    own_code: dict[str, str] = {}
+    """Digests of the modules of a user's own, by file name."""
+    run: RunResult
+    summary: TrialSummary
+    evaluations: Columns
+
+
+class Kept:
+    """The lines of one file, by what was asked for."""
+
+    def __init__(self, cells: Cells, path: Path) -> None:
+        """EdgebedError where the file is there and has a line that is none of these."""
+        self.cells = cells
+        self.path = path
+        self._runs = {_key(kept): kept for kept in _read(path)}
+
+    def find(self, run: CellRun) -> KeptRun | None:
+        """What is left of a run that counts for this cell, size and seed."""
+        kept = self._runs.get(self._key(run))
+        if kept and kept.own_code and kept.own_code != _own_code(self.cells.plans([run])[run]):
+            return None
+        return kept
+
+    def trial(self, run: CellRun) -> FinishedTrial:
+        """The same as measures read it; KeyError where there is none."""
+        kept = self._runs[self._key(run)]
+        plan = self.cells.plans([run])[run]
+        return FinishedTrial(plan=plan, summary=kept.summary, evaluations=evaluations_of(kept.evaluations))
+
+    def keep(self, run: CellRun, result: RunResult, trial: FinishedTrial) -> None:
+        """Instead of what there was for this cell, size and seed."""
+        recipe = self.cells.recipe(run)
+        kept = KeptRun(
+            scenario=recipe.scenario.name,
+            trial=recipe.variant,
+            settings=recipe.settings,
+            own_code=_own_code(trial.plan),
+            run=result,
+            summary=trial.summary,
+            evaluations=columns_of(trial.evaluations),
+        )
+        self._runs[self._key(run)] = msgspec.json.decode(msgspec.json.encode(kept), type=KeptRun)  # as one that is read
+
+    def write(self) -> None:
+        """All lines, in an order that depends on them alone; InfrastructureError where that is impossible."""
+        lines = [msgspec.json.encode(self._runs[key], order="deterministic") for key in sorted(self._runs)]
+        write_atomically(self.path, b"".join(line + b"\n" for line in lines))
+
+    def _key(self, run: CellRun) -> Key:
+        recipe = self.cells.recipe(run)
+        return recipe.scenario.name, recipe.variant, _canonical(recipe.settings)
+
+
+def _key(kept: KeptRun) -> Key:
+    return kept.scenario, kept.trial, _canonical(kept.settings)
+
+
+def _canonical(settings: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(settings, order="deterministic")
+
+
+def _own_code(plan: Plan) -> dict[str, str]:
+    return {Path(path).name: digest for path, digest in own_code([plan]).items()}
+
+
+def _read(path: Path) -> list[KeptRun]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise EdgebedError(f"{path}: cannot be read: {error.strerror}") from error
+    runs = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            runs.append(msgspec.json.decode(line, type=KeptRun))
+            evaluations_of(runs[-1].evaluations)
+        except (msgspec.DecodeError, EdgebedError) as error:
+            raise EdgebedError(
+                f"{path}:{number}: no run that was kept: {error}; take the line or the file away to do without it"
+            ) from error
+    return runs
