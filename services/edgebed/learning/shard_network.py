@@ -1,0 +1,184 @@
+"""One shard of a model: consecutive layers, and the networks beside them, as the pieces that every method is made of.
+
+    forward    inputs of a step ---> outputs, and the graph between them is kept
+    losses     what the outputs' gradient is: of the loss at the model's end, of a head of its own, or as predicted
+    backward   gradient of the outputs ---> gradient of the inputs, and the parameters' is added up
+    step       the parameters follow what was added up
+    teach      the gradient module learns what the gradient was
+
+Steps may overlap: a graph belongs to the parameters that it was built with, whatever has been learnt since. A step may
+be cut into micro-batches, each with a graph of its own; their gradients add up.
+
+Shapes: B examples of a (micro-)batch; the inputs and outputs of a shard are (B, ...).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.network import TORCH_SEED_MASK
+from edgebed.learning.optimizers import Optimizer
+from edgebed.learning.trained import Trained
+
+Loss = Literal["cross-entropy", "squared"]
+Floats = NDArray[np.float32]
+
+
+class At(NamedTuple):
+    """Which mini-batch, and which part of it."""
+
+    step: int
+    micro: int = 0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A forward pass whose gradient has yet to come."""
+
+    inputs: Tensor
+    """A leaf of the graph."""
+    outputs: Tensor
+    labels: Tensor
+    parameters: tuple[Tensor, ...]
+    """Those it was made with."""
+
+
+class ShardNetwork:
+    """The networks of one shard. Everything is deterministic: the order of the calls decides every bit."""
+
+    def __init__(
+        self,
+        layers: nn.Sequential,
+        optimizer: Optimizer,
+        *,
+        loss: Loss = "cross-entropy",
+        gradient_module: GradientModule | None = None,
+        head: LocalHead | None = None,
+        input_module: InputModule | None = None,
+        module_optimizer: Optimizer | None = None,
+        key: Callable[[At], int] = lambda at: at.step,
+    ) -> None:
+        """`module_optimizer` is for the networks beside the layers, else `optimizer`; `key` seeds dropout."""
+        torch.set_num_threads(1)
+        beside = module_optimizer or optimizer
+        self.layers = Trained(layers, optimizer)
+        self.gradient_module = Trained(gradient_module, beside) if gradient_module else None
+        self.head = Trained(head, optimizer) if head else None
+        self.input_module = Trained(input_module, beside) if input_module else None
+        self.loss = loss
+        self.key = key
+        self.kept: dict[At, Kept] = {}
+        self._sums: list[Tensor] | None = None
+        """Of the parameters' gradients since the last step."""
+
+    @property
+    def trained(self) -> tuple[Trained, ...]:
+        """Everything that learns, in a fixed order."""
+        parts = (self.layers, self.gradient_module, self.head, self.input_module)
+        return tuple(part for part in parts if part is not None)
+
+    def forward(self, at: At, inputs: Floats, labels: NDArray[np.int64]) -> Floats:
+        """(B, ...) inputs, (B,) labels -> (B, ...) outputs; what `backward` needs is kept."""
+        x = torch.from_numpy(inputs).requires_grad_()
+        torch.default_generator.manual_seed(self.key(at) & TORCH_SEED_MASK)
+        outputs = self.layers(x)
+        self.kept[at] = Kept(x, outputs, torch.from_numpy(labels), tuple(self.layers.parameters))
+        return outputs.detach().contiguous().numpy()
+
+    def final_gradient(self, at: At, share: float = 1.0) -> tuple[Floats, float]:
+        """At the model's end: gradient of the batch's loss by the (B, K) scores, and the loss.
+
+        The loss is the mean over the batch of the cross-entropy, or of the squared distance of the softmax from the
+        label (Tong et al. 2016); `share` is the micro-batch's share of the batch.
+        """
+        kept = self.kept[at]
+        scores = kept.outputs.detach().requires_grad_()
+        loss = share * self._final_loss(scores, kept.labels)
+        (gradient,) = torch.autograd.grad(loss, scores)
+        return gradient.numpy(), loss.item()
+
+    def synthetic_gradient(self, at: At) -> Floats:
+        """What the gradient module predicts for these outputs."""
+        kept = self.kept[at]
+        return self.predict_gradient(kept.outputs.detach(), kept.labels).numpy()
+
+    def predict_gradient(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """(B, ...) outputs of the layers, (B,) labels -> gradient of the batch's mean loss, as predicted."""
+        assert self.gradient_module is not None
+        with torch.no_grad():
+            return self.gradient_module(outputs, labels) / len(outputs)
+
+    def teach(self, at: At, target: Floats) -> float:
+        """One step of the gradient module towards (B, ...) `target`, as it is now; returns its loss before.
+
+        The loss is the squared error of B times the gradient, summed over features and averaged over the batch: of the
+        gradient of a mean itself it would be lost beside Adam's epsilon.
+        """
+        assert self.gradient_module is not None
+        kept = self.kept[at]
+        predicted = self.gradient_module(kept.outputs.detach(), kept.labels)
+        wanted = torch.from_numpy(target).view(predicted.shape) * len(predicted)
+        loss = (predicted - wanted).square().sum() / len(predicted)
+        self.gradient_module.step(torch.autograd.grad(loss, self.gradient_module.parameters))
+        return loss.item()
+
+    def head_gradient(self, at: At) -> tuple[Floats, float]:
+        """Gradient of the head's own loss by the outputs, and that loss; the head makes a step (Belilovsky et al.)."""
+        assert self.head is not None
+        kept = self.kept[at]
+        outputs = kept.outputs.detach().requires_grad_()
+        loss = self._final_loss(self.head(outputs), kept.labels)
+        gradient, *gradients = torch.autograd.grad(loss, [outputs, *self.head.parameters])
+        self.head.step(gradients)
+        return gradient.contiguous().numpy(), loss.item()
+
+    def backward(self, at: At, gradient: Floats, *, keep: bool = False, learn: bool = True) -> Floats:
+        """(B, ...) gradient of the outputs -> gradient of the inputs; with `learn` the parameters' is added up.
+
+        With `keep` there may be another gradient for the same graph; else it is let go of.
+        """
+        kept = self.kept[at]
+        wanted = [kept.inputs, *(kept.parameters if learn else ())]
+        delta = torch.from_numpy(gradient).view(kept.outputs.shape)
+        found = torch.autograd.grad(kept.outputs, wanted, delta, retain_graph=keep)
+        if learn:
+            sums = found[1:]
+            if self._sums is not None:
+                sums = tuple(before + now for before, now in zip(self._sums, sums, strict=True))
+            self._sums = list(sums)
+        if not keep:
+            del self.kept[at]
+        return found[0].contiguous().numpy()
+
+    def step(self) -> None:
+        """One step of the layers' parameters along what has been added up."""
+        assert self._sums is not None
+        self.layers.step(self._sums)
+        self._sums = None
+
+    def synthetic_inputs(self, x: Floats) -> Floats:
+        """(B, ...) inputs of the model -> (B, ...) inputs of these layers, as predicted."""
+        assert self.input_module is not None
+        with torch.no_grad():
+            return self.input_module(torch.from_numpy(x)).numpy()
+
+    def teach_inputs(self, x: Floats, target: Floats) -> float:
+        """One step of the input module towards the (B, ...) inputs that came; returns its loss before."""
+        assert self.input_module is not None
+        predicted = self.input_module(torch.from_numpy(x))
+        loss = (predicted - torch.from_numpy(target).view(predicted.shape)).square().sum() / len(x)
+        self.input_module.step(torch.autograd.grad(loss, self.input_module.parameters))
+        return loss.item()
+
+    def _final_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        if self.loss == "cross-entropy":
+            return F.cross_entropy(scores, labels)
+        wanted = F.one_hot(labels, scores.shape[1]).to(scores.dtype)
+        return (scores.softmax(dim=1) - wanted).square().sum() / len(scores)

@@ -1,0 +1,236 @@
+"""The pieces of layer-wise training: what a shard computes, and that shards together compute what the model does."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.layered_models import LAYERED_MODELS
+from edgebed.learning.layers import layers_of, shards_of
+from edgebed.learning.optimizers import Optimizer
+from edgebed.learning.shard_network import At, ShardNetwork
+from edgebed.learning.trained import Trained
+
+SHAPE, CLASSES, BATCH = (1, 12, 12), 10, 10
+ADAM = Optimizer(name="adam", learning_rate=1e-2)
+OPTIMIZERS = [ADAM, Optimizer(name="sgd", learning_rate=0.1), Optimizer(name="momentum", learning_rate=0.05)]
+
+
+def data(step: int, size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
+    """A mini-batch; every step has its own."""
+    draw = np.random.default_rng(step)
+    return draw.random((size, *SHAPE), dtype=np.float32), draw.integers(0, CLASSES, size)
+
+
+def model_of(name: str) -> nn.Sequential:
+    """A small one, always the same."""
+    torch.manual_seed(5)
+    build = LAYERED_MODELS[name]
+    return build(SHAPE, CLASSES, 8) if name in ("four-layer", "eight-layer") else build(SHAPE, CLASSES)
+
+
+def shards_with(name: str, cuts: tuple[int, ...], optimizer: Optimizer) -> list[ShardNetwork]:
+    """The model of that name in pieces."""
+    return [ShardNetwork(layers, optimizer) for layers in shards_of(layers_of(name, model_of(name)), cuts)]
+
+
+def through(shards: list[ShardNetwork], at: At, x: np.ndarray, labels: np.ndarray, share: float = 1.0) -> float:
+    """Forward and back through all shards; the loss."""
+    for shard in shards:
+        x = shard.forward(at, x, labels)
+    gradient, loss = shards[-1].final_gradient(at, share)
+    for shard in reversed(shards):
+        gradient = shard.backward(at, gradient)
+    return loss
+
+
+def whole(name: str, optimizer: Optimizer, steps: int) -> np.ndarray:
+    """The weights that plain training in one piece leaves."""
+    model = Trained(model_of(name), optimizer)
+    for step in range(steps):
+        x, labels = data(step)
+        torch.manual_seed(step)
+        loss = F.cross_entropy(model(torch.from_numpy(x)), torch.from_numpy(labels))
+        model.step(torch.autograd.grad(loss, model.parameters))
+    return np.concatenate([weights for layer in layers_of(name, model.module) for weights in
+                           [Trained(layer, optimizer).weights()]])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "cuts"),
+    [("four-layer", (1, 2, 3)), ("four-layer", (2,)), ("eight-layer", (1, 4, 6)), ("sigmoid-200", (1,))],
+)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda each: each.name)
+def test_shards_learn_what_the_whole_model_learns(name, cuts, optimizer) -> None:
+    """Bit for bit, batch normalisation's running means included."""
+    shards = shards_with(name, cuts, optimizer)
+    for step in range(20):
+        x, labels = data(step)
+        through(shards, At(step), x, labels)
+        for shard in shards:
+            shard.step()
+
+    weights = [
+        Trained(layer, optimizer).weights() for shard in shards for layer in layers_of(name, shard.layers.module)
+    ]
+    np.testing.assert_array_equal(np.concatenate(weights), whole(name, optimizer, 20))
+    assert all(not shard.kept for shard in shards)
+
+
+def test_micro_batches_add_up_to_the_batch() -> None:
+    """Where nothing depends on the rest of the batch, up to rounding (Huang et al. 2019, GPipe)."""
+    cuts = (1,)
+    whole_batch, parts = (shards_with("sigmoid-200", cuts, OPTIMIZERS[1]) for _ in range(2))
+    for step in range(5):
+        x, labels = data(step)
+        loss = through(whole_batch, At(step), x, labels)
+        losses = [through(parts, At(step, k), x[k::5], labels[k::5], share=0.2) for k in range(5)]
+        for shard in (*whole_batch, *parts):
+            shard.step()
+        assert sum(losses) == pytest.approx(loss, rel=1e-5)
+
+    for one, other in zip(whole_batch, parts, strict=True):
+        np.testing.assert_allclose(one.layers.weights(), other.layers.weights(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_late_gradient_belongs_to_the_parameters_of_its_step() -> None:
+    """Though steps have been made since the forward pass."""
+    shard, fresh = (shards_with("four-layer", (1,), ADAM)[0] for _ in range(2))
+    x, labels = data(0)
+    outputs = shard.forward(At(0), x, labels)
+    for step in (1, 2):
+        again = shard.forward(At(step), *data(step))
+        shard.backward(At(step), np.ones_like(again))
+        shard.step()
+    late = shard.backward(At(0), np.ones_like(outputs))
+
+    same = fresh.forward(At(0), x, labels)
+    np.testing.assert_array_equal(same, outputs)
+    np.testing.assert_array_equal(fresh.backward(At(0), np.ones_like(same)), late)
+
+
+def test_a_gradient_may_pass_without_teaching() -> None:
+    """And another may follow, for the same graph."""
+    shard = shards_with("four-layer", (1,), ADAM)[0]
+    outputs = shard.forward(At(0), *data(0))
+    passed = shard.backward(At(0), np.ones_like(outputs), keep=True, learn=False)
+    before = shard.layers.weights()
+    taught = shard.backward(At(0), np.ones_like(outputs))
+    shard.step()
+
+    np.testing.assert_array_equal(passed, taught)
+    assert not np.array_equal(shard.layers.weights(), before)
+
+
+def with_module(shape: tuple[int, ...], **options) -> ShardNetwork:
+    """A layer whose output has that shape, with a gradient module."""
+    torch.manual_seed(3)
+    if len(shape) == 3:
+        layers = nn.Sequential(nn.Conv2d(SHAPE[0], shape[0], 3, padding="same"), nn.ReLU())
+    else:
+        layers = nn.Sequential(nn.Flatten(), nn.Linear(144, shape[0]), nn.ReLU())
+    return ShardNetwork(layers, ADAM, gradient_module=GradientModule(shape, CLASSES, **options))
+
+
+@pytest.mark.parametrize("shape", [(6,), (4, 12, 12)])
+@pytest.mark.parametrize("options", [{}, {"hidden_layers": 0}, {"labels": False}, {"hidden": 7}], ids=str)
+def test_a_gradient_module_predicts_nothing_at_first_and_then_what_it_was_taught(shape, options) -> None:
+    """Its loss is that of B times the gradient, and falls."""
+    shard = with_module(shape, **options)
+    outputs = shard.forward(At(0), *data(0))
+    assert not shard.synthetic_gradient(At(0)).any()
+    target = np.random.default_rng(1).normal(0, 0.1, outputs.shape).astype(np.float32)
+    losses = [shard.teach(At(0), target) for _ in range(30)]
+
+    assert losses[0] == pytest.approx(float(np.square(BATCH * target).sum()) / BATCH, rel=1e-4)
+    assert losses[-1] < losses[0]
+    assert shard.synthetic_gradient(At(0)).any()
+
+
+def test_a_gradient_module_that_knows_the_labels_tells_classes_apart() -> None:
+    """The same output with another label is given another gradient."""
+    shard = with_module((6,))
+    for step in range(3):
+        outputs = shard.forward(At(step), *data(step))
+        shard.teach(At(step), np.random.default_rng(step).normal(0, 1, outputs.shape).astype(np.float32))
+    same = torch.ones(CLASSES, 6)
+    predicted = shard.predict_gradient(same, torch.arange(CLASSES))
+
+    assert len({tuple(row) for row in predicted.tolist()}) == CLASSES
+
+
+def test_a_gradient_module_of_a_linear_problem_finds_the_gradient() -> None:
+    """Taught the true gradient of a softmax layer above, it comes close to it on new data."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Flatten(), nn.Linear(144, 6))
+    module = GradientModule((6,), CLASSES, hidden=64)
+    shard = ShardNetwork(layers, Optimizer(learning_rate=1e-3), gradient_module=module)
+    above = ShardNetwork(nn.Sequential(nn.Linear(6, CLASSES)), ADAM)
+    errors = []
+    for step in range(300):
+        x, labels = data(step, 64)
+        outputs = shard.forward(At(step), x, labels)
+        above.forward(At(step), outputs, labels)
+        gradient = above.backward(At(step), above.final_gradient(At(step))[0])
+        error = np.square(shard.synthetic_gradient(At(step)) - gradient).sum() / np.square(gradient).sum()
+        errors.append(error)
+        shard.teach(At(step), gradient)
+        del shard.kept[At(step)]
+
+    assert errors[0] == 1.0
+    assert np.mean(errors[-20:]) < 0.2
+
+
+def test_a_local_head_teaches_its_layers_alone() -> None:
+    """Decoupled greedy learning: the loss of its own falls without anybody above."""
+    torch.manual_seed(0)
+    layers = layers_of("four-layer", model_of("four-layer"))[0]
+    shard = ShardNetwork(layers, ADAM, head=LocalHead((8, 6, 6), CLASSES))
+    x, labels = data(0)
+    losses = []
+    for step in range(30):
+        shard.forward(At(step), x, labels)
+        gradient, loss = shard.head_gradient(At(step))
+        shard.backward(At(step), gradient)
+        shard.step()
+        losses.append(loss)
+
+    assert losses[-1] < 0.4 * losses[0]
+
+
+def test_an_input_module_learns_the_inputs_that_came() -> None:
+    """From the model's own inputs."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Linear(6, CLASSES))
+    shard = ShardNetwork(layers, ADAM, input_module=InputModule(SHAPE, (6,)), module_optimizer=Optimizer())
+    x, _ = data(0)
+    target = np.random.default_rng(0).random((BATCH, 6), dtype=np.float32)
+    losses = [shard.teach_inputs(x, target) for _ in range(200)]
+
+    assert losses[-1] < 0.05 * losses[0]
+    assert np.abs(shard.synthetic_inputs(x) - target).max() < 0.5
+
+
+def test_the_squared_loss_is_that_of_the_softmax() -> None:
+    """Tong et al. 2016: the mean over the batch of the squared distance from the label."""
+    shard = ShardNetwork(nn.Sequential(nn.Flatten(), nn.Linear(144, CLASSES)), ADAM, loss="squared")
+    x, labels = data(0)
+    scores = shard.forward(At(0), x, labels)
+    _, loss = shard.final_gradient(At(0))
+    softmax = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+
+    assert loss == pytest.approx(np.square(softmax - np.eye(CLASSES)[labels]).sum() / BATCH, rel=1e-5)
+
+
+def test_dropout_is_drawn_by_key() -> None:
+    """The same step drops the same; another one something else."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Flatten(), nn.Linear(144, 50), nn.Dropout(0.5))
+    shard = ShardNetwork(layers, ADAM, key=lambda at: 100 + at.step)
+    x, labels = data(0)
+    first = shard.forward(At(0), x, labels)
+
+    np.testing.assert_array_equal(shard.forward(At(0), x, labels), first)
+    assert not np.array_equal(shard.forward(At(1), x, labels), first)
