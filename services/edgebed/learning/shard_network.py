@@ -14,7 +14,7 @@ Shapes: B examples of a (micro-)batch; the inputs and outputs of a shard are (B,
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from edgebed.algorithms.layerwise.rule import At
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.network import TORCH_SEED_MASK
 from edgebed.learning.optimizers import Optimizer
@@ -29,13 +30,6 @@ from edgebed.learning.trained import Trained
 
 Loss = Literal["cross-entropy", "squared"]
 Floats = NDArray[np.float32]
-
-
-class At(NamedTuple):
-    """Which mini-batch, and which part of it."""
-
-    step: int
-    micro: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,9 +66,13 @@ class ShardNetwork:
         self.gradient_module = Trained(gradient_module, beside) if gradient_module else None
         self.head = Trained(head, optimizer) if head else None
         self.input_module = Trained(input_module, beside) if input_module else None
+        self._beginning = [part.weights() for part in self.trained[1:]]
+        """Of the networks beside the layers."""
         self.loss = loss
         self.key = key
         self.kept: dict[At, Kept] = {}
+        self.untaught: dict[At, tuple[Tensor, Tensor]] = {}
+        """Outputs and labels of which the gradient module has yet to hear."""
         self._sums: list[Tensor] | None = None
         """Of the parameters' gradients since the last step."""
 
@@ -90,6 +88,8 @@ class ShardNetwork:
         torch.default_generator.manual_seed(self.key(at) & TORCH_SEED_MASK)
         outputs = self.layers(x)
         self.kept[at] = Kept(x, outputs, torch.from_numpy(labels), tuple(self.layers.parameters))
+        if self.gradient_module:
+            self.untaught[at] = outputs.detach(), self.kept[at].labels
         return outputs.detach().contiguous().numpy()
 
     def final_gradient(self, at: At, share: float = 1.0) -> tuple[Floats, float]:
@@ -106,8 +106,7 @@ class ShardNetwork:
 
     def synthetic_gradient(self, at: At) -> Floats:
         """What the gradient module predicts for these outputs."""
-        kept = self.kept[at]
-        return self.predict_gradient(kept.outputs.detach(), kept.labels).numpy()
+        return self.predict_gradient(*self.untaught[at]).numpy()
 
     def predict_gradient(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """(B, ...) outputs of the layers, (B,) labels -> gradient of the batch's mean loss, as predicted."""
@@ -122,8 +121,7 @@ class ShardNetwork:
         gradient of a mean itself it would be lost beside Adam's epsilon.
         """
         assert self.gradient_module is not None
-        kept = self.kept[at]
-        predicted = self.gradient_module(kept.outputs.detach(), kept.labels)
+        predicted = self.gradient_module(*self.untaught.pop(at))
         wanted = torch.from_numpy(target).view(predicted.shape) * len(predicted)
         loss = (predicted - wanted).square().sum() / len(predicted)
         self.gradient_module.step(torch.autograd.grad(loss, self.gradient_module.parameters))
@@ -176,6 +174,38 @@ class ShardNetwork:
         loss = (predicted - torch.from_numpy(target).view(predicted.shape)).square().sum() / len(x)
         self.input_module.step(torch.autograd.grad(loss, self.input_module.parameters))
         return loss.item()
+
+    def weights(self) -> Floats:
+        """Fresh (w,) parameters of the layers and what they keep besides, such as running means."""
+        return self.layers.weights()
+
+    def begin(self, weights: Floats) -> None:
+        """Let the layers begin with these (w,) weights, and the networks beside them as they once began."""
+        for part, beginning in zip(self.trained, [weights, *self._beginning], strict=True):
+            part.begin(beginning)
+        self.let_go()
+
+    def state(self) -> Floats:
+        """Fresh (s,) state of everything that learns, with how many steps each part has made."""
+        steps = np.array([part.steps for part in self.trained], dtype=np.int32).view(np.float32)  # bits, not numbers
+        return np.concatenate([steps, *(part.state() for part in self.trained)])
+
+    def restore(self, state: Floats) -> None:
+        """Go on from there, without anything that was on its way; ValueError where it is the state of another shard."""
+        sizes = [len(part.state()) for part in self.trained]
+        if state.shape != (len(sizes) + sum(sizes),):
+            raise ValueError(f"a state of shape {state.shape}, not ({len(sizes) + sum(sizes)},)")
+        steps = state[: len(sizes)].copy().view(np.int32).tolist()
+        pieces = np.split(state[len(sizes) :], np.cumsum(sizes)[:-1])
+        for part, piece, made in zip(self.trained, pieces, steps, strict=True):
+            part.restore(piece, made)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Forget every step that is on its way."""
+        self.kept.clear()
+        self.untaught.clear()
+        self._sums = None
 
     def _final_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
         if self.loss == "cross-entropy":

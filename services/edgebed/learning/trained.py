@@ -4,7 +4,7 @@ So a graph that was built some steps ago still belongs to the parameters that it
 late, and those of several steps may be on their way at once. It is the weight stashing of Narayanan et al. 2019,
 PipeDream: generalized pipeline parallelism for DNN training, SOSP.
 
-Shapes: n parameters, s entries of the whole state.
+Shapes: n parameters, w weights with what is kept besides, s entries of the whole state.
 """
 
 from collections.abc import Sequence
@@ -26,13 +26,21 @@ class Trained:
         self.optimizer = optimizer
         self.steps = 0
         """How many steps it has made."""
-        self._places = [
-            (owner, name, tuple(parameter.shape))
-            for owner in module.modules()
-            for name, parameter in owner.named_parameters(recurse=False)
-        ]
-        self._buffers = [buffer for buffer in module.buffers() if buffer.is_floating_point()]
-        self.theta = torch.cat([torch.zeros(0), *(each.detach().reshape(-1) for each in self.parameters)])
+        self._places: list[tuple[nn.Module, str, slice, tuple[int, ...]]] = []
+        """Each parameter: whose it is, its name there, where it is in `theta`, and its shape."""
+        self._pieces: list[slice | Tensor] = []
+        """What `weights` is made of: parts of `theta`, and what modules keep besides, such as running means."""
+        parameters: list[Tensor] = []
+        size = 0
+        for owner in module.modules():  # in the order of torch's state_dict
+            for name, parameter in owner.named_parameters(recurse=False):
+                place = slice(size, size + parameter.numel())
+                self._places.append((owner, name, place, tuple(parameter.shape)))
+                self._pieces.append(place)
+                parameters.append(parameter.detach().reshape(-1))
+                size = place.stop
+            self._pieces += [buffer for buffer in owner.buffers(recurse=False) if buffer.is_floating_point()]
+        self.theta = torch.cat([torch.zeros(0), *parameters])
         """(n,) parameters."""
         self._moments = optimizer.begin(self.theta)
         self._bind()
@@ -46,7 +54,7 @@ class Trained:
     @property
     def parameters(self) -> list[Tensor]:
         """The parameter tensors as they are now; after a step there are others."""
-        return [getattr(owner, name) for owner, name, _ in self._places]
+        return [getattr(owner, name) for owner, name, _, _ in self._places]
 
     def step(self, gradients: Sequence[Tensor]) -> None:
         """One step of the optimizer; `gradients` are in the order of `parameters`."""
@@ -56,8 +64,24 @@ class Trained:
         self._bind()
 
     def weights(self) -> NDArray[np.float32]:
-        """Fresh (n + buffers,) parameters and, behind them, what the module keeps besides, such as running means."""
-        return torch.cat([self.theta, *(buffer.reshape(-1) for buffer in self._buffers)]).numpy().copy()
+        """Fresh (w,) parameters and what the module keeps besides, in the order of its layers."""
+        pieces = [self.theta[each] if isinstance(each, slice) else each.reshape(-1) for each in self._pieces]
+        return torch.cat([torch.zeros(0), *pieces]).numpy().copy()
+
+    def begin(self, weights: NDArray[np.float32]) -> None:
+        """Begin anew with these (w,) weights; ValueError where they are those of something else."""
+        sizes = [each.stop - each.start if isinstance(each, slice) else each.numel() for each in self._pieces]
+        if weights.shape != (sum(sizes),):
+            raise ValueError(f"weights of shape {weights.shape}, not ({sum(sizes)},)")
+        theta = self.theta.clone()
+        for each, piece in zip(self._pieces, np.split(weights, np.cumsum(sizes)[:-1]), strict=True):
+            values = torch.from_numpy(piece.copy())
+            if isinstance(each, slice):
+                theta[each] = values
+            else:
+                each.copy_(values.view(each.shape))
+        self.theta, self._moments, self.steps = theta, self.optimizer.begin(theta), 0
+        self._bind()
 
     def state(self) -> NDArray[np.float32]:
         """Fresh (s,) weights and moments: with the number of steps, all there is."""
@@ -65,20 +89,12 @@ class Trained:
 
     def restore(self, state: NDArray[np.float32], steps: int) -> None:
         """Go on from there; ValueError where it is the state of something else."""
-        sizes = [len(self.theta), *(buffer.numel() for buffer in self._buffers), *map(len, self._moments)]
-        if state.shape != (sum(sizes),):
-            raise ValueError(f"a state of shape {state.shape}, not ({sum(sizes)},)")
-        pieces = [torch.from_numpy(piece.copy()) for piece in np.split(state, np.cumsum(sizes)[:-1])]
-        self.theta, buffers, moments = pieces[0], pieces[1 : 1 + len(self._buffers)], pieces[1 + len(self._buffers) :]
-        for buffer, piece in zip(self._buffers, buffers, strict=True):
-            buffer.copy_(piece.view(buffer.shape))
-        self._moments, self.steps = tuple(moments), steps
-        self._bind()
+        moments = len(self._moments) * len(self.theta)
+        self.begin(state[: len(state) - moments])
+        rest = state[len(state) - moments :].reshape(len(self._moments), -1)
+        self._moments, self.steps = tuple(torch.from_numpy(moment.copy()) for moment in rest), steps
 
     def _bind(self) -> None:
         """Give the module fresh parameters, views into `theta`."""
-        start = 0
-        for owner, name, shape in self._places:
-            size = int(np.prod(shape))
-            setattr(owner, name, nn.Parameter(self.theta[start : start + size].view(shape)))
-            start += size
+        for owner, name, place, shape in self._places:
+            setattr(owner, name, nn.Parameter(self.theta[place].view(shape)))

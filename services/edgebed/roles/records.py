@@ -61,6 +61,33 @@ class Update(Record):
     """How often this incarnation had joined before the join that the push belongs to."""
 
 
+class Step(Record):
+    """A layer shard learnt of a mini-batch."""
+
+    step: int
+    """The mini-batch, counted from 0."""
+    history: int = 0
+    """How often training had been rolled back; of two lines with one step the later history holds."""
+    loss: float | None = None
+    """The batch's mean loss; None of a shard that sees none."""
+
+
+class Resumed(Record):
+    """The server told all shards to go on from here: at the beginning, and after each failure."""
+
+    history: int
+    step: int
+    """Steps made until there; what was learnt beyond in earlier histories is rolled back."""
+    reason: str = ""
+
+
+class BackedUp(Record):
+    """The server has a backup of all shards after so many steps."""
+
+    history: int
+    step: int
+
+
 class Evaluated(Record):
     """The evaluator measured a version of the model on the test set."""
 
@@ -343,10 +370,11 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent, Received, Link, Usage, Transfers,
-    HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
+    Trial, Node, Update, Step, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent,
+    Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Evaluated | Finished | Refused | Dropped | Traffic | Phases | Sent | Received | Link | Usage
-    | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored | Note | Ended
+    Trial | Node | Update | Step | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic | Phases
+    | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored
+    | Note | Ended
 )  # fmt: skip

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from edgebed import chance
 from edgebed.algorithms import registry
+from edgebed.roles.shard_work import ShardJob, ShardResult
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Tensor
 from edgebed.wire.tensors import Buffer, encode_update
@@ -65,8 +66,8 @@ class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
     loss: float
 
 
-Job = GradientJob | EvaluationJob
-Result = GradientResult | EvaluationResult
+Job = GradientJob | EvaluationJob | ShardJob
+Result = GradientResult | EvaluationResult | ShardResult
 
 
 class Model(Protocol):
@@ -102,6 +103,7 @@ class Work:
         if isinstance(job, EvaluationJob):
             accuracy, loss = self.model.evaluate(job.theta)
             return EvaluationResult(job.version, job.final, accuracy, loss)
+        assert isinstance(job, GradientJob)
         key = chance.key(self.plan.seed, "work", job.life or self.plan.node, job.step)
         started = self.clock()
         gradient, loss = self.local_work.run(

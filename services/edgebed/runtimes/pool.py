@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.errors import InfrastructureError
-from edgebed.roles.work import GradientJob, GradientResult, Job, Result
+from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult, Job, Result
 from edgebed.runtimes.arena import Arena
 from edgebed.wire.tensors import cut
 
@@ -165,6 +165,7 @@ class Processes:
             if self.load[connection] >= IN_FLIGHT:
                 return
             node, job = self.jobs[self.waiting[0][1]]
+            assert isinstance(job, GradientJob | EvaluationJob)
             if self.load[connection] > 0 and is_large(job):
                 return  # only a child that has nothing to do is sure to read it; a busy one may itself be sending
             _, ticket = heapq.heappop(self.waiting)

@@ -193,6 +193,27 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Folders in which the user's own `package.module` is found."""
 
 
+class Shard(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of the model a node has, and between whom it stands."""
+
+    index: int
+    """From the bottom, the first is 0."""
+    count: int
+    """Shards of the model."""
+    below: str = ""
+    """The node that its inputs come from; empty: it has the examples themselves."""
+    above: str = ""
+    """The node that its outputs go to; empty: it has the model's end."""
+    queue: int = 4
+    """Outputs that may be on their way or unanswered at a time."""
+    steps: int | None = None
+    """Mini-batches of the whole training; None: without end."""
+    backup_every: int | None = None
+    """Steps from one backup of all that training depends on to the next."""
+    weights_every: int | None = None
+    """Steps from one copy of the weights for the evaluator to the next."""
+
+
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """All that one node is told when it joins."""
 
@@ -221,6 +242,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """Server: the update that ends the trial."""
     pull: Literal["full", "changed-since"] = "full"
     """Server, worker: what a push is answered with: the whole model, or what changed of it since the worker's last."""
+    shard: Shard | None = None
+    """Layer shard: its part of the model."""
     trace: bool = False
     """Journal every message sent and received."""
     changeable: bool = False

@@ -125,6 +125,69 @@ class Refuse(Message, kw_only=True):
     """What is wrong, for people."""
 
 
+class Activation(Message, kw_only=True):
+    """Shard to the one above: the outputs of a (micro-)batch. The answer is a `gradient`, or `taken`."""
+
+    history: Count
+    """How often training had been rolled back; what belongs to an earlier history is dropped."""
+    step: Count
+    """The mini-batch, counted from 0."""
+    micro: Count = 0
+    """Its part, counted from 0."""
+    sent_s: Seconds = -1.0
+    """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
+    tensors: tuple[Tensor, ...]
+    """One, called `h`, of the shape of a batch."""
+
+
+class Gradient(Message, kw_only=True):
+    """Shard to the one below: the gradient of the batch's mean loss by what an `activation` had brought."""
+
+    history: Count
+    """As in the activation."""
+    step: Count
+    """As in the activation."""
+    micro: Count = 0
+    """As in the activation."""
+    sent_s: Seconds = -1.0
+    """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
+    tensors: tuple[Tensor, ...]
+    """One, called `gradient`, of the activation's shape."""
+
+
+class Taken(Message, kw_only=True):
+    """Shard to the one below, where no gradient goes down: there is room for another activation."""
+
+    history: Count
+    """As in the activation."""
+    step: Count
+    """As in the activation."""
+    micro: Count = 0
+    """As in the activation."""
+
+
+class Backup(Message, kw_only=True):
+    """Shard to server: its weights, or all that its training depends on, after a number of steps."""
+
+    history: Count
+    """How often training had been rolled back; what belongs to an earlier history is dropped."""
+    step: Count
+    """Steps made."""
+    tensors: tuple[Tensor, ...]
+    """One flat tensor, `weights` or `state`."""
+
+
+class Resume(Message, kw_only=True):
+    """Server to shard: go on from here, as all others do."""
+
+    history: Count
+    """How often training has been rolled back until now."""
+    step: Count
+    """Steps made until there: the next mini-batch is the one of this number."""
+    tensors: tuple[Tensor, ...]
+    """One flat tensor, `weights` to begin with, or the `state` of a backup."""
+
+
 class Hello(Message, kw_only=True):
     """Node to controller: I am up."""
 
@@ -257,7 +320,7 @@ class Bye(Message, kw_only=True):
     """Why it ends."""
 
 
-DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Refuse)
+DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Backup, Resume, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
     Hello, Configure, Ready, Start, Report, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Finish, Stop, Bye,
     Refuse,
@@ -266,12 +329,16 @@ MANAGEMENT: tuple[type[Message], ...] = (
 TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Push: (("update",),),
     Model: (("theta",),),
+    Activation: (("h",),),
+    Gradient: (("gradient",),),
+    Backup: (("weights",), ("state",)),
+    Resume: (("weights",), ("state",)),
     Checkpoint: (("theta",),),
     Configure: (("theta",), ("x", "y")),
 }
 """The names of the tensors that a message carries, in order; a choice of such where there are several."""
 
-DataMessage = Join | Push | Pull | Model | Refuse
+DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Backup | Resume | Refuse
 ManagementMessage = (
     Hello | Configure | Ready | Start | Report | Alive | Reached | Proceed | Inject | Failed | Checkpoint | Finish
     | Stop | Bye | Refuse

@@ -1,0 +1,46 @@
+"""What a method asks of a shard, in the terms that its heart understands.
+
+A step of training is a mini-batch going up through the shards. What comes back down, what a shard learns from, and
+whether it waits for that, is all in which the methods differ.
+"""
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Source = Literal["loss", "gradient", "module", "blend", "head"]
+"""What the gradient of a shard's outputs is of: the loss at the model's end; what came from above; what the gradient
+module predicts; a blend of these two; the loss of a head of its own."""
+
+
+class At(NamedTuple):
+    """Which mini-batch, and which part of it."""
+
+    step: int
+    micro: int = 0
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """A method, as a shard that has another above it sees it. The last shard learns from the loss in any case."""
+
+    source: Source
+    """What it learns from."""
+    down: Literal["gradient", "true-gradient", "nothing"]
+    """What a shard sends to the one below: the gradient of its inputs, by what it has learnt from; the same by
+    back-propagation of the loss; nothing but that it has used what came."""
+    micro_batches: int = 1
+    """Parts that a mini-batch is cut into."""
+    blend: float = 1.0
+    """`blend`: the share of the gradient from above."""
+    synthetic_inputs: bool = False
+    """A shard does not wait for its inputs either: it predicts them, and learns to when they come."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether a shard learns only when a gradient comes, and goes on with the next step only then."""
+        return self.source in ("gradient", "blend")
+
+    @property
+    def has_module(self) -> bool:
+        """Whether a gradient module is taught what comes from above."""
+        return self.source in ("module", "blend")

@@ -1,0 +1,50 @@
+"""Synthetic gradients: a module beside each shard predicts the gradient of its outputs, and nobody waits.
+
+Jaderberg et al. 2017, Decoupled neural interfaces using synthetic gradients, ICML, section 2. What the module is taught
+is either the gradient that the shard above computes from its own prediction (bootstrapped: Jaderberg et al., Chen et
+al. 2019, Exploring the use of synthetic gradients for distributed deep learning across cloud and edge resources,
+HotEdge, section 3.1), or the true gradient, which goes down later through the graphs that are kept (Tong et al. 2016).
+
+`blend` is the lambda of BP(lambda) in the supplement of Jaderberg et al.: the share of the gradient from above in what
+a shard learns from. Above 0 the shard waits for it; 1 is back-propagation with modules that nobody listens to.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from edgebed.algorithms.layerwise.rule import Rule
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings."""
+
+    name: Literal["synthetic-gradients"] = "synthetic-gradients"
+    target: Literal["bootstrapped", "true"] = "bootstrapped"
+    """What modules are taught: the gradient by the prediction above, one step late at most; or the true one."""
+    blend: float = 0.0
+    """Share of the gradient from above: 0 waits for nothing, 1 is back-propagation."""
+    labels: bool = True
+    """Whether modules see the labels."""
+    hidden_layers: int = 1
+    """Of a module; 0: it is linear."""
+    hidden: int | None = None
+    """Their width; None: 1,024, or for images as many channels as the layer has."""
+
+    def __post_init__(self) -> None:
+        """ValueError, `field: what`, where a setting is outside its range."""
+        if not 0.0 <= self.blend <= 1.0:
+            raise ValueError(f"blend: {self.blend:g} is not from 0 to 1")
+        if self.blend and self.target == "true":
+            raise ValueError("target: with a blend modules are taught the gradient that came, 'bootstrapped'")
+        if self.hidden_layers < 0:
+            raise ValueError(f"hidden_layers: {self.hidden_layers} is below 0")
+        if self.hidden is not None and self.hidden < 1:
+            raise ValueError(f"hidden: {self.hidden} is below 1")
+
+
+def rule(config: Config) -> Rule:
+    """What a shard does."""
+    if config.blend:
+        return Rule(source="blend", down="gradient", blend=config.blend)
+    return Rule(source="module", down="gradient" if config.target == "bootstrapped" else "true-gradient")

@@ -1,0 +1,182 @@
+"""The server of layer-wise training: it keeps the weights of all shards, and tells them where to begin.
+
+    all shards have joined ---> Resume(history 0, step 0) ---> Backup, Backup, ... of each shard, at equal steps
+    one joins anew         ---> Resume(history 1, step s) to all; s is the last step of which there is a backup of each
+
+A backup is whole or nothing: only when that of the last shard has come does it take the place of the one before. So all
+shards always go on from one and the same step (Tong et al. 2016, Layer-wise asynchronous training of neural networks
+with synthetic gradients, section 6, describe it and leave it undone).
+
+The model is the shards' weights one after the other; the evaluator is sent what copies of one step make together.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.roles.alarm import Alarm
+from edgebed.roles.events import Disconnected, Effect, Event, Journal, Received, Send, Woken, unexpected
+from edgebed.roles.membership import Life, Membership
+from edgebed.roles.records import BackedUp, Finished, Joined, Left, Refused, Resumed
+from edgebed.scenario.plan import NodePlan
+from edgebed.wire.messages import Backup, Checkpoint, Finish, Join, Model, Pull, Refuse, Resume, Start
+from edgebed.wire.tensors import decode_dense, encode_dense
+
+Floats = NDArray[np.float32]
+
+
+class ShardServer:
+    """The heart of the server where shards train."""
+
+    def __init__(self, plan: NodePlan, theta: Floats, shards: Sequence[tuple[str, int]], steps: int | None) -> None:
+        """(w,) initial weights of the whole model; each shard's name and its share of them; steps of the training."""
+        self.plan = plan
+        self.sizes = dict(shards)
+        self.steps = steps
+        self.membership = Membership(None)
+        self.alarm = Alarm()
+        self.history = -1
+        """-1: training has not begun."""
+        self.pieces = dict(zip(self.sizes, np.split(theta, np.cumsum(list(self.sizes.values()))[:-1]), strict=True))
+        """Of each shard, what the training began with."""
+        self.states: dict[str, Floats] = {}
+        """The last backup, of every shard; empty: there is none yet."""
+        self.kept = 0
+        """Its step."""
+        self.coming: dict[int, dict[str, Floats]] = {}
+        """By step: backups that are not whole yet."""
+        self.copies: dict[int, dict[str, Floats]] = {}
+        """By step: copies of the weights, where not all have come."""
+        self.version = 0
+        """The step of the newest model that there is."""
+        self.theta = theta
+        """(w,) that model."""
+        self.pulls: dict[str, int] = {}
+        """Connection of a waiting evaluator: the version it waits for."""
+        self.finished = False
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """React to a message, a connection that broke, or one that is not coming back."""
+        effects = self._react(event, now)
+        return effects if self.finished else [*effects, *self.alarm.set(self.membership.next_s)]
+
+    def _react(self, event: Event, now: float) -> list[Effect]:
+        if isinstance(event, Disconnected):
+            self.membership.disconnected(event.peer, now)
+            return []
+        if isinstance(event, Woken):
+            return self._woken(event.token, now)
+        if not isinstance(event, Received):
+            raise unexpected(self, event)
+        message = event.message
+        self.membership.heard(message.sender, event.peer, now)
+        if isinstance(message, Join):
+            return self._join(event, message)
+        if isinstance(message, Backup):
+            return self._backup(event, message)
+        if isinstance(message, Pull):
+            self.pulls[event.peer] = message.at_version
+            return self._answer_pulls()
+        if isinstance(message, Finish):
+            return self._finish(message.reason)
+        if isinstance(message, Start):
+            return []
+        return self._refuse(event.peer, "malformed", f"this server gets no {type(message).__name__}")
+
+    # --- who takes part -----------------------------------------------------------------------------------------
+
+    def _join(self, event: Received, join: Join) -> list[Effect]:
+        shard, life = join.sender, Life(join.incarnation, join.joins)
+        if shard not in self.sizes:
+            return self._refuse(event.peer, "unknown-node", f"{shard!r} has no shard")
+        if objection := self.membership.refuse_join(shard, life, event.peer):
+            return self._refuse(event.peer, objection.code, objection.reason, told=objection.told)
+        if not self.membership.join(shard, life, event.peer):
+            return []
+        joined = Journal(Joined(worker=shard, incarnation=life.incarnation, joins=life.joins))
+        return [joined, *self._begin("" if self.history < 0 else f"{shard} has joined anew")]
+
+    def _woken(self, token: str, now: float) -> list[Effect]:
+        if self.finished or not self.alarm.rings(token):
+            return []
+        effects: list[Effect] = []
+        for shard, reason in self.membership.lost(now):
+            self.membership.leave(shard)
+            incarnation = self.membership.latest[shard].incarnation
+            effects.append(Journal(Left(worker=shard, incarnation=incarnation, reason=reason)))
+        return effects
+
+    def _begin(self, reason: str) -> list[Effect]:
+        """A new history, from the last backup of all, once all shards are there."""
+        if self.finished or self.membership.peers.keys() != self.sizes.keys():
+            return []
+        self.history += 1
+        self.coming.clear()
+        self.copies.clear()
+        effects: list[Effect] = [Journal(Resumed(history=self.history, step=self.kept, reason=reason))]
+        for shard, peer in self.membership.peers.items():
+            name, given = ("state", self.states) if self.states else ("weights", self.pieces)
+            tensor, frames = encode_dense(name, given[shard])
+            resume = Resume(sender=self.plan.node, history=self.history, step=self.kept, tensors=(tensor,))
+            effects.append(Send(peer, resume, frames))
+        return effects
+
+    # --- what is kept -------------------------------------------------------------------------------------------
+
+    def _backup(self, event: Received, backup: Backup) -> list[Effect]:
+        """Of the present history; others are of no use."""
+        shard = backup.sender
+        if shard not in self.sizes or backup.history != self.history:
+            return []
+        tensor = backup.tensors[0]
+        if tensor.name == "weights" and tensor.shape != (self.sizes[shard],):
+            return self._refuse(event.peer, "malformed", f"weights of shape {tensor.shape}, not ({self.sizes[shard]},)")
+        kind = self.coming if tensor.name == "state" else self.copies
+        pieces = kind.setdefault(backup.step, {})
+        pieces[shard] = decode_dense(tensor, event.frames)
+        if pieces.keys() != self.sizes.keys():
+            return []
+        del kind[backup.step]
+        return self._keep(backup.step, pieces) if tensor.name == "state" else self._assemble(backup.step, pieces)
+
+    def _keep(self, step: int, states: dict[str, Floats]) -> list[Effect]:
+        if step <= self.kept:
+            return []
+        self.kept, self.states = step, states
+        return [Journal(BackedUp(history=self.history, step=step))]
+
+    def _assemble(self, step: int, pieces: dict[str, Floats]) -> list[Effect]:
+        if step <= self.version and step:
+            return []  # measured before training was rolled back
+        self.version = step
+        self.theta = np.concatenate([pieces[shard] for shard in self.sizes])
+        if step == self.steps:
+            return self._finish(f"{step} steps were made")
+        return self._answer_pulls()
+
+    # --- answers and the end ------------------------------------------------------------------------------------
+
+    def _answer_pulls(self) -> list[Effect]:
+        due = [peer for peer, at in self.pulls.items() if self.finished or at <= self.version]
+        if not due:
+            return []
+        tensor, frames = encode_dense("theta", self.theta)
+        model = Model(sender=self.plan.node, version=self.version, final=self.finished, tensors=(tensor,))
+        for peer in due:
+            del self.pulls[peer]
+        return [Send(peer, model, frames) for peer in due]
+
+    def _finish(self, reason: str) -> list[Effect]:
+        if self.finished:
+            return []
+        self.finished = True
+        tensor, frames = encode_dense("theta", self.theta)
+        checkpoint = Checkpoint(sender=self.plan.node, version=self.version, final=True, tensors=(tensor,))
+        finished = Journal(Finished(version=self.version, reason=reason))
+        return [finished, Send("controller", checkpoint, frames), *self._answer_pulls()]
+
+    def _refuse(self, peer: str, code: str, reason: str, told: bool = True) -> list[Effect]:
+        record = Journal(Refused(peer=peer, code=code, reason=reason))
+        refusal = Refuse(sender=self.plan.node, code=code, reason=reason)  # type: ignore[arg-type]
+        return [record, Send(peer, refusal)] if told else [record]

@@ -1,0 +1,212 @@
+"""The work that a shard's heart asks for, done with its networks.
+
+Unlike a worker's, it has a state, the parameters that it trains: its result depends on the jobs before. The heart has
+one job done at a time, and asks for the state where it is to be kept.
+
+Shapes: B examples of a (micro-)batch; s entries of a state, w of the weights.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.layerwise.rule import At, Rule, Source
+from edgebed.wire.messages import Tensor
+from edgebed.wire.tensors import Buffer, encode_dense
+
+Floats = NDArray[np.float32]
+
+
+class ForwardJob(msgspec.Struct, frozen=True, gc=False):
+    """The outputs of a (micro-)batch."""
+
+    at: At
+    batch: NDArray[np.int64]
+    """(B,) positions in the training data."""
+    inputs: Floats | None
+    """(B, ...) what came from below; None: the examples themselves."""
+
+
+class LearnJob(msgspec.Struct, frozen=True, gc=False):
+    """The layers learn of a (micro-)batch; with the last part of a batch they make a step."""
+
+    at: At
+    source: Source
+    share: float
+    """Of the batch."""
+    is_last_part: bool
+    keeps: bool
+    """The true gradient will follow, through the same graph."""
+    gradient: Floats | None = None
+    """(B, ...) what came from above."""
+
+
+class TeachJob(msgspec.Struct, frozen=True, gc=False):
+    """The gradient module learns what the gradient was; with `passes` it also goes further down."""
+
+    at: At
+    gradient: Floats
+    passes: bool
+
+
+class StateJob(msgspec.Struct, frozen=True, gc=False):
+    """Copy the weights, or all that training depends on."""
+
+    step: int
+    whole: bool
+
+
+class RestoreJob(msgspec.Struct, frozen=True, gc=False):
+    """Go on from there."""
+
+    step: int
+    weights: Floats | None
+    """(w,) to begin with; None: as in `state`."""
+    state: Floats | None
+
+
+class ForwardResult(msgspec.Struct, frozen=True, gc=False):
+    """(B, ...) outputs, ready to be sent."""
+
+    at: At
+    tensor: Tensor
+    frames: Sequence[Buffer]
+    compute_s: float
+
+
+class LearnResult(msgspec.Struct, frozen=True, gc=False):
+    """(B, ...) gradient of the inputs, ready to be sent."""
+
+    at: At
+    tensor: Tensor
+    frames: Sequence[Buffer]
+    loss: float | None
+    """Of the batch, or this part's share of it; None where the shard saw none."""
+    compute_s: float
+
+
+class TeachResult(msgspec.Struct, frozen=True, gc=False):
+    """What the module did not know, and (B, ...) the true gradient of the inputs where it goes further down."""
+
+    at: At
+    module_loss: float
+    passed: tuple[Tensor, Sequence[Buffer]] | None
+    compute_s: float
+
+
+class StateResult(msgspec.Struct, frozen=True, gc=False):
+    """(w,) weights or (s,) state after a step."""
+
+    step: int
+    whole: bool
+    state: Floats
+
+
+class Restored(msgspec.Struct, frozen=True, gc=False):
+    """It is as it was after that step."""
+
+    step: int
+
+
+ShardJob = ForwardJob | LearnJob | TeachJob | StateJob | RestoreJob
+ShardResult = ForwardResult | LearnResult | TeachResult | StateResult | Restored
+
+
+class Networks(Protocol):
+    """What learning/shard_network.py is to this module."""
+
+    # ruff: noqa: D102 - each is described there
+    def forward(self, at: At, inputs: Floats, labels: NDArray[np.int64]) -> Floats: ...
+    def final_gradient(self, at: At, share: float = 1.0) -> tuple[Floats, float]: ...
+    def synthetic_gradient(self, at: At) -> Floats: ...
+    def head_gradient(self, at: At) -> tuple[Floats, float]: ...
+    def backward(self, at: At, gradient: Floats, *, keep: bool = False, learn: bool = True) -> Floats: ...
+    def teach(self, at: At, target: Floats) -> float: ...
+    def step(self) -> None: ...
+    def weights(self) -> Floats: ...
+    def state(self) -> Floats: ...
+    def begin(self, weights: Floats) -> None: ...
+    def restore(self, state: Floats) -> None: ...
+
+
+class ShardWork:
+    """Does a shard's jobs."""
+
+    def __init__(
+        self,
+        networks: Networks,
+        rule: Rule,
+        x: Floats | NDArray[np.uint8] | None,
+        y: NDArray[np.integer],
+        clock: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`x` are the training inputs, for the first shard; `y` the labels, for all."""
+        self.networks = networks
+        self.rule = rule
+        self.x = x
+        self.y = y.astype(np.int64)
+        self.clock = clock
+
+    def run(self, job: ShardJob) -> ShardResult:
+        """The result of `job`, which depends on the jobs before."""
+        started_s = self.clock()
+        if isinstance(job, ForwardJob):
+            return self._forward(job, started_s)
+        if isinstance(job, LearnJob):
+            return self._learn(job, started_s)
+        if isinstance(job, TeachJob):
+            return self._teach(job, started_s)
+        if isinstance(job, StateJob):
+            state = self.networks.state() if job.whole else self.networks.weights()
+            return StateResult(job.step, job.whole, state)
+        if job.state is not None:
+            self.networks.restore(job.state)
+        elif job.weights is not None:
+            self.networks.begin(job.weights)
+        return Restored(job.step)
+
+    def _forward(self, job: ForwardJob, started_s: float) -> ForwardResult:
+        inputs = self._examples(job.batch) if job.inputs is None else job.inputs
+        outputs = self.networks.forward(job.at, inputs, self.y[job.batch])
+        tensor, frames = encode_dense("h", outputs)
+        return ForwardResult(job.at, tensor, frames, self.clock() - started_s)
+
+    def _examples(self, batch: NDArray[np.int64]) -> Floats:
+        """(B,) positions -> (B, ...) float32; 8-bit pixels in [0, 1]."""
+        assert self.x is not None, "only the first shard has the examples"
+        x = self.x[batch]
+        return x / np.float32(255) if x.dtype == np.uint8 else x  # type: ignore[return-value]
+
+    def _learn(self, job: LearnJob, started_s: float) -> LearnResult:
+        gradient, loss = self._gradient(job)
+        passed = self.networks.backward(job.at, gradient, keep=job.keeps)
+        if job.is_last_part:
+            self.networks.step()
+        tensor, frames = encode_dense("gradient", passed)
+        return LearnResult(job.at, tensor, frames, loss, self.clock() - started_s)
+
+    def _gradient(self, job: LearnJob) -> tuple[Floats, float | None]:
+        """Of the outputs, and a loss where there is one."""
+        if job.source == "loss":
+            return self.networks.final_gradient(job.at, job.share)
+        if job.source == "head":
+            return self.networks.head_gradient(job.at)
+        if job.source == "module":
+            return self.networks.synthetic_gradient(job.at), None
+        assert job.gradient is not None
+        if job.source == "gradient":
+            return job.gradient, None
+        predicted = self.networks.synthetic_gradient(job.at)
+        self.networks.teach(job.at, job.gradient)
+        blend = np.float32(self.rule.blend)
+        return blend * job.gradient + (1 - blend) * predicted, None
+
+    def _teach(self, job: TeachJob, started_s: float) -> TeachResult:
+        loss = self.networks.teach(job.at, job.gradient)
+        passed = None
+        if job.passes:
+            passed = encode_dense("gradient", self.networks.backward(job.at, job.gradient, learn=False))
+        return TeachResult(job.at, loss, passed, self.clock() - started_s)
