@@ -75,6 +75,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
         (messages.Proceed(sender="controller"), []),
         (messages.Inject(sender="controller", injection=SLOWED), []),
         (messages.Failed(sender="controller", node="edge-0", incarnation=2), []),
+        (messages.Taken(sender="edge-1", history=1, step=12, micro=3), []),
     ]
     updates = [
         sparse(650, 7, "float32"), sparse(650, 64, "float16"), sparse(100_000, 40, "float32"),
@@ -86,6 +87,14 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
         tensor, frames = encode_update("update", update)
         push = messages.Push(sender="edge-0", incarnation=1, step=4, base=7, loss=2.5, tensors=(tensor,))
         found.append((push, frames))
+    tensor, frames = encode_dense("h", np.ones((10, 4, 14, 14), "f4"))
+    found.append((messages.Activation(sender="edge-0", history=1, step=12, micro=3, tensors=(tensor,)), frames))
+    tensor, frames = encode_dense("gradient", np.ones((10, 4, 14, 14), "f4"))
+    found.append((messages.Gradient(sender="edge-1", history=1, step=12, micro=3, tensors=(tensor,)), frames))
+    for name in ("weights", "state"):
+        tensor, frames = encode_dense(name, np.ones(650, "f4"))
+        found.append((messages.Backup(sender="edge-0", history=1, step=12, tensors=(tensor,)), frames))
+        found.append((messages.Resume(sender="server", history=2, step=12, tensors=(tensor,)), frames))
     tensor, frames = encode_dense("theta", np.linspace(-1, 1, 650, dtype="f4"))
     found.append((messages.Model(sender="server", version=9, final=True, tensors=(tensor,)), frames))
     found.append((messages.Checkpoint(sender="server", version=9, tensors=(tensor,)), frames))
