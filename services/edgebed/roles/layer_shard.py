@@ -13,6 +13,7 @@ backup is made when everything that has been sent is answered, so that nothing t
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +38,11 @@ from edgebed.roles.shard_work import (
 from edgebed.roles.work import Result
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Activation, Backup, Gradient, Join, Refuse, Resume, Start, Taken, Tensor
+from edgebed.wire.messages import Activation, Backup, Fetch, Gradient, Join, Refuse, Resume, Start, Taken, Tensor
 from edgebed.wire.tensors import Buffer, decode_dense, encode_dense
 
+PREFETCH = 2
+"""Inputs that a store is asked for before they are needed, so that nobody waits for the way there and back."""
 ORDER = "shards"
 """Whose order of batches it is: one for all shards."""
 
@@ -136,6 +139,7 @@ class LayerShard:
         tensor = resume.tensors[0]
         given = decode_dense(tensor, frames)
         is_state = tensor.name == "state"
+        effects += [effect for ahead in range(PREFETCH) for effect in self._fetch_input(ahead)]
         job = RestoreJob(resume.step, None if is_state else given, given if is_state else None)
         being_done, self.jobs = self.jobs[:1], [*self.jobs[:1], job]
         return effects if being_done else [*effects, Compute(job)]
@@ -169,7 +173,7 @@ class LayerShard:
             return []
         self.unanswered.add(at)
         sent = Activation(sender=self.plan.node, step=at.step, micro=at.micro, tensors=(result.tensor,), **self._era)
-        return [Send(self.shard.above, sent, result.frames)]
+        return [Send(self.shard.store or self.shard.above, sent, result.frames), *self._fetch_answer(at)]
 
     def _learnt(self, result: LearnResult) -> list[Effect]:
         at = result.at
@@ -182,7 +186,7 @@ class LayerShard:
             return effects
         if self.rule.down == "nothing":
             taken = Taken(sender=self.plan.node, step=at.step, micro=at.micro, **self._era)
-            return [*effects, Send(self.shard.below, taken)]
+            return [*effects, Send(self.shard.store or self.shard.below, taken)]
         if self.rule.down == "true-gradient" and self._source != "loss":
             return effects
         return [*effects, self._send_down(at, result.tensor, result.frames)]
@@ -200,7 +204,25 @@ class LayerShard:
             tensors=(tensor,),
             **self._era,
         )
-        return Send(self.shard.below, gradient, frames)
+        return Send(self.shard.store or self.shard.below, gradient, frames)
+
+    # --- what a store has -----------------------------------------------------------------------------------------
+
+    def _fetch_input(self, ahead: int) -> list[Effect]:
+        """Ask for the inputs so many places behind the next ones."""
+        number = self.next.step * self.rule.micro_batches + self.next.micro + ahead
+        at = At(*divmod(number, self.rule.micro_batches))
+        is_beyond = self.shard.steps is not None and at.step >= self.shard.steps
+        if not self.shard.store or not self.shard.below or is_beyond:
+            return []
+        return [self._fetch(self.shard.below, "activation", at)]
+
+    def _fetch_answer(self, at: At) -> list[Effect]:
+        return [self._fetch(self.shard.above, "answer", at)] if self.shard.store else []
+
+    def _fetch(self, of: str, what: Literal["activation", "answer"], at: At) -> Send:
+        fetch = Fetch(sender=self.plan.node, of=of, what=what, step=at.step, micro=at.micro, **self._era)
+        return Send(self.shard.store, fetch)
 
     def _copy_weights(self) -> None:
         every, step = self.shard.weights_every, self.learnt
@@ -215,7 +237,8 @@ class LayerShard:
         if job is None:
             return []
         self.jobs.append(job)
-        return [Compute(job)]
+        asked = self._fetch_input(PREFETCH - 1) if isinstance(job, ForwardJob) else []
+        return [*asked, Compute(job)]
 
     def _from_above(self) -> ShardJob | None:
         if not self.gradients:

@@ -166,6 +166,21 @@ class Taken(Message, kw_only=True):
     """As in the activation."""
 
 
+class Fetch(Message, kw_only=True):
+    """Shard to store: hand over what another shard has made, as soon as it is there."""
+
+    of: Name
+    """Who makes it."""
+    what: Literal["activation", "answer"]
+    """Its outputs; or what it answers to ours, a `gradient` or `taken`."""
+    history: Count
+    """As in what is asked for."""
+    step: Count
+    """As in what is asked for."""
+    micro: Count = 0
+    """As in what is asked for."""
+
+
 class Backup(Message, kw_only=True):
     """Shard to server: its weights, or all that its training depends on, after a number of steps."""
 
@@ -320,7 +335,7 @@ class Bye(Message, kw_only=True):
     """Why it ends."""
 
 
-DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Backup, Resume, Refuse)
+DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
     Hello, Configure, Ready, Start, Report, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Finish, Stop, Bye,
     Refuse,
@@ -338,7 +353,7 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
 }
 """The names of the tensors that a message carries, in order; a choice of such where there are several."""
 
-DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Backup | Resume | Refuse
+DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (
     Hello | Configure | Ready | Start | Report | Alive | Reached | Proceed | Inject | Failed | Checkpoint | Finish
     | Stop | Bye | Refuse

@@ -20,6 +20,7 @@ from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shard_network import ShardNetwork
 from edgebed.learning.trained import Trained
 from edgebed.roles import records
+from edgebed.roles.activation_store import ActivationStore
 from edgebed.roles.events import Compute, Computed, Journal, Received, Send, Wake
 from edgebed.roles.layer_shard import LayerShard, batch_of
 from edgebed.roles.shard_server import ShardServer
@@ -90,6 +91,7 @@ class Stage:
         sizes = [len(Trained(each, OPTIMIZER).weights()) for each in layers()]
         server_plan = msgspec.structs.replace(plan_of(0), node="server", role="server", shard=None)
         self.hearts = {"server": ShardServer(server_plan, theta, list(zip(NAMES, sizes, strict=True)), STEPS)}
+        self.hearts["store"] = ActivationStore(msgspec.structs.replace(server_plan, node="store"))
         self.works: dict[str, ShardWork] = {}
         self.incarnations: dict[str, int] = dict.fromkeys(NAMES, 0)
         for name in NAMES:
@@ -167,10 +169,10 @@ def trained_whole(steps: int = STEPS) -> np.ndarray:
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**32))
-def test_back_propagation_through_shards_is_back_propagation(seed: int) -> None:
-    """Bit for bit, whatever comes first."""
-    stage = Stage(BACK_PROPAGATION, seed)
+@given(st.integers(0, 2**32), st.sampled_from(["", "store"]))
+def test_back_propagation_through_shards_is_back_propagation(seed: int, store: str) -> None:
+    """Bit for bit, whatever comes first, from shard to shard and through a store."""
+    stage = Stage(BACK_PROPAGATION, seed, store=store)
     stage.run()
 
     assert stage.server.finished
@@ -179,10 +181,14 @@ def test_back_propagation_through_shards_is_back_propagation(seed: int) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32), st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=4))
-def test_shards_that_die_cost_no_step_and_repeat_none(seed: int, deaths: list[tuple[int, str]]) -> None:
+@given(
+    st.integers(0, 2**32),
+    st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=4),
+    st.sampled_from(["", "store"]),
+)
+def test_shards_that_die_cost_no_step_and_repeat_none(seed: int, deaths: list[tuple[int, str]], store: str) -> None:
     """All go on from one step, and in the history that survives each step was made once, as if nobody had died."""
-    stage = Stage(BACK_PROPAGATION, seed)
+    stage = Stage(BACK_PROPAGATION, seed, store=store)
     for deliveries, victim in deaths:
         stage.run(deliveries)
         if not stage.server.finished:
@@ -202,13 +208,15 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("queue", [1, 3])
+@pytest.mark.parametrize(("queue", "store"), [(1, ""), (3, ""), (3, "store")])
 @pytest.mark.parametrize("name", RULES)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32), deaths=st.lists(st.tuples(st.integers(1, 200), st.sampled_from(NAMES)), max_size=2))
-def test_every_method_comes_to_its_end(name: str, queue: int, seed: int, deaths: list[tuple[int, str]]) -> None:
+def test_every_method_comes_to_its_end(
+    name: str, queue: int, store: str, seed: int, deaths: list[tuple[int, str]]
+) -> None:
     """With every step made once, no more on its way than the queue takes, and nothing left over."""
-    stage = Stage(RULES[name], seed, queue=queue)
+    stage = Stage(RULES[name], seed, queue=queue, store=store)
     for deliveries, victim in deaths:
         stage.run(deliveries)
         if not stage.server.finished:
@@ -216,6 +224,7 @@ def test_every_method_comes_to_its_end(name: str, queue: int, seed: int, deaths:
     stage.run()
 
     assert stage.server.finished
+    assert not stage.hearts["store"].kept
     assert [stage.surviving_steps(each) for each in NAMES] == [list(range(STEPS))] * 3
     assert stage.unanswered_max <= max(queue, RULES[name].micro_batches)
     for work in stage.works.values():

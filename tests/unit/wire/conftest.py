@@ -75,6 +75,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
         (messages.Proceed(sender="controller"), []),
         (messages.Inject(sender="controller", injection=SLOWED), []),
         (messages.Failed(sender="controller", node="edge-0", incarnation=2), []),
+        (messages.Fetch(sender="edge-1", of="edge-0", what="activation", history=1, step=12, micro=3), []),
         (messages.Taken(sender="edge-1", history=1, step=12, micro=3), []),
     ]
     updates = [

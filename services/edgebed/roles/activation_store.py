@@ -1,0 +1,66 @@
+"""The activation store: what shards send each other waits here until it is asked for.
+
+    shard ---- Activation, Gradient, Taken ---> store <--- Fetch ---- the shard that it is for
+
+Chen et al. 2019, Exploring the use of synthetic gradients for distributed deep learning across cloud and edge
+resources, HotEdge, section 3.2. Everything is fetched once and then gone; what belongs to an earlier history than the
+latest heard of is dropped. How much there can be is bounded by the queues of the shards.
+"""
+
+from collections.abc import Sequence
+
+from edgebed.roles.events import Connected, Disconnected, Effect, Event, Journal, Received, Send, unexpected
+from edgebed.roles.records import Refused
+from edgebed.scenario.plan import NodePlan
+from edgebed.wire.messages import Activation, Fetch, Gradient, Refuse, Start, Taken
+from edgebed.wire.tensors import Buffer
+
+Key = tuple[str, str, int, int]
+"""Who made it, activation or answer, step, micro-batch."""
+
+
+class ActivationStore:
+    """The heart of the store."""
+
+    def __init__(self, plan: NodePlan) -> None:
+        self.plan = plan
+        self.history = 0
+        self.kept: dict[Key, tuple[Activation | Gradient | Taken, Sequence[Buffer]]] = {}
+        self.asked: dict[Key, str] = {}
+        """Who waits for what is not here yet: the connection."""
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """Keep, or hand over."""
+        if isinstance(event, Connected | Disconnected):
+            return []  # whoever is back joins the server anew, and all begin a new history
+        if not isinstance(event, Received):
+            raise unexpected(self, event)
+        message = event.message
+        if isinstance(message, Start):
+            return []
+        if not isinstance(message, Activation | Gradient | Taken | Fetch):
+            reason = f"a store gets no {type(message).__name__}"
+            refusal = Refuse(sender=self.plan.node, code="malformed", reason=reason)
+            return [Journal(Refused(peer=event.peer, code="malformed", reason=reason)), Send(event.peer, refusal)]
+        if message.history > self.history:
+            self.history = message.history
+            self.kept.clear()
+            self.asked.clear()
+        if message.history < self.history:
+            return []
+        if isinstance(message, Fetch):
+            return self._fetch(event.peer, message)
+        kind = "activation" if isinstance(message, Activation) else "answer"
+        key = (message.sender, kind, message.step, message.micro)
+        if peer := self.asked.pop(key, None):
+            return [Send(peer, message, event.frames)]
+        self.kept[key] = message, event.frames
+        return []
+
+    def _fetch(self, peer: str, fetch: Fetch) -> list[Effect]:
+        key = (fetch.of, fetch.what, fetch.step, fetch.micro)
+        if key in self.kept:
+            message, frames = self.kept.pop(key)
+            return [Send(peer, message, frames)]
+        self.asked[key] = peer
+        return []
