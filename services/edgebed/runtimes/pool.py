@@ -220,6 +220,7 @@ def is_large(job: Job) -> bool:
 def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connection]) -> None:
     """A child: do jobs until the parent closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # what the parent does then is not the child's to do
     for other in others:
         other.close()  # the parent's ends: held open here, they would hide that the parent is gone
     with contextlib.suppress(EOFError, ConnectionError):  # the parent needs no more results

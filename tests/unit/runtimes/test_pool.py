@@ -1,14 +1,16 @@
 """What the pool forgets when a node has died: results nobody waits for, what went wrong with them, their slots."""
 
 import gc
+import signal
 
 import numpy as np
 import pytest
 
 from edgebed.algorithms.update import Update
-from edgebed.roles.work import GradientJob, GradientResult
+from edgebed.roles.work import EvaluationJob, EvaluationResult, GradientJob, GradientResult
 from edgebed.runtimes.arena import Arena
 from edgebed.runtimes.pool import InPlace, Pool, Processes
+from edgebed.runtimes.signals import ending_by_signal
 from edgebed.wire.tensors import encode_update
 
 SIZE, SLOTS = 100, 60
@@ -62,3 +64,18 @@ def test_cancelled_jobs_give_their_slots_back(pool_and_arena: tuple[Pool, Arena]
     gc.collect()
 
     assert len(arena.free) == SLOTS
+
+
+def test_a_child_that_is_told_to_end_does_no_more(capfd: pytest.CaptureFixture[str]) -> None:
+    """Whatever the parent does with that signal: the child ends by it, without a word."""
+    arena = Arena(SIZE, SLOTS)
+    with ending_by_signal():
+        pool = Processes(lambda node, job: EvaluationResult(1, True, 0.5, 0.5), 2, arena)
+    pool.result(pool.submit("evaluator", EvaluationJob(arena.empty(), 1, True), 0.0))  # by now it is at work
+    (child,) = pool.children
+    child.terminate()
+    child.join(10)
+
+    assert child.exitcode == -signal.SIGTERM
+    assert capfd.readouterr().err == ""
+    pool.close()
