@@ -1,7 +1,7 @@
 """A file beside a paper's page with what is left of every run that counted, so that the runs need not be kept.
 
 One line of JSON for each cell, size and seed: what the scenario asked for as it was written, which run it was, its
-summary and its evaluations. A line counts where the scenario still says the same and modules of one's own are what they
+summary without single nodes, and its evaluations. A line counts where the scenario still says the same and modules of one's own are what they
 were, as with a run. So a page can be published with all that it was made from, and a sweep can go on elsewhere.
 """
 
@@ -89,7 +89,7 @@ class Kept:
             settings=recipe.settings,
             own_code=_own_code(trial.plan),
             run=result,
-            summary=trial.summary,
+            summary=_without_nodes(trial.summary),
             evaluations=columns_of(trial.evaluations),
         )
         self._runs[self._key(run)] = msgspec.json.decode(msgspec.json.encode(kept), type=KeptRun)  # as one that is read
@@ -106,6 +106,13 @@ class Kept:
 
 def _key(kept: KeptRun) -> Key:
     return kept.scenario, kept.trial, _canonical(kept.settings)
+
+
+def _without_nodes(summary: TrialSummary) -> TrialSummary:
+    """Without what it says of each node, which is most of it."""
+    fidelity = summary.fidelity and msgspec.structs.replace(summary.fidelity, nodes=())
+    accounting = summary.accounting and msgspec.structs.replace(summary.accounting, lives=())
+    return msgspec.structs.replace(summary, fidelity=fidelity, accounting=accounting)
 
 
 def _canonical(settings: dict[str, Any]) -> bytes:

@@ -26,7 +26,8 @@ from edgebed.algorithms.layerwise.rule import At
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.network import TORCH_SEED_MASK
 from edgebed.learning.optimizers import Optimizer
-from edgebed.learning.trained import Trained
+from edgebed.learning.predictor import Predictor
+from edgebed.learning.trained import Trained, join_states, split_state
 
 Loss = Literal["cross-entropy", "squared"]
 Floats = NDArray[np.float32]
@@ -63,7 +64,7 @@ class ShardNetwork:
         torch.set_num_threads(1)
         beside = module_optimizer or optimizer
         self.layers = Trained(layers, optimizer)
-        self.gradient_module = Trained(gradient_module, beside) if gradient_module else None
+        self.predictor = Predictor(gradient_module, beside) if gradient_module else None
         self.head = Trained(head, optimizer) if head else None
         self.input_module = Trained(input_module, beside) if input_module else None
         self._beginning = [part.weights() for part in self.trained[1:]]
@@ -71,15 +72,13 @@ class ShardNetwork:
         self.loss = loss
         self.key = key
         self.kept: dict[At, Kept] = {}
-        self.untaught: dict[At, tuple[Tensor, Tensor]] = {}
-        """Outputs and labels of which the gradient module has yet to hear."""
         self._sums: list[Tensor] | None = None
         """Of the parameters' gradients since the last step."""
 
     @property
     def trained(self) -> tuple[Trained, ...]:
         """Everything that learns, in a fixed order."""
-        parts = (self.layers, self.gradient_module, self.head, self.input_module)
+        parts = (self.layers, self.predictor.trained if self.predictor else None, self.head, self.input_module)
         return tuple(part for part in parts if part is not None)
 
     def forward(self, at: At, inputs: Floats, labels: NDArray[np.int64]) -> Floats:
@@ -88,8 +87,8 @@ class ShardNetwork:
         torch.default_generator.manual_seed(self.key(at) & TORCH_SEED_MASK)
         outputs = self.layers(x)
         self.kept[at] = Kept(x, outputs, torch.from_numpy(labels), tuple(self.layers.parameters))
-        if self.gradient_module:
-            self.untaught[at] = outputs.detach(), self.kept[at].labels
+        if self.predictor:
+            self.predictor.see(at, outputs.detach(), self.kept[at].labels)
         return outputs.detach().contiguous().numpy()
 
     def final_gradient(self, at: At, share: float = 1.0) -> tuple[Floats, float]:
@@ -106,26 +105,13 @@ class ShardNetwork:
 
     def synthetic_gradient(self, at: At) -> Floats:
         """What the gradient module predicts for these outputs."""
-        return self.predict_gradient(*self.untaught[at]).numpy()
-
-    def predict_gradient(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """(B, ...) outputs of the layers, (B,) labels -> gradient of the batch's mean loss, as predicted."""
-        assert self.gradient_module is not None
-        with torch.no_grad():
-            return self.gradient_module(outputs, labels) / len(outputs)
+        assert self.predictor is not None
+        return self.predictor.predict(at)
 
     def teach(self, at: At, target: Floats) -> float:
-        """One step of the gradient module towards (B, ...) `target`, as it is now; returns its loss before.
-
-        The loss is the squared error of B times the gradient, summed over features and averaged over the batch: of the
-        gradient of a mean itself it would be lost beside Adam's epsilon.
-        """
-        assert self.gradient_module is not None
-        predicted = self.gradient_module(*self.untaught.pop(at))
-        wanted = torch.from_numpy(target).view(predicted.shape) * len(predicted)
-        loss = (predicted - wanted).square().sum() / len(predicted)
-        self.gradient_module.step(torch.autograd.grad(loss, self.gradient_module.parameters))
-        return loss.item()
+        """The gradient module learns what the (B, ...) gradient was; returns its loss before."""
+        assert self.predictor is not None
+        return self.predictor.teach(at, target)
 
     def head_gradient(self, at: At) -> tuple[Floats, float]:
         """Gradient of the head's own loss by the outputs, and that loss; the head makes a step (Belilovsky et al.)."""
@@ -187,24 +173,18 @@ class ShardNetwork:
 
     def state(self) -> Floats:
         """Fresh (s,) state of everything that learns, with how many steps each part has made."""
-        steps = np.array([part.steps for part in self.trained], dtype=np.int32).view(np.float32)  # bits, not numbers
-        return np.concatenate([steps, *(part.state() for part in self.trained)])
+        return join_states(self.trained)
 
     def restore(self, state: Floats) -> None:
         """Go on from there, without anything that was on its way; ValueError where it is the state of another shard."""
-        sizes = [len(part.state()) for part in self.trained]
-        if state.shape != (len(sizes) + sum(sizes),):
-            raise ValueError(f"a state of shape {state.shape}, not ({len(sizes) + sum(sizes)},)")
-        steps = state[: len(sizes)].copy().view(np.int32).tolist()
-        pieces = np.split(state[len(sizes) :], np.cumsum(sizes)[:-1])
-        for part, piece, made in zip(self.trained, pieces, steps, strict=True):
-            part.restore(piece, made)
+        split_state(state, self.trained)
         self.let_go()
 
     def let_go(self) -> None:
         """Forget every step that is on its way."""
         self.kept.clear()
-        self.untaught.clear()
+        if self.predictor:
+            self.predictor.untaught.clear()
         self._sums = None
 
     def _final_loss(self, scores: Tensor, labels: Tensor) -> Tensor:

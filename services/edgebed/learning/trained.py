@@ -98,3 +98,20 @@ class Trained:
         """Give the module fresh parameters, views into `theta`."""
         for owner, name, place, shape in self._places:
             setattr(owner, name, nn.Parameter(self.theta[place].view(shape)))
+
+
+def join_states(parts: Sequence[Trained]) -> NDArray[np.float32]:
+    """Fresh (s,) states of several, with how many steps each has made."""
+    steps = np.array([part.steps for part in parts], dtype=np.int32).view(np.float32)  # bits, not numbers
+    return np.concatenate([steps, *(part.state() for part in parts)])
+
+
+def split_state(state: NDArray[np.float32], parts: Sequence[Trained]) -> None:
+    """Let each go on from there; ValueError where it is the state of something else."""
+    sizes = [len(part.state()) for part in parts]
+    if state.shape != (len(sizes) + sum(sizes),):
+        raise ValueError(f"a state of shape {state.shape}, not ({len(sizes) + sum(sizes)},)")
+    steps = state[: len(sizes)].copy().view(np.int32).tolist()
+    pieces = np.split(state[len(sizes) :], np.cumsum(sizes)[:-1])
+    for part, piece, made in zip(parts, pieces, steps, strict=True):
+        part.restore(piece, made)

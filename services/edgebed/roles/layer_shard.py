@@ -167,13 +167,14 @@ class LayerShard:
     def _went_forward(self, result: ForwardResult) -> list[Effect]:
         at = result.at
         source = self._source
-        if source == "loss" or not self.rule.waits:
+        if source == "loss" or not (self.rule.waits or self.shard.modules):
             self.jobs.append(self._learn(at, source))
         if not self.shard.above:
             return []
         self.unanswered.add(at)
         sent = Activation(sender=self.plan.node, step=at.step, micro=at.micro, tensors=(result.tensor,), **self._era)
-        return [Send(self.shard.store or self.shard.above, sent, result.frames), *self._fetch_answer(at)]
+        to_module = [Send(self.shard.modules, sent, result.frames)] if self.shard.modules else []
+        return [Send(self.shard.store or self.shard.above, sent, result.frames), *to_module, *self._fetch_answer(at)]
 
     def _learnt(self, result: LearnResult) -> list[Effect]:
         at = result.at
@@ -204,7 +205,7 @@ class LayerShard:
             tensors=(tensor,),
             **self._era,
         )
-        return Send(self.shard.store or self.shard.below, gradient, frames)
+        return Send(self.shard.modules or self.shard.store or self.shard.below, gradient, frames)
 
     # --- what a store has -----------------------------------------------------------------------------------------
 
@@ -218,7 +219,8 @@ class LayerShard:
         return [self._fetch(self.shard.below, "activation", at)]
 
     def _fetch_answer(self, at: At) -> list[Effect]:
-        return [self._fetch(self.shard.above, "answer", at)] if self.shard.store else []
+        """A module elsewhere answers by itself."""
+        return [self._fetch(self.shard.above, "answer", at)] if self.shard.store and not self.shard.modules else []
 
     def _fetch(self, of: str, what: Literal["activation", "answer"], at: At) -> Send:
         fetch = Fetch(sender=self.plan.node, of=of, what=what, step=at.step, micro=at.micro, **self._era)
@@ -245,6 +247,8 @@ class LayerShard:
             return None
         at = min(self.gradients)
         gradient = self.gradients.pop(at)
+        if self.shard.modules:
+            return self._learn(at, "gradient", gradient)
         self.unanswered.discard(at)
         if self.rule.waits:
             return self._learn(at, self.rule.source, gradient)

@@ -30,7 +30,10 @@ class ShardServer:
     """The heart of the server where shards train."""
 
     def __init__(self, plan: NodePlan, theta: Floats, shards: Sequence[tuple[str, int]], steps: int | None) -> None:
-        """(w,) initial weights of the whole model; each shard's name and its share of them; steps of the training."""
+        """(w,) initial weights of the model; each shard's name and its share of them; steps of the training.
+
+        The node that has all gradient modules is one of the shards, with a share of 0.
+        """
         self.plan = plan
         self.sizes = dict(shards)
         self.steps = steps
@@ -135,7 +138,7 @@ class ShardServer:
         kind = self.coming if tensor.name == "state" else self.copies
         pieces = kind.setdefault(backup.step, {})
         pieces[shard] = decode_dense(tensor, event.frames)
-        if pieces.keys() != self.sizes.keys():
+        if not all(each in pieces for each, size in self.sizes.items() if size or tensor.name == "state"):
             return []
         del kind[backup.step]
         return self._keep(backup.step, pieces) if tensor.name == "state" else self._assemble(backup.step, pieces)
@@ -150,7 +153,7 @@ class ShardServer:
         if step <= self.version and step:
             return []  # measured before training was rolled back
         self.version = step
-        self.theta = np.concatenate([pieces[shard] for shard in self.sizes])
+        self.theta = np.concatenate([pieces[shard] for shard, size in self.sizes.items() if size])
         if step == self.steps:
             return self._finish(f"{step} steps were made")
         return self._answer_pulls()

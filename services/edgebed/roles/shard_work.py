@@ -52,6 +52,27 @@ class TeachJob(msgspec.Struct, frozen=True, gc=False):
     passes: bool
 
 
+class PredictJob(msgspec.Struct, frozen=True, gc=False):
+    """A gradient module predicts the gradient of a shard's outputs."""
+
+    owner: str
+    """The shard."""
+    at: At
+    batch: NDArray[np.int64]
+    """(B,) positions in the training data."""
+    outputs: Floats
+    """(B, ...)"""
+
+
+class HostTeachJob(msgspec.Struct, frozen=True, gc=False):
+    """A shard's gradient module learns what the gradient was."""
+
+    owner: str
+    at: At
+    gradient: Floats
+    """(B, ...)"""
+
+
 class StateJob(msgspec.Struct, frozen=True, gc=False):
     """Copy the weights, or all that training depends on."""
 
@@ -97,6 +118,25 @@ class TeachResult(msgspec.Struct, frozen=True, gc=False):
     compute_s: float
 
 
+class PredictResult(msgspec.Struct, frozen=True, gc=False):
+    """(B, ...) gradient as predicted, ready to be sent."""
+
+    owner: str
+    at: At
+    tensor: Tensor
+    frames: Sequence[Buffer]
+    compute_s: float
+
+
+class HostTeachResult(msgspec.Struct, frozen=True, gc=False):
+    """What the module did not know."""
+
+    owner: str
+    at: At
+    module_loss: float
+    compute_s: float
+
+
 class StateResult(msgspec.Struct, frozen=True, gc=False):
     """(w,) weights or (s,) state after a step."""
 
@@ -111,8 +151,8 @@ class Restored(msgspec.Struct, frozen=True, gc=False):
     step: int
 
 
-ShardJob = ForwardJob | LearnJob | TeachJob | StateJob | RestoreJob
-ShardResult = ForwardResult | LearnResult | TeachResult | StateResult | Restored
+ShardJob = ForwardJob | LearnJob | TeachJob | PredictJob | HostTeachJob | StateJob | RestoreJob
+ShardResult = ForwardResult | LearnResult | TeachResult | PredictResult | HostTeachResult | StateResult | Restored
 
 
 class Networks(Protocol):
@@ -162,6 +202,7 @@ class ShardWork:
         if isinstance(job, StateJob):
             state = self.networks.state() if job.whole else self.networks.weights()
             return StateResult(job.step, job.whole, state)
+        assert isinstance(job, RestoreJob)
         if job.state is not None:
             self.networks.restore(job.state)
         elif job.weights is not None:
@@ -210,3 +251,42 @@ class ShardWork:
         if job.passes:
             passed = encode_dense("gradient", self.networks.backward(job.at, job.gradient, learn=False))
         return TeachResult(job.at, loss, passed, self.clock() - started_s)
+
+
+class Modules(Protocol):
+    """What learning/module_networks.py is to this module."""
+
+    def predict(self, owner: str, at: At, outputs: Floats, labels: NDArray[np.int64]) -> Floats: ...
+    def teach(self, owner: str, at: At, target: Floats) -> float: ...
+    def state(self) -> Floats: ...
+    def begin(self, weights: Floats) -> None: ...
+    def restore(self, state: Floats) -> None: ...
+
+
+class ModuleWork:
+    """Does the jobs of the node that has all gradient modules."""
+
+    def __init__(self, networks: Modules, y: NDArray[np.integer], clock: Callable[[], float] = lambda: 0.0) -> None:
+        """`y` are the labels of the training data."""
+        self.networks = networks
+        self.y = y.astype(np.int64)
+        self.clock = clock
+
+    def run(self, job: ShardJob) -> ShardResult:
+        """The result of `job`, which depends on the jobs before."""
+        started_s = self.clock()
+        if isinstance(job, PredictJob):
+            predicted = self.networks.predict(job.owner, job.at, job.outputs, self.y[job.batch])
+            tensor, frames = encode_dense("gradient", predicted)
+            return PredictResult(job.owner, job.at, tensor, frames, self.clock() - started_s)
+        if isinstance(job, HostTeachJob):
+            loss = self.networks.teach(job.owner, job.at, job.gradient)
+            return HostTeachResult(job.owner, job.at, loss, self.clock() - started_s)
+        if isinstance(job, StateJob):
+            return StateResult(job.step, True, self.networks.state())
+        assert isinstance(job, RestoreJob)
+        if job.state is not None:
+            self.networks.restore(job.state)
+        elif job.weights is not None:
+            self.networks.begin(job.weights)
+        return Restored(job.step)

@@ -206,6 +206,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """The node that its outputs go to; empty: it has the model's end."""
     store: str = ""
     """The node that keeps what shards send each other until it is asked for; empty: they send it to each other."""
+    modules: str = ""
+    """The node that has all gradient modules; empty: each lies beside its layers."""
     queue: int = 4
     """Outputs that may be on their way or unanswered at a time."""
     steps: int | None = None
