@@ -1,8 +1,9 @@
 """A file beside a paper's page with what is left of every run that counted, so that the runs need not be kept.
 
 One line of JSON for each cell, size and seed: what the scenario asked for as it was written, which run it was, its
-summary without single nodes, and its evaluations. A line counts where the scenario still says the same and modules of one's own are what they
-were, as with a run. So a page can be published with all that it was made from, and a sweep can go on elsewhere.
+summary without single nodes, and its evaluations. A line counts where the scenario still says the same and modules of
+one's own are what they were, as with a run. So a page can be published with all that it was made from, and a sweep can
+go on elsewhere.
 """
 
 from pathlib import Path
