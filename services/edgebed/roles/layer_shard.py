@@ -32,6 +32,8 @@ from edgebed.roles.shard_work import (
     ShardJob,
     StateJob,
     StateResult,
+    TeachInputsJob,
+    TeachInputsResult,
     TeachJob,
     TeachResult,
 )
@@ -78,6 +80,8 @@ class LayerShard:
         self.gradients: dict[At, NDArray[np.float32]] = {}
         """What has come from above and is not used."""
         self.unanswered: set[At] = set()
+        self.heard = step
+        """Steps whose inputs have come, where they are predicted meanwhile."""
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """A message is put aside, and the next job is begun where none is being done."""
@@ -160,6 +164,9 @@ class LayerShard:
             return self._learnt(result)
         if isinstance(result, TeachResult):
             return self._taught(result)
+        if isinstance(result, TeachInputsResult):
+            self.heard += 1
+            return []
         assert isinstance(result, StateResult)
         tensor, frames = encode_dense("state" if result.whole else "weights", result.state)
         return [Send("server", Backup(sender=self.plan.node, step=result.step, tensors=(tensor,), **self._era), frames)]
@@ -235,7 +242,11 @@ class LayerShard:
 
     def _go_on(self) -> list[Effect]:
         """Begin what can be done, if anything can."""
-        job = None if self.history is None else self._from_above() or self._backup() or self._forward()
+        job = (
+            None
+            if self.history is None
+            else self._from_above() or self._from_below() or self._backup() or self._forward()
+        )
         if job is None:
             return []
         self.jobs.append(job)
@@ -243,9 +254,9 @@ class LayerShard:
         return [*asked, Compute(job)]
 
     def _from_above(self) -> ShardJob | None:
-        if not self.gradients:
-            return None
-        at = min(self.gradients)
+        at = min((at for at in self.gradients if at in self.unanswered), default=None)
+        if at is None:
+            return None  # who predicts its inputs may be ahead of us
         gradient = self.gradients.pop(at)
         if self.shard.modules:
             return self._learn(at, "gradient", gradient)
@@ -254,8 +265,16 @@ class LayerShard:
             return self._learn(at, self.rule.source, gradient)
         return TeachJob(at, gradient, passes=self._keeps)
 
+    def _from_below(self) -> ShardJob | None:
+        """Inputs that have been predicted teach how to."""
+        if not self.rule.synthetic_inputs or not self.inputs:
+            return None
+        at = min(self.inputs)
+        return TeachInputsJob(at, self._batch(at), self.inputs.pop(at))
+
     def _backup(self) -> ShardJob | None:
-        if not self._backup_is_due or self.unanswered:
+        is_behind = self.rule.synthetic_inputs and bool(self.shard.below) and self.heard < self.learnt
+        if not self._backup_is_due or self.unanswered or is_behind:
             return None
         self.kept = self.learnt
         return StateJob(self.learnt, whole=True)
@@ -274,11 +293,16 @@ class LayerShard:
             return None
         if not self.rule.waits and len(self.unanswered) >= self.shard.queue:
             return None
-        if self.shard.below and at not in self.inputs:
+        if self.shard.below and not self._has_inputs(at):
             return None
         is_last_part = at.micro == self.rule.micro_batches - 1
         self.next = At(at.step + 1) if is_last_part else At(at.step, at.micro + 1)
-        return ForwardJob(at, self._batch(at), self.inputs.pop(at, None))
+        inputs = None if self.rule.synthetic_inputs else self.inputs.pop(at, None)
+        return ForwardJob(at, self._batch(at), inputs)
+
+    def _has_inputs(self, at: At) -> bool:
+        """Those that are predicted may not be too far ahead of those that come."""
+        return at.step < self.heard + self.shard.queue if self.rule.synthetic_inputs else at in self.inputs
 
     def _batch(self, at: At) -> NDArray[np.int64]:
         """(B,) positions in the training data, the same for all shards."""

@@ -27,7 +27,7 @@ class ForwardJob(msgspec.Struct, frozen=True, gc=False):
     batch: NDArray[np.int64]
     """(B,) positions in the training data."""
     inputs: Floats | None
-    """(B, ...) what came from below; None: the examples themselves."""
+    """(B, ...) what came from below; None: the examples themselves, or what is predicted to come."""
 
 
 class LearnJob(msgspec.Struct, frozen=True, gc=False):
@@ -50,6 +50,16 @@ class TeachJob(msgspec.Struct, frozen=True, gc=False):
     at: At
     gradient: Floats
     passes: bool
+
+
+class TeachInputsJob(msgspec.Struct, frozen=True, gc=False):
+    """The input module learns what the inputs were."""
+
+    at: At
+    batch: NDArray[np.int64]
+    """(B,) positions in the training data."""
+    inputs: Floats
+    """(B, ...)"""
 
 
 class PredictJob(msgspec.Struct, frozen=True, gc=False):
@@ -118,6 +128,14 @@ class TeachResult(msgspec.Struct, frozen=True, gc=False):
     compute_s: float
 
 
+class TeachInputsResult(msgspec.Struct, frozen=True, gc=False):
+    """What the input module did not know."""
+
+    at: At
+    module_loss: float
+    compute_s: float
+
+
 class PredictResult(msgspec.Struct, frozen=True, gc=False):
     """(B, ...) gradient as predicted, ready to be sent."""
 
@@ -151,15 +169,28 @@ class Restored(msgspec.Struct, frozen=True, gc=False):
     step: int
 
 
-ShardJob = ForwardJob | LearnJob | TeachJob | PredictJob | HostTeachJob | StateJob | RestoreJob
-ShardResult = ForwardResult | LearnResult | TeachResult | PredictResult | HostTeachResult | StateResult | Restored
+ShardJob = ForwardJob | LearnJob | TeachJob | TeachInputsJob | PredictJob | HostTeachJob | StateJob | RestoreJob
+ShardResult = (
+    ForwardResult
+    | LearnResult
+    | TeachResult
+    | TeachInputsResult
+    | PredictResult
+    | HostTeachResult
+    | StateResult
+    | Restored
+)
 
 
 class Networks(Protocol):
     """What learning/shard_network.py is to this module."""
 
     # ruff: noqa: D102 - each is described there
+    @property
+    def input_module(self) -> object: ...
     def forward(self, at: At, inputs: Floats, labels: NDArray[np.int64]) -> Floats: ...
+    def synthetic_inputs(self, x: Floats) -> Floats: ...
+    def teach_inputs(self, x: Floats, target: Floats) -> float: ...
     def final_gradient(self, at: At, share: float = 1.0) -> tuple[Floats, float]: ...
     def synthetic_gradient(self, at: At) -> Floats: ...
     def head_gradient(self, at: At) -> tuple[Floats, float]: ...
@@ -183,7 +214,7 @@ class ShardWork:
         y: NDArray[np.integer],
         clock: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`x` are the training inputs, for the first shard; `y` the labels, for all."""
+        """`x` are the training inputs, for the first shard and where inputs are predicted; `y` the labels, for all."""
         self.networks = networks
         self.rule = rule
         self.x = x
@@ -199,6 +230,9 @@ class ShardWork:
             return self._learn(job, started_s)
         if isinstance(job, TeachJob):
             return self._teach(job, started_s)
+        if isinstance(job, TeachInputsJob):
+            loss = self.networks.teach_inputs(self._examples(job.batch), job.inputs)
+            return TeachInputsResult(job.at, loss, self.clock() - started_s)
         if isinstance(job, StateJob):
             state = self.networks.state() if job.whole else self.networks.weights()
             return StateResult(job.step, job.whole, state)
@@ -210,14 +244,19 @@ class ShardWork:
         return Restored(job.step)
 
     def _forward(self, job: ForwardJob, started_s: float) -> ForwardResult:
-        inputs = self._examples(job.batch) if job.inputs is None else job.inputs
+        inputs = self._inputs(job.batch) if job.inputs is None else job.inputs
         outputs = self.networks.forward(job.at, inputs, self.y[job.batch])
         tensor, frames = encode_dense("h", outputs)
         return ForwardResult(job.at, tensor, frames, self.clock() - started_s)
 
+    def _inputs(self, batch: NDArray[np.int64]) -> Floats:
+        """The examples themselves; or, where there is a module for that, what is predicted to come from below."""
+        examples = self._examples(batch)
+        return self.networks.synthetic_inputs(examples) if self.networks.input_module else examples
+
     def _examples(self, batch: NDArray[np.int64]) -> Floats:
         """(B,) positions -> (B, ...) float32; 8-bit pixels in [0, 1]."""
-        assert self.x is not None, "only the first shard has the examples"
+        assert self.x is not None, "this shard has no examples"
         x = self.x[batch]
         return x / np.float32(255) if x.dtype == np.uint8 else x  # type: ignore[return-value]
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from edgebed.algorithms.layerwise import back_propagation, decoupled_greedy, synthetic_gradients
+from edgebed.algorithms.layerwise import back_propagation, decoupled_greedy, synthetic_gradients, synthetic_inputs
 from edgebed.algorithms.layerwise.rule import At, Rule
-from edgebed.learning.gradient_modules import GradientModule, LocalHead
+from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.module_networks import ModuleNetworks
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shard_network import ShardNetwork
@@ -58,6 +58,12 @@ def head_of(shape: tuple[int, ...]) -> LocalHead:
     return LocalHead(shape, CLASSES)
 
 
+def inputs_of(index: int) -> InputModule:
+    """A small one, always the same."""
+    torch.manual_seed(300 + index)
+    return InputModule((8,), (WIDTHS[index],), hidden=16)
+
+
 def module_of(index: int) -> GradientModule:
     """A small one, always the same."""
     torch.manual_seed(100 + index)
@@ -72,6 +78,7 @@ def networks_of(index: int, rule: Rule, elsewhere: bool = False) -> ShardNetwork
         shard,
         OPTIMIZER,
         gradient_module=module_of(index) if rule.has_module and not is_last and not elsewhere else None,
+        input_module=inputs_of(index) if rule.synthetic_inputs and index else None,
         head=head_of(shape) if rule.source == "head" and not is_last else None,
     )
 
@@ -225,6 +232,7 @@ RULES = {
     "bootstrapped": synthetic_gradients.rule(synthetic_gradients.Config()),
     "true": synthetic_gradients.rule(synthetic_gradients.Config(target="true")),
     "blend": synthetic_gradients.rule(synthetic_gradients.Config(blend=0.5)),
+    "synthetic-inputs": synthetic_inputs.rule(synthetic_inputs.Config()),
     "greedy": decoupled_greedy.rule(decoupled_greedy.Config()),
     "micro-batches": back_propagation.rule(back_propagation.Config(micro_batches=4)),
 }
