@@ -11,7 +11,7 @@ from pathlib import Path
 
 from edgebed.comparing.claims_text import criterion_text, measured_text, size_text
 from edgebed.comparing.curves import curves_svg
-from edgebed.comparing.keeping import RunResult
+from edgebed.comparing.keeping import FILE, RunResult
 from edgebed.comparing.reproduction import CellResult, Curves, Reproduction, RowResult
 from edgebed.comparing.reproduction_text import verdict_text
 from edgebed.errors import InfrastructureError
@@ -66,7 +66,7 @@ def page_text(paper: Paper, result: Reproduction, figures: Mapping[str, str]) ->
         _overview(result),
         VERDICTS,
         *(part for table in paper.tables for part in _table(table, result.tables[table.title], figures)),
-        *_runs(result.cells),
+        *_runs(paper, result.cells),
         *_host(result.cells),
         *_repeat(paper, result),
     ]
@@ -111,12 +111,15 @@ def _table(table: Table, rows: Sequence[RowResult], figures: Mapping[str, str]) 
             yield f"![{curve.title}]({figures[curve.title]})"
 
 
-def _runs(cells: Sequence[CellResult]) -> Iterator[str]:
+def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
     yield "## Runs"
     if not cells:
         yield "Nothing has been run yet."
         return
-    yield "Each cell was run once for each seed, in virtual time; the time is that of the machine below."
+    yield (
+        "Each cell was run once for each seed, in virtual time; the time is that of the machine below. "
+        f"[{FILE}]({paper.name}/{FILE}) has what each run was set to and every evaluation."
+    )
     yield _markdown(
         ("cell", "updates", "seeds", "time of each", "runs", "code"),
         [

@@ -89,6 +89,7 @@ def test_a_run_of_two_cells_is_counted_once(result: Reproduction) -> None:
     page = page_text(tiny_paper(), result, {})
 
     assert "1 run, in all 1 min 40 s" in page
+    assert "[runs.jsonl](tiny/runs.jsonl) has what each run was set to and every evaluation." in page
 
 
 def test_the_commands_measure_the_same_sizes(result: Reproduction) -> None:
