@@ -50,7 +50,7 @@ def method(name: str) -> Method:
         kind: Part(name=part["name"], settings={key: value for key, value in part.items() if key != "name"})
         for kind, part in PRESETS[name].items()
     }
-    return Method(name=name, **parts)
+    return Method(name=name, parts=parts)
 
 
 def node_plan(role: str, name: str = "adacomp") -> NodePlan:

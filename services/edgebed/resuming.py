@@ -77,6 +77,8 @@ def past_of(folder: TrialFolder) -> Past | None:
             began_s = t
         elif isinstance(record, records.Update):
             updates = max(updates, record.version)
+        elif isinstance(record, records.Step):
+            updates = max(updates, record.made)
         elif isinstance(record, records.Node):
             incarnations[record.name] = max(record.incarnation, incarnations.get(record.name, 0))
         elif isinstance(record, records.Fault):

@@ -57,7 +57,7 @@ def node(cpus: float | None = None, memory_bytes: int | None = None) -> NodePlan
     """A worker with these caps."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     return NodePlan(
         node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method, cpus=cpus,
         memory_bytes=memory_bytes,

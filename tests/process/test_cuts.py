@@ -17,6 +17,7 @@ from edgebed.roles.events import Connected, Disconnected, Received, Send, Wake, 
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
 from edgebed.runtimes.data_endpoints import DataDealer, DataRouter, patience_s
+from edgebed.runtimes.data_ends import DataEnds
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.held_link import HeldLink
 from edgebed.runtimes.live import LiveNode
@@ -80,7 +81,7 @@ def plan_of(node: str, role: str, link: Link) -> NodePlan:
     """A node with that link."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     return NodePlan(
         node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link, num_examples=10
     )
@@ -123,7 +124,9 @@ class Network:
             self.nodes[name] = LiveNode(
                 plan=plan, heart=server if name == "server" else Noting(plan),
                 work=None if name == "server" else Work(update_bytes[name]), management=end,
-                data=(DataRouter if name == "server" else DataDealer)(socket, pytest.fail),
+                data=DataEnds(DataRouter(socket, pytest.fail), {}) if name == "server" else DataEnds(
+                    None, {"server": DataDealer(socket, pytest.fail)}
+                ),
                 metrics=NodeMetrics(plan.role), epoch_ns=epoch_ns, link=HeldLink(plan, by_kernel=True),
                 courses={} if name == "server" else {name: course},
             )  # fmt: skip
@@ -132,7 +135,7 @@ class Network:
         for thread in self.threads:
             thread.start()
         for name in names:
-            start = messages.Start(sender="controller", server_address=self.address, began_s=self.now())
+            start = messages.Start(sender="controller", addresses=(("server", self.address),), began_s=self.now())
             self.controller.send(name, start, [])
 
     def now(self) -> float:

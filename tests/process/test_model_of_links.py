@@ -19,6 +19,7 @@ from edgebed.observe.metrics import NodeMetrics
 from edgebed.roles.events import Received, Send, Stop, Wake, Woken
 from edgebed.runtimes import held_link
 from edgebed.runtimes.data_endpoints import DataDealer, DataRouter
+from edgebed.runtimes.data_ends import DataEnds
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.held_link import HAND_OVER_S, HeldLink
 from edgebed.runtimes.live import LiveNode
@@ -89,7 +90,7 @@ def node_plan(node: str, role: str, link: Link) -> NodePlan:
     """A node with that link."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     return NodePlan(node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link)
 
 
@@ -111,8 +112,8 @@ def converse(
         router = data_socket(context, zmq.ROUTER)
         data_address = bind(router, "127.0.0.1")
         ends = (
-            DataDealer(data_socket(context, zmq.DEALER, "edge-0~1"), pytest.fail),
-            DataRouter(router, pytest.fail),
+            DataEnds(None, {"server": DataDealer(data_socket(context, zmq.DEALER, "edge-0~1"), pytest.fail)}),
+            DataEnds(DataRouter(router, pytest.fail), {}),
         )
         epoch_ns = time.monotonic_ns()
         nodes = []
@@ -135,7 +136,7 @@ def converse(
         for thread in threads:
             thread.start()
         controller = RouterEndpoint(management, "management", pytest.fail)
-        start = messages.Start(sender="controller", server_address=data_address, began_s=nodes[0].now())
+        start = messages.Start(sender="controller", addresses=(("server", data_address),), began_s=nodes[0].now())
         for node in ("server", "edge-0"):
             controller.send(node, start, [])
         threads[0].join(60)

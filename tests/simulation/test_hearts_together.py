@@ -15,7 +15,7 @@ from edgebed.roles import records
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Compute, Computed, Journal, Received, Send, Stop
 from edgebed.roles.parameter_server import ParameterServer
-from edgebed.roles.work import Work
+from edgebed.roles.work import EvaluatorWork, Work
 from edgebed.roles.worker import Worker
 from edgebed.scenario.plan import Method, NodePlan, Part, Task, TensorLayout
 from edgebed.wire import frames as codec
@@ -43,7 +43,7 @@ def make_method(preset: str, **compression) -> Method:
     """A preset, with some settings of its compression changed."""
     given = {kind: dict(part) for kind, part in PRESETS[preset].items()}
     given["compression"] |= compression
-    return Method(name=preset, **{kind: Part(name=part.pop("name"), settings=part) for kind, part in given.items()})
+    return Method(name=preset, parts={kind: Part(name=part.pop("name"), settings=part) for kind, part in given.items()})
 
 
 def make_plan(node: str, role: str, method: Method, **fields) -> NodePlan:
@@ -68,7 +68,7 @@ class Link:
 
     def run(self) -> "Link":
         """Start everybody, and deliver until nothing is left."""
-        start = messages.Start(sender="controller", server_address="")
+        start = messages.Start(sender="controller")
         self.queue += [(name, Received("controller", start, (), 0)) for name in self.hearts]
         while self.queue:
             name, event = self.queue.popleft()
@@ -109,7 +109,8 @@ def join_hearts(method: Method, num_workers: int, stop_updates: int, pull: str =
         "evaluator": Evaluator(evaluator),
         **{plan.node: Worker(plan) for plan in workers},
     }
-    return Link(hearts, {plan.node: Work(plan, Distance()) for plan in (evaluator, *workers)}).run()
+    works = {plan.node: Work(plan, Distance()) for plan in workers}
+    return Link(hearts, {"evaluator": EvaluatorWork(Distance()), **works}).run()
 
 
 METHODS = {

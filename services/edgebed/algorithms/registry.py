@@ -10,18 +10,36 @@ import msgspec
 
 from edgebed.algorithms.aggregation import asynchronous, synchronous
 from edgebed.algorithms.compression import none, top_k
+from edgebed.algorithms.layerwise import back_propagation, decoupled_greedy, synthetic_gradients, synthetic_inputs
+from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work import gradient_step
-from edgebed.scenario.plan import Part
+from edgebed.algorithms.optimizer import adam, momentum, sgd
+from edgebed.scenario.plan import Method, NodePlan, Part
 
 AGGREGATIONS: dict[str, ModuleType] = {"asynchronous": asynchronous, "synchronous": synchronous}
 COMPRESSIONS: dict[str, ModuleType] = {"none": none, "top-k": top_k}
 LOCAL_WORKS: dict[str, ModuleType] = {"gradient-step": gradient_step}
 
+LEARNINGS: dict[str, ModuleType] = {
+    "back-propagation": back_propagation,
+    "synthetic-gradients": synthetic_gradients,
+    "synthetic-inputs": synthetic_inputs,
+    "decoupled-greedy": decoupled_greedy,
+}
+OPTIMIZERS: dict[str, ModuleType] = {"sgd": sgd, "momentum": momentum, "adam": adam}
+
 KINDS: dict[str, dict[str, ModuleType]] = {
     "aggregation": AGGREGATIONS,
     "compression": COMPRESSIONS,
     "local_work": LOCAL_WORKS,
+    "learning": LEARNINGS,
+    "optimizer": OPTIMIZERS,
 }
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "parameter-server": ("aggregation", "compression", "local_work"),
+    "layer-wise": ("learning", "optimizer"),
+}
+"""The kinds of parts that a method has: of workers that push gradients, and of shards of a model."""
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # dense gradients, the learning rate divided by the staleness of the whole update (Hardy et al. 2017, V.B)
@@ -48,6 +66,14 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": {"name": "gradient-step"},
     },
+    # the layers on different nodes, which wait for each other
+    "back-propagation": {"learning": {"name": "back-propagation"}, "optimizer": {"name": "adam"}},
+    # nobody waits: a module beside each shard predicts the gradient (Jaderberg et al. 2017; Chen et al. 2019)
+    "synthetic-gradients": {"learning": {"name": "synthetic-gradients"}, "optimizer": {"name": "adam"}},
+    # nor for what comes from below (Jaderberg et al. 2017, 2.3)
+    "synthetic-inputs": {"learning": {"name": "synthetic-inputs"}, "optimizer": {"name": "adam"}},
+    # each shard has a loss of its own (Belilovsky et al. 2020)
+    "decoupled-greedy": {"learning": {"name": "decoupled-greedy"}, "optimizer": {"name": "adam"}},
 }
 
 
@@ -55,3 +81,17 @@ def configure(kind: str, part: Part) -> Any:
     """The part's `Config`, checked; ValueError (msgspec.ValidationError is one) if a setting is wrong."""
     module = KINDS[kind][part.name]
     return msgspec.convert(part.settings | {"name": part.name}, module.Config)
+
+
+def rule_of(method: Method) -> Rule:
+    """What a layer-wise method asks of a shard."""
+    part = method.parts["learning"]
+    rule: Rule = LEARNINGS[part.name].rule(configure("learning", part))
+    return rule
+
+
+def sees_inputs(node: NodePlan) -> bool:
+    """Whether a node needs the examples themselves, and not their labels alone."""
+    if node.shard is None:
+        return True
+    return node.role == "worker" and (not node.shard.below or rule_of(node.method).synthetic_inputs)

@@ -15,13 +15,13 @@ from edgebed.scenario.names import WORKERS
 from edgebed.scenario.problems import Problem, Problems, choose, show
 from edgebed.scenario.section import Section, of_pattern
 
-Role = Literal["server", "evaluator", "worker"]
+Role = Literal["server", "evaluator", "store", "modules", "worker"]
 Draw = Callable[[str, int], float]
 """(node, k) -> a number from [0, 1), by the seed and the entry."""
 
 
 class Group(NamedTuple):
-    """The nodes of a class; or the server, or the evaluator, alone."""
+    """The nodes of a class; or one of the others, alone."""
 
     role: Role
     nodes: tuple[str, ...]
@@ -32,7 +32,7 @@ class Group(NamedTuple):
 
 
 Roster = Mapping[str, Group]
-"""By class; `server` and `evaluator` by themselves."""
+"""By class; `server`, `evaluator` and what serves shards by themselves."""
 
 
 def _read_share(given: object) -> float:

@@ -26,7 +26,7 @@ def activation_bytes(task: Task) -> int:
         return tensor
 
     with torch.random.fork_rng(devices=[]):
-        model = models.build(task.model, task.input_shape, task.classes, task.python_path)
+        model = models.build_for(task)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             try:
                 output = model(torch.zeros(BATCH, *task.input_shape))  # holds what was kept: no address comes twice

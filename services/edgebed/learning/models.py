@@ -5,11 +5,14 @@
 `mlp`    784-128-64-10, the family of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS; 109,386.
 `small`  64-64-10, for the 8x8 digits; 4,810 parameters.
 
-All take other input shapes and numbers of classes. A model is known to the rest of edgebed by its flat vector of
-parameters and the `TensorLayout` that cuts it; what a model remembers beside its parameters would not be exchanged
-among nodes, so such models are refused.
+Those whose layers may lie on different devices are in layered_models.py.
+
+All take other input shapes and numbers of classes. A model is known to the rest of edgebed by its flat vector and the
+`TensorLayout` that cuts it: the parameters and what it keeps besides, such as running means. The latter would not be
+exchanged where workers push gradients, so there such models are refused.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 
@@ -22,36 +25,61 @@ from torch.nn.parameter import UninitializedParameter
 from edgebed import chance
 from edgebed.errors import ScenarioError
 from edgebed.learning import imports
+from edgebed.learning.layered_models import LAYERED_MODELS
 from edgebed.scenario.plan import Task, TensorLayout
 
 
-def build(name: str, input_shape: tuple[int, ...], classes: int, python_path: Sequence[str] = ()) -> nn.Module:
+def build(
+    name: str, input_shape: tuple[int, ...], classes: int, python_path: Sequence[str] = (), width: int | None = None
+) -> nn.Module:
     """The model called `name`, with parameters as its author initialises them, drawn from torch's generator.
 
-    A user's function is called with `input_shape` and `classes` where it has parameters of these names. ScenarioError
-    if there is no such model, or if it cannot be trained here.
+    A user's function is called with `input_shape`, `classes` and `width` where it has parameters of these names.
+    ScenarioError if there is no such model, or if it cannot be trained here.
     """
+    sized = {} if width is None else {"width": width}
     if name in MODELS:
-        return MODELS[name](input_shape, classes)
+        if sized and "width" not in inspect.signature(MODELS[name]).parameters:
+            raise ScenarioError(f"model: '{name}' has one width alone; leave `width` out.")
+        return MODELS[name](input_shape, classes, **sized)
     if not imports.is_import_path(name):
         raise ScenarioError(f"model: '{name}' is unknown; allowed: {', '.join(MODELS)} or package.module:function.")
     function = imports.resolve(name, python_path)
-    model = imports.call(name, function, input_shape=tuple(input_shape), classes=classes)
+    model = imports.call(name, function, input_shape=tuple(input_shape), classes=classes, **sized)
     _check(name, model)
     assert isinstance(model, nn.Module)
     return model
 
 
+def tensors(model: nn.Module) -> list[tuple[str, Tensor]]:
+    """What the model's flat vector is made of, by name: parameters, and what modules keep besides, module by module."""
+    found: dict[int, tuple[str, Tensor]] = {}  # of what two modules share, the first
+    for prefix, owner in model.named_modules():
+        own = [*owner.named_parameters(recurse=False), *owner.named_buffers(recurse=False)]
+        for name, tensor in own:
+            if tensor.is_floating_point():
+                found.setdefault(id(tensor), (f"{prefix}.{name}" if prefix else name, tensor))
+    return list(found.values())
+
+
 def layout(
-    name: str, input_shape: tuple[int, ...], classes: int, python_path: Sequence[str] = ()
+    name: str,
+    input_shape: tuple[int, ...],
+    classes: int,
+    python_path: Sequence[str] = (),
+    width: int | None = None,
+    *,
+    buffers: bool = False,
 ) -> tuple[TensorLayout, ...]:
-    """Name and shape of each parameter tensor of the model, in the order of the flat vector.
+    """Name and shape of each tensor of the model, in the order of the flat vector.
 
     Tries the model on an input too, so that a model that does not fit the data is found before anything starts:
-    ScenarioError then.
+    ScenarioError then. Without `buffers` a model that keeps anything beside its parameters is refused as well.
     """
     with torch.random.fork_rng(devices=[]):
-        model = build(name, input_shape, classes, python_path).eval()
+        model = build(name, input_shape, classes, python_path, width).eval()
+    if not buffers:
+        _check_buffers(name, model)
     try:
         with torch.inference_mode():
             output = model(torch.zeros(2, *input_shape))
@@ -66,7 +94,7 @@ def layout(
             f"{name}: for two inputs of shape {tuple(input_shape)} the model gives {got}, not one score "
             f"for each of the {classes} classes, shape {expected}."
         )
-    return tuple(TensorLayout(key, tuple(parameter.shape)) for key, parameter in model.named_parameters())
+    return tuple(TensorLayout(key, tuple(tensor.shape)) for key, tensor in tensors(model))
 
 
 def initial_parameters(task: Task, seed: int) -> NDArray[np.float32]:
@@ -76,8 +104,13 @@ def initial_parameters(task: Task, seed: int) -> NDArray[np.float32]:
     """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(chance.key(seed, "init") >> 65)
-        model = build(task.model, task.input_shape, task.classes, task.python_path)
-    return nn.utils.parameters_to_vector(model.parameters()).detach().numpy()
+        model = build_for(task)
+    return torch.cat([tensor.detach().reshape(-1) for _, tensor in tensors(model)]).numpy()
+
+
+def build_for(task: Task) -> nn.Module:
+    """The task's model."""
+    return build(task.model, task.input_shape, task.classes, task.python_path, task.width)
 
 
 class ChannelsLast(nn.Module):
@@ -153,11 +186,15 @@ def _check(name: str, model: object) -> None:
         raise ScenarioError(
             f"{name}: parameter '{other[0]}' is {parameters[other[0]].dtype}; only float32 is exchanged."
         )
+
+
+def _check_buffers(name: str, model: nn.Module) -> None:
     if state := [key for key, buffer in model.named_buffers() if buffer.is_floating_point()]:
         raise ScenarioError(
             f"{name}: the model keeps values beside its parameters ('{state[0]}'), as BatchNorm does with its running "
-            "statistics; these would not be exchanged between nodes. Use GroupNorm or LayerNorm instead."
+            "statistics; these would not be exchanged between nodes. Use GroupNorm or LayerNorm instead, or a "
+            "layer-wise method."
         )
 
 
-MODELS: dict[str, Callable[[tuple[int, ...], int], nn.Module]] = {"small": _small, "mlp": _mlp, "cnn": _cnn}
+MODELS: dict[str, Callable[..., nn.Module]] = {"small": _small, "mlp": _mlp, "cnn": _cnn, **LAYERED_MODELS}

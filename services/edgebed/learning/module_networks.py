@@ -24,7 +24,7 @@ class ModuleNetworks:
 
     def predict(self, owner: str, at: At, outputs: Floats, labels: NDArray[np.int64]) -> Floats:
         """(B, ...) outputs of the owner's layers, (B,) labels -> the gradient of the mean loss there, as predicted."""
-        self.predictors[owner].see(at, torch.from_numpy(outputs), torch.from_numpy(labels))
+        self.predictors[owner].see(at, torch.from_numpy(outputs).clone(), torch.from_numpy(labels))
         return self.predictors[owner].predict(at)
 
     def teach(self, owner: str, at: At, target: Floats) -> float:

@@ -36,13 +36,14 @@ class Network:
         self._x = x
         self._y = y.astype(np.int64)
         with torch.random.fork_rng(devices=[]):
-            self._model = models.build(task.model, task.input_shape, task.classes, task.python_path)
+            self._model = models.build_for(task)
         self._parameters = list(self._model.parameters())
-        self._theta = torch.empty(sum(parameter.numel() for parameter in self._parameters))
+        tensors = [tensor for _, tensor in models.tensors(self._model)]
+        self._theta = torch.empty(sum(tensor.numel() for tensor in tensors))
         start = 0
-        for parameter in self._parameters:
-            end = start + parameter.numel()
-            parameter.data = self._theta[start:end].view(parameter.shape)
+        for tensor in tensors:
+            end = start + tensor.numel()
+            tensor.data = self._theta[start:end].view(tensor.shape)
             start = end
         self._theta_numpy = self._theta.numpy()
 
@@ -64,7 +65,7 @@ class Network:
         return torch.cat([piece.reshape(-1) for piece in pieces]).numpy(), loss.item()
 
     def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
-        """(n,) parameters -> (share of all N examples classified correctly, mean cross-entropy over them)."""
+        """(n,) weights -> (share of all N examples classified correctly, mean cross-entropy over them)."""
         self._set(theta)
         self._model.eval()
         correct, loss = 0, 0.0

@@ -17,7 +17,7 @@ MOMENTS = {"sgd": 0, "momentum": 1, "adam": 2}
 
 
 class Optimizer(msgspec.Struct, frozen=True, kw_only=True):
-    """How parameters follow their gradient."""
+    """How parameters follow their gradient; algorithms/optimizer/ has the settings as a scenario gives them."""
 
     name: str = "adam"
     """`sgd`, `momentum` or `adam`."""
@@ -34,19 +34,6 @@ class Optimizer(msgspec.Struct, frozen=True, kw_only=True):
     """Adam: decay of the mean of its square."""
     epsilon: float = 1e-8
     """Adam: keeps the denominator from zero."""
-
-    def __post_init__(self) -> None:
-        """ValueError, `field: what`, where a setting is outside its range."""
-        if self.name not in MOMENTS:
-            raise ValueError(f"name: '{self.name}' is no optimizer; allowed: {', '.join(MOMENTS)}")
-        for field in ("learning_rate", "decay_by", "epsilon"):
-            if not getattr(self, field) > 0.0:
-                raise ValueError(f"{field}: {getattr(self, field):g} is not above 0")
-        for field in ("momentum", "beta_1", "beta_2"):
-            if not 0.0 <= getattr(self, field) < 1.0:
-                raise ValueError(f"{field}: {getattr(self, field):g} is not from 0 to below 1")
-        if any(step < 0 for step in self.decay_at):
-            raise ValueError("decay_at: steps are counted from 0")
 
     def rate(self, step: int) -> float:
         """The learning rate of the step of this number, the first is 0."""

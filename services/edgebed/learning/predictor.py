@@ -43,7 +43,7 @@ class Predictor:
         """
         outputs, labels = self.untaught.pop(at)
         predicted = self.trained(outputs, labels)
-        wanted = torch.from_numpy(target).view(predicted.shape) * len(predicted)
+        wanted = torch.from_numpy(target).clone().view(predicted.shape) * len(predicted)
         loss = (predicted - wanted).square().sum() / len(predicted)
         self.trained.step(torch.autograd.grad(loss, self.trained.parameters))
         return loss.item()

@@ -83,7 +83,7 @@ class ShardNetwork:
 
     def forward(self, at: At, inputs: Floats, labels: NDArray[np.int64]) -> Floats:
         """(B, ...) inputs, (B,) labels -> (B, ...) outputs; what `backward` needs is kept."""
-        x = torch.from_numpy(inputs).requires_grad_()
+        x = _own(inputs).requires_grad_()
         torch.default_generator.manual_seed(self.key(at) & TORCH_SEED_MASK)
         outputs = self.layers(x)
         self.kept[at] = Kept(x, outputs, torch.from_numpy(labels), tuple(self.layers.parameters))
@@ -130,7 +130,7 @@ class ShardNetwork:
         """
         kept = self.kept[at]
         wanted = [kept.inputs, *(kept.parameters if learn else ())]
-        delta = torch.from_numpy(gradient).view(kept.outputs.shape)
+        delta = _own(gradient).view(kept.outputs.shape)
         found = torch.autograd.grad(kept.outputs, wanted, delta, retain_graph=keep)
         if learn:
             sums = found[1:]
@@ -192,3 +192,8 @@ class ShardNetwork:
             return F.cross_entropy(scores, labels)
         wanted = F.one_hot(labels, scores.shape[1]).to(scores.dtype)
         return (scores.softmax(dim=1) - wanted).square().sum() / len(scores)
+
+
+def _own(array: Floats) -> Tensor:
+    """A copy, so that no result depends on where in memory a message came to lie."""
+    return torch.from_numpy(array).clone()

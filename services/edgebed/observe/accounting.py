@@ -168,6 +168,8 @@ class Books:
         self.is_told = False
         """Whether nodes tell of joins and pushes, as all do but those of old journals."""
         self.has_updates = False
+        self.is_layerwise = False
+        """Shards make steps: nobody pushes updates."""
         self.problems: Counter[str] = Counter()
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -177,6 +179,8 @@ class Books:
         match record:
             case records.Update():
                 self._update(t, record)
+            case records.Step() | records.Resumed():
+                self.is_layerwise = True
             case records.Refused():
                 if record.step >= 0 and record.worker:
                     life = self._life(record.worker, record.incarnation)
@@ -342,8 +346,8 @@ class Books:
     # --- closing ------------------------------------------------------------------------------------------------
 
     def close(self) -> Accounting | None:
-        """The accounting; None where the journal is too old to tell."""
-        if self.has_updates and not self.is_told:
+        """The accounting; None of layer-wise training, and where the journal is too old to tell."""
+        if self.is_layerwise or (self.has_updates and not self.is_told):
             return None
         lost = self.silent | self.frozen.keys()
         if SERVER in lost and self.finished is None:

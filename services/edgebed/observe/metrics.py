@@ -33,6 +33,8 @@ from edgebed.roles.records import (
     Record,
     Refused,
     Restored,
+    Resumed,
+    Step,
     Traffic,
     Transfers,
     Unanswered,
@@ -51,7 +53,7 @@ _TYPES: dict[str, type[Counter] | type[Gauge] | type[Histogram]] = {
 
 
 class NodeMetrics:
-    """The metrics of one node: `server`, `worker`, `evaluator` or `controller`.
+    """The metrics of one node, by its role, or of the `controller`.
 
     `registry` is a fresh one unless given. Only the shell's thread calls the methods; scrapes may come at any time.
     """
@@ -69,7 +71,13 @@ class NodeMetrics:
         owner = "ps" if role == table.SERVER else "client"
         self._bytes_names = {way: f"edgebed_{owner}_{way}_bytes_total" for way in ("ingress", "egress")}
         self._observers: dict[type[Record], Callable[[Any], None]] = {}
-        getattr(self, f"_prepare_{role}")()
+        prepare = {
+            table.SERVER: self._prepare_server,
+            table.WORKER: self._prepare_worker,
+            table.EVALUATOR: self._prepare_evaluator,
+            table.CONTROLLER: self._prepare_controller,
+        }.get(role, lambda: None)
+        prepare()
 
     def observe(self, record: Record) -> None:
         """Take a record of the journal into account; those that say nothing about this role change nothing."""
@@ -182,12 +190,18 @@ class NodeMetrics:
         }
 
     def _prepare_controller(self) -> None:
-        def observe_update(record: Update) -> None:
-            self._version = record.version
-            self._of_trial("edgebed_model_version").set(record.version)
+        def observe_version(version: int) -> None:
+            self._version = version
+            self._of_trial("edgebed_model_version").set(version)
+
+        def observe_step(record: Step) -> None:
+            if record.made:
+                observe_version(record.made)
 
         self._observers = {
-            Update: observe_update,
+            Update: lambda record: observe_version(record.version),
+            Step: observe_step,
+            Resumed: lambda record: observe_version(record.step),
             Evaluated: self._observe_evaluated,
             Node: self._observe_node,
             Ended: self._observe_ended,

@@ -13,8 +13,11 @@ SERVER = "server"
 WORKER = "worker"
 EVALUATOR = "evaluator"
 CONTROLLER = "controller"
-NODES = (SERVER, WORKER, EVALUATOR)
-LINKED = (SERVER, WORKER)
+SERVING = ("store", "modules")
+"""What serves shards of a model."""
+NODES = (SERVER, WORKER, EVALUATOR, *SERVING)
+LINKED = (SERVER, WORKER, *SERVING)
+CLIENTS = (WORKER, EVALUATOR, *SERVING)
 ROLES = (*NODES, CONTROLLER)
 
 STALENESS_BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)  # staleness is an integer, so le="0" counts exactly the fresh
@@ -123,12 +126,12 @@ WORKER_METRICS = (
         buckets=STEP_BUCKETS_S,
     ),
     Metric(
-        name="edgebed_client_ingress_bytes_total", type="counter", unit="bytes", roles=(WORKER, EVALUATOR),
+        name="edgebed_client_ingress_bytes_total", type="counter", unit="bytes", roles=CLIENTS,
         help="Payload that reached this node on the data network, by kind of message.",
         labels=_kinds("model", "refuse"),
     ),
     Metric(
-        name="edgebed_client_egress_bytes_total", type="counter", unit="bytes", roles=(WORKER, EVALUATOR),
+        name="edgebed_client_egress_bytes_total", type="counter", unit="bytes", roles=CLIENTS,
         help="Payload that this node sent on the data network, by kind of message.",
         labels=_kinds("push", "join", "pull"),
     ),

@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from edgebed.observe.accounting import Accounting, Books
 from edgebed.observe.journal import read_journal
 from edgebed.observe.series_faults import Done, Faults
+from edgebed.observe.series_steps import Made, Steps
 from edgebed.roles import records
 
+SERVER = "server"
 Floats = NDArray[np.float64]
 R = TypeVar("R", bound=records.Record)
 Ints = NDArray[np.int64]
@@ -122,6 +124,14 @@ class Series:
     """What became of every update; None where the journal is too old to tell."""
     restored: tuple[tuple[float, records.Restored], ...] = ()
     """(t, the version that the server went on from)"""
+    traffic_of: dict[str, records.Traffic] = dataclasses.field(default_factory=dict)
+    """Of each other node that tells: all that passed its data socket, in all of its lives."""
+    steps: dict[str, Ints] = dataclasses.field(default_factory=dict)
+    """Of each layer shard, the mini-batches it learnt of, in order, without those that were rolled back."""
+    steps_rolled_back: int = 0
+    """Of all shards together."""
+    resumed: tuple[tuple[float, records.Resumed], ...] = ()
+    """(t, where all shards went on from)"""
     finished: records.Finished | None = None
     ended: records.Ended | None = None
     """The verdict; None where the journal breaks off."""
@@ -193,6 +203,8 @@ class _Builder:
         self.update_ingress = array("q")
         self.ingress_bytes = 0
         self.evaluated: list[tuple[float, records.Evaluated]] = []
+        self.traffic_of: dict[str, list[records.Traffic]] = {}
+        self.steps = Steps()
         self.books = Books()
         self.faults = Faults()
         self.restored: list[tuple[float, records.Restored]] = []
@@ -233,10 +245,20 @@ class _Builder:
         match record:
             case records.Update():
                 self._update(t, record)
+            case records.Step():
+                self.steps.add(t, node, record)
+            case records.Resumed():
+                self.steps.resumed.append((t, record))
+            case records.BackedUp():
+                self.steps.backed_up.append((t, record))
             case records.Evaluated():
                 self.evaluated.append((t, record))
-            case records.Traffic():
+            case records.Traffic() if node == SERVER:
                 self.traffic.append((t, _sum_traffic(self.traffic_before, record)))
+            case records.Traffic():
+                told = self.traffic_of.setdefault(node, [])
+                is_new = self._is_reborn(node, "traffic") or record.egress_payload < told[-1].egress_payload
+                _add(told, record, is_new=is_new)
             case records.Phases():
                 lives = self.phases.setdefault(node, [])
                 _add(lives, record, is_new=self._is_reborn(node, "phases") or record.steps < lives[-1].steps)
@@ -318,6 +340,8 @@ class _Builder:
 
     def series(self, make: type[S], *, cut: bool = False) -> S:
         """Everything collected so far."""
+        for made in self.steps.updates():
+            self._update(made.t, _update_of(made))
         columns = {name: np.array(column, dtype=np.int64) for name, column in self.columns.items()}
         updates = Updates(
             t=np.array(self.update_t, dtype=np.float64),
@@ -346,6 +370,10 @@ class _Builder:
             faults=self.faults.done(self.started_t),
             accounting=self.books.close(),
             restored=tuple(self.restored),
+            traffic_of={node: _sum_lives(lives) for node, lives in self.traffic_of.items()},
+            steps=self.steps.surviving(),
+            steps_rolled_back=self.steps.rolled_back(),
+            resumed=tuple(self.steps.resumed),
             finished=self.finished,
             ended=self.ended,
             last_t=self.last_t,
@@ -354,10 +382,25 @@ class _Builder:
 
     def _kept_evaluations(self, updates: Updates) -> list[records.Evaluated]:
         """Without those of versions that were lost with a server: they were measured before the version was made."""
-        if not self.restored:
+        if not self.restored and not any(record.history for _, record in self.steps.resumed):
             return [record for _, record in self.evaluated]
         made_t = dict(zip(updates.version.tolist(), updates.t.tolist(), strict=True)) | {0: -math.inf}
         return [record for t, record in self.evaluated if t >= made_t.get(record.version, math.inf)]
+
+
+def _update_of(made: Made) -> records.Update:
+    """As if the last shard had pushed it, without any bytes."""
+    return records.Update(
+        worker=made.shard, incarnation=0, step=made.step, version=made.step + 1, base=made.step, staleness=0, entries=0,
+        bits=0, bytes=0, loss=made.loss,
+    )  # fmt: skip
+
+
+def _sum_lives(lives: list[records.Traffic]) -> records.Traffic:
+    total = lives[0]
+    for life in lives[1:]:
+        total = _sum_traffic(total, life)
+    return total
 
 
 def _sum_traffic(before: records.Traffic | None, record: records.Traffic) -> records.Traffic:

@@ -121,6 +121,14 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Of them, those lost in flight, with a worker or with the server."""
     updates_unexplained: int | None = None
     """Of them, those of which nothing says what became."""
+    steps_min: int | None = None
+    """Layer-wise training: steps of the shard that made fewest, without those that were rolled back."""
+    steps_rolled_back: int | None = None
+    """Of all shards together."""
+    rollbacks: int | None = None
+    """How often all shards went on from a backup, or anew."""
+    exchanged_bytes: int | None = None
+    """Payload of all messages that nodes sent each other over the data network, each counted once."""
     faults: int = 0
     """Things done to nodes on purpose."""
     faults_failed: int = 0
@@ -213,6 +221,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         refused_by_code=series.refused,
         dropped=sum(series.dropped.values()),
         **_books(series),
+        **_shards(series),
         **_faults(series),
         fidelity=judge(plan, series),
         warnings=(*_losses(series, set(workers)), *_divergence(series), *_doubts(series)),
@@ -274,6 +283,19 @@ def _books(series: Series) -> dict[str, Any]:
         "updates_begun": total.begun,
         "updates_lost": total.lost,
         "updates_unexplained": total.unexplained,
+    }
+
+
+def _shards(series: Series) -> dict[str, Any]:
+    """What shards of a model did."""
+    if not series.resumed:
+        return {}
+    everybody = [*series.traffic_of.values(), *(traffic for _, traffic in series.traffic[-1:])]
+    return {
+        "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
+        "steps_rolled_back": series.steps_rolled_back,
+        "rollbacks": series.resumed[-1][1].history,
+        "exchanged_bytes": sum(traffic.egress_payload for traffic in everybody),
     }
 
 

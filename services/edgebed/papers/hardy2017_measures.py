@@ -134,7 +134,7 @@ def _pickled(wrapped: bool) -> Callable[[FinishedTrial, int], float]:
     def ingress(trial: FinishedTrial, updates: int) -> float:
         server = trial.plan.node("server")
         sizes = [tensor.size for tensor in server.task.layout]
-        config = configure("compression", server.method.compression)
+        config = configure("compression", server.method.parts["compression"])
         if not isinstance(config, top_k.Config):
             return updates * authors_pickle.dense_bytes(sizes)
         groups = top_k.Compression(config, sizes).groups

@@ -33,7 +33,7 @@ from edgebed.roles.events import (
 )  # fmt: skip
 from edgebed.roles.health import MISSED_MAX, Health
 from edgebed.roles.members import COMING, PRESENT, Member
-from edgebed.roles.records import Ended, Evaluated, Finished, Node, Note, Restored, Trial, Update
+from edgebed.roles.records import Ended, Evaluated, Finished, Node, Note, Restored, Step, Trial, Update
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.wire import messages
 from edgebed.wire.messages import Tensor
@@ -237,8 +237,8 @@ class Controller:
 
     def _links_seen_by(self, node: NodePlan) -> tuple[messages.SharedLink, ...]:
         """The links at the other end of its messages."""
-        seen = {"server": "worker", "worker": "server"}.get(node.role)
-        return share({other.node: other.link for other in self.plan.nodes if other.role == seen})
+        others = set(self.director.neighbours[node.node])
+        return share({other.node: other.link for other in self.plan.nodes if other.node in others})
 
     def _refuse(self, event: Received, code: str, reason: str) -> list[Effect]:
         refusal = messages.Refuse(sender=NAME, code=code, reason=reason)  # type: ignore[arg-type]
@@ -269,7 +269,7 @@ class Controller:
         missing: list[Effect] = []
         for name in waiting:
             missing += self._state(self.members[name], "missing", f"not ready when {waited}")
-        vital = [name for name in waiting if self.members[name].plan.role != "worker"]
+        vital = [name for name in waiting if self.members[name].plan.is_vital]
         if vital:
             return missing + self._end("failed", f"{', '.join(vital)} not ready when {waited}", now)
         if not any(member.state == "ready" and member.plan.role == "worker" for member in self.members.values()):
@@ -294,22 +294,21 @@ class Controller:
         return [*missing, Journal(trial), *wakes, *self._start_ready(), *faults]
 
     def _start_ready(self) -> list[Effect]:
-        """Start who is ready, once there is a server; all others hear where it is if it is another than before."""
-        server = self.members["server"]
-        if server.ready is None or server.state not in ("ready", "running", "unresponsive"):
-            return []
-        moved = server.state == "ready"
+        """Start who is ready, once there is whom it connects to; others hear where one is that is elsewhere now."""
+        reached = {name: member for name, member in self.members.items() if member.is_reached}
+        able = [member for member in reached.values() if reached.keys() >= set(member.plan.hosts)]
+        moved = {member.plan.node for member in able if member.state == "ready"}
         effects: list[Effect] = []
-        for member in self.members.values():
-            if member.state == "ready" or (moved and member.state in ("running", "unresponsive")):
-                if member.state == "ready":
-                    effects += self._state(member, "running")
-                at_evaluator = member.plan.role == "evaluator"
-                address = server.ready.management_address if at_evaluator else server.ready.data_address
-                start = messages.Start(sender=NAME, server_address=address, began_s=self.started_at_s)
-                effects.append(Send(member.peer, start))
-                if self.finish_reason and member.plan.role != "worker":
-                    effects.append(Send(member.peer, messages.Finish(sender=NAME, reason=self.finish_reason)))
+        for member in able:
+            if member.state != "ready" and moved.isdisjoint(member.plan.hosts):
+                continue
+            if member.state == "ready":
+                effects += self._state(member, "running")
+            addresses = tuple((host, _address(reached[host], member.plan)) for host in member.plan.hosts)
+            start = messages.Start(sender=NAME, addresses=addresses, began_s=self.started_at_s)
+            effects.append(Send(member.peer, start))
+            if self.finish_reason and member.plan.role in ("server", "evaluator"):
+                effects.append(Send(member.peer, messages.Finish(sender=NAME, reason=self.finish_reason)))
         return effects
 
     # --- the trial goes on and ends -----------------------------------------------------------------------------
@@ -317,10 +316,11 @@ class Controller:
     def _report(self, report: messages.Report, now: float) -> list[Effect]:
         effects: list[Effect] = []
         for _, record in report.records:
-            if isinstance(record, Update):
+            if isinstance(record, Update | Step):
                 self.progress_at_s = now
-                if self.phase is Phase.RUNNING:
-                    effects += self._done(self.director.updated(record.version, now), now)
+                made = record.version if isinstance(record, Update) else record.made
+                if made and self.phase is Phase.RUNNING:
+                    effects += self._done(self.director.updated(made, now), now)
             elif isinstance(record, Evaluated):
                 effects += self._evaluated(record, now)
             elif isinstance(record, Finished) and self.phase is Phase.RUNNING:
@@ -380,7 +380,7 @@ class Controller:
             if self.plan.on_failure == "stop":
                 return effects + self._end("failed", f"{name} died: {reason} (on_failure: stop)", now)
         why = self.health.why_over_without(member, reason)
-        if why and (member.plan.role != "worker" or self.phase in (Phase.LAUNCHED, Phase.RUNNING)):
+        if why and (member.plan.is_vital or self.phase in (Phase.LAUNCHED, Phase.RUNNING)):
             effects += self._end("failed", why, now)
         return effects + self._start(now)
 
@@ -484,3 +484,9 @@ class Controller:
         """To a node that is there; nothing to others."""
         member = self.members[name]
         return [Send(member.peer, message)] if member.state in PRESENT else []
+
+
+def _address(host: Member, client: NodePlan) -> str:
+    """Where that client reaches a node that is ready."""
+    assert host.ready is not None
+    return host.ready.management_address if client.role == "evaluator" else host.ready.data_address

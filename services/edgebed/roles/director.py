@@ -104,6 +104,7 @@ class Director:
 
     def __init__(self, plan: Plan, stage: Stage) -> None:
         self.plan = plan
+        self.neighbours = plan.neighbours()
         self.stage = stage
         self.worlds = {node.node: World() for node in plan.nodes}
         self.steps: dict[str, tuple[Cause, Injection]] = {}
@@ -280,10 +281,9 @@ class Director:
     def _tell_one(self, name: str, injection: Injection) -> list[Effect]:
         return self.stage.send(name, messages.Inject(sender="controller", injection=injection))
 
-    def _others(self, node: str) -> list[str]:
+    def _others(self, node: str) -> tuple[str, ...]:
         """The nodes at the other end of a node's messages."""
-        others = {"server": "worker", "worker": "server"}.get(self.stage.members[node].plan.role)
-        return [name for name, member in self.stage.members.items() if member.plan.role == others]
+        return self.neighbours[node]
 
     def injected(self, event: Injected) -> list[Effect]:
         """It is done, or could not be."""

@@ -34,14 +34,18 @@ class Health:
         """Why the trial cannot go on without a node that has died for that reason; empty if it can."""
         if self._comes_back(member):
             return ""
+        if member.plan.shard is not None and member.plan.role != "server":
+            return f"{member.plan.node} died, and nothing goes on without its part of the model: {reason}"
         if member.plan.role != "worker":
             return f"the {member.plan.role} died: {reason}"
         return f"no worker is left; {member.plan.node} was the last: {reason}" if self._no_worker_is_left() else ""
 
     def why_over(self) -> str:
         """Why nobody can train any more, now that something was done to nodes; empty if somebody can."""
-        if self.director.is_stopped("server"):
-            return "the server is frozen or cut off, and nothing undoes it"
+        for name, member in self.members.items():
+            if member.plan.is_vital and member.plan.role != "evaluator" and self.director.is_stopped(name):
+                who = "the server" if name == "server" else name
+                return f"{who} is frozen or cut off, and nothing undoes it"
         if self._no_worker_is_left():
             return "no worker is left; the others are frozen or cut off, and nothing undoes it"
         return ""

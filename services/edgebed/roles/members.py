@@ -24,6 +24,11 @@ class Member(msgspec.Struct):
     """Checks in a row without a sign of life."""
 
     @property
+    def is_reached(self) -> bool:
+        """Whether others can connect to it."""
+        return self.ready is not None and self.state in ("ready", "running", "unresponsive")
+
+    @property
     def is_there(self) -> bool:
         """Whether it has a process or container."""
         return self.state in PRESENT or self.state == "started"

@@ -7,107 +7,63 @@ Tong et al. 2016, Layer-wise asynchronous training of neural networks with synth
 The server counts it among the shards: it is backed up and begins where all begin, without a part of the model.
 """
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.layerwise.rule import At
-from edgebed.roles.events import Compute, Computed, Connected, Effect, Event, Journal, Received, Send, Stop, unexpected
+from edgebed.roles.events import Compute, Effect, Send
+from edgebed.roles.follower import Follower, Passing
 from edgebed.roles.layer_shard import batch_of
-from edgebed.roles.records import Dropped, Note
-from edgebed.roles.shard_work import (
-    HostTeachJob,
-    HostTeachResult,
-    PredictJob,
-    PredictResult,
-    Restored,
-    RestoreJob,
-    ShardJob,
-    StateJob,
-    StateResult,
-)
+from edgebed.roles.shard_work import HostTeachJob, HostTeachResult, PredictJob, PredictResult, StateJob
 from edgebed.roles.work import Result
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Activation, Backup, Gradient, Join, Refuse, Resume, Start, Taken
-from edgebed.wire.tensors import Buffer, decode_dense, encode_dense
+from edgebed.wire.messages import Activation, Gradient, Taken
+from edgebed.wire.tensors import Buffer, decode_dense
 
 
-class ModuleHost:
+class ModuleHost(Follower):
     """The heart of that node."""
 
-    def __init__(self, plan: NodePlan, owners: Sequence[str], incarnation: int = 1) -> None:
-        """`owners`: the shards whose modules are here, from the bottom; each is taught by the one above it."""
+    takes = (Activation, Gradient)
+
+    def __init__(self, plan: NodePlan, incarnation: int = 1) -> None:
+        """The shards whose modules are here are the plan's `owners`; each is taught by the one above it."""
         assert plan.shard is not None
-        self.plan = plan
-        self.shard = plan.shard
-        self.owners = tuple(owners)
-        self.incarnation = incarnation
-        self.joins = -1
-        self.history: int | None = None
-        """That of the last `Resume`; None: none has come."""
-        self.early: list[Received] = []
-        """What belongs to a history of which the server has yet to tell."""
-        self.jobs: list[ShardJob] = []
-        """In order of arrival; the first of them is being done."""
+        self.owners = tuple(owner for owner, _ in plan.shard.owners)
+        super().__init__(plan, incarnation)
+
+    def begin_at(self, step: int) -> None:
+        """No module has seen anything that it has not been taught."""
+        self.waiting: deque[PredictJob | HostTeachJob] = deque()
+        """In order of arrival."""
         self.seen: set[tuple[str, At]] = set()
         """Outputs whose gradient has yet to come, by their shard."""
         self.unseen: dict[tuple[str, At], NDArray[np.float32]] = {}
         """Gradients that have come before the outputs."""
-        self.taught = dict.fromkeys(self.owners, 0)
+        self.taught = dict.fromkeys(self.owners, step)
         """Steps that each module has been taught."""
-        self.kept = 0
+        self.kept = step
         """The step of the last backup."""
 
-    def handle(self, event: Event, now: float) -> list[Effect]:
-        """Jobs are done one after the other."""
-        idle = not self.jobs
-        try:
-            effects = self._happen(event)
-        except RemoteWireError as error:
-            return [Journal(Dropped(socket="data", reason=str(error)))]
-        begins = self.jobs and (idle or isinstance(event, Computed))
-        return [*effects, Compute(self.jobs[0])] if begins else effects
-
-    def _happen(self, event: Event) -> list[Effect]:
-        if isinstance(event, Received):
-            return self._received(event)
-        if isinstance(event, Computed):
-            return self._computed(event.result)
-        if isinstance(event, Connected):
-            return self._join()
-        raise unexpected(self, event)
-
-    def _received(self, event: Received) -> list[Effect]:
-        message = event.message
-        if isinstance(message, Start):
-            return self._join()
-        if isinstance(message, Resume):
-            return self._resume(message, event.frames)
-        if isinstance(message, Refuse):
-            reason = f"refused by {message.sender} ({message.code}): {message.reason}"
-            return [Journal(Note(text=reason)), Stop(reason)]
-        if not isinstance(message, Activation | Gradient):
-            raise unexpected(self, event)
-        if self.history is None or message.history > self.history:
-            self.early.append(event)
-        elif message.history == self.history:
-            self._put_aside(message, event.frames)
-        return []
-
-    def _put_aside(self, message: Activation | Gradient, frames: Sequence[Buffer]) -> None:
+    def put_aside(self, message: Passing, frames: Sequence[Buffer]) -> list[Effect]:
+        """As a job; a gradient waits for its outputs."""
+        assert not isinstance(message, Taken)
         at, array = At(message.step, message.micro), decode_dense(message.tensors[0], frames)
         if isinstance(message, Activation):
             owner = message.sender
-            self.jobs.append(PredictJob(owner, at, batch_of(self.plan, at.step), array))
+            self.waiting.append(PredictJob(owner, at, batch_of(self.plan, at.step), array))
             self.seen.add((owner, at))
         else:
             owner = self._taught_by(message.sender)
             self.unseen[owner, at] = array
         if (owner, at) in self.seen and (owner, at) in self.unseen:
             self.seen.remove((owner, at))
-            self.jobs.append(HostTeachJob(owner, at, self.unseen.pop((owner, at))))
+            self.waiting.append(HostTeachJob(owner, at, self.unseen.pop((owner, at))))
+        return []
 
     def _taught_by(self, sender: str) -> str:
         """Whose module learns from what that shard sends: the one's below."""
@@ -116,36 +72,17 @@ class ModuleHost:
                 return owner
         raise RemoteWireError(f"{sender!r} teaches no module here")
 
-    def _join(self) -> list[Effect]:
-        self.joins += 1
-        return [Send("server", Join(sender=self.plan.node, incarnation=self.incarnation, joins=self.joins))]
-
-    def _resume(self, resume: Resume, frames: Sequence[Buffer]) -> list[Effect]:
-        self.history, self.kept = resume.history, resume.step
-        self.taught = dict.fromkeys(self.owners, resume.step)
-        self.seen.clear()
-        self.unseen.clear()
-        tensor = resume.tensors[0]
-        given = decode_dense(tensor, frames)
-        is_state = tensor.name == "state"
-        self.jobs = [
-            *self.jobs[:1],
-            RestoreJob(resume.step, None if is_state else given, given if is_state else None),
-        ]
-        early, self.early = self.early, []
-        return [effect for event in early for effect in self._received(event)]
-
-    def _computed(self, result: Result) -> list[Effect]:
-        self.jobs.pop(0)
-        if any(isinstance(job, RestoreJob) for job in self.jobs) or isinstance(result, Restored):
+    def go_on(self) -> list[Effect]:
+        """What came first."""
+        if not self.waiting:
             return []
-        assert self.history is not None
-        if isinstance(result, StateResult):
-            tensor, frames = encode_dense("state", result.state)
-            backup = Backup(sender=self.plan.node, history=self.history, step=result.step, tensors=(tensor,))
-            return [Send("server", backup, frames)]
+        self.jobs.append(self.waiting.popleft())
+        return [Compute(self.jobs[0])]
+
+    def done(self, result: Result) -> list[Effect]:
+        """The answer to its shard."""
         assert isinstance(result, PredictResult | HostTeachResult)
-        about = {"history": self.history, "step": result.at.step, "micro": result.at.micro}
+        about = {"step": result.at.step, "micro": result.at.micro} | self.era
         if isinstance(result, PredictResult):
             predicted = Gradient(sender=self.plan.node, tensors=(result.tensor,), **about)
             return [Send(result.owner, predicted, result.frames)]

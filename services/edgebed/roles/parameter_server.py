@@ -55,8 +55,8 @@ class ParameterServer:
         version: int = 0,
     ) -> None:
         """`version` is that of `theta`: above 0 it goes on from a checkpoint."""
-        config = registry.configure("aggregation", plan.method.aggregation)
-        aggregation: Any = registry.AGGREGATIONS[plan.method.aggregation.name]
+        config = registry.configure("aggregation", plan.method.parts["aggregation"])
+        aggregation: Any = registry.AGGREGATIONS[plan.method.parts["aggregation"].name]
         self.aggregation: Aggregator = aggregation.Aggregation(config, theta, version)
         self.plan = plan
         self.workers = frozenset(peers)

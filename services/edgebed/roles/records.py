@@ -68,6 +68,8 @@ class Step(Record):
     """The mini-batch, counted from 0."""
     history: int = 0
     """How often training had been rolled back; of two lines with one step the later history holds."""
+    made: int = 0
+    """The last shard: updates of the model that this one completes, as the others make theirs; 0 of the others."""
     loss: float | None = None
     """The batch's mean loss; None of a shard that sees none."""
 

@@ -10,7 +10,7 @@ with synthetic gradients, section 6, describe it and leave it undone).
 The model is the shards' weights one after the other; the evaluator is sent what copies of one step make together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from edgebed.roles.events import Disconnected, Effect, Event, Journal, Received,
 from edgebed.roles.membership import Life, Membership
 from edgebed.roles.records import BackedUp, Finished, Joined, Left, Refused, Resumed
 from edgebed.scenario.plan import NodePlan
-from edgebed.wire.messages import Backup, Checkpoint, Finish, Join, Model, Pull, Refuse, Resume, Start
-from edgebed.wire.tensors import decode_dense, encode_dense
+from edgebed.wire.messages import Backup, Checkpoint, Failed, Finish, Join, Model, Pull, Refuse, Resume, Start, Tensor
+from edgebed.wire.tensors import Buffer, cut, decode_dense, encode_dense
 
 Floats = NDArray[np.float32]
 
@@ -29,14 +29,21 @@ Floats = NDArray[np.float32]
 class ShardServer:
     """The heart of the server where shards train."""
 
-    def __init__(self, plan: NodePlan, theta: Floats, shards: Sequence[tuple[str, int]], steps: int | None) -> None:
-        """(w,) initial weights of the model; each shard's name and its share of them; steps of the training.
+    def __init__(
+        self,
+        plan: NodePlan,
+        theta: Floats,
+        snapshot: Callable[[Floats], Sequence[Buffer]] = lambda theta: cut(theta.data),
+    ) -> None:
+        """(w,) initial weights of the model; `snapshot` makes them frames to send.
 
-        The node that has all gradient modules is one of the shards, with a share of 0.
+        The node that has all gradient modules is one of the shards, without any of the weights.
         """
+        assert plan.shard is not None
         self.plan = plan
-        self.sizes = dict(shards)
-        self.steps = steps
+        self.snapshot = snapshot
+        self.sizes = dict(plan.shard.sizes)
+        self.steps = plan.shard.steps
         self.membership = Membership(None)
         self.alarm = Alarm()
         self.history = -1
@@ -83,8 +90,8 @@ class ShardServer:
             return self._answer_pulls()
         if isinstance(message, Finish):
             return self._finish(message.reason)
-        if isinstance(message, Start):
-            return []
+        if isinstance(message, Start | Failed):
+            return []  # a shard that has failed is missed by all: it comes back, or nothing goes on
         return self._refuse(event.peer, "malformed", f"this server gets no {type(message).__name__}")
 
     # --- who takes part -----------------------------------------------------------------------------------------
@@ -164,7 +171,7 @@ class ShardServer:
         due = [peer for peer, at in self.pulls.items() if self.finished or at <= self.version]
         if not due:
             return []
-        tensor, frames = encode_dense("theta", self.theta)
+        tensor, frames = self._encoded()
         model = Model(sender=self.plan.node, version=self.version, final=self.finished, tensors=(tensor,))
         for peer in due:
             del self.pulls[peer]
@@ -174,10 +181,13 @@ class ShardServer:
         if self.finished:
             return []
         self.finished = True
-        tensor, frames = encode_dense("theta", self.theta)
+        tensor, frames = self._encoded()
         checkpoint = Checkpoint(sender=self.plan.node, version=self.version, final=True, tensors=(tensor,))
         finished = Journal(Finished(version=self.version, reason=reason))
         return [finished, Send("controller", checkpoint, frames), *self._answer_pulls()]
+
+    def _encoded(self) -> tuple[Tensor, Sequence[Buffer]]:
+        return Tensor("theta", "float32", self.theta.shape, "dense", self.theta.size), self.snapshot(self.theta)
 
     def _refuse(self, peer: str, code: str, reason: str, told: bool = True) -> list[Effect]:
         record = Journal(Refused(peer=peer, code=code, reason=reason))

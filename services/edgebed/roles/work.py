@@ -79,20 +79,45 @@ class Model(Protocol):
         """(n,) gradient of the mean loss over the batch, and that loss."""
         ...
 
+
+class Measured(Protocol):
+    """Likewise, of a network that is measured."""
+
     def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
         """Accuracy and mean loss over all the data."""
         ...
 
 
+class Worked(Protocol):
+    """Whoever does a node's jobs."""
+
+    def run(self, job: Any) -> Result:
+        """The result of one."""
+        ...
+
+
+class EvaluatorWork:
+    """Measures models."""
+
+    def __init__(self, model: Measured) -> None:
+        self.model = model
+
+    def run(self, job: Job) -> Result:
+        """The result of `job`; the same whenever and wherever it is run."""
+        assert isinstance(job, EvaluationJob)
+        accuracy, loss = self.model.evaluate(job.theta)
+        return EvaluationResult(job.version, job.final, accuracy, loss)
+
+
 class Work:
-    """Does a node's jobs with its parts of the method."""
+    """Does a worker's jobs with its parts of the method."""
 
     def __init__(self, plan: NodePlan, model: Model, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.plan = plan
         self.model = model
         self.clock = clock
         sizes = [tensor.size for tensor in plan.task.layout]
-        compression, local_work = plan.method.compression, plan.method.local_work
+        compression, local_work = plan.method.parts["compression"], plan.method.parts["local_work"]
         self.compression = registry.COMPRESSIONS[compression.name].Compression(
             registry.configure("compression", compression), sizes
         )
@@ -100,9 +125,6 @@ class Work:
 
     def run(self, job: Job) -> Result:
         """The result of `job`; the same whenever and wherever it is run."""
-        if isinstance(job, EvaluationJob):
-            accuracy, loss = self.model.evaluate(job.theta)
-            return EvaluationResult(job.version, job.final, accuracy, loss)
         assert isinstance(job, GradientJob)
         key = chance.key(self.plan.seed, "work", job.life or self.plan.node, job.step)
         started = self.clock()

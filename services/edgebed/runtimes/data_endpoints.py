@@ -40,10 +40,14 @@ def patience_s(*links: Conditions) -> float:
 
 
 class DataDealer(DealerEndpoint):
-    """A worker's, or the evaluator's: one connection, to a server that may move."""
+    """One connection, to a node that may move."""
 
-    def __init__(self, socket: zmq.Socket[bytes], complain: Complain) -> None:
-        super().__init__(socket, "server", "data", complain)
+    def __init__(
+        self, socket: zmq.Socket[bytes], complain: Complain, host: str = "server", *, always_asks: bool = False
+    ) -> None:
+        """`always_asks`: whatever is on its way matters, in either direction, not an answer that is awaited alone."""
+        super().__init__(socket, host, "data", complain)
+        self.always_asks = always_asks
         self.address = ""
         self.connection: Connection | None = None
         """None while there is none."""
@@ -62,18 +66,20 @@ class DataDealer(DealerEndpoint):
         if self.address:
             self.socket.disconnect(self.address)
             self.outbox.clear()
-        self.is_asking = self.has_lost = self.is_back = self.is_connected = False
+        self.has_lost = self.is_back = self.is_connected = False
+        self.is_asking = self.always_asks
         self.address, self.connection = address, None
         self.look()  # from here on the connection's end is noticed
         self.socket.connect(address)
 
     def ask(self) -> None:
         """Something is asked for now; call `look` before."""
-        self.is_asking, self.has_lost, self.is_back = True, False, False
+        if not self.always_asks:
+            self.is_asking, self.has_lost, self.is_back = True, False, False
 
     def answered(self) -> None:
         """An answer has come."""
-        self.is_asking = False
+        self.is_asking = self.always_asks
 
     def look(self) -> bool:
         """Learn what has become of the connection; True: it has broken since the last look."""
@@ -91,6 +97,7 @@ class DataDealer(DealerEndpoint):
             else:
                 self.is_connected = True
                 self.is_back, self.has_lost = self.has_lost, False
+                self.is_asking = self.is_asking or self.always_asks
         self.flush()
         return broke
 

@@ -9,11 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.emulation.fidelity import Fidelity
 from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason, sources
 from edgebed.learning.network import Network
+from edgebed.learning.shard_building import module_networks, shard_network
 from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
@@ -23,7 +25,8 @@ from edgebed.observe.run_folder import TrialFolder
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller, Given, Past
-from edgebed.roles.work import EvaluationJob, Job, Result, Work
+from edgebed.roles.shard_work import ModuleWork, ShardWork
+from edgebed.roles.work import EvaluatorWork, Job, Result, Work, Worked
 from edgebed.runtimes import Emulation
 from edgebed.runtimes.control import Control
 from edgebed.runtimes.live_controller import Launcher, LiveController
@@ -184,8 +187,9 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
         else:
-            part = planned.parts[node.node]
-            arrays = {"x": data.train_x[part], "y": data.train_y[part]}
+            part = planned.parts.get(node.node, planned.parts[planned.plan.workers()[0].node])
+            part = part[: node.num_examples]
+            arrays = {"x": data.train_x[part if sees_inputs(node) else part[:0]], "y": data.train_y[part]}
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
         frames = [frame for _, frames in encoded for frame in frames]
         return Given(tuple(tensor for tensor, _ in encoded), frames, version)
@@ -196,7 +200,7 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
 def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
     """Does any node's job: one network holds all the data, and a node's positions are looked up in its part."""
     data, plan = planned.data, planned.plan
-    works: dict[str, Work] = {}
+    works: dict[str, Worked] = {}
     trained = Network(plan.nodes[0].task, data.train_x, data.train_y)
     tested = Network(plan.nodes[0].task, data.test_x, data.test_y)
 
@@ -211,8 +215,10 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
         ) -> tuple[NDArray[np.float32], float]:
             return trained.gradient(theta, self.part[batch], key)
 
-        def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
-            return tested.evaluate(theta)
+    def make(node: str) -> Worked:
+        if node in planned.parts:
+            return Work(plan.node(node), Part(planned.parts[node]))
+        return EvaluatorWork(tested)
 
     def run_job(node: str, job: Job) -> Result:
         try:
@@ -222,8 +228,17 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
 
     def do(node: str, job: Job) -> Result:
         if node not in works:
-            part = np.zeros(0, np.int64) if isinstance(job, EvaluationJob) else planned.parts[node]
-            works[node] = Work(plan.node(node), Part(part))
+            works[node] = _shard_work(planned, node) if plan.node(node).shard else make(node)
         return works[node].run(job)
 
     return run_job
+
+
+def _shard_work(planned: PlannedTrial, name: str) -> Worked:
+    """Whoever does the jobs of a shard, or of the node that has all gradient modules."""
+    node, data = planned.plan.node(name), planned.data
+    part = planned.parts[planned.plan.workers()[0].node]  # all have all
+    if node.role == "modules":
+        return ModuleWork(module_networks(node), data.train_y[part])
+    x = data.train_x[part] if sees_inputs(node) else None
+    return ShardWork(shard_network(node), rule_of(node.method), x, data.train_y[part])

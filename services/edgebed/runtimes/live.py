@@ -40,12 +40,13 @@ from edgebed.roles.events import (
     Wake,
     Woken,
 )  # fmt: skip
-from edgebed.roles.work import GradientResult, Work
+from edgebed.roles.work import GradientResult, Worked
 from edgebed.roles.worker import Worker
 from edgebed.runtimes import awaiting, crossing, tracing
 from edgebed.runtimes.awaiting import Awaiting
 from edgebed.runtimes.crossing import Leaving
-from edgebed.runtimes.data_endpoints import DataDealer, DataRouter, patience_s
+from edgebed.runtimes.data_endpoints import patience_s
+from edgebed.runtimes.data_ends import DataEnds
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.filling import NO_CAP
 from edgebed.runtimes.flood import FloodGate
@@ -107,9 +108,9 @@ class LiveNode:
 
     plan: NodePlan
     heart: Heart
-    work: Work | None
+    work: Worked | None
     management: DealerEndpoint
-    data: DataRouter | DataDealer
+    data: DataEnds
     metrics: NodeMetrics
     epoch_ns: int
     link: HeldLink
@@ -154,7 +155,7 @@ class LiveNode:
         self.planned = self.plan
         """`plan` itself is what is asked for now: faults change it."""
         self.pace = self.pace_of(self.plan)
-        self.awaiting = Awaiting(self.data) if self.plan.points and isinstance(self.data, DataDealer) else None
+        self.awaiting = Awaiting(self.data.dealers["server"]) if self.plan.points else None
 
     def now(self) -> float:
         """Seconds of the trial."""
@@ -166,13 +167,14 @@ class LiveNode:
             sharpen_sleep()
         poller = zmq.Poller()
         poller.register(self.management.socket, zmq.POLLIN)
-        poller.register(self.data.socket, zmq.POLLIN)
-        poller.register(self.data.monitor, zmq.POLLIN)
+        for monitor in self.data.monitors:
+            poller.register(monitor, zmq.POLLIN)
         if self.watch:
             poller.register(self.watch.socket, zmq.POLLIN)
         next_report_s = next_observe_s = 0.0
         while self.stopped is None:
-            poller.register(self.data.socket, 0 if self.link.is_closed else zmq.POLLIN)
+            for socket in self.data.sockets:
+                poller.register(socket, 0 if self.link.is_closed else zmq.POLLIN)
             now = self.now()
             if now >= next_observe_s:
                 if self.management.lost_for_s(now) > CONTROLLER_LOST_S:
@@ -215,7 +217,7 @@ class LiveNode:
 
     def _wait(self, poller: zmq.Poller, timeout_s: float) -> list[tuple[Any, int]]:
         """Wait for a message, for room for one that waits to leave, or for the time that something is due."""
-        waiting = [end for end in (self.management, self.data) if isinstance(end, DealerEndpoint) and end.outbox]
+        waiting = [end for end in (self.management, *self.data.dealers.values()) if end.outbox]
         for endpoint in waiting:
             poller.register(endpoint.socket, zmq.POLLIN | zmq.POLLOUT)
         is_timed = self._next_s(0.0) < math.inf
@@ -238,7 +240,7 @@ class LiveNode:
                 self.watchers.add(event.peer)
                 self._trace_received(event)
                 self._handle(event)
-        if self.data.socket in sockets or self.data.monitor in sockets:
+        if not set(sockets).isdisjoint((*self.data.sockets, *self.data.monitors)):
             self._receive()
         self._pass_time()
 
@@ -282,14 +284,12 @@ class LiveNode:
             self._handle(event)
 
     def _start(self, start: messages.Start) -> None:
-        """The first time, or again because the server is elsewhere now: what was on its way to it is lost."""
+        """The first time, or again because a node is elsewhere now: what was on its way to it is lost."""
         if self.began_s is None:
             self.began_s = start.began_s
             self.link.began(start.began_s)
-        if isinstance(self.data, DataDealer):
-            if self.data.address not in ("", start.server_address):
-                self.link.lose(self.now())
-            self.data.move(start.server_address)
+        if self.data.move(dict(start.addresses)):
+            self.link.lose(self.now())
 
     def inject(self, injection: Injection) -> None:
         """A fault is done: do the part of it that is the node's own, and know what is asked for from now on."""
@@ -315,26 +315,22 @@ class LiveNode:
 
     def _look_at_connections(self) -> None:
         """Which have broken, and which are back; what had come over one comes before its end."""
-        if isinstance(self.data, DataRouter):
-            for peer in self.data.broken():
-                self._handle(Disconnected(peer))
-            return
+        for peer in self.data.broken():
+            self._handle(Disconnected(peer))
         self._look_at_connection()
         if self.data.take_back():
             self._handle(Connected())
 
     def _look_at_connection(self) -> None:
-        if isinstance(self.data, DataDealer) and self.data.look():
+        if self.data.look():
             self.link.lose(self.now())
 
     def _end_connections(self) -> None:
         """The link was cut for so long that they are dead: what was on its way in either direction is lost."""
-        while any(True for _ in self.data.receive()):
-            pass
         self.data.end()
 
     def _end_if_dead(self) -> None:
-        if isinstance(self.data, DataDealer):
+        if self.data.dealers:
             time_s = -math.inf if self.began_s is None else self.now() - self.began_s
             asked_s = patience_s(*(course.at(time_s) for course in self.courses.values()))
             self.patience_s = max(asked_s, self.patience_s - OBSERVE_S)  # what was sent more slowly may still be coming
@@ -367,6 +363,8 @@ class LiveNode:
             self._report()
             self.management.send(effect.message, effect.frames)
             return
+        if isinstance(effect.message, messages.Backup):
+            self._report()  # what made it is told before it counts
         now = self.now()
         if isinstance(effect.message, messages.Push):
             self.times.pause_s += now - self.times.computed_at_s
@@ -376,8 +374,7 @@ class LiveNode:
             self._trace_sent(effect, sent_bytes)
             return
         self._look_at_connection()  # what is asked for only now is not lost with a connection that has broken
-        if isinstance(self.data, DataDealer):
-            self.data.ask()
+        self.data.ask(effect.to)
         if self.awaiting:
             self.awaiting.ask()
         if self.link.leave(effect, now):
@@ -390,10 +387,7 @@ class LiveNode:
         message = crossing.stamp(effect.message, first_s)
         if self.awaiting:
             self.awaiting.handed_over(codec.encode(message, effect.frames))
-        if isinstance(self.data, RouterEndpoint):
-            sent_bytes = self.data.send(effect.to, message, effect.frames)
-        else:
-            sent_bytes = self.data.send(message, effect.frames)
+        sent_bytes = self.data.send(effect.to, message, effect.frames)
         self.traffic.sent(message, sent_bytes)
         self.metrics.count_bytes("egress", tracing.kind_of(message), sent_bytes)
         self._trace_sent(effect, sent_bytes)
@@ -404,8 +398,7 @@ class LiveNode:
 
     def _take_in(self, event: Received) -> None:
         """The message is there."""
-        if isinstance(self.data, DataDealer):
-            self.data.answered()
+        self.data.answered(event.peer)
         self._received(event)
         try:
             self._handle(event)
@@ -478,7 +471,7 @@ class LiveNode:
         for meter in self.meters:
             for record in meter.read(self.now(), self.began_s):
                 self._journal(record)
-        if self.plan.role == "server":
+        if self.plan.counts_traffic:
             self._journal(self.traffic.record(self.interface, self.acknowledgements))
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())

@@ -17,15 +17,12 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
 import zmq
-from numpy.typing import NDArray
 
 from edgebed.emulation.conditions import Course
 from edgebed.emulation.namespaces import inside
@@ -38,13 +35,10 @@ from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import serve_metrics
 from edgebed.observe.tcp import Acknowledgements
-from edgebed.roles.evaluator import Evaluator
-from edgebed.roles.events import Heart
-from edgebed.roles.parameter_server import ParameterServer
-from edgebed.roles.work import Work
-from edgebed.roles.worker import Worker
 from edgebed.runtimes import meters
+from edgebed.runtimes.casting import cast
 from edgebed.runtimes.data_endpoints import DataDealer, DataRouter, patience_s
+from edgebed.runtimes.data_ends import DataEnds
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.filling import NO_CAP, fill_memory
 from edgebed.runtimes.held_link import HeldLink
@@ -54,7 +48,7 @@ from edgebed.runtimes.sockets import bind, data_socket, management_socket
 from edgebed.scenario.plan import NodePlan, Task
 from edgebed.wire import messages
 from edgebed.wire.shared_links import links_of
-from edgebed.wire.tensors import Buffer, cut, decode_dense, split_frames
+from edgebed.wire.tensors import Buffer, decode_dense, split_frames
 
 HELLO_TIMEOUT_S = 60.0
 
@@ -159,11 +153,6 @@ def _with_sources(task: Task, sources: Sequence[tuple[str, str]]) -> Task:
     return msgspec.structs.replace(task, python_path=(str(folder),))
 
 
-def own_frames(theta: NDArray[np.float32]) -> Sequence[Any]:
-    """A copy of (n,) `theta` in memory of ZeroMQ's own, which it sends without copying or tracking it once more."""
-    return [zmq.Frame(part, copy=True) for part in cut(theta.data)]
-
-
 def _complain(reason: str) -> None:
     print(f"dropped a message: {reason}", file=sys.stderr)
 
@@ -180,44 +169,23 @@ def _build(
     arrays = {
         name: decode_dense(tensor, parts) for name, (tensor, parts) in split_frames(configure.tensors, frames).items()
     }
-    heart: Heart
-    work = None
-    if plan.role == "server":
-        heart = ParameterServer(plan, np.array(arrays["theta"]), configure.peers, own_frames, configure.version)
-    else:
-        from edgebed.learning.network import Network  # torch: a server without it is smaller
-
-        task = _with_sources(plan.task, configure.sources)
-        work = Work(plan, Network(task, arrays["x"], arrays["y"]), time.perf_counter)
-        heart = Worker(plan, configure.incarnation) if plan.role == "worker" else Evaluator(plan)
+    heart, work = cast(configure, arrays, _with_sources(plan.task, configure.sources))
     metrics = NodeMetrics(plan.role)
     pages, port = serve_metrics(metrics.registry, here.management_host)
     ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
-    data: DataRouter | DataDealer
     courses = {name: Course(link) for name, link in links_of(configure.links).items()} | {plan.node: Course(plan.link)}
-    interface = watch = reader = None
+    reader = None
     if here.namespace or here.mechanism == "tc":
         with inside(here.namespace):
             reader = LinkReader(here.data_host)
+    data, ready = _open(here, data_context, configure, ready, courses)
+    interface = watch = None
     if plan.role == "server":
-        with inside(here.namespace):  # where the context's threads stay, which make its connections
-            socket = data_socket(data_context, zmq.ROUTER)
-            data_address = bind(socket, here.data_host)
         watch_socket = data_socket(context, zmq.ROUTER)
-        ready = messages.Ready(
-            sender=plan.node,
-            metrics_address=ready.metrics_address,
-            data_address=data_address,
-            management_address=bind(watch_socket, here.management_host),
-        )
-        data = DataRouter(socket, _complain)
+        ready = msgspec.structs.replace(ready, management_address=bind(watch_socket, here.management_host))
         watch = RouterEndpoint(watch_socket, "data", _complain)
+    if plan.is_host:
         interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
-    else:
-        with inside(here.namespace):
-            patience = patience_s(*(course.at(0.0) for course in courses.values()))
-            socket = data_socket(data_context, zmq.DEALER, f"{plan.node}~{configure.incarnation}", patience)
-        data = DataDealer(socket, _complain)
     node = LiveNode(
         plan=plan,
         heart=heart,
@@ -233,7 +201,7 @@ def _build(
         interface=interface,
         acknowledgements=Acknowledgements(ready.data_address) if ready.data_address else None,
         visits=pages.visits,
-        courses={} if plan.role == "server" else courses,
+        courses=courses if plan.hosts else {},
     )
     meters.attach(node, configure.links, own_cgroup=here.own_cgroup, delay=here.delay, link=reader)
     if reader is not None and here.mechanism == "tc":
@@ -242,8 +210,31 @@ def _build(
         meter.wait_until_held(node.hear)  # before that, the node may not talk
     elif plan.link.shaped or plan.changeable:
         node.meters.append(StatedLink(plan.node, Course(plan.link), here.mechanism, here.delay))
-    data.complain = node.complain
+    data.complain_to(node.complain)
     if watch:
         watch.complain = lambda reason: node.complain(reason, "management")
     management.send(ready, [])
     return node
+
+
+def _open(
+    here: Surroundings,
+    context: Context,
+    configure: messages.Configure,
+    ready: messages.Ready,
+    courses: Mapping[str, Course],
+) -> tuple[DataEnds, messages.Ready]:
+    """The node's ends on the data network, and where it is reached."""
+    plan = configure.plan
+    router, dealers = None, {}
+    is_alone = plan.shard is None
+    patience = patience_s(*(course.at(0.0) for course in courses.values()))
+    with inside(here.namespace):  # where the context's threads stay, which make its connections
+        if plan.is_host:
+            socket = data_socket(context, zmq.ROUTER)
+            ready = msgspec.structs.replace(ready, data_address=bind(socket, here.data_host))
+            router = DataRouter(socket, _complain)
+        for host in plan.hosts:
+            socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}", patience)
+            dealers[host] = DataDealer(socket, _complain, host, always_asks=not is_alone)
+    return DataEnds(router, dealers), ready

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.errors import InfrastructureError
+from edgebed.roles.shard_work import ShardJob
 from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult, Job, Result
 from edgebed.runtimes.arena import Arena
 from edgebed.wire.tensors import cut
@@ -91,6 +92,8 @@ class Processes:
         """(due time, ticket) of jobs that no child has yet, as a heap."""
         self.jobs: dict[int, tuple[str, Job]] = {}
         """Jobs without a result: they hold their model's slot."""
+        self.own: set[int] = set()
+        """Jobs that depend on those before: they are done here, when their result is asked for."""
         self.cancelled: set[int] = set()
         """Jobs that a child has, and whose results nobody waits for: a child still reads and writes their slots."""
         self.outputs: dict[int, NDArray[np.float32]] = {}
@@ -118,12 +121,18 @@ class Processes:
         """Queue the job by the time its result is needed."""
         self.count += 1
         self.jobs[self.count] = (node, job)
-        heapq.heappush(self.waiting, (due_s, self.count))
-        self._feed()
+        if isinstance(job, ShardJob):
+            self.own.add(self.count)
+        else:
+            heapq.heappush(self.waiting, (due_s, self.count))
+            self._feed()
         return self.count
 
     def result(self, ticket: int) -> Result:
         """The result; while it is not there the children are kept fed, and jobs are done here."""
+        if ticket in self.own:
+            self.own.remove(ticket)
+            return self.run(*self.jobs.pop(ticket))
         while ticket not in self.results:
             self._collect_all(0)
             self._feed()
@@ -150,6 +159,10 @@ class Processes:
     def cancel(self, ticket: int) -> None:
         """Drop the job or its result; of a job that a child has, the result as soon as it comes."""
         if self.results.pop(ticket, None) is not None:
+            return
+        if ticket in self.own:
+            self.own.remove(ticket)
+            del self.jobs[ticket]
             return
         waiting = [entry for entry in self.waiting if entry[1] != ticket]
         if len(waiting) == len(self.waiting):

@@ -1,7 +1,7 @@
-"""The connection between a worker and the server in virtual time: it stands still while the link of either is cut.
+"""The connection between two nodes in virtual time: it stands still while the link of either is cut.
 
 What was on its way then comes later, or is lost: emulation/outage.py says which. Whatever else ends it, a node's death
-or a server that is elsewhere now, all that has not quite left is lost, too.
+or a host that is elsewhere now, all that has not quite left is lost, too.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ import msgspec
 
 from edgebed.emulation.outage import RECONNECT_S, Outage
 from edgebed.emulation.passage import Passage
-from edgebed.roles.events import Connected, Received, Send
+from edgebed.roles.events import Received, Send
 from edgebed.runtimes import tracing
 from edgebed.runtimes.agenda import Agenda
 from edgebed.runtimes.simulated_node import Life
@@ -67,16 +67,22 @@ class Losses:
             self.others[tracing.kind_of(message)] += 1
 
 
+class Renewed(msgspec.Struct, frozen=True, gc=False):
+    """The client makes a new connection in place of one that died."""
+
+    connection: "Connection"
+
+
 class Connection:
-    """One worker's; the worker's next life goes on with the same object."""
+    """Between a client and the host that it connects to; the next life of either goes on with the same object."""
 
     def __init__(self, agenda: Agenda[Life], losses: Losses, passage: Passage | None) -> None:
-        """`passage` holds the worker's messages, where its link is limited."""
+        """`passage` holds the client's messages, where its link is limited and no other connection uses it."""
         self.agenda = agenda
         self.losses = losses
         self.passage = passage
-        self.worker: Life | None = None
-        self.server: Life | None = None
+        self.client: Life | None = None
+        self.host: Life | None = None
         self.cut_links: set[str] = set()
         """Nodes whose links are cut, of its two."""
         self.outage = Outage()
@@ -85,15 +91,15 @@ class Connection:
         self.standing: list[tuple[float, Life, OnItsWay]] = []
         """While it is cut: (seconds that are left, to whom it happens, what) of all that is on its way."""
 
-    def make(self, worker: Life, server: Life | None) -> None:
-        """The worker connects with this server; nothing of a connection before remains."""
+    def make(self, client: Life, host: Life | None) -> None:
+        """The client connects with this host; nothing of a connection before remains."""
         self.lose("the server was elsewhere")
-        self.worker, self.server = worker, server
-        self.is_broken = server is None or server.ended
+        self.client, self.host = client, host
+        self.is_broken = host is None or host.ended
 
     def renew(self) -> bool:
-        """Whether there is a new one in place of that which died: there is nobody to connect with after the server."""
-        self.is_broken = self.server is None or self.server.ended
+        """Whether there is a new one in place of that which died: there is nobody to connect with after the host."""
+        self.is_broken = self.host is None or self.host.ended
         return not self.is_broken
 
     def add(self, at_s: float, life: Life, message: OnItsWay) -> None:
@@ -109,7 +115,7 @@ class Connection:
         if self.outage.is_cut:
             return
         self.outage.cut(self.agenda.now)
-        self.agenda.take(lambda life, event: life is self.worker and isinstance(event, Connected))
+        self.agenda.take(lambda _, event: isinstance(event, Renewed) and event.connection is self)
         self.standing = self.agenda.take(lambda _, event: self._carries(event))
 
     def heal(self, node: str) -> None:
@@ -124,8 +130,8 @@ class Connection:
         else:
             self.is_broken = True
             self.lose("its connection died")
-        if self.is_broken and self.worker:
-            self.agenda.add(self.agenda.now + RECONNECT_S, self.worker, Connected())
+        if self.is_broken and self.client:
+            self.agenda.add(self.agenda.now + RECONNECT_S, self.client, Renewed(self))
 
     def end(self, ended: Life) -> None:
         """One of its ends is no more."""
@@ -141,9 +147,9 @@ class Connection:
         lost = self.agenda.take(lambda life, event: self._carries(event) and is_lost(life, event))
         lost += [entry for entry in self.standing if is_lost(entry[1], entry[2])]
         self.standing = [entry for entry in self.standing if not is_lost(entry[1], entry[2])]
-        if worker := self.worker:
-            on_hold = [point for point, (_, message) in worker.on_hold.items() if is_lost(worker, message)]
-            lost += [(0.0, worker, worker.on_hold.pop(point)[1]) for point in on_hold]
+        if client := self.client:
+            on_hold = [point for point, (_, message) in client.on_hold.items() if is_lost(client, message)]
+            lost += [(0.0, client, client.on_hold.pop(point)[1]) for point in on_hold]
         for _, _, message in lost:
             self.losses.note(message_of(message), why)
         if self.passage:

@@ -7,6 +7,7 @@ The evaluator uses the management network, which knows neither links nor faults.
 left a node which ends, that is on its way over a connection which dies, or that its receiver does not live to handle.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from edgebed.emulation.outage import Outage
@@ -22,7 +23,7 @@ from edgebed.scenario.plan import Injection, Plan, Point
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
 
-SERVER, EVALUATOR = "server", "evaluator"
+EVALUATOR = "evaluator"
 
 
 class Network:
@@ -45,18 +46,27 @@ class Network:
         }
         """What holds a node's messages; nothing where its link is as fast as the machine."""
         self.losses = Losses()
+        pairs = plan.pairs()
+        uses = Counter(name for pair in pairs for name in pair)
+        hosts = {host for _, host in pairs}
+        self.outages = {name: Outage() for name, count in uses.items() if count > 1 or name in hosts}
+        """Of nodes whose links several connections may use."""
         self.connections = {
-            worker.node: Connection(agenda, self.losses, self.passages.get(worker.node)) for worker in plan.workers()
+            pair: Connection(agenda, self.losses, None if pair[0] in self.outages else self.passages.get(pair[0]))
+            for pair in pairs
         }
-        self.server_outage = Outage()
-        self.traffic = TrafficCount()
+        """By who connects and whom it connects to."""
+        self.used = {name: [self.connections[pair] for pair in pairs if name in pair] for name in uses}
+        """Those of each node."""
+        self.hosts = {node.node: node.hosts for node in plan.nodes if node.role != "evaluator"}
+        self.traffic = {node.node: TrafficCount() for node in plan.nodes if node.counts_traffic}
 
     def start(self, life: Life, began_s: float) -> None:
-        """A node hears that training began then: its link changes with time from there; a worker connects."""
+        """A node hears that training began then: its link changes with time from there; it connects."""
         if passage := self.passages.get(life.name):
             passage.began(began_s)
-        if connection := self.connections.get(life.name):
-            connection.make(life, self.lives.get(SERVER))
+        for host in self.hosts.get(life.name, ()):
+            self.connections[life.name, host].make(life, self.lives.get(host))
 
     # --- a message's way ----------------------------------------------------------------------------------------
 
@@ -65,9 +75,10 @@ class Network:
         if EVALUATOR in (life.name, effect.to):
             self._tell(life, effect)
             return
-        connection = self.connections[effect.to if life.name == SERVER else life.name]
-        target = connection.worker if life.name == SERVER else connection.server
-        if connection.is_broken or target is None or life not in (connection.worker, connection.server):
+        made = self.connections.get((life.name, effect.to))
+        connection = made or self.connections[effect.to, life.name]
+        target = connection.host if made else connection.client
+        if connection.is_broken or target is None or life not in (connection.client, connection.host):
             self.losses.note(effect.message, "there was no connection")
         elif connection.outage.is_cut:
             connection.add(self.agenda.now, life, Waiting(effect, target, connection))
@@ -101,8 +112,8 @@ class Network:
         """The last byte has left: the message is the real bytes, and arrives as its receiver's link allows."""
         first_s, due_s, target = departure.first_s, self.agenda.now, departure.target
         received = self._carry(life, departure.effect, first_s)
-        if life.name == SERVER:
-            self.traffic.sent(received.message, received.bytes)
+        if traffic := self.traffic.get(life.name):
+            traffic.sent(received.message, received.bytes)
         if "after-push" in life.awaited:
             self.agenda.add(due_s, life, AtPoint("after-push"))
         begins_s = due_s
@@ -116,8 +127,8 @@ class Network:
 
     def arrived(self, life: Life, arrival: Arrival) -> Received:
         """The message is there: counted and traced."""
-        if life.name == SERVER:
-            self.traffic.received(arrival.event.bytes)
+        if traffic := self.traffic.get(life.name):
+            traffic.received(arrival.event.bytes)
         self._trace_received(life, arrival.event)
         return arrival.event
 
@@ -152,16 +163,16 @@ class Network:
 
     def cut(self, node: str) -> None:
         """From now on nothing passes its link."""
-        if node == SERVER:
-            self.server_outage.cut(self.agenda.now)
-        for connection in self._connections_of(node):
+        if node in self.outages:
+            self.outages[node].cut(self.agenda.now)
+        for connection in self.used[node]:
             connection.cut(node)
 
     def heal(self, node: str) -> None:
         """Its link is as it was before the cut."""
-        if node == SERVER:
-            resume(self.server_outage, self.passages.get(SERVER), self.agenda.now)
-        for connection in self._connections_of(node):
+        if node in self.outages:
+            resume(self.outages[node], self.passages.get(node), self.agenda.now)
+        for connection in self.used[node]:
             connection.heal(node)
 
     def change(self, injection: Injection) -> str:
@@ -173,20 +184,15 @@ class Network:
         return ""
 
     def end(self, life: Life) -> None:
-        """A node has ended; the server sees a worker's connection end, behind what had left before."""
+        """A node has ended; whom it had connected to sees that, behind what had left before."""
         now = self.agenda.now
-        for connection in self._connections_of(life.name):
-            if life is connection.worker and not connection.is_broken and not connection.outage.is_cut:
-                assert connection.server is not None
-                passage = self.passages.get(SERVER)
+        for connection in self.used.get(life.name, ()):
+            if life is connection.client and not connection.is_broken and not connection.outage.is_cut:
+                assert connection.host is not None
+                passage = self.passages.get(connection.host.name)
                 due_s = passage.arrive(now, now, 0) if passage else now
-                self.agenda.add(due_s, connection.server, Disconnected(life.name))
-            if life in (connection.worker, connection.server):
+                self.agenda.add(due_s, connection.host, Disconnected(life.name))
+            if life in (connection.client, connection.host):
                 connection.end(life)
         if life.name in self.passages:
             self.passages[life.name].clear(now)
-
-    def _connections_of(self, node: str) -> list[Connection]:
-        if node == SERVER:
-            return list(self.connections.values())
-        return [self.connections[node]] if node in self.connections else []

@@ -19,10 +19,15 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.registry import rule_of
 from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
+from edgebed.roles.activation_store import ActivationStore
 from edgebed.roles.controller import NAME, Controller, Given, Past, Phase
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import (
@@ -46,16 +51,20 @@ from edgebed.roles.events import (
     Wake,
     Woken,
 )  # fmt: skip
+from edgebed.roles.layer_shard import LayerShard
+from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.parameter_server import ParameterServer
-from edgebed.roles.work import EvaluationJob, Job
+from edgebed.roles.shard_server import ShardServer
+from edgebed.roles.shard_time import share_of
+from edgebed.roles.work import EvaluationJob, GradientJob, Job
 from edgebed.roles.worker import Worker
 from edgebed.runtimes.agenda import Agenda
 from edgebed.runtimes.arena import Arena
 from edgebed.runtimes.last_words import out_of_memory
 from edgebed.runtimes.pool import IN_FLIGHT, Run, make_pool
 from edgebed.runtimes.signals import catch_signals, restore_signals
-from edgebed.runtimes.simulated_connection import Arrival, Departure, Waiting, message_of
-from edgebed.runtimes.simulated_network import SERVER, Network
+from edgebed.runtimes.simulated_connection import Arrival, Departure, Renewed, Waiting, message_of
+from edgebed.runtimes.simulated_network import Network
 from edgebed.runtimes.simulated_node import Due, Life
 from edgebed.runtimes.traffic import TrafficCount
 from edgebed.runtimes.watch import Watch
@@ -65,6 +74,10 @@ from edgebed.wire.tensors import Buffer, cut, decode_dense
 
 REASON_LENGTH_MAX = 500
 KILLED = "killed by SIGKILL"
+
+
+REPORTED = (records.Update, records.Step, records.Evaluated, records.Finished)
+"""What the controller hears of."""
 
 
 class Check:
@@ -229,8 +242,10 @@ class Simulation:
             event = Computed(self.pool.result(event.ticket))
         elif isinstance(event, Arrival):
             event = self.network.arrived(life, event)
-        elif isinstance(event, Connected) and not self.network.connections[life.name].renew():
-            return
+        elif isinstance(event, Renewed):
+            if not event.connection.renew():
+                return
+            event = Connected()
         if isinstance(event, Received) and event.peer == NAME and self._manage(life, event.message):
             return
         if life.heart is None:
@@ -259,16 +274,27 @@ class Simulation:
 
     def _make(self, configure: messages.Configure) -> Heart:
         plan = configure.plan
-        if plan.role == "server":
-            self.network.traffic = TrafficCount()
-            return ParameterServer(
-                plan,
-                self.checkpoints.latest.theta.copy(),
-                configure.peers,
-                lambda theta: cut(self.arena.copy(theta).data),
-                configure.version,
-            )
-        return Worker(plan, configure.incarnation, self.arena.copy) if plan.role == "worker" else Evaluator(plan)
+        if plan.counts_traffic:
+            self.network.traffic[plan.node] = TrafficCount()
+
+        def snapshot(theta: NDArray[np.float32]) -> Sequence[Buffer]:
+            return cut(self.arena.copy(theta).data)
+
+        match plan.role:
+            case "server" if plan.shard:
+                return ShardServer(plan, self.checkpoints.latest.theta.copy(), snapshot)
+            case "server":
+                theta = self.checkpoints.latest.theta.copy()
+                return ParameterServer(plan, theta, configure.peers, snapshot, configure.version)
+            case "store":
+                return ActivationStore(plan)
+            case "modules":
+                return ModuleHost(plan, configure.incarnation)
+            case "worker" if plan.shard:
+                return LayerShard(plan, rule_of(plan.method), configure.incarnation)
+            case "worker":
+                return Worker(plan, configure.incarnation, self.arena.copy)
+        return Evaluator(plan)
 
     def _say_goodbye(self, life: Life, reason: str) -> None:
         """A node ends by itself."""
@@ -292,8 +318,8 @@ class Simulation:
 
     def _journal_account(self, life: Life) -> None:
         """What only its shell knows in the end."""
-        if life.name == SERVER:
-            self._journal(SERVER, self.network.traffic.record())
+        if traffic := self.network.traffic.get(life.name):
+            self._journal(life.name, traffic.record())
         elif isinstance(life.heart, Worker):
             self._journal(life.name, life.heart.pushes())
 
@@ -355,7 +381,7 @@ class Simulation:
 
     def _note_awaited(self, life: Life, effects: list[Effect]) -> None:
         """A worker has sent something: these are the points at which it is to be told of it."""
-        if any(isinstance(effect, Send) and effect.to == SERVER for effect in effects):
+        if any(isinstance(effect, Send) and effect.to == "server" for effect in effects):
             life.awaited = frozenset(effect.point for effect in effects if isinstance(effect, Await))
 
     def _compute(self, life: Life, effect: Compute) -> None:
@@ -370,7 +396,7 @@ class Simulation:
                 self._end(life)
         self.journal.write(round(self.agenda.now, 6), node, record)
         self.watch.follow(record)
-        if node != NAME and isinstance(record, (records.Update, records.Evaluated, records.Finished)):
+        if node != NAME and isinstance(record, REPORTED):
             report = messages.Report(sender=node, first=0, records=((self.agenda.now, record),))
             self._say(node, report)
 
@@ -379,4 +405,5 @@ def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
     """Virtual time that `job` takes on the node's device with that cap."""
     if isinstance(job, EvaluationJob):
         return 0.0
-    return plan.task.gradient_time_s / (plan.compute_speed * min(1.0, cpus or 1.0))
+    share = 1.0 if isinstance(job, GradientJob) else share_of(job, plan)
+    return share * plan.task.gradient_time_s / (plan.compute_speed * min(1.0, cpus or 1.0))

@@ -47,6 +47,12 @@ class Watch:
         if isinstance(record, records.Update):
             self.updates = record.version
             self.ingress_bytes += record.bytes
+        elif isinstance(record, records.Step):
+            self.updates = record.made or self.updates
+        elif isinstance(record, records.Resumed):
+            self.updates = record.step
+            if record.history:
+                self._tell(f"all shards go on from step {record.step:,}: {record.reason}")
         elif isinstance(record, records.Restored):
             self.updates = record.version
             goes_on = f"the server goes on from update {record.version:,}"

@@ -6,6 +6,7 @@ For each a frozen value, a reader from what YAML gives (ValueError says what is 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from edgebed.scenario import units
@@ -112,6 +113,19 @@ def write_interval(interval: Interval) -> str:
     if interval.time_s is not None:
         return units.format_duration(interval.time_s)
     return f"{interval.updates} updates"
+
+
+def read_cuts(given: object) -> Any:
+    """Where a model is cut: `auto`, `even`, or numbers of layers that increase."""
+    if given in ("auto", "even"):
+        return given
+    is_list = isinstance(given, list) and all(isinstance(each, int) and not isinstance(each, bool) for each in given)
+    if not is_list:
+        raise ValueError(f"not cuts: {show(given)} (auto, even, or numbers of layers, e.g. [1, 3])")
+    assert isinstance(given, list)
+    if any(after <= before for before, after in pairwise([0, *given])):
+        raise ValueError(f"{show(given)}: each layer comes after the one before, and the first begins a shard anyway")
+    return given
 
 
 def read_rate(given: object) -> int:

@@ -49,7 +49,7 @@ class Description:
     trial: str
     method: str
     parts: dict[str, dict[str, Any]]
-    """aggregation, compression, local_work: name and all settings."""
+    """Name and all settings, by kind."""
     data: str
     model: str
     nodes: tuple[NodeRow, ...]
@@ -98,14 +98,7 @@ def describe_plan(
     return Description(
         trial=plan.trial,
         method=method.name,
-        parts={
-            kind: {"name": part.name, **part.settings}
-            for kind, part in (
-                ("aggregation", method.aggregation),
-                ("compression", method.compression),
-                ("local_work", method.local_work),
-            )
-        },
+        parts={kind: {"name": part.name, **part.settings} for kind, part in method.parts.items()},
         data=planned.data.name,
         model=task.model,
         nodes=tuple(_row(node) for node in plan.nodes),
@@ -197,7 +190,7 @@ def _row(node: NodePlan) -> NodeRow:
 
 def _push(plan: Plan, sizes: list[int]) -> tuple[int, int]:
     """Entries and bytes of the push of a random gradient."""
-    part = plan.nodes[0].method.compression
+    part = plan.nodes[0].method.parts["compression"]
     compression = COMPRESSIONS[part.name].Compression(configure("compression", part), sizes)
     gradient = np.random.default_rng(0).standard_normal(sum(sizes), np.float32)
     update, _ = compression.compress(gradient, None, 0)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from edgebed.algorithms.registry import configure
+from edgebed.algorithms.registry import configure, sees_inputs
 from edgebed.errors import ScenarioError
 from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
 from edgebed.learning.data import DataSet
@@ -57,6 +57,7 @@ SELECTED_WORKER_COPIES = 6.0  # of the share that is sent: positions take 8 byte
 SELECTED_SERVER_COPIES = 8.0
 DENSE_SERVER_COPIES, DENSE_PEER_COPIES = 6.0, 1.25  # all workers may push at once
 SPARSE_SERVER_COPIES, SPARSE_PEER_COPIES = 4.5, 0.5  # the models of slow workers are on their way
+BACKUP_COPIES = 10  # weights and two moments, of the last backup and of the one that comes; and the model itself
 SHAPED_PEER_COPIES = 1.0  # a model may be on its way to every worker
 
 
@@ -96,6 +97,8 @@ def needs_of(planned: PlannedTrial) -> dict[str, Need]:
 def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need:
     """What `node` needs; `activations` are the bytes that one example takes on its way through the model."""
     model = 4 * sum(tensor.size for tensor in node.task.layout)
+    if node.method.is_layerwise and node.role != "evaluator":
+        return _shard_need(node, plan, data, model)
     if node.role == "server":
         shaped = any(each.link.shaped for each in plan.nodes)
         return _server_need(node, len(plan.workers()), model, shaped=shaped)
@@ -107,6 +110,17 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
     examples = node.num_examples * (DATA_COPIES * data.train_x[:1].nbytes + LABEL_BYTES)
     return Need({"torch": TORCH_BYTES, "model": math.ceil(copied), "data": examples, "batch": batch})
+
+
+def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
+    """Estimated, not measured: of a shard, or of what serves shards."""
+    if node.role in ("server", "store"):
+        copies = {"server": BACKUP_COPIES * model, "store": 0}[node.role]
+        return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * len(plan.workers()), "backups": copies})
+    assert node.shard is not None
+    inputs = data.train_x[:1].nbytes if sees_inputs(node) else 0
+    examples = node.num_examples * (DATA_COPIES * inputs + LABEL_BYTES)
+    return Need({"torch": TORCH_BYTES, "layers": node.shard.memory_bytes, "data": examples})
 
 
 def _worker_copies(node: NodePlan, model: int) -> float:
@@ -123,9 +137,9 @@ def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> N
     else:
         peer_copies = SHAPED_PEER_COPIES if shaped else SPARSE_PEER_COPIES
         copies = SPARSE_SERVER_COPIES + peer_copies * workers + SELECTED_SERVER_COPIES * share
-    if getattr(configure("aggregation", node.method.aggregation), "staleness", "") == "per-parameter":
+    if getattr(configure("aggregation", node.method.parts["aggregation"]), "staleness", "") == "per-parameter":
         copies += 1 + workers  # a counter for each parameter, and as it was at each worker's pull
-    if node.method.aggregation.name == "synchronous":
+    if node.method.parts["aggregation"].name == "synchronous":
         copies += 2 + 3 * (share or 0) * workers  # a round's sum and step; positions of 8 bytes and values, all at once
     if node.pull == "changed-since":
         copies += 1  # for each parameter the version that last touched it
@@ -135,7 +149,7 @@ def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> N
 
 def _share_sent(node: NodePlan) -> float | None:
     """The share of a gradient's entries that a push holds; None if it holds all, without positions."""
-    return getattr(configure("compression", node.method.compression), "fraction", None)
+    return getattr(configure("compression", node.method.parts["compression"]), "fraction", None)
 
 
 def tight_caps(plan: Plan, needs: Mapping[str, Need]) -> Iterator[tuple[NodePlan, Need]]:

@@ -1,8 +1,8 @@
-"""What a scenario says about its method -> the three parts with all their settings.
+"""What a scenario says about its method -> its parts with all their settings.
 
-The rule: `preset` gives the three parts. What is written under `aggregation`, `compression` or `local_work` overrides
-the preset's settings one by one; where a part is given another `name`, the preset's settings of that part are dropped.
-Without a preset all parts need a name, `local_work` being `gradient-step` unless said otherwise.
+The rule: `preset` gives the parts. What is written under a part, as `compression`, overrides the preset's settings one
+by one; where a part is given another `name`, the preset's settings of that part are dropped. Without a preset all parts
+of one family need a name, `local_work` being `gradient-step` and `optimizer` `adam` unless said otherwise.
 
 The parts and their settings come from `algorithms/registry.py` alone: a new part is known here as soon as it is in the
 table, with its settings checked by type and by its own `Config`.
@@ -19,12 +19,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from edgebed.algorithms.registry import KINDS, PRESETS
+from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
 from edgebed.scenario.plan import Method, Part
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 
 CUSTOM = "custom"
-DEFAULT_NAMES = {"local_work": "gradient-step"}
+DEFAULT_NAMES = {"local_work": "gradient-step", "optimizer": "adam"}
 
 
 def resolve_method(given: object) -> Method:
@@ -40,14 +40,25 @@ def resolve_method(given: object) -> Method:
     if preset is not None and preset not in PRESETS:
         raise Problems([*problems, Problem(("preset",), f"unknown preset: {show(preset)}; {choose(preset, PRESETS)}")])
     parts: dict[str, Part] = {}
+    family = family_of(given)
     for kind in KINDS:
+        if kind not in FAMILIES[family]:
+            if kind in given:
+                problems.append(Problem((kind,), f"no part of a {family} method; {choose(kind, FAMILIES[family])}"))
+            continue
         try:
             parts[kind] = _resolve_part(kind, given.get(kind), preset)
         except Problems as error:
             problems += [problem.under(kind) if kind in given else problem for problem in error.problems]
     if problems:
         raise Problems(problems)
-    return Method(name=preset or CUSTOM, **parts)
+    return Method(name=preset or CUSTOM, parts=parts)
+
+
+def family_of(method: Mapping[str, Any]) -> str:
+    """The family of the preset, else that of which `method` has parts."""
+    kinds = PRESETS.get(str(method.get("preset")), method)
+    return max(FAMILIES, key=lambda family: sum(kind in kinds for kind in FAMILIES[family]))
 
 
 def part_name(kind: str, method: Mapping[str, Any]) -> str | None:
@@ -56,14 +67,13 @@ def part_name(kind: str, method: Mapping[str, Any]) -> str | None:
     if isinstance(part, Mapping) and part.get("name") is not None:
         return str(part["name"])
     preset = PRESETS.get(str(method.get("preset")))
-    return str(preset[kind]["name"]) if preset else DEFAULT_NAMES.get(kind)
+    return str(preset[kind]["name"]) if preset and kind in preset else DEFAULT_NAMES.get(kind)
 
 
 def write_method(method: Method) -> dict[str, Any]:
     """The method spelled out as a scenario would: `resolve_method` of it gives the same method."""
     head = {} if method.name == CUSTOM else {"preset": method.name}
-    parts = {kind: getattr(method, kind) for kind in KINDS}
-    return head | {kind: {"name": part.name, **part.settings} for kind, part in parts.items()}
+    return head | {kind: {"name": part.name, **part.settings} for kind, part in method.parts.items()}
 
 
 def method_schema() -> dict[str, Any]:
@@ -76,7 +86,7 @@ def method_schema() -> dict[str, Any]:
         for kind, names in KINDS.items()
     }
     preset = {"type": "string", "enum": list(PRESETS)}
-    spelled = {"preset": preset | {"description": "A named method, which gives all three parts."}, **parts}
+    spelled = {"preset": preset | {"description": "A named method, which gives all its parts."}, **parts}
     return {
         "title": "Method",
         "anyOf": [preset, {"type": "object", "properties": spelled, "additionalProperties": False}],
@@ -144,11 +154,12 @@ def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[s
 
 
 def _attribute_docstrings(config: type) -> dict[str, str]:
-    """The string literals that stand below the fields of a class."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(config))).body
-    assert isinstance(definition, ast.ClassDef)
+    """The string literals that stand below the fields of a class, and of those that it is made from."""
     docs = {}
-    for field, text in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-            docs[field.target.id] = inspect.cleandoc(str(ast.literal_eval(text.value)))
+    for declared in reversed([each for each in config.__mro__ if dataclasses.is_dataclass(each)]):
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(declared))).body
+        assert isinstance(definition, ast.ClassDef)
+        for field, text in zip(definition.body, definition.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                docs[field.target.id] = inspect.cleandoc(str(ast.literal_eval(text.value)))
     return docs

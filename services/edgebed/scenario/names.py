@@ -13,7 +13,7 @@ CLASS_PATTERN = "^[a-z][a-z0-9-]{0,59}$"
 WORKERS = "workers"
 """All workers, where a node or a class is named."""
 RESERVED_NAMES = ("latest",)
-RESERVED_CLASSES = ("server", "evaluator", "controller", WORKERS)
+RESERVED_CLASSES = ("server", "evaluator", "store", "modules", "controller", WORKERS)
 RESERVED_FAULTS = ("on_failure",)  # by which a run's journal names what that policy does
 
 

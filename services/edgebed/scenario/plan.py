@@ -18,13 +18,17 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Method(msgspec.Struct, frozen=True, kw_only=True):
-    """A parameter-server method: three independent choices (see `algorithms/`)."""
+    """A method: independent choices, one of each kind that its family has (see `algorithms/`)."""
 
     name: str
     """What to call it in tables: the preset's name, or `custom`."""
-    aggregation: Part
-    compression: Part
-    local_work: Part
+    parts: dict[str, Part]
+    """By kind: `aggregation`, `compression`, `local_work`; or of layer-wise training `learning`, `optimizer`."""
+
+    @property
+    def is_layerwise(self) -> bool:
+        """Whether the model's layers lie on different nodes."""
+        return "learning" in self.parts
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,6 +193,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
     gradient_time_s: float
     """Virtual time of one gradient on a device of compute speed 1; only the simulation uses it."""
+    width: int | None = None
+    """Of a model that can be built narrower or wider; None: as its authors have it."""
     python_path: tuple[str, ...] = ()
     """Folders in which the user's own `package.module` is found."""
 
@@ -196,10 +202,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of the model a node has, and between whom it stands."""
 
-    index: int
+    index: int = 0
     """From the bottom, the first is 0."""
-    count: int
+    count: int = 1
     """Shards of the model."""
+    first: int = 0
+    """The number of its first layer."""
+    end: int = 0
+    """The number of the layer behind its last."""
     below: str = ""
     """The node that its inputs come from; empty: it has the examples themselves."""
     above: str = ""
@@ -216,6 +226,14 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Steps from one backup of all that training depends on to the next."""
     weights_every: int | None = None
     """Steps from one copy of the weights for the evaluator to the next."""
+    owners: tuple[tuple[str, int], ...] = ()
+    """The node that has all gradient modules: the shards whose they are, from the bottom, and the end of each."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Server: each node that it keeps backups of, and how many of the model's weights it has."""
+    memory_bytes: int = 0
+    """Of its layers, with moments and with what they keep until their gradient is there, about."""
+    costs: tuple[tuple[str, float], ...] = ()
+    """By kind of work: its share of the time that a gradient of the whole model takes; see roles/shard_time.py."""
 
 
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,7 +241,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     """Unique name: `server`, `evaluator`, `<class>-<index>` for workers."""
-    role: Literal["server", "worker", "evaluator"]
+    role: Literal["server", "worker", "evaluator", "store", "modules"]
+    """`worker`: whoever trains, with a layer shard as well; `store` and `modules` serve shards."""
     device_class: str
     """The fleet's class for a worker, else the role."""
     seed: int
@@ -247,7 +266,7 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     pull: Literal["full", "changed-since"] = "full"
     """Server, worker: what a push is answered with: the whole model, or what changed of it since the worker's last."""
     shard: Shard | None = None
-    """Layer shard: its part of the model."""
+    """Where layers lie on different nodes: its part of the model, or what it has to know of the others'."""
     trace: bool = False
     """Journal every message sent and received."""
     changeable: bool = False
@@ -263,6 +282,32 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     check_s: float = 1.0
     """It gives the controller a sign of life several times in so long."""
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The nodes that it connects to; the others connect to it."""
+        if self.role in ("server", "store"):
+            return ()
+        if self.role != "worker" or self.shard is None:
+            return ("server",)
+        shard = self.shard
+        return tuple(host for host in ("server", shard.store or shard.above, shard.modules) if host)
+
+    @property
+    def counts_traffic(self) -> bool:
+        """Whether it tells what passed its data socket: the server, and everybody where layers lie on several nodes."""
+        return self.role == "server" or (self.role != "evaluator" and (self.shard is not None or self.role == "store"))
+
+    @property
+    def is_vital(self) -> bool:
+        """Whether nothing goes on without it: workers that have the whole model can be replaced by others."""
+        return self.role != "worker" or self.shard is not None
+
+    @property
+    def is_host(self) -> bool:
+        """Whether others connect to it on the data network."""
+        is_above = self.shard is not None and bool(self.shard.below) and not self.shard.store
+        return self.role in ("server", "store", "modules") or (self.role == "worker" and is_above)
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One trial: the scenario, or one of its variants, with all that chance decides decided."""
@@ -273,7 +318,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     seed: int
     nodes: tuple[NodePlan, ...]
-    """server, evaluator, then the workers in order of class and index."""
+    """server, evaluator, what serves shards, then the workers in order of class and index."""
     stop_updates: int | None = None
     stop_time_s: float | None = None
     stop_accuracy: float | None = None
@@ -299,6 +344,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def workers(self) -> tuple[NodePlan, ...]:
         """The worker nodes, in order."""
         return tuple(node for node in self.nodes if node.role == "worker")
+
+    def pairs(self) -> "tuple[tuple[str, str], ...]":
+        """Who connects to whom on the data network."""
+        clients = (node for node in self.nodes if node.role != "evaluator")
+        return tuple((client.node, host) for client in clients for host in client.hosts)
+
+    def neighbours(self) -> "dict[str, tuple[str, ...]]":
+        """Of each node, those at the other end of its messages, in order."""
+        found: dict[str, dict[str, None]] = {node.node: {} for node in self.nodes}
+        for client, host in self.pairs():
+            found[client][host] = found[host][client] = None
+        return {name: tuple(others) for name, others in found.items()}
 
     def node(self, name: str) -> NodePlan:
         """The node called `name`; KeyError if there is none."""

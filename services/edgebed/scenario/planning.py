@@ -17,6 +17,7 @@ from edgebed import chance
 from edgebed.errors import ScenarioError
 from edgebed.faults.registry import plan_faults
 from edgebed.learning import models
+from edgebed.learning.anatomy import anatomy_of
 from edgebed.learning.data import DataSet, load_data
 from edgebed.learning.imports import is_import_path
 from edgebed.learning.split import split
@@ -25,6 +26,7 @@ from edgebed.scenario.choices import Bound
 from edgebed.scenario.links import link_of
 from edgebed.scenario.plan import LINK_ACTIONS, Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout
 from edgebed.scenario.schema import Scenario, TaskSection, Trial, class_workers
+from edgebed.scenario.sharding import Sharding, shard
 from edgebed.wire.tensors import MAX_BYTES
 
 SERVER = "server"
@@ -38,7 +40,7 @@ class PlannedTrial:
     plan: Plan
     data: DataSet
     parts: dict[str, NDArray[np.int64]]
-    """Worker -> its positions in `data.train_x`, increasing; no two workers share one."""
+    """Worker -> its positions in `data.train_x`, increasing; no two workers share one, but all shards have all."""
 
 
 def plan_trials(scenario: Scenario, *, trace: bool = False) -> list[PlannedTrial]:
@@ -65,21 +67,22 @@ class _Planner:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.data: dict[str, DataSet] = {}
-        self.layouts: dict[tuple[str, tuple[int, ...], int], tuple[TensorLayout, ...]] = {}
+        self.layouts: dict[tuple[str, tuple[int, ...], int, int | None, bool], tuple[TensorLayout, ...]] = {}
 
     def plan(self, name: str, trial: Trial, trace: bool) -> PlannedTrial:
         data = self._load(name, trial.task)
-        task = self._task(name, trial.task, data)
+        task = self._task(name, trial, data)
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
         self._check_parts(name, trial, data, parts)
+        sharding = self._shard(name, trial, task) if trial.sharding else None
         faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
         plan = Plan(
             scenario=self.scenario.name,
             trial=name,
             question=self.scenario.question,
             seed=self.scenario.seed,
-            nodes=_told(_nodes(trial, task, data, parts, self.scenario.seed, trace), faults),
+            nodes=_told(_nodes(trial, task, data, parts, sharding, self.scenario.seed, trace), faults),
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
             stop_accuracy=trial.stop.accuracy,
@@ -105,12 +108,19 @@ class _Planner:
                 )
         return self.data[task.data]
 
-    def _task(self, name: str, task: TaskSection, data: DataSet) -> Task:
+    def _shard(self, name: str, trial: Trial, task: Task) -> Sharding:
+        with self._locating(name, "task.model", "task.width"):
+            anatomy = anatomy_of(task, trial.method)
+        with self._locating(name, "shards.cuts", "task.model", *(f"fleet.{key}.count" for key in trial.fleet)):
+            return shard(trial, task, anatomy)
+
+    def _task(self, name: str, trial: Trial, data: DataSet) -> Task:
+        task, layerwise = trial.task, trial.method.is_layerwise
         python_path = self._python_path(task.model)
-        key = (task.model, data.input_shape, data.classes)
+        key = (task.model, data.input_shape, data.classes, task.width, layerwise)
         if key not in self.layouts:
-            with self._locating(name, "task.model", "task.data"):
-                self.layouts[key] = models.layout(*key, python_path)
+            with self._locating(name, "task.model", "task.data", "task.width"):
+                self.layouts[key] = models.layout(*key[:3], python_path, task.width, buffers=layerwise)
         return Task(
             model=task.model,
             input_shape=data.input_shape,
@@ -118,6 +128,7 @@ class _Planner:
             layout=self.layouts[key],
             batch_size=task.batch_size,
             inputs=task.inputs,
+            width=task.width,
             gradient_time_s=task.gradient_time,
             python_path=python_path,
         )
@@ -129,6 +140,8 @@ class _Planner:
         chosen = np.arange(total)
         if used < total:
             chosen = np.sort(chance.generator(seed, "fraction").choice(total, used, replace=False))
+        if trial.method.is_layerwise:
+            return [chosen] * trial.num_workers
         with self._locating(name, "task.split", *_shares(trial)):
             parts = split(data.train_y[chosen], trial.num_workers, choice.kind, choice.parameter, seed)
         return [chosen[part] for part in parts]
@@ -177,9 +190,15 @@ def _shares(trial: Trial) -> tuple[str, ...]:
 
 
 def _nodes(
-    trial: Trial, task: Task, data: DataSet, parts: dict[str, NDArray[np.int64]], seed: int, trace: bool
+    trial: Trial,
+    task: Task,
+    data: DataSet,
+    parts: dict[str, NDArray[np.int64]],
+    sharding: Sharding | None,
+    seed: int,
+    trace: bool,
 ) -> tuple[NodePlan, ...]:
-    """server, evaluator, then the workers."""
+    """server, evaluator, what serves shards, then the workers."""
     server = NodePlan(
         node=SERVER,
         role="server",
@@ -192,6 +211,7 @@ def _nodes(
         method=trial.method,
         stop_updates=trial.stop.updates,
         pull=trial.pull,
+        shard=sharding.server if sharding else None,
         trace=trace,
         silence_s=trial.deadlines.silence,
         checkpoint_every_updates=trial.checkpoints.every.updates,
@@ -214,6 +234,25 @@ def _nodes(
         trace=trace,
         check_s=trial.deadlines.check,
     )
+    examples = next(iter(parts.values()))
+    serving = [
+        NodePlan(
+            node=role,
+            role=role,
+            device_class=role,
+            seed=seed,
+            cpus=section.cpus,
+            memory_bytes=section.memory,
+            link=link_of(section, seed, role),
+            task=task,
+            method=trial.method,
+            num_examples=len(examples) if role == "modules" else 0,
+            shard=sharding.modules if sharding and role == "modules" else None,
+            trace=trace,
+            check_s=trial.deadlines.check,
+        )
+        for role, section in trial.serving.items()
+    ]
     workers = [
         NodePlan(
             node=node,
@@ -230,13 +269,14 @@ def _nodes(
             num_examples=len(parts[node]),
             label_counts=_label_counts(data.train_y[parts[node]], data.classes),
             pull=trial.pull,
+            shard=sharding.workers[node] if sharding else None,
             trace=trace,
             check_s=trial.deadlines.check,
         )
         for name, device_class in trial.fleet.items()
         for node in class_workers(name, device_class)
     ]
-    return (server, evaluator, *workers)
+    return (server, evaluator, *serving, *workers)
 
 
 def _told(nodes: Sequence[NodePlan], faults: Sequence[Fault]) -> tuple[NodePlan, ...]:

@@ -12,14 +12,14 @@ import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from edgebed.algorithms.registry import KINDS, PRESETS
+from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
 from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
 from edgebed.faults.entry import FaultSection
 from edgebed.faults.registry import KINDS as FAULT_KINDS
 from edgebed.faults.triggers import Triggered
 from edgebed.scenario import units
 from edgebed.scenario.choices import LATENCY_MAX_S, RATE_MAX_BIT_S, RATE_MIN_BIT_S
-from edgebed.scenario.methods import settings_schema
+from edgebed.scenario.methods import family_of, settings_schema
 from edgebed.scenario.names import NAME_PATTERN
 from edgebed.scenario.schema import Header, Trial
 from edgebed.scenario.section import Section
@@ -33,6 +33,9 @@ REQUIRED = ("task", "method", "fleet", "stop")
 SECTIONS = {
     "task": "`task`",
     "fleet": "`fleet.<class>`",
+    "shards": "`shards`",
+    "store": "`store`",
+    "modules": "`modules`",
     "server": "`server`",
     "evaluator": "`evaluator`",
     "evaluation": "`evaluation`",
@@ -228,7 +231,7 @@ restarted. A kind is a small file: see [creating-a-fault.md](creating-a-fault.md
 METHODS = """\
 ## `method`
 
-A method is three independent choices. `method: adacomp` takes a preset; settings under it override the preset's one by
+A method is a few independent choices. `method: adacomp` takes a preset; settings under it override the preset's one by
 one:
 
 ```yaml
@@ -247,6 +250,11 @@ method:
   compression: { name: top-k, fraction: 0.01, scope: model }
 ```
 """
+FAMILY_TEXTS = {
+    "parameter-server": "Workers that push gradients. Each has the whole model.",
+    "layer-wise": "Shards of a model, one on each worker; `shards` says how they lie there. `optimizer` is `adam` "
+    "unless said otherwise.",
+}
 
 
 def json_schema() -> str:
@@ -293,7 +301,9 @@ def markdown() -> str:
         if key == "evaluator":
             sections += [LINKS + _section_table(trial["$defs"]["LinkStep"]), TRACES]
     sections.append(METHODS)
-    sections.append(_grid(("preset", *KINDS), [_preset_row(name) for name in PRESETS]))
+    for family, kinds in FAMILIES.items():
+        rows = [_preset_row(name, kinds) for name in PRESETS if family_of({"preset": name}) == family]
+        sections.append(f"{FAMILY_TEXTS[family]}\n\n{_grid(('preset', *kinds), rows)}")
     for kind, names in KINDS.items():
         for name in names:
             schema = settings_schema(kind, name)
@@ -349,6 +359,7 @@ def _lenient(schema: Any) -> Any:
 def _section_of(schema: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonSchema:
     """What a key of the trial holds: a section, or sections by name."""
     by_name = next(iter(schema.get("patternProperties", {}).values()), schema)
+    by_name = next((form for form in by_name.get("anyOf", ()) if "$ref" in form), by_name)
     return definitions[by_name["$ref"].rpartition("/")[2]]
 
 
@@ -375,9 +386,9 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _preset_row(name: str) -> tuple[str, ...]:
+def _preset_row(name: str, kinds: Sequence[str]) -> tuple[str, ...]:
     parts = []
-    for kind in KINDS:
+    for kind in kinds:
         settings = dict(PRESETS[name][kind])
         part = settings.pop("name")
         parts.append(", ".join([f"`{part}`", *(f"{key} {_yaml(value)}" for key, value in settings.items())]))

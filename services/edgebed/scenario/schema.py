@@ -32,12 +32,13 @@ from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import method_schema, resolve_method, write_method
 from edgebed.scenario.names import ClassName, Name
 from edgebed.scenario.plan import Method, Waiting
-from edgebed.scenario.problems import choose, show
+from edgebed.scenario.problems import Problems, choose, show
 from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
+from edgebed.scenario.shard_problems import shard_problems
 
 IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
 DATA_SETS = ("digits", "mnist", "synthetic")
-MODELS = ("small", "mlp", "cnn")
+MODELS = ("small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "sigmoid-200")
 MAX_COUNT = 100_000
 CHECK_MIN_S = 0.1  # signs of life come a few times as often, from every node
 
@@ -120,6 +121,20 @@ MethodChoice = Annotated[
 ]
 
 
+Cuts = Annotated[
+    Literal["auto", "even"] | list[int],
+    PlainValidator(choices.read_cuts),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "enum": ["auto", "even"]},
+                {"type": "array", "items": {"type": "integer", "minimum": 1}},
+            ]
+        }
+    ),
+]
+
+
 def _reads_bound(parse: Callable[[str], float], example: str) -> PlainValidator:
     return PlainValidator(lambda given: choices.read_bound(given, parse, example))
 
@@ -173,6 +188,9 @@ class TaskSection(Section):
     `{by-label: n}`, n labels per worker."""
     model: ModelName
     """A built-in model, or your own: a function that returns a `torch.nn.Module`, found beside the scenario file."""
+    width: int | None = Field(default=None, ge=1)
+    """Filters of a convolution of `four-layer` and `eight-layer`, and of the first ones of `vgg16`, 64 if left out;
+    your own function is given it, too."""
     batch_size: int = Field(default=10, ge=1)
     """Examples in a mini-batch."""
     inputs: Literal["unit", "standardized"] = "unit"
@@ -209,6 +227,24 @@ class DeviceClass(LinkSection, Caps):
     """Relative to the machine itself: at 0.5 a gradient takes twice as long."""
     waiting: WaitingTime = Waiting()
     """Pause between a gradient and its push: a duration, `{uniform: [0s, 200ms]}` or `{exponential: 100ms}` (mean)."""
+
+
+class ShardsSection(Section):
+    """How the model's layers lie on the workers, in their order; each has one shard. With layer-wise methods only."""
+
+    cuts: Cuts = "auto"
+    """`even`: as many layers each, as far as possible; `auto`: so that a step takes as little time as devices and links
+    allow; or the numbers of the layers that begin a shard, counted from 0, but for the first: `[1, 3]`."""
+    traffic: Literal["direct", "store"] = "direct"
+    """`direct`: shards send each other activations and gradients; `store`: they fetch them from a node of its own."""
+    modules: Literal["beside", "apart"] = "beside"
+    """Where synthetic gradients come from: a module beside each shard; or all modules on a node of their own."""
+    queue: int = Field(default=4, ge=1)
+    """Activations that a shard may have sent without an answer, where it does not wait for gradients."""
+
+
+class ServingSection(LinkSection, Caps):
+    """What a node that serves shards may use of the machine, and its link."""
 
 
 class Evaluation(Section):
@@ -306,6 +342,12 @@ class Trial(Section):
     either way."""
     fleet: dict[ClassName, DeviceClass] = Field(min_length=1)
     """Classes of devices by name. A worker is called `<class>-<index>`."""
+    shards: ShardsSection | None = None
+    """With layer-wise methods: how the model's layers lie on the workers."""
+    store: ServingSection | None = None
+    """With `shards.traffic: store`: caps and link of the node that keeps activations until they are fetched."""
+    modules: ServingSection | None = None
+    """With `shards.modules: apart`: caps and link of the node that has all gradient modules."""
     server: ServerSection = ServerSection()
     """Caps and link of the parameter server."""
     evaluator: EvaluatorSection = EvaluatorSection()
@@ -335,10 +377,14 @@ class Trial(Section):
     def _faults_fit(
         cls, given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
     ) -> list[FaultSection]:
-        known = all(key in info.data for key in ("fleet", "server", "evaluator"))
-        return read_faults(
-            given, roster_of(*(info.data[key] for key in ("fleet", "server", "evaluator"))) if known else None
-        )
+        known = all(key in info.data for key in ("fleet", "server", "evaluator", "shards", "store", "modules"))
+        return read_faults(given, _roster(info.data) if known else None)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if problems := list(shard_problems(self)):
+            raise Problems(problems)
+        return self
 
     @property
     def num_workers(self) -> int:
@@ -348,7 +394,17 @@ class Trial(Section):
     @property
     def roster(self) -> Roster:
         """Whom faults can concern."""
-        return roster_of(self.fleet, self.server, self.evaluator)
+        return _roster(dict(self))
+
+    @property
+    def sharding(self) -> ShardsSection | None:
+        """How the layers lie on the workers; None where each has the whole model."""
+        return (self.shards or ShardsSection()) if self.method.is_layerwise else None
+
+    @property
+    def serving(self) -> dict[Literal["store", "modules"], ServingSection]:
+        """What serves shards, by role."""
+        return _serving(self.sharding, self.store, self.modules)
 
 
 def class_workers(name: str, device_class: DeviceClass) -> tuple[str, ...]:
@@ -356,14 +412,34 @@ def class_workers(name: str, device_class: DeviceClass) -> tuple[str, ...]:
     return tuple(f"{name}-{k}" for k in range(device_class.count))
 
 
-def roster_of(fleet: Mapping[str, DeviceClass], server: ServerSection, evaluator: EvaluatorSection) -> Roster:
-    """The nodes that there are, and what faults have to know of them."""
+def _serving(
+    sharding: ShardsSection | None, store: ServingSection | None, modules: ServingSection | None
+) -> dict[Literal["store", "modules"], ServingSection]:
+    found: dict[Literal["store", "modules"], ServingSection] = {}
+    if sharding and sharding.traffic == "store":
+        found["store"] = store or ServingSection()
+    if sharding and sharding.modules == "apart":
+        found["modules"] = modules or ServingSection()
+    return found
+
+
+def _roster(trial: Mapping[str, Any]) -> Roster:
+    """The nodes of a trial, of which these are the sections, and what faults have to know of them."""
+    evaluator = Group("evaluator", ("evaluator",), trial["evaluator"].memory is not None)
+    serving = {
+        role: Group(role, (role,), each.memory is not None, each.latency, each.jitter)
+        for role, each in _serving(trial["shards"], trial["store"], trial["modules"]).items()
+    }
+    server: ServerSection = trial["server"]
+    workers = {
+        name: Group("worker", class_workers(name, each), each.memory is not None, each.latency, each.jitter)
+        for name, each in trial["fleet"].items()
+    }
     return {
         "server": Group("server", ("server",), server.memory is not None, server.latency, server.jitter),
-        "evaluator": Group("evaluator", ("evaluator",), evaluator.memory is not None),
-    } | {
-        name: Group("worker", class_workers(name, each), each.memory is not None, each.latency, each.jitter)
-        for name, each in fleet.items()
+        "evaluator": evaluator,
+        **serving,
+        **workers,
     }
 
 

@@ -14,7 +14,7 @@ import msgspec
 from edgebed.roles.records import AnyRecord
 from edgebed.scenario.plan import Injection, Link, NodePlan
 
-PROTOCOL = 3
+PROTOCOL = 4
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -237,7 +237,7 @@ class Ready(Message, kw_only=True):
     """Node to controller: I am set up and can be reached here."""
 
     data_address: Name = ""
-    """Server: where workers connect."""
+    """Where others connect, if they do."""
     management_address: Name = ""
     """Server: where the evaluator connects."""
     metrics_address: Name = ""
@@ -245,10 +245,10 @@ class Ready(Message, kw_only=True):
 
 
 class Start(Message, kw_only=True):
-    """Controller to node: begin. Sent again when the server has been started anew, and can be reached elsewhere."""
+    """Controller to node: begin. Sent again when a node that it connects to has been started anew, and is elsewhere."""
 
-    server_address: Name
-    """Where to connect to; the evaluator's is on the management network."""
+    addresses: tuple[tuple[Name, Name], ...] = ()
+    """The nodes to connect to, and where each is; the evaluator's is on the management network."""
     began_s: float = 0.0
     """When training began, in seconds of the trial: what changes with time counts from here."""
 

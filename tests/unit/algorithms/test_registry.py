@@ -8,8 +8,11 @@ import re
 import pytest
 
 from edgebed.algorithms import registry
-from edgebed.algorithms.registry import KINDS, PRESETS
-from edgebed.scenario.plan import Part
+from edgebed.algorithms.layerwise.rule import Rule
+from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
+from edgebed.learning.shard_building import optimizer_of
+from edgebed.scenario.methods import family_of
+from edgebed.scenario.plan import Method, Part
 
 PARTS = [(kind, name) for kind, table in KINDS.items() for name in table]
 CLASSES = {"aggregation": "Aggregation", "compression": "Compression", "local_work": "LocalWork"}
@@ -27,7 +30,14 @@ def test_a_part_has_a_config_with_its_name_and_can_be_made_of_defaults(kind, nam
     assert config.name == name
     assert config.__dataclass_params__.frozen
     assert all(field.kw_only for field in dataclasses.fields(config))
-    assert inspect.isclass(getattr(module, CLASSES[kind]))
+    if kind in CLASSES:
+        assert inspect.isclass(getattr(module, CLASSES[kind]))
+    elif kind == "learning":
+        assert isinstance(module.rule(config), Rule)
+    else:
+        settings = {key: value for key, value in dataclasses.asdict(config).items() if key != "name"}
+        made = optimizer_of(Method(name="x", parts={kind: Part(name=name, settings=settings)}))
+        assert (made.name, made.learning_rate) == (name, config.learning_rate)
 
 
 @parts
@@ -42,16 +52,16 @@ def test_every_setting_says_what_it_does(kind, name):
 
 @parts
 def test_a_part_that_comes_from_a_paper_names_it(kind, name):
-    """Author, year and where it appeared; what sends everything comes from no paper."""
+    """Author, year and where it appeared; what everybody knows comes from no paper."""
     text = inspect.getdoc(KINDS[kind][name])
 
-    assert name == "none" or re.search(r"[A-Z]\w+ (et al\. )?(19|20)\d\d", text)
+    assert name in ("none", "sgd", "momentum") or re.search(r"[A-Z]\w+ (et al\. )?(19|20)\d\d", text)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_preset_names_three_parts_that_can_be_configured(preset):
+def test_every_preset_names_all_parts_of_its_family_which_can_be_configured(preset):
     """Each with settings that its Config accepts."""
-    assert set(PRESETS[preset]) == set(KINDS)
+    assert tuple(PRESETS[preset]) == FAMILIES[family_of({"preset": preset})]
     for kind, given in PRESETS[preset].items():
         settings = {key: value for key, value in given.items() if key != "name"}
         config = registry.configure(kind, Part(name=given["name"], settings=settings))

@@ -12,7 +12,9 @@ from edgebed.roles.events import Answer
 from edgebed.runtimes.control import Control
 from edgebed.scenario.plan import Injection, LinkChange, Method, NodePlan, Part, Plan, Task
 
-METHOD = Method(name="asgd", aggregation=Part(name="a"), compression=Part(name="c"), local_work=Part(name="l"))
+METHOD = Method(
+    name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="c"), "local_work": Part(name="l")}
+)
 TASK = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
 
 

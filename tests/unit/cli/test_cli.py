@@ -21,7 +21,9 @@ from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task
 
 def make_run(root, outcome="completed", accuracy=0.97):
     """A run of one trial with two updates, and an expectation of 0.9."""
-    method = Method(name="asgd", aggregation=Part(name="a"), compression=Part(name="c"), local_work=Part(name="l"))
+    method = Method(
+        name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="c"), "local_work": Part(name="l")}
+    )
     task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
     node = NodePlan(node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method)
     plan = Plan(

@@ -63,7 +63,7 @@ def plan_of(*links, count=1):
     """A plan with `count` workers for each link, each link a class of its own."""
     task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="x")
-    method = Method(name="x", aggregation=part, compression=part, local_work=part)
+    method = Method(name="x", parts={"aggregation": part, "compression": part, "local_work": part})
     server = NodePlan(node="server", role="server", device_class="server", seed=1, task=task, method=method)
     workers = [
         msgspec.structs.replace(server, node=f"c{which}-{index}", role="worker", device_class=f"c{which}", link=link)

@@ -27,7 +27,7 @@ def plan_of(server=None, **asked):
         gradient_time_s=0.01,
     )  # fmt: skip
     part = Part(name="none")
-    method = Method(name="m", aggregation=part, compression=part, local_work=part)
+    method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
 
     def node(name, role, **more):
         return NodePlan(node=name, role=role, device_class=name.split("-")[0], seed=1, task=task, method=method, **more)

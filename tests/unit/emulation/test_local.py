@@ -32,7 +32,7 @@ def plan_of(*links: Link, count: int = 1, cpus: float | None = None, memory_byte
     """A server, and workers with these links and caps."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     server = NodePlan(node="server", role="server", device_class="server", seed=1, task=task, method=method)
     workers = [
         NodePlan(

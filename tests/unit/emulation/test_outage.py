@@ -37,7 +37,7 @@ def passage() -> Passage:
         device_class="edge",
         seed=1,
         task=Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.0),
-        method=Method(name="-", aggregation=part, compression=part, local_work=part),
+        method=Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part}),
         num_examples=1,
         link=Link(uplink_bit_s=1_000_000, downlink_bit_s=10_000_000, latency_s=0.02),
     )

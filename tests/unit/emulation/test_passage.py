@@ -42,7 +42,7 @@ def plan_of(link: Link, node: str = "edge-0", seed: int = 1) -> NodePlan:
     """A node with that link."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     return NodePlan(node=node, role="worker", device_class="edge", seed=seed, task=task, method=method, link=link)
 
 

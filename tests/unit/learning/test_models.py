@@ -204,7 +204,8 @@ def test_a_model_that_cannot_be_trained_is_refused_with_the_reason(users_folder:
 
 def test_an_unknown_model_is_refused_with_what_is_allowed() -> None:
     """The built-in names, and the form of an import path."""
-    with pytest.raises(ScenarioError, match=r"'cnnn' is unknown; allowed: small, mlp, cnn or package\.module:function"):
+    allowed = ", ".join(models.MODELS)
+    with pytest.raises(ScenarioError, match=rf"'cnnn' is unknown; allowed: {allowed} or package\.module:function"):
         models.build("cnnn", (1, 28, 28), 10)
 
 

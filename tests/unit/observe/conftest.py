@@ -20,7 +20,10 @@ def make_plan(
         model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (10, 64)),), batch_size=16,
         gradient_time_s=0.01,
     )  # fmt: skip
-    method = Method(name=trial, aggregation=Part(name="asgd"), compression=Part(name="none"), local_work=Part(name="g"))
+    method = Method(
+        name=trial,
+        parts={"aggregation": Part(name="asgd"), "compression": Part(name="none"), "local_work": Part(name="g")},
+    )
     roles = [("server", "server"), ("evaluator", "evaluator"), *((worker, "worker") for worker in workers)]
     nodes = tuple(
         NodePlan(

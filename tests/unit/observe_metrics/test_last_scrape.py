@@ -11,6 +11,7 @@ import zmq
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.targets import HttpServer, serve_metrics
 from edgebed.runtimes.data_endpoints import DataDealer
+from edgebed.runtimes.data_ends import DataEnds
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.held_link import HeldLink
 from edgebed.runtimes.live import LiveNode
@@ -28,7 +29,9 @@ TASK = Task(
     batch_size=10,
     gradient_time_s=0.001,
 )
-METHOD = Method(name="asgd", aggregation=Part(name="a"), compression=Part(name="b"), local_work=Part(name="c"))
+METHOD = Method(
+    name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="b"), "local_work": Part(name="c")}
+)
 PLAN = NodePlan(node="edge-0", role="worker", device_class="edge", seed=7, task=TASK, method=METHOD)
 
 
@@ -95,7 +98,8 @@ def hosted():
 
         pages.visits.expect_scrape = expect_and_tell
         node = LiveNode(
-            plan=PLAN, heart=Heart(), work=None, management=management, data=data, metrics=metrics, epoch_ns=0,
+            plan=PLAN, heart=Heart(), work=None, management=management, data=DataEnds(None, {"server": data}),
+            metrics=metrics, epoch_ns=0,
             link=HeldLink(PLAN), visits=pages.visits, began_s=0.0,
         )  # fmt: skip
         thread = threading.Thread(target=node.run)

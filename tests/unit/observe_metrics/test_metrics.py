@@ -15,7 +15,9 @@ from edgebed.roles import records
 from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
 
 RUN = "quickstart/0001"
-METHOD = Method(name="adacomp", aggregation=Part(name="a"), compression=Part(name="b"), local_work=Part(name="c"))
+METHOD = Method(
+    name="adacomp", parts={"aggregation": Part(name="a"), "compression": Part(name="b"), "local_work": Part(name="c")}
+)
 TASK = Task(
     model="small",
     input_shape=(1, 8, 8),

@@ -70,9 +70,9 @@ def test_the_methods_are_those_of_the_paper(scenarios):
             method = scenarios[cell.scenario].trials[cell.variant].method
             preset, _, fraction = name.rpartition("-")
             assert method.name == (preset or name)
-            assert method.aggregation.settings["learning_rate"] == 0.1
+            assert method.parts["aggregation"].settings["learning_rate"] == 0.1
             if preset:
-                assert method.compression.settings["fraction"] == float(fraction)
+                assert method.parts["compression"].settings["fraction"] == float(fraction)
 
 
 def test_the_order_is_that_of_the_published_accuracies():

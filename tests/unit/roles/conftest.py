@@ -39,7 +39,7 @@ def preset(name: str) -> Method:
         kind: Part(name=part["name"], settings={key: value for key, value in part.items() if key != "name"})
         for kind, part in PRESETS[name].items()
     }
-    return Method(name=name, **parts)
+    return Method(name=name, parts=parts)
 
 
 def plan_node(node: str, role: str, **fields: Any) -> NodePlan:
@@ -192,7 +192,7 @@ def make_bench() -> Callable[..., ServerBench]:
     def make(version: int = 0, aggregation: Part | None = None, method: str = "asgd", **fields: Any) -> ServerBench:
         made = preset(method)
         if aggregation:
-            made = msgspec.structs.replace(made, aggregation=aggregation)
+            made = msgspec.structs.replace(made, parts=made.parts | {"aggregation": aggregation})
         return ServerBench(plan_node("server", "server", method=made, **fields), version)
 
     return make

@@ -29,12 +29,12 @@ PECULIAR = np.array([0x7F800001, 0x7FC12345, 0xFF800000, 0x7F800000, 0x80000000,
 def plan_of(node, role, method="comp-asgd", pull="changed-since", **fields):
     """A node of the fleet."""
     parts = {kind: dict(part) for kind, part in PRESETS[method].items()}
-    made = Method(name=method, **{kind: Part(name=part.pop("name"), settings=part) for kind, part in parts.items()})
+    made = Method(name=method, parts={kind: Part(name=part.pop("name"), settings=part) for kind, part in parts.items()})
     given = {"device_class": role, "seed": 1, "task": TASK, "num_examples": 10} | fields
     return NodePlan(node=node, role=role, method=made, pull=pull, **given)
 
 
-START = Received("controller", Start(sender="controller", server_address="x"), (), 0)
+START = Received("controller", Start(sender="controller", addresses=(("server", "x"),)), (), 0)
 
 
 class Fleet:

@@ -103,7 +103,10 @@ def test_the_server_goes_on_from_its_checkpoint_and_all_hear_where_it_is(make_wo
     assert [r for _, r in world.journal if isinstance(r, records.Restored)] == [
         records.Restored(version=40, incarnation=2)
     ]
-    assert [m.server_address for m in world.told(messages.Start, "edge-1")] == ["data server~01", "data server~011"]
+    assert [dict(m.addresses)["server"] for m in world.told(messages.Start, "edge-1")] == [
+        "data server~01",
+        "data server~011",
+    ]
     assert world.controller.phase is Phase.RUNNING
 
 
@@ -208,7 +211,9 @@ def test_a_node_that_comes_while_the_server_is_frozen_is_told_where_it_is(make_w
     assert world.until(5.0).state("server") == "unresponsive"
 
     assert world.state("edge-0") == "running"
-    assert [message.server_address for message in world.told(messages.Start, "edge-0")] == ["data server~01"] * 2
+    assert [dict(message.addresses)["server"] for message in world.told(messages.Start, "edge-0")] == [
+        "data server~01"
+    ] * 2
     assert len(world.told(messages.Start, "edge-1")) == 1
 
 

@@ -10,7 +10,7 @@ from edgebed.roles.work import EvaluationResult
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
 from edgebed.wire.tensors import encode_dense
 
-START = Start(sender="controller", server_address="x")
+START = Start(sender="controller", addresses=(("server", "x"),))
 FINISH = Finish(sender="controller", reason="done")
 
 

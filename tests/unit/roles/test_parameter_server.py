@@ -179,7 +179,7 @@ def test_a_message_that_no_server_gets_is_journalled_and_dropped(server, tell):
     (noted,) = tell(server, Hello(sender="edge-0", pid=1))
 
     assert noted.record.code == "malformed"
-    assert tell(server, Start(sender="controller", server_address="")) == []
+    assert tell(server, Start(sender="controller")) == []
 
 
 def test_an_event_that_no_server_gets_is_a_bug_of_the_shell(server):

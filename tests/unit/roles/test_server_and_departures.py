@@ -180,7 +180,7 @@ def test_a_checkpoint_that_needs_no_update_more_ends_the_training_at_the_start(m
     """It was the last before the final one was handed over."""
     bench = make_bench(version=42, stop_updates=42)
 
-    noted, _ = bench.tell(Start(sender="controller", server_address=""))
+    noted, _ = bench.tell(Start(sender="controller"))
 
     assert noted == [records.Finished(version=42, reason="42 updates were applied")]
     assert bench.checkpoints() == [(42, True, 0.0)]

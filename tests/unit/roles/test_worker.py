@@ -16,7 +16,7 @@ from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Tensor
 from edgebed.wire.messages import Stop as StopMessage
 from edgebed.wire.tensors import encode_dense
 
-START = Start(sender="controller", server_address="x")
+START = Start(sender="controller", addresses=(("server", "x"),))
 
 
 def model(version, *, final=False):

@@ -13,7 +13,7 @@ from edgebed.scenario.plan import PointTrigger, Trigger
 from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start, Tensor
 from edgebed.wire.tensors import encode_dense
 
-START = Start(sender="controller", server_address="x")
+START = Start(sender="controller", addresses=(("server", "x"),))
 PROCEED = Proceed(sender="controller")
 RESULT = Computed(GradientResult(Tensor("update", "float32", (6,), "dense", 6), [bytes(24)], 1.5, None, 0.0, 0.0))
 POINTS = ("before-push", "during-push", "after-push", "during-pull", "after-pull")

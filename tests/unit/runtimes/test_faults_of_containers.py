@@ -59,7 +59,7 @@ def container(engine, told) -> Iterator[Container]:
     """One that runs, of a node with half a core."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     node = NodePlan(node="edge-0", role="worker", device_class="edge", seed=1, cpus=0.5, task=task, method=method)
     links = types.SimpleNamespace(forget=lambda _: None, release=lambda _: None)
     made = Container(engine, links, node, 1, "1234", told.put)

@@ -59,7 +59,7 @@ def node() -> NodePlan:
     """A worker whose link changes."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     link = Link(uplink_bit_s=1_000_000, changes=(LinkChange(at_s=1.0, uplink_bit_s=2_000_000),))
     return NodePlan(
         node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method, link=link

@@ -46,7 +46,7 @@ def shell(tmp_path):
     """A controller with a server, an evaluator and two workers, the first of which is there."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", aggregation=part, compression=part, local_work=part)
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     nodes = tuple(
         NodePlan(node=name, role=role, device_class=role, seed=1, task=task, method=method)
         for name, role in ROLES.items()

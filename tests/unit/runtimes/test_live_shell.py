@@ -14,6 +14,7 @@ from edgebed.roles.events import Disconnected, Received, Stop
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
 from edgebed.runtimes.data_endpoints import DataDealer, DataRouter
+from edgebed.runtimes.data_ends import DataEnds
 from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.held_link import HeldLink
 from edgebed.runtimes.live import LiveNode
@@ -53,7 +54,8 @@ class Stage:
         assert told.poll(1000 * PATIENCE_S, zmq.POLLOUT)
         self.told = DealerEndpoint(told, "controller", "management", pytest.fail)
         self.told.send(messages.Hello(sender=plan.node, pid=1), [])
-        data = DataDealer(self._keep(data_socket(context, zmq.DEALER, f"{plan.node}~1")), pytest.fail)
+        dealer = DataDealer(self._keep(data_socket(context, zmq.DEALER, f"{plan.node}~1")), pytest.fail)
+        data = DataEnds(None, {"server": dealer})
         self.node = LiveNode(
             plan=plan, heart=Worker(plan), work=Work(), management=self.told, data=data, metrics=NodeMetrics("worker"),
             epoch_ns=time.monotonic_ns(), link=HeldLink(plan), pace_of=lambda plan: plan.cpus or 1.0,
@@ -77,7 +79,7 @@ class Stage:
         """End the shell."""
         self.tell(messages.Stop(sender="controller", reason="enough"))
         self.thread.join()
-        for end in (*self.ends, self.told, self.node.data):
+        for end in (*self.ends, self.told, *self.node.data.dealers.values()):
             end.monitor.close(linger=0)
         for socket in self.sockets:
             socket.close(linger=0)
@@ -88,7 +90,11 @@ class Stage:
 
     def start(self, address=""):
         """Tell it where the server is."""
-        self.tell(messages.Start(sender="controller", server_address=address or self.address, began_s=self.node.now()))
+        self.tell(
+            messages.Start(
+                sender="controller", addresses=(("server", address or self.address),), began_s=self.node.now()
+            )
+        )
 
     def hear(self, kind, endpoint=None):
         """The next message of a kind, to the controller or to a server; reports are kept."""
@@ -297,7 +303,7 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
         management_socket(context, zmq.DEALER, "server"),
         data_socket(context, zmq.DEALER, "edge-0~1"),
     )
-    data = DataRouter(router, pytest.fail)
+    data = DataEnds(DataRouter(router, pytest.fail), {})
     dealer.connect(bind(router, HOST))
     assert dealer.poll(1000 * PATIENCE_S, zmq.POLLOUT)
     DealerEndpoint(dealer, "server", "data", pytest.fail).send(messages.Join(sender="edge-0", incarnation=1), [])
@@ -311,5 +317,5 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
 
     assert node.run() == "it broke"
     assert happened == [messages.Join, Disconnected("edge-0~1")]
-    for socket in (node.data.monitor, node.management.monitor, router, told):
+    for socket in (*node.data.monitors, node.management.monitor, router, told):
         socket.close(linger=0)

@@ -31,7 +31,7 @@ def plan_of(name="edge-0", role="worker", **asked):
     """A node."""
     task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
     part = Part(name="none")
-    method = Method(name="m", aggregation=part, compression=part, local_work=part)
+    method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
     return NodePlan(node=name, role=role, device_class="edge", seed=1, task=task, method=method, **asked)
 
 

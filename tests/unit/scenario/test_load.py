@@ -277,10 +277,10 @@ def test_each_variant_becomes_a_trial_with_its_changes_merged_in(load, good):
     trials = load(good + VARIANTS).trials
 
     assert list(trials) == ["asgd", "adacomp"]
-    assert (trials["asgd"].method.name, trials["asgd"].method.compression.name) == ("asgd", "none")
+    assert (trials["asgd"].method.name, trials["asgd"].method.parts["compression"].name) == ("asgd", "none")
     assert (
         trials["adacomp"].method.name,
-        trials["adacomp"].method.compression.settings["fraction"],
+        trials["adacomp"].method.parts["compression"].settings["fraction"],
     ) == ("adacomp", 0.1)
     assert trials["asgd"].task == trials["adacomp"].task
 
@@ -336,9 +336,9 @@ def test_a_variants_method_is_merged_part_by_part(load, good, base, overlay, exp
     method = load(text).trials["v"].method
 
     name, compression, fraction, staleness = expected
-    assert (name, compression) == (method.name, method.compression.name)
-    assert fraction == method.compression.settings.get("fraction")
-    assert staleness == method.aggregation.settings["staleness"]
+    assert (name, compression) == (method.name, method.parts["compression"].name)
+    assert fraction == method.parts["compression"].settings.get("fraction")
+    assert staleness == method.parts["aggregation"].settings["staleness"]
 
 
 def test_a_choice_is_replaced_as_a_whole_by_a_variant(load, good):
@@ -402,10 +402,10 @@ def test_the_order_of_options_for_a_method_does_not_matter(tmp_path, good, optio
     trials = load_scenario(path, options).trials
 
     for name, trial in trials.items():
-        assert (trial.method.name, trial.method.aggregation.settings["learning_rate"]) == ("asgd", 0.5)
-        assert trial.method.aggregation.settings["staleness"] == "whole-update"
+        assert (trial.method.name, trial.method.parts["aggregation"].settings["learning_rate"]) == ("asgd", 0.5)
+        assert trial.method.parts["aggregation"].settings["staleness"] == "whole-update"
         scope = "model" if name == "adacomp" else "tensor"
-        assert trial.method.compression.settings == {"fraction": 0.2, "scope": scope, "values": "float32"}
+        assert trial.method.parts["compression"].settings == {"fraction": 0.2, "scope": scope, "values": "float32"}
 
 
 @pytest.mark.parametrize("options", [PRESET_FIRST, PRESET_FIRST[::-1]])
@@ -413,7 +413,7 @@ def test_a_method_given_by_its_preset_alone_keeps_other_options_too(load, good, 
     """`method` is `method.preset`."""
     (trial,) = load(good, *options).trials.values()
 
-    assert (trial.method.name, trial.method.aggregation.settings["learning_rate"]) == ("asgd", 0.5)
+    assert (trial.method.name, trial.method.parts["aggregation"].settings["learning_rate"]) == ("asgd", 0.5)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,11 @@ def node_plan() -> NodePlan:
         ),
         method=Method(
             name="adacomp",
-            aggregation=Part(name="asynchronous", settings={"staleness": "per-parameter"}),
-            compression=Part(name="top-k", settings={"fraction": 0.01}),
-            local_work=Part(name="gradient-step"),
+            parts={
+                "aggregation": Part(name="asynchronous", settings={"staleness": "per-parameter"}),
+                "compression": Part(name="top-k", settings={"fraction": 0.01}),
+                "local_work": Part(name="gradient-step"),
+            },
         ),
         num_examples=300,
         label_counts=(30,) * 10,
@@ -65,7 +67,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
         (messages.Refuse(sender="server", code="not-joined", reason="'edge-9' has not joined"), []),
         (messages.Hello(sender="edge-0", pid=4711), []),
         (messages.Ready(sender="server", data_address="tcp://127.0.0.1:1", metrics_address="127.0.0.1:2"), []),
-        (messages.Start(sender="controller", server_address="tcp://127.0.0.1:1"), []),
+        (messages.Start(sender="controller", addresses=(("server", "tcp://127.0.0.1:1"),)), []),
         (messages.Report(sender="server", first=3, records=report), []),
         (messages.Finish(sender="controller", reason="60 s have passed"), []),
         (messages.Stop(sender="controller", reason="done"), []),

@@ -5,14 +5,14 @@ different parts of a batch, and the gradients of the parts add up: Huang et al. 
 neural networks using pipeline parallelism, NeurIPS, section 2.2. Batch normalisation then sees one part at a time.
 """
 
+from dataclasses import dataclass
 from typing import Literal
-
-import msgspec
 
 from edgebed.algorithms.layerwise.rule import Rule
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Config:
     """The settings."""
 
     name: Literal["back-propagation"] = "back-propagation"

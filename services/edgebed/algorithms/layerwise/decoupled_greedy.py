@@ -4,14 +4,14 @@ Belilovsky, Eickenberg, Oyallon 2020, Decoupled greedy learning of CNNs, ICML, A
 replay buffer; a shard that is ahead waits for room in the queue of the next one.
 """
 
+from dataclasses import dataclass
 from typing import Literal
-
-import msgspec
 
 from edgebed.algorithms.layerwise.rule import Rule
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Config:
     """There is nothing to set."""
 
     name: Literal["decoupled-greedy"] = "decoupled-greedy"

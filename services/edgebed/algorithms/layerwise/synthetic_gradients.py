@@ -9,19 +9,20 @@ HotEdge, section 3.1), or the true gradient, which goes down later through the g
 a shard learns from. Above 0 the shard waits for it; 1 is back-propagation with modules that nobody listens to.
 """
 
+from dataclasses import dataclass
 from typing import Literal
-
-import msgspec
 
 from edgebed.algorithms.layerwise.rule import Rule
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Config:
     """The settings."""
 
     name: Literal["synthetic-gradients"] = "synthetic-gradients"
-    target: Literal["bootstrapped", "true"] = "bootstrapped"
-    """What modules are taught: the gradient by the prediction above, one step late at most; or the true one."""
+    target: Literal["bootstrapped", "back-propagated"] = "bootstrapped"
+    """What modules are taught: the gradient by the prediction above, one step late at most; or the true one, as it
+    comes back from the loss."""
     blend: float = 0.0
     """Share of the gradient from above: 0 waits for nothing, 1 is back-propagation."""
     labels: bool = True
@@ -35,7 +36,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """ValueError, `field: what`, where a setting is outside its range."""
         if not 0.0 <= self.blend <= 1.0:
             raise ValueError(f"blend: {self.blend:g} is not from 0 to 1")
-        if self.blend and self.target == "true":
+        if self.blend and self.target == "back-propagated":
             raise ValueError("target: with a blend modules are taught the gradient that came, 'bootstrapped'")
         if self.hidden_layers < 0:
             raise ValueError(f"hidden_layers: {self.hidden_layers} is below 0")

@@ -6,14 +6,14 @@ shard's inputs from the model's own inputs, which every shard therefore has; it 
 shard sends up are its outputs for the inputs as predicted.
 """
 
+from dataclasses import dataclass
 from typing import Literal
-
-import msgspec
 
 from edgebed.algorithms.layerwise.rule import Rule
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Config:
     """The settings."""
 
     name: Literal["synthetic-inputs"] = "synthetic-inputs"

@@ -1,0 +1,81 @@
+"""A model's layers in numbers, counted and not measured: the same on every machine.
+
+Operations are those of going forward, for one example; going back takes twice as many, one product for the gradient of
+the inputs and one for that of the weights.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from edgebed.errors import ScenarioError
+from edgebed.learning import imports, models
+from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.shard_building import PROBE, output_shapes, task_layers
+from edgebed.scenario.plan import Method, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anatomy:
+    """Of L layers, in order; each has L entries."""
+
+    flops: tuple[int, ...]
+    outputs: tuple[int, ...]
+    """Values that a layer gives for one example."""
+    weights: tuple[int, ...]
+    """Parameters, and what it keeps besides."""
+    kept: tuple[int, ...]
+    """Values that it keeps of one example until its gradient is there, about."""
+    modules: tuple[int, ...]
+    """Operations of a gradient module for a layer's outputs."""
+    heads: tuple[int, ...]
+    """Of a head of its own."""
+    inputs: tuple[int, ...]
+    """Of a module that predicts a layer's inputs."""
+
+
+def anatomy_of(task: Task, method: Method) -> Anatomy:
+    """Of the task's model, and of the networks that the method would put beside it.
+
+    ScenarioError where the model is no row of layers, or one of these does not take what the one before gives.
+    """
+    settings = method.parts["learning"].settings
+    with torch.random.fork_rng(devices=[]):
+        layers = task_layers(task)
+        try:
+            shapes = [task.input_shape, *output_shapes(task, layers)]
+        except Exception as error:
+            raise ScenarioError(f"{task.model}: its layers do not fit together: {imports.reason(error)}") from error
+        beside = {key: settings[key] for key in ("hidden", "hidden_layers", "labels") if key in settings}
+        outputs = shapes[1:]
+        return Anatomy(
+            flops=tuple(_count(layer, [shape]) for layer, shape in zip(layers, shapes, strict=False)),
+            outputs=tuple(prod(shape) for shape in outputs),
+            weights=tuple(sum(tensor.numel() for _, tensor in models.tensors(layer)) for layer in layers),
+            kept=tuple(
+                len(list(layer.modules())) * max(prod(before), prod(after))
+                for layer, before, after in zip(layers, shapes, outputs, strict=False)
+            ),
+            modules=tuple(
+                _count(GradientModule(shape, task.classes, **beside), [shape], labels=True) for shape in outputs
+            ),
+            heads=tuple(_count(LocalHead(shape, task.classes), [shape]) for shape in outputs),
+            inputs=tuple(
+                _count(InputModule(task.input_shape, shape, hidden=settings.get("input_hidden")), [task.input_shape])
+                for shape in shapes[:-1]
+            ),
+        )
+
+
+def _count(module: nn.Module, shapes: Sequence[tuple[int, ...]], *, labels: bool = False) -> int:
+    """Operations for one example; of a module without a product, one a value."""
+    inputs = [torch.zeros(PROBE, *shape) for shape in shapes]
+    if labels:
+        inputs.append(torch.zeros(PROBE, dtype=torch.int64))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        outputs = module.eval()(*inputs)
+    return int(max(counter.get_total_flops(), outputs.numel()) // PROBE)

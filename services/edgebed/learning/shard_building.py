@@ -1,0 +1,110 @@
+"""From a plan to the networks of a shard, or of the node that has all gradient modules.
+
+Where the layers begin says the server; what lies beside them begins as drawn here, by the plan's seed.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+import torch
+from torch import nn
+
+from edgebed import chance
+from edgebed.algorithms.layerwise.rule import At
+from edgebed.algorithms.registry import configure, rule_of
+from edgebed.learning import models
+from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.layers import layers_of
+from edgebed.learning.module_networks import ModuleNetworks
+from edgebed.learning.optimizers import Optimizer
+from edgebed.learning.shard_network import ShardNetwork
+from edgebed.scenario.plan import Method, NodePlan, Task
+
+PROBE = 2  # examples: one alone is refused by batch normalisation
+
+
+def task_layers(task: Task) -> list[nn.Sequential]:
+    """The layers of the task's model. ScenarioError where it is no row of layers."""
+    return layers_of(task.model, models.build_for(task))
+
+
+def output_shapes(task: Task, layers: Sequence[nn.Sequential]) -> list[tuple[int, ...]]:
+    """What each layer gives for one input."""
+    shapes = []
+    x = torch.zeros(PROBE, *task.input_shape)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        for layer in layers:
+            x = layer.eval()(x)
+            shapes.append(tuple(x.shape[1:]))
+    return shapes
+
+
+def optimizer_of(method: Method) -> Optimizer:
+    """As the method says."""
+    part = method.parts["optimizer"]
+    return msgspec.convert({"name": part.name, **part.settings}, Optimizer)
+
+
+def shard_network(plan: NodePlan) -> ShardNetwork:
+    """The networks of the shard that the plan tells of."""
+    shard, task, method = plan.shard, plan.task, plan.method
+    assert shard is not None
+    rule = rule_of(method)
+    with _drawn(plan, "init", 0):
+        layers = task_layers(task)
+    shapes = [task.input_shape, *output_shapes(task, layers)]
+    has_module = rule.has_module and bool(shard.above) and not shard.modules
+    head = input_module = None
+    if rule.source == "head" and shard.above:
+        with _drawn(plan, "head", shard.end):
+            head = LocalHead(shapes[shard.end], task.classes)
+    if rule.synthetic_inputs and shard.below:
+        with _drawn(plan, "input-module", shard.first):
+            hidden = getattr(configure("learning", method.parts["learning"]), "input_hidden", None)
+            input_module = InputModule(task.input_shape, shapes[shard.first], hidden=hidden)
+    own = nn.Sequential(*(part for layer in layers[shard.first : shard.end] for part in layer))
+    return ShardNetwork(
+        own,
+        optimizer_of(method),
+        gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
+        head=head,
+        input_module=input_module,
+        key=lambda at: _dropout_key(plan, at),
+    )
+
+
+def module_networks(plan: NodePlan) -> ModuleNetworks:
+    """The gradient modules of the shards that the plan names."""
+    assert plan.shard is not None
+    with _drawn(plan, "init", 0):
+        layers = task_layers(plan.task)
+    shapes = [plan.task.input_shape, *output_shapes(plan.task, layers)]
+    modules = {owner: gradient_module(plan, end, shapes[end]) for owner, end in plan.shard.owners}
+    return ModuleNetworks(modules, optimizer_of(plan.method))
+
+
+def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> GradientModule:
+    """What predicts the gradient of these outputs, of the layers before the one of number `end`."""
+    config = configure("learning", plan.method.parts["learning"])
+    with _drawn(plan, "gradient-module", end):
+        return GradientModule(
+            shape,
+            plan.task.classes,
+            hidden=config.hidden,
+            hidden_layers=config.hidden_layers,
+            labels=config.labels,
+        )
+
+
+@contextmanager
+def _drawn(plan: NodePlan, what: str, k: int) -> Iterator[None]:
+    """What torch draws here depends on the seed and these two alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(chance.key(plan.seed, what, "shards", k) >> 65)
+        yield
+
+
+def _dropout_key(plan: NodePlan, at: At) -> int:
+    assert plan.shard is not None
+    return chance.key(plan.seed, f"dropout {plan.shard.first} {at.micro}", "shards", at.step)

@@ -1,0 +1,95 @@
+"""The steps of layer shards, history by history: what is in the final model, and what was rolled back.
+
+A step survives if no later history began before it. A shard that is killed may take along the last lines that it had to
+say; of steps that a backup has, or from which all went on, the server's line is witness.
+
+Shapes: S steps that a shard made.
+"""
+
+import math
+from array import array
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.roles import records
+
+
+class Made(NamedTuple):
+    """An update of the model: the last shard made a step, and the others made theirs."""
+
+    t: float
+    shard: str
+    step: int
+    loss: float
+
+
+class Steps:
+    """Collects what shards and their server say."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, tuple[array[float], array[int], array[int]]] = {}
+        """Of each shard: times, steps, histories."""
+        self.losses: dict[tuple[int, int], float] = {}
+        """By history and step, where a shard has the model's loss."""
+        self.last = ""
+        """The shard that has the model's end."""
+        self.resumed: list[tuple[float, records.Resumed]] = []
+        self.backed_up: list[tuple[float, records.BackedUp]] = []
+
+    def add(self, t: float, node: str, record: records.Step) -> None:
+        """A shard made a step."""
+        times, steps, histories = self.columns.setdefault(node, (array("d"), array("q"), array("q")))
+        times.append(t)
+        steps.append(record.step)
+        histories.append(record.history)
+        if record.made:
+            self.last = node
+            self.losses[record.history, record.step] = math.nan if record.loss is None else record.loss
+
+    def surviving(self) -> dict[str, NDArray[np.int64]]:
+        """(S,) steps of each shard that are in the model, in order; each is there as often as it was learnt."""
+        known = {node: self._kept(node)[1] for node in self.columns}
+        return {node: np.sort(np.concatenate([steps, self._unsaid(steps)])) for node, steps in known.items()}
+
+    def rolled_back(self) -> int:
+        """Steps of all shards together that are in no model."""
+        return sum(len(steps) for _, steps, _ in self.columns.values()) - sum(
+            len(self._kept(node)[1]) for node in self.columns
+        )
+
+    def updates(self) -> list[Made]:
+        """What made the model, in order."""
+        if not self.last:
+            return []
+        times, steps, histories = self._kept(self.last)
+        made = [
+            Made(t, self.last, step, self.losses.get((history, step), math.nan))
+            for t, step, history in zip(times.tolist(), steps.tolist(), histories.tolist(), strict=True)
+        ]
+        unsaid = self._unsaid(steps).tolist()
+        made += [Made(self._witnessed_t(step), self.last, step, math.nan) for step in unsaid]
+        return sorted(made, key=lambda each: each.step)
+
+    def _kept(self, node: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """What a shard said of steps that survive: times, steps, histories."""
+        times, steps, histories = (np.array(column) for column in self.columns[node])
+        survives = steps < self._limits(histories)
+        return times[survives], steps[survives], histories[survives]
+
+    def _limits(self, histories: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Of each of these histories, the first step that a later one began before."""
+        limits = np.full(len(histories), np.inf)
+        for _, record in self.resumed:
+            earlier = histories < record.history
+            limits[earlier] = np.minimum(limits[earlier], record.step)
+        return limits
+
+    def _unsaid(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Steps that a backup proves and the shard did not live to tell of."""
+        proven = max((record.step for _, record in self.backed_up), default=0)
+        return np.setdiff1d(np.arange(proven), steps)
+
+    def _witnessed_t(self, step: int) -> float:
+        return min(t for t, record in self.backed_up if record.step > step)

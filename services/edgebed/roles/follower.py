@@ -1,0 +1,159 @@
+"""What a shard and the node that has all gradient modules have in common: they follow the server through histories.
+
+    Start, or a connection that is back ---> Join ---> ... Resume ---> restore, then work of that history alone
+
+The server keeps backups of all and tells each where to begin: at the start of the training as after a failure. What
+belongs to an earlier history than the last `Resume` began is dropped, and what belongs to a later one waits. One job is
+done at a time, and one that is being done is let end.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from edgebed.roles.events import (
+    Compute,
+    Computed,
+    Connected,
+    Disconnected,
+    Effect,
+    Event,
+    Journal,
+    Received,
+    Send,
+    Stop,
+    unexpected,
+)
+from edgebed.roles.records import Dropped, Note
+from edgebed.roles.shard_work import Restored, RestoreJob, ShardJob, StateResult
+from edgebed.roles.work import Result
+from edgebed.scenario.plan import NodePlan
+from edgebed.wire.errors import RemoteWireError
+from edgebed.wire.messages import Activation, Backup, Gradient, Join, Refuse, Resume, Start, Taken
+from edgebed.wire.tensors import Buffer, decode_dense, encode_dense
+
+Passing = Activation | Gradient | Taken
+"""What shards send each other."""
+
+
+class Follower:
+    """The base of both hearts; what is theirs alone is below the line."""
+
+    takes: ClassVar[tuple[type[Passing], ...]]
+    """Which messages of a history it gets."""
+
+    def __init__(self, plan: NodePlan, incarnation: int) -> None:
+        assert plan.shard is not None
+        self.plan = plan
+        self.shard = plan.shard
+        self.incarnation = incarnation
+        self.joins = -1
+        """How often it had joined before its last join."""
+        self.history: int | None = None
+        """That of the last `Resume`; None: none has come."""
+        self.early: list[Received] = []
+        """What belongs to a history of which the server has yet to tell."""
+        self.jobs: list[ShardJob] = []
+        """What has to be done before anything else, in order; the first of them is being done."""
+        self.begin_at(0)
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """A message is put aside, and the next job is begun where none is being done."""
+        try:
+            effects = self._happen(event)
+        except RemoteWireError as error:
+            return [Journal(Dropped(socket="data", reason=str(error)))]
+        if self.jobs or self.history is None:
+            return effects
+        return [*effects, *self.go_on()]
+
+    def _happen(self, event: Event) -> list[Effect]:
+        if isinstance(event, Received):
+            return self._received(event)
+        if isinstance(event, Computed):
+            return self._computed(event.result)
+        if isinstance(event, Connected):
+            return self._join()
+        if isinstance(event, Disconnected):
+            return []  # whoever is back joins the server anew, and all begin a new history
+        raise unexpected(self, event)
+
+    def _received(self, event: Received) -> list[Effect]:
+        message = event.message
+        if isinstance(message, Start):
+            return self._join()
+        if isinstance(message, Resume):
+            return self._resume(message, event.frames)
+        if isinstance(message, Refuse):
+            reason = f"refused by {message.sender} ({message.code}): {message.reason}"
+            return [Journal(Note(text=reason)), Stop(reason)]
+        if not isinstance(message, self.takes):
+            raise unexpected(self, event)
+        if self.history is None or message.history > self.history:
+            self.early.append(event)
+        elif message.history == self.history:
+            return self.put_aside(message, event.frames)
+        return []
+
+    def _join(self) -> list[Effect]:
+        """Also when a connection had broken: what was on its way is lost, and all have to begin anew somewhere."""
+        self.joins += 1
+        return [Send("server", Join(sender=self.plan.node, incarnation=self.incarnation, joins=self.joins))]
+
+    def _resume(self, resume: Resume, frames: Sequence[Buffer]) -> list[Effect]:
+        """All that is on its way is of an earlier history."""
+        self.history = resume.history
+        self.begin_at(resume.step)
+        early, self.early = self.early, []
+        effects = [effect for event in early for effect in self._received(event)]
+        tensor = resume.tensors[0]
+        given = decode_dense(tensor, frames)
+        is_state = tensor.name == "state"
+        job = RestoreJob(resume.step, None if is_state else given, given if is_state else None)
+        being_done, self.jobs = self.jobs[:1], [*self.jobs[:1], job]
+        effects += self.resumed()
+        return effects if being_done else [*effects, Compute(job)]
+
+    def _computed(self, result: Result) -> list[Effect]:
+        """What it leads to, unless a new history has begun meanwhile."""
+        self.jobs.pop(0)
+        is_of_old = any(isinstance(job, RestoreJob) for job in self.jobs)
+        if is_of_old or isinstance(result, Restored):
+            effects = []
+        elif isinstance(result, StateResult):
+            effects = [self._backup(result)]
+        else:
+            effects = self.done(result)
+        return [*effects, Compute(self.jobs[0])] if self.jobs else effects
+
+    def _backup(self, result: StateResult) -> Effect:
+        tensor, frames = encode_dense("state" if result.whole else "weights", result.state)
+        backup = Backup(sender=self.plan.node, step=result.step, tensors=(tensor,), **self.era)
+        return Send("server", backup, frames)
+
+    @property
+    def era(self) -> dict[str, int]:
+        """What every message of the present history says."""
+        assert self.history is not None
+        return {"history": self.history}
+
+    # --- what is theirs alone -------------------------------------------------------------------------------------
+
+    def begin_at(self, step: int) -> None:
+        """Nothing is on its way, and the next mini-batch is that of this number."""
+        raise AssertionError(type(self).__name__)
+
+    def put_aside(self, message: Passing, frames: Sequence[Buffer]) -> list[Effect]:
+        """Something of the present history has come: keep it until there is time for it."""
+        raise AssertionError(type(self).__name__)
+
+    def resumed(self) -> list[Effect]:
+        """A new history has begun."""
+        return []
+
+    def done(self, result: Result) -> list[Effect]:
+        """A job of the present history is done."""
+        raise AssertionError(type(self).__name__)
+
+    def go_on(self) -> list[Effect]:
+        """Nothing is being done: begin what can be done, if anything can."""
+        raise AssertionError(type(self).__name__)

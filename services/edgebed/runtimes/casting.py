@@ -1,0 +1,59 @@
+"""Which heart a node has, and who does its work, by its plan."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import zmq
+from numpy.typing import NDArray
+
+from edgebed.algorithms.registry import rule_of
+from edgebed.roles.activation_store import ActivationStore
+from edgebed.roles.evaluator import Evaluator
+from edgebed.roles.events import Heart
+from edgebed.roles.layer_shard import LayerShard
+from edgebed.roles.module_host import ModuleHost
+from edgebed.roles.parameter_server import ParameterServer
+from edgebed.roles.shard_server import ShardServer
+from edgebed.roles.shard_work import ModuleWork, ShardWork
+from edgebed.roles.work import EvaluatorWork, Work, Worked
+from edgebed.roles.worker import Worker
+from edgebed.scenario.plan import Task
+from edgebed.wire.messages import Configure
+from edgebed.wire.tensors import cut
+
+
+def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -> tuple[Heart, Worked | None]:
+    """The node's heart, and its work where it has any; `task` with the modules where this node finds them."""
+    plan = msgspec.structs.replace(configure.plan, task=task)
+    if plan.role == "server" and plan.shard:
+        return ShardServer(plan, np.array(arrays["theta"]), own_frames), None
+    if plan.role == "server":
+        return ParameterServer(plan, np.array(arrays["theta"]), configure.peers, own_frames, configure.version), None
+    if plan.role == "store":
+        return ActivationStore(plan), None
+    x, y = arrays["x"], arrays["y"]
+    if plan.shard and plan.role != "evaluator":
+        from edgebed.learning.shard_building import (  # torch: a server without it is small
+            module_networks,
+            shard_network,
+        )
+
+        if plan.role == "modules":
+            return ModuleHost(plan, configure.incarnation), ModuleWork(module_networks(plan), y, time.perf_counter)
+        rule = rule_of(plan.method)
+        work = ShardWork(shard_network(plan), rule, x, y, time.perf_counter)
+        return LayerShard(plan, rule, configure.incarnation), work
+    from edgebed.learning.network import Network
+
+    network = Network(task, x, y)
+    if plan.role == "evaluator":
+        return Evaluator(plan), EvaluatorWork(network)
+    return Worker(plan, configure.incarnation), Work(plan, network, time.perf_counter)
+
+
+def own_frames(theta: NDArray[np.float32]) -> Sequence[Any]:
+    """A copy of (n,) `theta` in memory of ZeroMQ's own, which it sends without copying or tracking it once more."""
+    return [zmq.Frame(part, copy=True) for part in cut(theta.data)]

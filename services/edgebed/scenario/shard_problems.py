@@ -1,0 +1,48 @@
+"""What does not fit together in a trial whose model lies on several nodes, or does not."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from edgebed.scenario.choices import Split
+from edgebed.scenario.plan import Waiting
+from edgebed.scenario.problems import Problem
+
+if TYPE_CHECKING:
+    from edgebed.scenario.schema import Trial
+
+SECTIONS = {"store": "shards.traffic: store", "modules": "shards.modules: apart"}
+"""Of nodes that serve shards: the choice that there is one."""
+
+
+def shard_problems(trial: "Trial") -> Iterator[Problem]:
+    """Settings that contradict the method, or each other."""
+    if not trial.method.is_layerwise:
+        for key in ("shards", *SECTIONS):
+            if getattr(trial, key) is not None:
+                why = f"the method '{trial.method.name}' has the whole model on every worker"
+                yield Problem((key,), why, at_key=True)
+        return
+    for key, choice in SECTIONS.items():
+        if getattr(trial, key) is not None and key not in trial.serving:
+            yield Problem((key,), f"there is no such node without {choice}", at_key=True)
+    learning = trial.method.parts["learning"].name
+    if "modules" in trial.serving and learning != "synthetic-gradients":
+        yield Problem(("shards", "modules"), f"'{learning}' has no modules that lie apart")
+    yield from _of_workers(trial)
+
+
+def _of_workers(trial: "Trial") -> Iterator[Problem]:
+    """What workers that push gradients have, and shards have not."""
+    if trial.pull != "full":
+        yield Problem(("pull",), "shards pull no model; leave it out")
+    if trial.task.split != Split():
+        yield Problem(("task", "split"), "all shards see the same examples; leave it out")
+    for section in ("evaluation", "checkpoints"):
+        if getattr(trial, section).every.updates is None:
+            yield Problem((section, "every"), "in updates with layer-wise methods: all shards are copied at one step")
+    for name, devices in trial.fleet.items():
+        if devices.waiting != Waiting():
+            yield Problem(("fleet", name, "waiting"), "shards make no pauses; leave it out")
+    for k, fault in enumerate(trial.faults):
+        if fault.trigger().point is not None:
+            yield Problem(("faults", str(k)), "shards do not push; give at or at_update")
