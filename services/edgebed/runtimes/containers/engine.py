@@ -37,7 +37,7 @@ class Images:
 
     def of(self, role: str) -> str:
         """The image for a node of that role."""
-        return self.server if role == "server" else self.worker
+        return self.server if role in ("server", "store") else self.worker
 
 
 def is_there() -> bool:

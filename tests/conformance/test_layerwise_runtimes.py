@@ -1,0 +1,125 @@
+"""Layer-wise training by one body of tests in every runtime."""
+
+import functools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
+from torch import nn
+
+import edgebed
+from edgebed.learning import models
+from edgebed.learning.data import load_data
+from edgebed.learning.shard_building import optimizer_of, task_layers
+from edgebed.learning.trained import Trained
+from edgebed.results import Trial
+from edgebed.roles import records
+from edgebed.roles.layer_shard import batch_of
+
+RUNTIMES = [
+    pytest.param("simulation", marks=pytest.mark.simulation),
+    pytest.param("process", marks=pytest.mark.process),
+    pytest.param("docker", marks=pytest.mark.docker),
+]
+SHARDS = ("edge-0", "edge-1", "edge-2", "edge-3")
+STEPS = 200
+SCENARIO = {
+    "name": "layers",
+    "question": "Do all runtimes do the same?",
+    "seed": 7,
+    "task": {"data": "digits", "model": "eight-layer", "width": 4, "batch_size": 32, "gradient_time": "1ms"},
+    "method": "back-propagation",
+    "fleet": {"edge": {"count": 4}},
+    "evaluation": {"every": "100 updates"},
+    "checkpoints": {"every": "20 updates"},
+    "stop": {"updates": STEPS},
+    "deadlines": {"stall": "30s"},
+}
+KILLS = [{"kill": shard, "at_update": 30 + 40 * k} for k, shard in enumerate(SHARDS)]
+FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-layerwise-")
+
+
+@functools.cache
+def trial(runtime: str, method: str, traffic: str, *, kills: bool = False) -> Trial:
+    """The scenario's only trial, as said; run once for all tests."""
+    varied = {"method": method, "shards": {"traffic": traffic}}
+    if kills:
+        varied |= {"faults": KILLS, "on_failure": "restart", "restart_delay": "200ms"}
+    folder = Path(FOLDER.name) / f"{runtime}-{method}-{traffic}-{kills}"
+    run = edgebed.run(SCENARIO | varied, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
+    (only,) = run.trials.values()
+
+    assert only.summary.outcome == "completed", only.summary.reason
+    return only
+
+
+@functools.cache
+def trained_whole() -> NDArray[np.float32]:
+    """The weights that a single process leaves, which knows nothing of shards."""
+    plan = trial("simulation", "back-propagation", "direct").plan
+    node, data = plan.workers()[0], load_data("digits", seed=plan.seed)
+    layers = task_layers(node.task)
+    theta = models.initial_parameters(node.task, plan.seed)
+    model = Trained(nn.Sequential(*(part for layer in layers for part in layer)), optimizer_of(node.method))
+    model.begin(theta)
+    for step in range(STEPS):
+        batch = batch_of(node, step)
+        inputs = torch.from_numpy(data.train_x[batch])
+        loss = F.cross_entropy(model(inputs), torch.from_numpy(data.train_y[batch].astype(np.int64)))
+        model.step(torch.autograd.grad(loss, model.parameters))
+    return model.weights()
+
+
+@pytest.mark.parametrize("traffic", ["direct", "store"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_back_propagation_through_shards_is_that_of_one_process(runtime: str, traffic: str) -> None:
+    """Bit for bit, running means included."""
+    np.testing.assert_array_equal(trial(runtime, "back-propagation", traffic).checkpoint(), trained_whole())
+
+
+@pytest.mark.parametrize("traffic", ["direct", "store"])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_who_is_killed_goes_on_where_all_go_on(runtime: str, traffic: str) -> None:
+    """Each shard once: the same bits at the end, each step made once, and what was given up is marked."""
+    found = trial(runtime, "back-propagation", traffic, kills=True)
+    killed = [each.record.target for each in found.series.faults if each.record.action == "kill"]
+    steps = [record for _, _, record in found.events() if isinstance(record, records.Step)]
+    last = max(record.history for record in steps)
+
+    assert killed == list(SHARDS)
+    np.testing.assert_array_equal(found.checkpoint(), trained_whole())
+    assert {node: made.tolist() for node, made in found.series.steps.items()} == dict.fromkeys(
+        SHARDS, list(range(STEPS))
+    )
+    assert last >= len(SHARDS)
+    assert found.series.steps_rolled_back > 0
+    assert len(found.series.updates) == STEPS
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("method", ["synthetic-gradients", "synthetic-inputs", "decoupled-greedy"])
+def test_every_method_comes_to_its_end_in_every_runtime(runtime: str, method: str) -> None:
+    """All shards make all steps, and the model that they make together is measured."""
+    found = trial(runtime, method, "direct")
+
+    assert found.summary.steps_min == STEPS
+    assert found.summary.final_accuracy is not None
+    assert found.series.evaluations.version.tolist() == [0, 100, STEPS]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_what_is_exchanged_is_counted(runtime: str) -> None:
+    """Activations go up and gradients down, three times a step; a store doubles that, and is asked for each."""
+    direct, store = (trial(runtime, "back-propagation", traffic) for traffic in ("direct", "store"))
+    up, down = (sum(direct.series.traffic_of[node].egress_payload for node in nodes) for nodes in (SHARDS, SHARDS[1:]))
+
+    assert set(direct.series.traffic_of) == set(SHARDS)
+    assert set(store.series.traffic_of) == {*SHARDS, "store"}
+    assert up > down > 0
+    assert direct.summary.exchanged_bytes is not None
+    assert store.summary.exchanged_bytes is not None
+    assert direct.summary.exchanged_bytes < store.summary.exchanged_bytes
