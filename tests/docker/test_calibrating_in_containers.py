@@ -1,6 +1,10 @@
 """What containers hold, measured as `edgebed calibrate` does it."""
 
+import pytest
+
 from edgebed.calibrating import Programme, Runner, measure_bulk
+
+pytestmark = pytest.mark.alone
 
 SHORT = Programme(
     bulk_s={10: 3.0, 50: 2.0},

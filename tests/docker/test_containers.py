@@ -15,6 +15,8 @@ import edgebed
 from edgebed.errors import EdgebedError
 from edgebed.roles import records
 
+pytestmark = pytest.mark.alone
+
 NAME = f"contained-{os.getpid()}"
 SCENARIO = {
     "name": NAME,

@@ -19,6 +19,8 @@ from edgebed.scenario.load import load_scenario
 from edgebed.scenario.plan import LinkChange
 from edgebed.scenario.planning import plan_trials
 
+pytestmark = pytest.mark.alone
+
 NAME = f"linked-{os.getpid()}"
 BASE = {
     "name": NAME,

@@ -18,7 +18,7 @@ from edgebed.errors import InfrastructureError
 from edgebed.process_names import process_name
 from edgebed.scenario.plan import Method, NodePlan, Part, Task
 
-pytestmark = pytest.mark.process  # it measures in wall-clock time
+pytestmark = [pytest.mark.process, pytest.mark.alone]  # it measures in wall-clock time
 
 MIB = 2**20
 WINDOW_S = 1.0

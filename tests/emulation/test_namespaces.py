@@ -19,7 +19,7 @@ from edgebed.emulation.netlink import LinkReader
 from edgebed.errors import InfrastructureError
 from edgebed.scenario.plan import Injection, Link, LinkChange
 
-pytestmark = pytest.mark.process  # it starts processes and waits in wall-clock time
+pytestmark = [pytest.mark.process, pytest.mark.alone]  # it starts processes and waits in wall-clock time
 
 MBIT = 1_000_000
 PAYLOAD_BYTES = 200_000

@@ -20,7 +20,7 @@ from edgebed.emulation.tc import Features, Shaper, disciplines, probe
 from edgebed.errors import InfrastructureError
 from edgebed.scenario.plan import Injection, Link, LinkChange
 
-pytestmark = pytest.mark.process  # it measures in wall-clock time
+pytestmark = [pytest.mark.process, pytest.mark.alone]  # it measures in wall-clock time
 
 PUSH_BYTES = 12_700
 """A compressed push of AdaComp's."""

@@ -5,6 +5,8 @@ import pytest
 from edgebed.calibrating import Programme, Runner, measure_bulk, measure_single
 from edgebed.emulation.means import why_no_namespaces
 
+pytestmark = pytest.mark.alone
+
 SHORT = Programme(
     bulk_s={10: 3.0, 50: 2.0},
     single_mbit=(10,),

@@ -23,6 +23,8 @@ from edgebed.observe.series import Series
 from edgebed.process_names import process_name
 from edgebed.results import Run
 
+pytestmark = pytest.mark.alone
+
 SCENARIO = {
     "name": "held",
     "question": "What holds links and caps?",

@@ -28,6 +28,8 @@ from edgebed.scenario.plan import Link, Method, NodePlan, Part, Task
 from edgebed.wire import messages
 from edgebed.wire.tensors import cut
 
+pytestmark = pytest.mark.alone
+
 MBIT = 1_000_000
 PUSH_BYTES = 12_700
 MODEL_BYTES = 847_000

@@ -16,6 +16,8 @@ from edgebed.observe.journal import read_journal
 from edgebed.results import Run
 from edgebed.roles import records
 
+pytestmark = pytest.mark.alone
+
 WORKERS = ("edge-0", "edge-1")
 SCENARIO = {
     "name": "judged",

@@ -2,10 +2,14 @@
 
 `latest.npz` is replaced whenever one comes, `final.npz` is written when no update will follow. Each holds `theta` (n,)
 and `version`, the number of updates applied to it. A server that is started anew goes on from the latest.
+
+Where shards train, `backup-<step>.npz` has what each of them depends on after so many steps, by its name; the newest
+few are kept. A file is whole or not there.
 """
 
 import io
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +19,8 @@ from numpy.typing import NDArray
 from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import TrialFolder, write_atomically
 
+BACKUPS_KEPT = 10
+
 
 class Checkpoint(NamedTuple):
     """A model and the number of updates that made it."""
@@ -23,15 +29,26 @@ class Checkpoint(NamedTuple):
     theta: NDArray[np.float32]
 
 
+class BackedUp(NamedTuple):
+    """All that the training of every shard depends on, after so many steps."""
+
+    step: int
+    states: dict[str, NDArray[np.float32]]
+
+
 class Checkpoints:
     """Those of one trial, which may have had some before."""
 
     def __init__(self, folder: TrialFolder, initial: NDArray[np.float32]) -> None:
         """`initial` (n,) is the model of a trial without any. EdgebedError where the latest cannot be read."""
         self.folder = folder
+        self.initial = initial
+        """What shards begin with."""
         path = folder.latest_checkpoint
         self.latest = read_checkpoint(path) if path.exists() else Checkpoint(0, initial)
         """What a server is given that starts now."""
+        self.backup = self._newest_backup()
+        """The same of a server of shards; None: there is none."""
 
     def keep(self, version: int, theta: NDArray[np.float32], final: bool) -> None:
         """Write the model (n,), which is copied. InfrastructureError where it cannot be written."""
@@ -41,6 +58,28 @@ class Checkpoints:
         write_atomically(self.folder.latest_checkpoint, content.getvalue())
         if final:
             write_atomically(self.folder.final_checkpoint, content.getvalue())
+
+    def keep_backup(self, step: int, parts: Sequence[tuple[str, int]], state: NDArray[np.float32]) -> None:
+        """Write the shards' states, `parts` of (s,) `state`. InfrastructureError where they cannot be written."""
+        ends = np.cumsum([size for _, size in parts])[:-1]
+        states = {name: piece.copy() for (name, _), piece in zip(parts, np.split(state, ends), strict=True)}
+        self.backup = BackedUp(step, states)
+        content = io.BytesIO()
+        np.savez(content, **states)  # type: ignore[arg-type] # whose second parameter is no array
+        write_atomically(self.folder.backup(step), content.getvalue())
+        for old in sorted(self.folder.backups())[:-BACKUPS_KEPT]:
+            self.folder.backup(old).unlink(missing_ok=True)
+
+    def _newest_backup(self) -> BackedUp | None:
+        step = max(self.folder.backups(), default=None)
+        if step is None:
+            return None
+        path = self.folder.backup(step)
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return BackedUp(step, dict(arrays))
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise EdgebedError(f"{path}: no backup can be read here: {error}") from error
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

@@ -6,7 +6,7 @@
     report.html        the same for people, self-contained
     control.sock       while a live trial goes on: who writes there acts on nodes by hand (runtimes/control.py)
     <trial>/plan.json  every node with its caps, its data and its parts
-    <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final}.npz, <chart>.svg
+    <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final,backup-<step>}.npz, <chart>.svg
 
 `runs/<scenario>/latest` points to the newest. Files are replaced atomically, so a reader meets the old or the new one.
 """
@@ -65,6 +65,15 @@ class TrialFolder:
             return msgspec.json.decode(self.plan.read_bytes(), type=Plan)
         except (OSError, msgspec.DecodeError) as error:
             raise EdgebedError(f"{self.plan}: not readable as a plan: {error}") from error
+
+    def backup(self, step: int) -> Path:
+        """Where the backup of all shards after so many steps is."""
+        return self.checkpoints / f"backup-{step}.npz"
+
+    def backups(self) -> list[int]:
+        """The steps of the backups that there are."""
+        found = (path.stem.removeprefix("backup-") for path in self.checkpoints.glob("backup-*.npz"))
+        return [int(step) for step in found if step.isdigit()]
 
     def log(self, node: str) -> Path:
         """Where `node` writes its log."""

@@ -382,7 +382,7 @@ class _Builder:
 
     def _kept_evaluations(self, updates: Updates) -> list[records.Evaluated]:
         """Without those of versions that were lost with a server: they were measured before the version was made."""
-        if not self.restored and not any(record.history for _, record in self.steps.resumed):
+        if not self.restored and len(self.steps.resumed) < 2:
             return [record for _, record in self.evaluated]
         made_t = dict(zip(updates.version.tolist(), updates.t.tolist(), strict=True)) | {0: -math.inf}
         return [record for t, record in self.evaluated if t >= made_t.get(record.version, math.inf)]

@@ -294,7 +294,7 @@ def _shards(series: Series) -> dict[str, Any]:
     return {
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
         "steps_rolled_back": series.steps_rolled_back,
-        "rollbacks": series.resumed[-1][1].history,
+        "rollbacks": len(series.resumed) - 1,
         "exchanged_bytes": sum(traffic.egress_payload for traffic in everybody),
     }
 

@@ -53,6 +53,10 @@ class Given(NamedTuple):
     frames: Sequence[Buffer] = ()
     version: int = 0
     """Of the model: above 0 it is that of a checkpoint."""
+    backup_step: int = 0
+    """Server of shards: that of the backup which it goes on from."""
+    backup_parts: tuple[tuple[str, int], ...] = ()
+    """Its parts; empty: there is none."""
 
 
 Payload = Callable[[NodePlan], Given]
@@ -185,7 +189,7 @@ class Controller:
             return self.send(message.sender, messages.Proceed(sender=NAME))
         if isinstance(message, messages.Bye):
             return self._exited(message.sender, message.reason, now)
-        return []  # a checkpoint: the shell keeps it
+        return []  # a checkpoint or a backup: the shell keeps it
 
     def _came_up(self, now: float) -> None:
         """A node is one state nearer to training: the join deadline counts from here."""
@@ -227,12 +231,15 @@ class Controller:
             peers=peers,
             tensors=given.tensors,
             version=given.version,
+            backup_step=given.backup_step,
+            backup_parts=given.backup_parts,
             sources=() if member.plan.role == "server" else self.sources,
             links=self._links_seen_by(member.plan),
         )
         effects = [*self._state(member, "joined", pid=hello.pid), Send(event.peer, configure, given.frames)]
         if member.plan.role == "server" and member.incarnation > 1:
-            effects.append(Journal(Restored(version=given.version, incarnation=member.incarnation)))
+            version = given.backup_step if member.plan.shard else given.version
+            effects.append(Journal(Restored(version=version, incarnation=member.incarnation)))
         return effects + self.director.joined(hello.sender, now)
 
     def _links_seen_by(self, node: NodePlan) -> tuple[messages.SharedLink, ...]:

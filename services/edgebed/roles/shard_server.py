@@ -10,20 +10,37 @@ with synthetic gradients, section 6, describe it and leave it undone).
 The model is the shards' weights one after the other; the evaluator is sent what copies of one step make together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.roles.alarm import Alarm
-from edgebed.roles.events import Disconnected, Effect, Event, Journal, Received, Send, Woken, unexpected
+from edgebed.roles.events import Disconnected, Effect, Event, Journal, Received, Send, Wake, Woken, unexpected
 from edgebed.roles.membership import Life, Membership
 from edgebed.roles.records import BackedUp, Finished, Joined, Left, Refused, Resumed
 from edgebed.scenario.plan import NodePlan
-from edgebed.wire.messages import Backup, Checkpoint, Failed, Finish, Join, Model, Pull, Refuse, Resume, Start, Tensor
+from edgebed.wire.messages import (
+    Backup,
+    Checkpoint,
+    Failed,
+    Finish,
+    Join,
+    Keep,
+    Model,
+    Pull,
+    Refuse,
+    Resume,
+    Start,
+    Tensor,
+)
 from edgebed.wire.tensors import Buffer, cut, decode_dense, encode_dense
 
 Floats = NDArray[np.float32]
+SETTLE_S = 0.1
+"""So long after somebody joined anew nobody else does."""
+HISTORIES = 1_000_000
+"""For each life of the server."""
 
 
 class ShardServer:
@@ -34,10 +51,13 @@ class ShardServer:
         plan: NodePlan,
         theta: Floats,
         snapshot: Callable[[Floats], Sequence[Buffer]] = lambda theta: cut(theta.data),
+        incarnation: int = 1,
+        backup: tuple[int, Mapping[str, Floats]] | None = None,
     ) -> None:
         """(w,) initial weights of the model; `snapshot` makes them frames to send.
 
-        The node that has all gradient modules is one of the shards, without any of the weights.
+        `backup`: a step, and each shard's state, to go on from. The node that has all gradient modules is one of the
+        shards, without any of the weights.
         """
         assert plan.shard is not None
         self.plan = plan
@@ -46,14 +66,17 @@ class ShardServer:
         self.steps = plan.shard.steps
         self.membership = Membership(None)
         self.alarm = Alarm()
-        self.history = -1
-        """-1: training has not begun."""
+        self.first = (incarnation - 1) * HISTORIES
+        """The first history of this life: what was on its way in the one before belongs to none of these."""
+        self.history = self.first - 1
+        self.rejoined = 0
+        """How often somebody has joined since training began."""
+        self.reason = ""
+        """Who was the last."""
         self.pieces = dict(zip(self.sizes, np.split(theta, np.cumsum(list(self.sizes.values()))[:-1]), strict=True))
         """Of each shard, what the training began with."""
-        self.states: dict[str, Floats] = {}
-        """The last backup, of every shard; empty: there is none yet."""
-        self.kept = 0
-        """Its step."""
+        self.kept, self.states = backup or (0, {})
+        """The step of the last backup, and the state of every shard; empty: there is none yet."""
         self.coming: dict[int, dict[str, Floats]] = {}
         """By step: backups that are not whole yet."""
         self.copies: dict[int, dict[str, Floats]] = {}
@@ -82,7 +105,7 @@ class ShardServer:
         message = event.message
         self.membership.heard(message.sender, event.peer, now)
         if isinstance(message, Join):
-            return self._join(event, message)
+            return self._join(event, message, now)
         if isinstance(message, Backup):
             return self._backup(event, message)
         if isinstance(message, Pull):
@@ -96,7 +119,8 @@ class ShardServer:
 
     # --- who takes part -----------------------------------------------------------------------------------------
 
-    def _join(self, event: Received, join: Join) -> list[Effect]:
+    def _join(self, event: Received, join: Join, now: float) -> list[Effect]:
+        """Who joins anew is seldom the only one: a node that comes back is joined by those that lost it."""
         shard, life = join.sender, Life(join.incarnation, join.joins)
         if shard not in self.sizes:
             return self._refuse(event.peer, "unknown-node", f"{shard!r} has no shard")
@@ -105,9 +129,15 @@ class ShardServer:
         if not self.membership.join(shard, life, event.peer):
             return []
         joined = Journal(Joined(worker=shard, incarnation=life.incarnation, joins=life.joins))
-        return [joined, *self._begin("" if self.history < 0 else f"{shard} has joined anew")]
+        if self.history < self.first:
+            return [joined, *self._begin("")]
+        self.rejoined += 1
+        self.reason = f"{shard} has joined anew"
+        return [joined, Wake(now + SETTLE_S, f"begin {self.rejoined}")]
 
     def _woken(self, token: str, now: float) -> list[Effect]:
+        if token == f"begin {self.rejoined}":
+            return self._begin(self.reason)
         if self.finished or not self.alarm.rings(token):
             return []
         effects: list[Effect] = []
@@ -154,7 +184,10 @@ class ShardServer:
         if step <= self.kept:
             return []
         self.kept, self.states = step, states
-        return [Journal(BackedUp(history=self.history, step=step))]
+        parts = tuple((shard, len(state)) for shard, state in states.items())
+        tensor, frames = encode_dense("state", np.concatenate(list(states.values())))
+        keep = Keep(sender=self.plan.node, step=step, parts=parts, tensors=(tensor,))
+        return [Journal(BackedUp(history=self.history, step=step)), Send("controller", keep, frames)]
 
     def _assemble(self, step: int, pieces: dict[str, Floats]) -> list[Effect]:
         if step <= self.version and step:

@@ -29,7 +29,8 @@ def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -
     """The node's heart, and its work where it has any; `task` with the modules where this node finds them."""
     plan = msgspec.structs.replace(configure.plan, task=task)
     if plan.role == "server" and plan.shard:
-        return ShardServer(plan, np.array(arrays["theta"]), own_frames), None
+        theta = np.array(arrays["theta"])
+        return ShardServer(plan, theta, own_frames, configure.incarnation, _backup(configure, arrays)), None
     if plan.role == "server":
         return ParameterServer(plan, np.array(arrays["theta"]), configure.peers, own_frames, configure.version), None
     if plan.role == "store":
@@ -52,6 +53,17 @@ def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -
     if plan.role == "evaluator":
         return Evaluator(plan), EvaluatorWork(network)
     return Worker(plan, configure.incarnation), Work(plan, network, time.perf_counter)
+
+
+def _backup(
+    configure: Configure, arrays: Mapping[str, NDArray[Any]]
+) -> tuple[int, dict[str, NDArray[np.float32]]] | None:
+    """What the shards go on from; None where there is nothing."""
+    if not configure.backup_parts:
+        return None
+    names, sizes = zip(*configure.backup_parts, strict=True)
+    pieces = np.split(arrays["state"], np.cumsum(sizes)[:-1])
+    return configure.backup_step, dict(zip(names, pieces, strict=True))
 
 
 def own_frames(theta: NDArray[np.float32]) -> Sequence[Any]:

@@ -127,7 +127,7 @@ class Host:
         )
         watch = Watch(heart, keep_status, self._observe(heart))
         with _control_in(folder.path.parent) or nullcontext() as control:
-            LiveController(heart, self._launcher(plan, folder), journal, checkpoints.keep, watch, control).run()
+            LiveController(heart, self._launcher(plan, folder), journal, checkpoints, watch, control).run()
         if watch.interrupted and heart.outcome != "interrupted":
             raise KeyboardInterrupt  # as above
         if self.server and heart.outcome != "interrupted":
@@ -181,9 +181,10 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
     def payload(node: NodePlan) -> Given:
         arrays: dict[str, NDArray[Any]]
         version = 0
+        backup = checkpoints.backup if node.shard else None
         if node.role == "server":
-            version, theta = checkpoints.latest
-            arrays = {"theta": theta}
+            version, theta = (0, checkpoints.initial) if node.shard else checkpoints.latest
+            arrays = {"theta": theta} | ({"state": np.concatenate(list(backup.states.values()))} if backup else {})
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
         else:
@@ -192,7 +193,11 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
             arrays = {"x": data.train_x[part if sees_inputs(node) else part[:0]], "y": data.train_y[part]}
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
         frames = [frame for _, frames in encoded for frame in frames]
-        return Given(tuple(tensor for tensor, _ in encoded), frames, version)
+        tensors = tuple(tensor for tensor, _ in encoded)
+        if node.role != "server" or backup is None:
+            return Given(tensors, frames, version)
+        parts = tuple((name, len(state)) for name, state in backup.states.items())
+        return Given(tensors, frames, version, backup.step, parts)
 
     return payload
 

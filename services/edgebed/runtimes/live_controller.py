@@ -6,18 +6,17 @@ It alone writes the run folder. Nodes come and go through a launcher; everything
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
 
-import numpy as np
 import zmq
-from numpy.typing import NDArray
 
 from edgebed.emulation.host_load import HostProbe
 from edgebed.errors import InfrastructureError
+from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
 from edgebed.roles.controller import NAME, Controller, Phase
@@ -97,8 +96,8 @@ class LiveController:
     heart: Controller
     launcher: Launcher
     journal: JournalWriter
-    keep_checkpoint: Callable[[int, NDArray[np.float32], bool], None]
-    """Keeps a model (n,) by its version; whether it is final."""
+    checkpoints: Checkpoints
+    """Keeps the models and backups that the server hands over."""
     watch: Watch
     control: Control | None = None
     """Where users ask for something to be done by hand."""
@@ -242,7 +241,10 @@ class LiveController:
             self._keep_report(event.peer, message)
         elif isinstance(message, messages.Checkpoint):
             theta = decode_dense(message.tensors[0], event.frames)
-            self.keep_checkpoint(message.version, theta, message.final)
+            self.checkpoints.keep(message.version, theta, message.final)
+        elif isinstance(message, messages.Keep):
+            state = decode_dense(message.tensors[0], event.frames)
+            self.checkpoints.keep_backup(message.step, message.parts, state)
         self._handle(event)
 
     def _note_sign(self, event: Received) -> None:

@@ -44,7 +44,7 @@ from edgebed.runtimes.filling import NO_CAP, fill_memory
 from edgebed.runtimes.held_link import HeldLink
 from edgebed.runtimes.live import LiveNode
 from edgebed.runtimes.signs import signs_of_life
-from edgebed.runtimes.sockets import bind, data_socket, management_socket
+from edgebed.runtimes.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
 from edgebed.scenario.plan import NodePlan, Task
 from edgebed.wire import messages
 from edgebed.wire.shared_links import links_of
@@ -227,14 +227,15 @@ def _open(
     """The node's ends on the data network, and where it is reached."""
     plan = configure.plan
     router, dealers = None, {}
-    is_alone = plan.shard is None
+    is_of_shards = plan.method.is_layerwise and plan.role != "evaluator"
+    room = SHARDS_ROOM if is_of_shards else HIGH_WATER_MARK
     patience = patience_s(*(course.at(0.0) for course in courses.values()))
     with inside(here.namespace):  # where the context's threads stay, which make its connections
         if plan.is_host:
-            socket = data_socket(context, zmq.ROUTER)
+            socket = data_socket(context, zmq.ROUTER, room=room)
             ready = msgspec.structs.replace(ready, data_address=bind(socket, here.data_host))
             router = DataRouter(socket, _complain)
         for host in plan.hosts:
-            socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}", patience)
-            dealers[host] = DataDealer(socket, _complain, host, always_asks=not is_alone)
+            socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}", patience, room)
+            dealers[host] = DataDealer(socket, _complain, host, always_asks=is_of_shards)
     return DataEnds(router, dealers), ready

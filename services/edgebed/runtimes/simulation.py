@@ -193,6 +193,9 @@ class Simulation:
         elif isinstance(event, Received) and isinstance(event.message, messages.Checkpoint):
             theta = decode_dense(event.message.tensors[0], event.frames)
             self.checkpoints.keep(event.message.version, theta, event.message.final)
+        elif isinstance(event, Received) and isinstance(event.message, messages.Keep):
+            keep = event.message
+            self.checkpoints.keep_backup(keep.step, keep.parts, decode_dense(keep.tensors[0], event.frames))
         self._carry_out(self.control, self.controller.handle(event, self.agenda.now))
         if not self.checking and self.controller.phase is Phase.RUNNING:
             self.checking = True
@@ -211,7 +214,10 @@ class Simulation:
 
     def _given(self, node: NodePlan) -> Given:
         """The version of the model that the server begins with, which it is given in no message."""
-        return Given(version=self.checkpoints.latest.version if node.role == "server" else 0)
+        if node.role != "server":
+            return Given()
+        backup = self.checkpoints.backup
+        return Given(version=self.checkpoints.latest.version, backup_step=backup.step if backup else 0)
 
     def _tell_controller(self, event: Event) -> None:
         self.agenda.add(self.agenda.now, self.control, event)
@@ -282,7 +288,8 @@ class Simulation:
 
         match plan.role:
             case "server" if plan.shard:
-                return ShardServer(plan, self.checkpoints.latest.theta.copy(), snapshot)
+                theta = self.checkpoints.initial.copy()
+                return ShardServer(plan, theta, snapshot, configure.incarnation, self.checkpoints.backup)
             case "server":
                 theta = self.checkpoints.latest.theta.copy()
                 return ParameterServer(plan, theta, configure.peers, snapshot, configure.version)

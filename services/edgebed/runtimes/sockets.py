@@ -13,6 +13,7 @@ from edgebed.wire.frames import MAX_HEADER_BYTES
 
 DATA_FRAME_BYTES_MAX = 1024 * 1024  # four times the largest frame that is ever sent
 HIGH_WATER_MARK = 4  # messages; a worker has one on its way
+SHARDS_ROOM = 1_000  # messages; how many a shard has on its way, its queue says
 HEARTBEAT_MS = 5_000
 HEARTBEAT_TIMEOUT_MS = 60_000  # a frozen peer may come back: cutting its connection would lose what is on its way
 RECONNECT_MS = 200
@@ -21,15 +22,20 @@ KEEPALIVE_S_MAX = 120  # the kernel itself gives a connection up only then
 
 
 def data_socket(
-    context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str = "", patience_s: float = 4.0
+    context: zmq.Context[zmq.Socket[bytes]],
+    kind: int,
+    identity: str = "",
+    patience_s: float = 4.0,
+    room: int = HIGH_WATER_MARK,
 ) -> zmq.Socket[bytes]:
-    """A socket for the data network: `zmq.ROUTER` at the server, `zmq.DEALER` elsewhere.
+    """A socket for the data network: `zmq.ROUTER` where others connect, `zmq.DEALER` elsewhere.
 
     `patience_s`: for how long at most a living server is silent to who waits for it, as its link and this one are.
+    `room`: messages that a peer may leave unread; a router drops what is beyond.
     """
     socket = _socket(context, kind, identity)
-    socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MARK)
-    socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
+    socket.setsockopt(zmq.SNDHWM, room)
+    socket.setsockopt(zmq.RCVHWM, room)
     socket.setsockopt(zmq.MAXMSGSIZE, DATA_FRAME_BYTES_MAX)
     socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
     socket.setsockopt(zmq.LINGER, 0)

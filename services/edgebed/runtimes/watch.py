@@ -51,7 +51,7 @@ class Watch:
             self.updates = record.made or self.updates
         elif isinstance(record, records.Resumed):
             self.updates = record.step
-            if record.history:
+            if record.reason:
                 self._tell(f"all shards go on from step {record.step:,}: {record.reason}")
         elif isinstance(record, records.Restored):
             self.updates = record.version

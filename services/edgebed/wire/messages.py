@@ -224,11 +224,16 @@ class Configure(Message, kw_only=True):
     peers: tuple[str, ...]
     """Server: the names that may join."""
     tensors: tuple[Tensor, ...]
-    """`theta`, the initial model (server), or `x` and `y`, the node's own part of the data."""
+    """`theta`, the initial model, and `state`, a backup, where there is one (server); or `x` and `y`, the node's own
+    part of the data."""
     sources: tuple[tuple[Name, str], ...] = ()
     """The user's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
     version: Count = 0
     """Server: the version of the model that it is given; above 0 it goes on from a checkpoint."""
+    backup_step: Count = 0
+    """Server of shards: the step of the backup that it goes on from."""
+    backup_parts: tuple[tuple[Name, Count], ...] = ()
+    """As in `keep`; empty: there is none."""
     links: tuple[SharedLink, ...] = ()
     """Those at the other end of its messages: for the server its workers', for a worker the server's."""
 
@@ -312,6 +317,17 @@ class Checkpoint(Message, kw_only=True):
     """One, called `theta`, of the model's flat shape."""
 
 
+class Keep(Message, kw_only=True):
+    """Server to controller: a backup of all shards, to go on from when the server is started anew."""
+
+    step: Count
+    """Steps made."""
+    parts: tuple[tuple[Name, Count], ...]
+    """Each shard, and the length of its state; one after the other they are the tensor."""
+    tensors: tuple[Tensor, ...]
+    """One flat tensor, called `state`."""
+
+
 class Finish(Message, kw_only=True):
     """Controller to server: apply no more updates. To the evaluator: ask for the model now, it is final."""
 
@@ -337,7 +353,8 @@ class Bye(Message, kw_only=True):
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
-    Hello, Configure, Ready, Start, Report, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Finish, Stop, Bye,
+    Hello, Configure, Ready, Start, Report, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Keep,
+    Finish, Stop, Bye,
     Refuse,
 )  # fmt: skip
 
@@ -349,13 +366,14 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Backup: (("weights",), ("state",)),
     Resume: (("weights",), ("state",)),
     Checkpoint: (("theta",),),
-    Configure: (("theta",), ("x", "y")),
+    Keep: (("state",),),
+    Configure: (("theta",), ("theta", "state"), ("x", "y")),
 }
 """The names of the tensors that a message carries, in order; a choice of such where there are several."""
 
 DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (
-    Hello | Configure | Ready | Start | Report | Alive | Reached | Proceed | Inject | Failed | Checkpoint | Finish
-    | Stop | Bye | Refuse
+    Hello | Configure | Ready | Start | Report | Alive | Reached | Proceed | Inject | Failed | Checkpoint | Keep
+    | Finish | Stop | Bye | Refuse
 )  # fmt: skip
 AnyMessage = DataMessage | ManagementMessage

@@ -22,7 +22,7 @@ from edgebed.learning.shard_network import ShardNetwork
 from edgebed.learning.trained import Trained
 from edgebed.roles import records
 from edgebed.roles.activation_store import ActivationStore
-from edgebed.roles.events import Compute, Computed, Journal, Received, Send, Wake
+from edgebed.roles.events import Compute, Computed, Journal, Received, Send, Wake, Woken
 from edgebed.roles.layer_shard import LayerShard, batch_of
 from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.shard_server import ShardServer
@@ -165,6 +165,8 @@ class Stage:
                 self.lines[name, name].append(Computed(self.works[name].run(effect.job)))
             elif isinstance(effect, Send) and effect.to in self.hearts:
                 self.lines[name, effect.to].append(Received(name, effect.message, effect.frames, 0))
+            elif isinstance(effect, Wake) and effect.token.startswith("begin"):
+                self.lines[name, name].append(Woken(effect.token))
             else:
                 assert isinstance(effect, Send | Wake), effect
 
