@@ -7,7 +7,7 @@ Shapes: n parameters, b examples of a mini-batch.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -57,6 +57,24 @@ class EvaluationJob(msgspec.Struct, frozen=True, gc=False):
     final: bool
 
 
+class ScoreJob(msgspec.Struct, frozen=True, gc=False):
+    """Measure a model on a share of the node's data."""
+
+    theta: NDArray[np.float32]
+    """(n,)"""
+    share: tuple[int, int]
+    """(k, n): the k-th of n."""
+
+
+class Scores(NamedTuple):
+    """What a model got on some examples."""
+
+    examples: int
+    correct: int
+    losses: tuple[float, ...]
+    """The summed losses of chunks of the examples, in order."""
+
+
 class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
     """Share of correct answers, and mean loss."""
 
@@ -66,8 +84,24 @@ class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
     loss: float
 
 
-Job = GradientJob | EvaluationJob | ShardJob
-Result = GradientResult | EvaluationResult | ShardResult
+Job = GradientJob | EvaluationJob | ScoreJob | ShardJob
+Result = GradientResult | EvaluationResult | Scores | ShardResult
+
+
+def shares(job: EvaluationJob, count: int) -> list[ScoreJob]:
+    """An evaluation in so many parts, for as many processes."""
+    return [ScoreJob(job.theta, (k, count)) for k in range(count)]
+
+
+def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
+    """An evaluation put together from its parts; however many there are, losses are added in the same order."""
+    examples, correct, loss = 0, 0, 0.0
+    for part in parts:
+        examples += part.examples
+        correct += part.correct
+        for chunk in part.losses:
+            loss += chunk
+    return EvaluationResult(job.version, job.final, correct / examples, loss / examples)
 
 
 class Model(Protocol):
@@ -79,8 +113,8 @@ class Model(Protocol):
         """(n,) gradient of the mean loss over the batch, and that loss."""
         ...
 
-    def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
-        """Accuracy and mean loss over all the data."""
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[int, int, tuple[float, ...]]:
+        """The `Scores` of the k-th of n shares of the data."""
         ...
 
 
@@ -101,8 +135,9 @@ class Work:
     def run(self, job: Job) -> Result:
         """The result of `job`; the same whenever and wherever it is run."""
         if isinstance(job, EvaluationJob):
-            accuracy, loss = self.model.evaluate(job.theta)
-            return EvaluationResult(job.version, job.final, accuracy, loss)
+            return evaluated(job, [self._score(part) for part in shares(job, 1)])
+        if isinstance(job, ScoreJob):
+            return self._score(job)
         assert isinstance(job, GradientJob)
         key = chance.key(self.plan.seed, "work", job.life or self.plan.node, job.step)
         started = self.clock()
@@ -113,3 +148,6 @@ class Work:
         update, memory = self.compression.compress(gradient, job.memory, key)
         tensor, frames = encode_update("update", update)
         return GradientResult(tensor, frames, loss, memory, computed - started, self.clock() - computed)
+
+    def _score(self, job: ScoreJob) -> Scores:
+        return Scores(*self.model.score(job.theta, job.share))

@@ -23,7 +23,7 @@ from edgebed.observe.run_folder import TrialFolder
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller, Given, Past
-from edgebed.roles.work import EvaluationJob, Job, Result, Work
+from edgebed.roles.work import Job, Result, Work
 from edgebed.runtimes import Emulation
 from edgebed.runtimes.control import Control
 from edgebed.runtimes.live_controller import Launcher, LiveController
@@ -197,6 +197,7 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
     """Does any node's job: one network holds all the data, and a node's positions are looked up in its part."""
     data, plan = planned.data, planned.plan
     works: dict[str, Work] = {}
+    no_examples = np.zeros(0, np.int64)
     trained = Network(plan.nodes[0].task, data.train_x, data.train_y)
     tested = Network(plan.nodes[0].task, data.test_x, data.test_y)
 
@@ -211,8 +212,8 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
         ) -> tuple[NDArray[np.float32], float]:
             return trained.gradient(theta, self.part[batch], key)
 
-        def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
-            return tested.evaluate(theta)
+        def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[int, int, tuple[float, ...]]:
+            return tested.score(theta, share)
 
     def run_job(node: str, job: Job) -> Result:
         try:
@@ -222,8 +223,7 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
 
     def do(node: str, job: Job) -> Result:
         if node not in works:
-            part = np.zeros(0, np.int64) if isinstance(job, EvaluationJob) else planned.parts[node]
-            works[node] = Work(plan.node(node), Part(part))
+            works[node] = Work(plan.node(node), Part(planned.parts.get(node, no_examples)))
         return works[node].run(job)
 
     return run_job

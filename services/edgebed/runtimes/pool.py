@@ -1,11 +1,11 @@
 """Processes that do nodes' work ahead of virtual time, on all cores.
 
-    submit(job) ---> [ by due time ] ---> child 0, child 1, … ---> result(ticket), or nothing after cancel(ticket)
+    submit(job) ---> [ by due time ] ---> this process, child 0, child 1, … ---> result(ticket), or nothing after cancel
 
 Models never travel: a job names the arena's slot that holds its model, and a dense update comes back in another. A job
-is a pure function, so where and when it is done changes nothing. This process is one of those that compute: while a
-result that it needs is not there it does jobs itself, so that each core has one process and none waits. With one
-process each job is done at the moment its result is needed.
+is a pure function, so where and when it is done changes nothing. It is done soon after it was asked for, while its model
+is in the processor's cache: few jobs wait, and few models are in use, however many workers there are. This process is
+one of those that compute, so that each core has one and none waits. An evaluation takes long, and all take a share of it.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.errors import InfrastructureError
-from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult, Job, Result
+from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult, Job, Result, evaluated, shares
 from edgebed.runtimes.arena import Arena
 from edgebed.wire.tensors import cut
 
@@ -34,63 +34,21 @@ Run = Callable[[str, Job], Result]
 """Does a node's job: (node, job) -> result."""
 
 
-class Pool(Protocol):
-    """Where the simulation has its work done."""
-
-    def submit(self, node: str, job: Job, due_s: float) -> int:
-        """A ticket for the job's result, which is needed at virtual time `due_s`."""
-        ...
-
-    def result(self, ticket: int) -> Result:
-        """The result; waits for it if it is not there yet. Raises what the job raised."""
-        ...
-
-    def cancel(self, ticket: int) -> None:
-        """The result is not needed after all: neither it nor what went wrong with it is ever told."""
-        ...
-
-    def close(self) -> None:
-        """Leave nothing running."""
-        ...
-
-
-class InPlace:
-    """One process: each job is done when its result is asked for."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.jobs: dict[int, tuple[str, Job]] = {}
-        self.count = 0
-
-    def submit(self, node: str, job: Job, due_s: float) -> int:
-        """Keep the job."""
-        self.count += 1
-        self.jobs[self.count] = (node, job)
-        return self.count
-
-    def result(self, ticket: int) -> Result:
-        """Do the job."""
-        return self.run(*self.jobs.pop(ticket))
-
-    def cancel(self, ticket: int) -> None:
-        """Forget the job."""
-        del self.jobs[ticket]
-
-    def close(self) -> None:
-        """Nothing runs."""
-
-
-class Processes:
+class Pool:
     """This process and others, forked here; `run` must be ready to be called in each."""
 
     def __init__(self, run: Run, count: int, arena: Arena) -> None:
-        """`count` is that of all, from 2."""
+        """`count` is that of all, from 1."""
         self.run = run
         self.arena = arena
         self.waiting: list[tuple[float, int]] = []
-        """(due time, ticket) of jobs that no child has yet, as a heap."""
+        """(due time, ticket) of jobs that nobody does yet, as a heap."""
+        self.waiting_max = IN_FLIGHT * (count - 1)
+        """What this process does while it waits for a result that a child is to bring."""
         self.jobs: dict[int, tuple[str, Job]] = {}
         """Jobs without a result: they hold their model's slot."""
+        self.shared: dict[int, tuple[EvaluationJob, list[int]]] = {}
+        """Evaluations, and the tickets of their shares."""
         self.cancelled: set[int] = set()
         """Jobs that a child has, and whose results nobody waits for: a child still reads and writes their slots."""
         self.outputs: dict[int, NDArray[np.float32]] = {}
@@ -115,23 +73,38 @@ class Processes:
             self.poll.register(here, select.POLLIN)
 
     def submit(self, node: str, job: Job, due_s: float) -> int:
-        """Queue the job by the time its result is needed."""
+        """A ticket for the job's result, which is needed at virtual time `due_s`."""
+        if isinstance(job, EvaluationJob):
+            tickets = [self._queue(node, share, due_s) for share in shares(job, 1 + len(self.children))]
+            self.count += 1
+            self.shared[self.count] = job, tickets
+            return self.count
+        ticket = self._queue(node, job, due_s)
+        self._collect_all(0)
+        self._feed()
+        while len(self.waiting) > self.waiting_max:
+            self._do_first()
+        return ticket
+
+    def _queue(self, node: str, job: Job, due_s: float) -> int:
         self.count += 1
         self.jobs[self.count] = (node, job)
         heapq.heappush(self.waiting, (due_s, self.count))
-        self._feed()
         return self.count
 
     def result(self, ticket: int) -> Result:
-        """The result; while it is not there the children are kept fed, and jobs are done here."""
+        """The result; waits for it if it is not there yet. Raises what the job raised."""
+        if ticket in self.shared:
+            job, tickets = self.shared.pop(ticket)
+            return evaluated(job, [self.result(share) for share in tickets])
         while ticket not in self.results:
             self._collect_all(0)
             self._feed()
             if ticket in self.results:
                 break
-            if self.waiting and isinstance(self.jobs[self.waiting[0][1]][1], GradientJob):
+            if self.waiting:
                 self._do_first()
-            else:  # an evaluation takes so long that the children would run dry
+            else:
                 self._collect_all(None)
         result = self.results.pop(ticket)
         if isinstance(result, Exception):
@@ -148,24 +121,25 @@ class Processes:
         del self.jobs[ticket]
 
     def cancel(self, ticket: int) -> None:
-        """Drop the job or its result; of a job that a child has, the result as soon as it comes."""
-        if self.results.pop(ticket, None) is not None:
-            return
-        waiting = [entry for entry in self.waiting if entry[1] != ticket]
-        if len(waiting) == len(self.waiting):
-            self.cancelled.add(ticket)
-            return
-        self.waiting = waiting
-        heapq.heapify(waiting)
-        del self.jobs[ticket]
+        """The result is not needed after all: neither it nor what went wrong with it is ever told."""
+        if ticket in self.shared:
+            for share in self.shared.pop(ticket)[1]:
+                self.cancel(share)
+        elif self.results.pop(ticket, None) is None:
+            waiting = [entry for entry in self.waiting if entry[1] != ticket]
+            if len(waiting) == len(self.waiting):
+                self.cancelled.add(ticket)
+                return
+            self.waiting = waiting
+            heapq.heapify(waiting)
+            del self.jobs[ticket]
 
     def _feed(self) -> None:
-        while self.waiting:
+        while self.waiting and self.load:
             connection = min(self.load, key=self.load.__getitem__)
             if self.load[connection] >= IN_FLIGHT:
                 return
             node, job = self.jobs[self.waiting[0][1]]
-            assert isinstance(job, GradientJob | EvaluationJob)
             if self.load[connection] > 0 and is_large(job):
                 return  # only a child that has nothing to do is sure to read it; a busy one may itself be sending
             _, ticket = heapq.heappop(self.waiting)
@@ -244,7 +218,3 @@ def _work(connection: Connection, run: Run, arena: Arena) -> None:
                 payload = None
         connection.send((ticket, result, payload))
 
-
-def make_pool(run: Run, processes: int, arena: Arena) -> Pool:
-    """The pool for that many processes."""
-    return InPlace(run) if processes == 1 else Processes(run, processes, arena)
