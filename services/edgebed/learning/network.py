@@ -68,12 +68,10 @@ class Network:
         examples, correct, losses = self.score(theta)
         return correct / examples, sum(losses) / examples
 
-    def score(
-        self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)
-    ) -> tuple[int, int, tuple[float, ...]]:
-        """(n,) parameters, (k, of) -> examples in the k-th of so many shares, how many are classified correctly, losses.
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[int, int, tuple[float, ...]]:
+        """(n,) parameters, (k, of) -> examples in the k-th of so many shares, those classified correctly, losses.
 
-        A loss is the sum over a chunk of examples. Whatever the shares, the chunks are the same, to the last bit.
+        A loss is summed over a chunk of examples. Whatever the shares, the chunks are the same: so are their losses.
         """
         self._set(theta)
         self._model.eval()

@@ -1,12 +1,13 @@
 """The work that hearts ask for and shells carry out: pure functions of immutable inputs.
 
 A worker's gradient, its selection and its encoding are one job, so that a pool of processes can do all of it ahead of
-virtual time. Where the job is done makes no difference to its result.
+virtual time. Where the job is done makes no difference to its result. It is done in steps, so that several jobs can go
+through each step one after another: the code of a step, cold, takes twice as long.
 
 Shapes: n parameters, b examples of a mini-batch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -86,6 +87,8 @@ class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
 
 Job = GradientJob | EvaluationJob | ScoreJob | ShardJob
 Result = GradientResult | EvaluationResult | Scores | ShardResult
+Steps = Generator[None, None, Result]
+"""A job that stops after each step; at the end it returns its result."""
 
 
 def shares(job: EvaluationJob, count: int) -> list[ScoreJob]:
@@ -134,6 +137,13 @@ class Work:
 
     def run(self, job: Job) -> Result:
         """The result of `job`; the same whenever and wherever it is run."""
+        (result,) = in_step([self.steps(job)])
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def steps(self, job: Job) -> Steps:
+        """The same, step by step."""
         if isinstance(job, EvaluationJob):
             return evaluated(job, [self._score(part) for part in shares(job, 1)])
         if isinstance(job, ScoreJob):
@@ -145,9 +155,26 @@ class Work:
             lambda theta, batch: self.model.gradient(theta, batch, key), job.theta, job.batch
         )
         computed = self.clock()
+        yield
         update, memory = self.compression.compress(gradient, job.memory, key)
+        yield
         tensor, frames = encode_update("update", update)
         return GradientResult(tensor, frames, loss, memory, computed - started, self.clock() - computed)
 
     def _score(self, job: ScoreJob) -> Scores:
         return Scores(*self.model.score(job.theta, job.share))
+
+
+def in_step(jobs: Sequence[Steps]) -> list[Result | Exception]:
+    """What comes of each job, or what it raised; all make their first step, then all their second."""
+    results: dict[int, Result | Exception] = {}
+    while len(results) < len(jobs):
+        for k, steps in enumerate(jobs):
+            try:
+                if k not in results:
+                    next(steps)
+            except StopIteration as end:
+                results[k] = end.value
+            except Exception as error:  # noqa: BLE001 - it is raised again where the result is asked for
+                results[k] = error
+    return [results[k] for k in range(len(jobs))]

@@ -23,7 +23,7 @@ from edgebed.observe.run_folder import TrialFolder
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller, Given, Past
-from edgebed.roles.work import Job, Result, Work
+from edgebed.roles.work import Job, Steps, Work
 from edgebed.runtimes import Emulation
 from edgebed.runtimes.control import Control
 from edgebed.runtimes.live_controller import Launcher, LiveController
@@ -193,7 +193,7 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
     return payload
 
 
-def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
+def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Steps]:
     """Does any node's job: one network holds all the data, and a node's positions are looked up in its part."""
     data, plan = planned.data, planned.plan
     works: dict[str, Work] = {}
@@ -215,15 +215,12 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
         def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[int, int, tuple[float, ...]]:
             return tested.score(theta, share)
 
-    def run_job(node: str, job: Job) -> Result:
+    def run_job(node: str, job: Job) -> Steps:
         try:
-            return do(node, job)
+            if node not in works:
+                works[node] = Work(plan.node(node), Part(planned.parts.get(node, no_examples)))
+            return (yield from works[node].steps(job))
         except (Exception, SystemExit) as error:
             raise InfrastructureError(f"{node} failed in its work: {reason(error)}") from error
-
-    def do(node: str, job: Job) -> Result:
-        if node not in works:
-            works[node] = Work(plan.node(node), Part(planned.parts.get(node, no_examples)))
-        return works[node].run(job)
 
     return run_job

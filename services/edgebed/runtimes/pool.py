@@ -1,11 +1,14 @@
 """Processes that do nodes' work ahead of virtual time, on all cores.
 
-    submit(job) ---> [ by due time ] ---> this process, child 0, child 1, … ---> result(ticket), or nothing after cancel
+    submit(job) ---> [ by due time ] --batches--> this process, child 0, … ---> result(ticket), unless cancelled
 
 Models never travel: a job names the arena's slot that holds its model, and a dense update comes back in another. A job
-is a pure function, so where and when it is done changes nothing. It is done soon after it was asked for, while its model
-is in the processor's cache: few jobs wait, and few models are in use, however many workers there are. This process is
-one of those that compute, so that each core has one and none waits. An evaluation takes long, and all take a share of it.
+is a pure function, so where and when it is done changes nothing.
+
+What a core does takes much longer where neither code nor data are in its cache. So a job is done soon after it was
+asked for, while its model is there: few jobs wait, and few models are in use, however many workers there are. And jobs
+are done in batches, step by step. This process is one of those that compute, so that each core has one and none waits;
+an evaluation, which takes long, is cut so that all have a share.
 """
 
 import contextlib
@@ -16,22 +19,36 @@ import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.errors import InfrastructureError
-from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult, Job, Result, evaluated, shares
+from edgebed.roles.work import (
+    EvaluationJob,
+    GradientJob,
+    GradientResult,
+    Job,
+    Result,
+    ScoreJob,
+    Scores,
+    Steps,
+    evaluated,
+    in_step,
+    shares,
+)
 from edgebed.runtimes.arena import Arena
 from edgebed.wire.tensors import cut
 
-IN_FLIGHT = 3  # jobs a child has at hand, so that it never waits for the parent
-SMALL_BYTES = 16 * 1024  # all that are in flight fit the pipe's buffer, so that sending them never blocks
+BATCH = 4  # jobs done together: more save little, and their models would need more cache
+IN_FLIGHT = 2  # batches a child has at hand, so that it never waits for the parent
+SMALL_BYTES = 4 * 1024  # all that are in flight fit the pipe's buffer, so that sending them never blocks
+SHARES = 4  # of an evaluation, for each process: who is late with its last makes nobody wait long
 
-Run = Callable[[str, Job], Result]
-"""Does a node's job: (node, job) -> result."""
+Run = Callable[[str, Job], Steps]
+"""Does a node's job: (node, job) -> result, step by step."""
 
 
 class Pool:
@@ -43,8 +60,8 @@ class Pool:
         self.arena = arena
         self.waiting: list[tuple[float, int]] = []
         """(due time, ticket) of jobs that nobody does yet, as a heap."""
-        self.waiting_max = IN_FLIGHT * (count - 1)
-        """What this process does while it waits for a result that a child is to bring."""
+        self.waiting_max = BATCH * min(count, 2)
+        """With so many this process does a batch: where there are children, one more is left for them."""
         self.jobs: dict[int, tuple[str, Job]] = {}
         """Jobs without a result: they hold their model's slot."""
         self.shared: dict[int, tuple[EvaluationJob, list[int]]] = {}
@@ -57,7 +74,7 @@ class Pool:
         self.count = 0
         self.children: list[BaseProcess] = []
         self.load: dict[Connection, int] = {}
-        """How many jobs each child has."""
+        """How many batches each child has."""
         self.connections: dict[int, Connection] = {}
         """By file descriptor, as `poll` names them."""
         self.poll = select.poll()
@@ -75,15 +92,15 @@ class Pool:
     def submit(self, node: str, job: Job, due_s: float) -> int:
         """A ticket for the job's result, which is needed at virtual time `due_s`."""
         if isinstance(job, EvaluationJob):
-            tickets = [self._queue(node, share, due_s) for share in shares(job, 1 + len(self.children))]
+            tickets = [self._queue(node, share, due_s) for share in shares(job, SHARES * (1 + len(self.children)))]
             self.count += 1
             self.shared[self.count] = job, tickets
             return self.count
         ticket = self._queue(node, job, due_s)
         self._collect_all(0)
         self._feed()
-        while len(self.waiting) > self.waiting_max:
-            self._do_first()
+        if len(self.waiting) >= self.waiting_max:
+            self._do_batch()
         return ticket
 
     def _queue(self, node: str, job: Job, due_s: float) -> int:
@@ -96,14 +113,14 @@ class Pool:
         """The result; waits for it if it is not there yet. Raises what the job raised."""
         if ticket in self.shared:
             job, tickets = self.shared.pop(ticket)
-            return evaluated(job, [self.result(share) for share in tickets])
+            return evaluated(job, cast(list[Scores], [self.result(share) for share in tickets]))
         while ticket not in self.results:
             self._collect_all(0)
             self._feed()
             if ticket in self.results:
                 break
             if self.waiting:
-                self._do_first()
+                self._do_batch()
             else:
                 self._collect_all(None)
         result = self.results.pop(ticket)
@@ -111,14 +128,23 @@ class Pool:
             raise result
         return result
 
-    def _do_first(self) -> None:
-        """Do the job that is needed first, in this process."""
-        _, ticket = heapq.heappop(self.waiting)
-        try:
-            self.results[ticket] = self.run(*self.jobs[ticket])
-        except Exception as error:  # noqa: BLE001 - it is raised again when the result is asked for
-            self.results[ticket] = error
-        del self.jobs[ticket]
+    def _do_batch(self) -> None:
+        """Do the jobs that are needed first, in this process."""
+        tickets = self._next_batch()
+        results = in_step([self.run(*self.jobs.pop(ticket)) for ticket in tickets])
+        self.results.update(zip(tickets, results, strict=True))
+
+    def _next_batch(self) -> list[int]:
+        """Take the jobs that are needed first; a share of an evaluation makes a batch by itself."""
+        tickets = [heapq.heappop(self.waiting)[1]]
+        while self.waiting and len(tickets) < BATCH and not self._is_score(tickets[0]):
+            if self._is_score(self.waiting[0][1]):
+                break
+            tickets.append(heapq.heappop(self.waiting)[1])
+        return tickets
+
+    def _is_score(self, ticket: int) -> bool:
+        return isinstance(self.jobs[ticket][1], ScoreJob)
 
     def cancel(self, ticket: int) -> None:
         """The result is not needed after all: neither it nor what went wrong with it is ever told."""
@@ -135,36 +161,47 @@ class Pool:
             del self.jobs[ticket]
 
     def _feed(self) -> None:
+        """Give children batches: anything to one that has nothing to do, to others what is worth a message."""
         while self.waiting and self.load:
             connection = min(self.load, key=self.load.__getitem__)
-            if self.load[connection] >= IN_FLIGHT:
+            if self.load[connection] > 0 and (self.load[connection] >= IN_FLIGHT or not self._is_full()):
                 return
-            node, job = self.jobs[self.waiting[0][1]]
-            if self.load[connection] > 0 and is_large(job):
-                return  # only a child that has nothing to do is sure to read it; a busy one may itself be sending
-            _, ticket = heapq.heappop(self.waiting)
-            slot = self.arena.slot_of(job.theta)
-            assert slot is not None, "a job's model lies in the arena"
-            output = None
-            if isinstance(job, GradientJob):
-                array = self.outputs[ticket] = self.arena.empty()
-                output = self.arena.slot_of(array)
-            connection.send((ticket, node, msgspec.structs.replace(job, theta=None), slot, output))
+            batch = [self._entry(ticket) for ticket in self._next_batch()]
+            connection.send(batch)
             self.load[connection] += 1
+
+    def _is_full(self) -> bool:
+        """Whether the next batch is, and can be sent to a child that is busy: it may itself be sending."""
+        first = [self.jobs[ticket][1] for _, ticket in heapq.nsmallest(BATCH, self.waiting)]
+        return (isinstance(first[0], ScoreJob) or len(first) == BATCH) and not any(map(is_large, first))
+
+    def _entry(self, ticket: int) -> tuple[int, str, Job, int, int | None]:
+        """A job as a child is told of it: with the slots of its model and of what may come of it."""
+        node, job = self.jobs[ticket]
+        assert isinstance(job, GradientJob | ScoreJob)
+        slot = self.arena.slot_of(job.theta)
+        assert slot is not None, "a job's model lies in the arena"
+        output = None
+        if isinstance(job, GradientJob):
+            array = self.outputs[ticket] = self.arena.empty()
+            output = self.arena.slot_of(array)
+        return ticket, node, msgspec.structs.replace(job, theta=None), slot, output
 
     def _collect_all(self, timeout_ms: int | None) -> None:
         """Take what children have done; None: wait until there is something."""
         for descriptor, _ in self.poll.poll(timeout_ms):
-            self._collect(self.connections[descriptor])
+            connection = self.connections[descriptor]
+            try:
+                done = connection.recv()
+            except (EOFError, ConnectionError) as error:
+                raise InfrastructureError(
+                    "a process of the simulation's pool died: it was killed, or the model's own code ended it"
+                ) from error
+            self.load[connection] -= 1
+            for ticket, result, payload in done:
+                self._keep(ticket, result, payload)
 
-    def _collect(self, connection: Connection) -> None:
-        try:
-            ticket, result, payload = connection.recv()
-        except (EOFError, ConnectionError) as error:
-            raise InfrastructureError(
-                "a process of the simulation's pool died: it was killed, or the model's own code ended it"
-            ) from error
-        self.load[connection] -= 1
+    def _keep(self, ticket: int, result: Result | Exception, payload: bytes | None) -> None:
         del self.jobs[ticket]
         output = self.outputs.pop(ticket, None)
         if ticket in self.cancelled:
@@ -203,18 +240,25 @@ def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connecti
 
 def _work(connection: Connection, run: Run, arena: Arena) -> None:
     while True:
-        ticket, node, job, slot, output = connection.recv()
-        try:
-            result: Any = run(node, msgspec.structs.replace(job, theta=arena.view(slot)))
-        except Exception as error:  # noqa: BLE001 - it is raised again in the parent
-            connection.send((ticket, error, None))
-            continue
-        payload = None
-        if isinstance(result, GradientResult):
-            payload = b"".join(result.frames)
-            result = msgspec.structs.replace(result, frames=())
-            if len(payload) == arena.size * 4:
-                np.copyto(arena.view(output), np.frombuffer(payload, np.float32))
-                payload = None
-        connection.send((ticket, result, payload))
+        batch = connection.recv()
+        results = in_step(
+            [run(node, msgspec.structs.replace(job, theta=arena.view(slot))) for _, node, job, slot, _ in batch]
+        )
+        connection.send(
+            [
+                (ticket, *_packed(result, arena, output))
+                for (ticket, *_, output), result in zip(batch, results, strict=True)
+            ]
+        )
 
+
+def _packed(result: Result | Exception, arena: Arena, output: int | None) -> tuple[Result | Exception, bytes | None]:
+    """A result without its frames, and these in one piece; a dense update is left in its slot."""
+    if not isinstance(result, GradientResult):
+        return result, None
+    payload = b"".join(result.frames)
+    result = msgspec.structs.replace(result, frames=())
+    if len(payload) != arena.size * 4 or output is None:
+        return result, payload
+    np.copyto(arena.view(output), np.frombuffer(payload, np.float32))
+    return result, None

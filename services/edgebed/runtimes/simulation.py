@@ -52,7 +52,7 @@ from edgebed.roles.worker import Worker
 from edgebed.runtimes.agenda import Agenda
 from edgebed.runtimes.arena import Arena
 from edgebed.runtimes.last_words import out_of_memory
-from edgebed.runtimes.pool import IN_FLIGHT, Pool, Run
+from edgebed.runtimes.pool import BATCH, IN_FLIGHT, Pool, Run
 from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.simulated_connection import Arrival, Departure, Waiting, message_of
 from edgebed.runtimes.simulated_network import SERVER, Network
@@ -98,7 +98,7 @@ class Simulation:
         self.watch = watch(self.controller)
         # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model;
         # children of the pool may hold both for work that nobody waits for any more
-        slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * processes
+        slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * BATCH * processes
         self.arena = Arena(len(checkpoints.latest.theta), slots)
         self.pool = Pool(run_job, processes, self.arena)
         self.plans = {node.node: node for node in plan.nodes}
