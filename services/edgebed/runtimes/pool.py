@@ -11,8 +11,8 @@ are done in batches, step by step. This process is one of those that compute, so
 an evaluation, which takes long, is cut so that all have a share.
 """
 
+import bisect
 import contextlib
-import heapq
 import multiprocessing
 import select
 import signal
@@ -45,7 +45,7 @@ from edgebed.wire.tensors import cut
 BATCH = 4  # jobs done together: more save little, and their models would need more cache
 IN_FLIGHT = 2  # batches a child has at hand, so that it never waits for the parent
 SMALL_BYTES = 4 * 1024  # all that are in flight fit the pipe's buffer, so that sending them never blocks
-SHARES = 4  # of an evaluation, for each process: who is late with its last makes nobody wait long
+SHARES = 8  # of an evaluation, for each process: who is late with its last makes nobody wait long
 
 Run = Callable[[str, Job], Steps]
 """Does a node's job: (node, job) -> result, step by step."""
@@ -59,7 +59,7 @@ class Pool:
         self.run = run
         self.arena = arena
         self.waiting: list[tuple[float, int]] = []
-        """(due time, ticket) of jobs that nobody does yet, as a heap."""
+        """(due time, ticket) of jobs that nobody does yet, in order."""
         self.waiting_max = BATCH * min(count, 2)
         """With so many this process does a batch: where there are children, one more is left for them."""
         self.jobs: dict[int, tuple[str, Job]] = {}
@@ -106,7 +106,7 @@ class Pool:
     def _queue(self, node: str, job: Job, due_s: float) -> int:
         self.count += 1
         self.jobs[self.count] = (node, job)
-        heapq.heappush(self.waiting, (due_s, self.count))
+        bisect.insort(self.waiting, (due_s, self.count))
         return self.count
 
     def result(self, ticket: int) -> Result:
@@ -130,17 +130,17 @@ class Pool:
 
     def _do_batch(self) -> None:
         """Do the jobs that are needed first, in this process."""
-        tickets = self._next_batch()
+        tickets = self._take_batch(0)
         results = in_step([self.run(*self.jobs.pop(ticket)) for ticket in tickets])
         self.results.update(zip(tickets, results, strict=True))
 
-    def _next_batch(self) -> list[int]:
-        """Take the jobs that are needed first; a share of an evaluation makes a batch by itself."""
-        tickets = [heapq.heappop(self.waiting)[1]]
+    def _take_batch(self, end: int) -> list[int]:
+        """Take the jobs that are needed first (0) or last (-1); a share of an evaluation makes a batch by itself."""
+        tickets = [self.waiting.pop(end)[1]]
         while self.waiting and len(tickets) < BATCH and not self._is_score(tickets[0]):
-            if self._is_score(self.waiting[0][1]):
+            if self._is_score(self.waiting[end][1]):
                 break
-            tickets.append(heapq.heappop(self.waiting)[1])
+            tickets.append(self.waiting.pop(end)[1])
         return tickets
 
     def _is_score(self, ticket: int) -> bool:
@@ -157,23 +157,21 @@ class Pool:
                 self.cancelled.add(ticket)
                 return
             self.waiting = waiting
-            heapq.heapify(waiting)
             del self.jobs[ticket]
 
     def _feed(self) -> None:
-        """Give children batches: anything to one that has nothing to do, to others what is worth a message."""
+        """Give children what is needed last, so that nobody has to wait for it: to a busy one only what is worth it."""
         while self.waiting and self.load:
             connection = min(self.load, key=self.load.__getitem__)
             if self.load[connection] > 0 and (self.load[connection] >= IN_FLIGHT or not self._is_full()):
                 return
-            batch = [self._entry(ticket) for ticket in self._next_batch()]
+            batch = [self._entry(ticket) for ticket in self._take_batch(-1)]
             connection.send(batch)
             self.load[connection] += 1
 
     def _is_full(self) -> bool:
-        """Whether the next batch is, and can be sent to a child that is busy: it may itself be sending."""
-        first = [self.jobs[ticket][1] for _, ticket in heapq.nsmallest(BATCH, self.waiting)]
-        return (isinstance(first[0], ScoreJob) or len(first) == BATCH) and not any(map(is_large, first))
+        """Whether there is a batch of jobs that can be sent to a child that is busy: it may itself be sending."""
+        return len(self.waiting) >= BATCH and not any(is_large(self.jobs[ticket][1]) for _, ticket in self.waiting)
 
     def _entry(self, ticket: int) -> tuple[int, str, Job, int, int | None]:
         """A job as a child is told of it: with the slots of its model and of what may come of it."""
