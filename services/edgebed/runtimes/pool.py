@@ -60,8 +60,8 @@ class Pool:
         self.arena = arena
         self.waiting: list[tuple[float, int]] = []
         """(due time, ticket) of jobs that nobody does yet, in order."""
-        self.waiting_max = BATCH * min(count, 2)
-        """With so many this process does a batch: where there are children, one more is left for them."""
+        self.waiting_max = BATCH if count == 1 else 3 * BATCH
+        """With so many this process does a batch; then there is one for a child, and one to do while it waits."""
         self.jobs: dict[int, tuple[str, Job]] = {}
         """Jobs without a result: they hold their model's slot."""
         self.shared: dict[int, tuple[EvaluationJob, list[int]]] = {}
@@ -163,15 +163,15 @@ class Pool:
         """Give children what is needed last, so that nobody has to wait for it: to a busy one only what is worth it."""
         while self.waiting and self.load:
             connection = min(self.load, key=self.load.__getitem__)
-            if self.load[connection] > 0 and (self.load[connection] >= IN_FLIGHT or not self._is_full()):
+            if self.load[connection] > 0 and (self.load[connection] >= IN_FLIGHT or not self._has_more()):
                 return
             batch = [self._entry(ticket) for ticket in self._take_batch(-1)]
             connection.send(batch)
             self.load[connection] += 1
 
-    def _is_full(self) -> bool:
-        """Whether there is a batch of jobs that can be sent to a child that is busy: it may itself be sending."""
-        return len(self.waiting) >= BATCH and not any(is_large(self.jobs[ticket][1]) for _, ticket in self.waiting)
+    def _has_more(self) -> bool:
+        """Whether there is a batch that can be sent to a child that is busy, and may itself be sending; one is left."""
+        return len(self.waiting) >= 2 * BATCH and not any(is_large(self.jobs[ticket][1]) for _, ticket in self.waiting)
 
     def _entry(self, ticket: int) -> tuple[int, str, Job, int, int | None]:
         """A job as a child is told of it: with the slots of its model and of what may come of it."""
