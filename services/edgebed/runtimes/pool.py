@@ -42,7 +42,7 @@ from edgebed.roles.work import (
 from edgebed.runtimes.arena import Arena
 from edgebed.wire.tensors import cut
 
-BATCH = 4  # jobs done together: more save little, and their models would need more cache
+BATCH = 5  # jobs done together: more save little, and their models would need more cache
 IN_FLIGHT = 2  # batches a child has at hand, so that it never waits for the parent
 SMALL_BYTES = 4 * 1024  # all that are in flight fit the pipe's buffer, so that sending them never blocks
 SHARES = 8  # of an evaluation, for each process: who is late with its last makes nobody wait long
