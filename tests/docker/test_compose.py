@@ -186,7 +186,11 @@ def total(project: Project, expression: str) -> float:
     return sum(float(series["value"][1]) for series in project.query(expression))
 
 
-@pytest.mark.parametrize(("text", "code"), [(f"name: {NAME}\n", 2), (SCENARIO + "expect: { accuracy: '> 1.5' }\n", 2)])
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [(f"name: {NAME}\n", 2), (SCENARIO + "expect: { accuracy: '> 1.5' }\n", 2)],
+    ids=["too-short", "no-such-measure"],
+)
 def test_a_scenario_that_fails_at_once_still_tells_its_exit_code(project, text, code) -> None:
     """Compose can only wait for what still runs; the last words are in the logs."""
     project.write("wrong.yaml", text)

@@ -34,9 +34,10 @@ class Distance:
         noise = np.random.default_rng(batch).normal(scale=0.01, size=len(theta)).astype("f4")
         return theta - TARGET + noise, float(((theta - TARGET) ** 2).sum() / 2)
 
-    def evaluate(self, theta):
-        """Share of parameters near their target, loss."""
-        return float((abs(theta - TARGET) < 0.1).mean()), float(((theta - TARGET) ** 2).sum() / 2)
+    def score(self, theta, share):
+        """Of the parameters, those near their target; the loss of all."""
+        loss = float(((theta - TARGET) ** 2).sum() / 2)
+        return len(theta), int((abs(theta - TARGET) < 0.1).sum()), (len(theta) * loss,)
 
 
 def make_method(preset: str, **compression) -> Method:

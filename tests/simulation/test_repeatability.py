@@ -10,9 +10,9 @@ import pytest
 import edgebed
 from edgebed.algorithms.update import Update
 from edgebed.observe.journal import journal_hash
-from edgebed.roles.work import GradientJob, GradientResult
+from edgebed.roles.work import GradientJob, GradientResult, Steps
 from edgebed.runtimes.arena import Arena
-from edgebed.runtimes.pool import Processes
+from edgebed.runtimes.pool import Pool
 from edgebed.wire.tensors import encode_update
 
 DIGITS = {
@@ -80,7 +80,7 @@ def test_models_put_together_from_changes_are_in_the_pools_reach(method: str) ->
 def test_a_compression_with_a_large_memory_does_not_block_the_pool() -> None:
     """A megabyte travels with every job and every result, both ways at once."""
     arena = Arena(1000, 32)
-    pool = Processes(remember, 2, arena)
+    pool = Pool(remember, 2, arena)
     tickets = [
         pool.submit("edge-0", GradientJob(arena.empty(), np.arange(3), step, np.full(2**18, step, np.float32)), step)
         for step in range(12)
@@ -91,8 +91,9 @@ def test_a_compression_with_a_large_memory_does_not_block_the_pool() -> None:
     assert [float(result.memory[0]) for result in results] == [step + 1.0 for step in range(12)]
 
 
-def remember(node: str, job: GradientJob) -> GradientResult:
+def remember(node: str, job: GradientJob) -> Steps:
     """A job whose memory is as large as a model."""
+    yield
     tensor, frames = encode_update("update", Update(1000, np.arange(500), np.ones(500, np.float32)))
     return GradientResult(tensor, frames, 0.0, job.memory + 1, 0.0, 0.0)
 

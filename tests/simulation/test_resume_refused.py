@@ -21,9 +21,9 @@ question: Is it the same run?
 task: { data: digits, model: "{module}:tiny", batch_size: 10 }
 method: asgd
 fleet: { edge: { count: 2 } }
-evaluation: { every: 500 updates }
+evaluation: { every: 2000 updates }
 checkpoints: { every: 20 updates }
-stop: { updates: 1000 }
+stop: { updates: 4000 }  # for some tenths of a second, after which it is looked at
 """
 
 
@@ -106,7 +106,7 @@ def test_what_it_was_begun_with_has_to_be_known(broken: RunFolder, fields: dict[
 
 def test_the_plan_has_to_be_the_same(broken: RunFolder) -> None:
     """The first difference is named."""
-    broken.scenario.write_text(broken.scenario.read_text().replace("updates: 1000", "updates: 999"))
+    broken.scenario.write_text(broken.scenario.read_text().replace("updates: 4000", "updates: 3999"))
 
-    with pytest.raises(ScenarioError, match=r"nodes\[0\]\.stop_updates was 1000 and is 999"):
+    with pytest.raises(ScenarioError, match=r"nodes\[0\]\.stop_updates was 4000 and is 3999"):
         edgebed.resume(broken.path)

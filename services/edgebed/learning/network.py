@@ -66,17 +66,30 @@ class Network:
 
     def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
         """(n,) weights -> (share of all N examples classified correctly, mean cross-entropy over them)."""
+        examples, correct, losses = self.score(theta)
+        return correct / examples, sum(losses) / examples
+
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[int, int, tuple[float, ...]]:
+        """(n,) weights, (k, of) -> examples in the k-th of so many shares, those classified correctly, losses.
+
+        A loss is summed over a chunk of examples. Whatever the shares, the chunks are the same: so are their losses.
+        """
         self._set(theta)
         self._model.eval()
-        correct, loss = 0, 0.0
+        k, of = share
+        starts = range(0, len(self._y), EVALUATION_CHUNK)
+        starts = starts[k * len(starts) // of : (k + 1) * len(starts) // of]
+        examples, correct = 0, 0
+        losses: list[float] = []
         with torch.inference_mode():
-            for start in range(0, len(self._y), EVALUATION_CHUNK):
+            for start in starts:
                 chunk = slice(start, start + EVALUATION_CHUNK)
                 labels = torch.from_numpy(self._y[chunk])
                 scores = self._model(self._inputs(chunk))
+                examples += len(labels)
                 correct += int((scores.argmax(dim=1) == labels).sum())
-                loss += float(F.cross_entropy(scores, labels, reduction="sum"))
-        return correct / len(self._y), loss / len(self._y)
+                losses.append(float(F.cross_entropy(scores, labels, reduction="sum")))
+        return examples, correct, tuple(losses)
 
     def _set(self, theta: NDArray[np.float32]) -> None:
         assert theta.shape == self._theta_numpy.shape, f"{theta.shape} parameters, not {self._theta_numpy.shape}"

@@ -26,7 +26,7 @@ from edgebed.observe.targets import HttpServer, Target, TargetList, serve_contro
 from edgebed.roles import records
 from edgebed.roles.controller import Controller, Given, Past
 from edgebed.roles.shard_work import ModuleWork, ShardWork
-from edgebed.roles.work import EvaluatorWork, Job, Result, Work, Worked
+from edgebed.roles.work import EvaluatorWork, Job, Steps, Work, Worked
 from edgebed.runtimes import Emulation
 from edgebed.runtimes.control import Control
 from edgebed.runtimes.live_controller import Launcher, LiveController
@@ -202,7 +202,7 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
     return payload
 
 
-def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
+def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Steps]:
     """Does any node's job: one network holds all the data, and a node's positions are looked up in its part."""
     data, plan = planned.data, planned.plan
     works: dict[str, Worked] = {}
@@ -221,20 +221,20 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Result]:
             return trained.gradient(theta, self.part[batch], key)
 
     def make(node: str) -> Worked:
+        if plan.node(node).shard:
+            return _shard_work(planned, node)
         if node in planned.parts:
             return Work(plan.node(node), Part(planned.parts[node]))
         return EvaluatorWork(tested)
 
-    def run_job(node: str, job: Job) -> Result:
+    def run_job(node: str, job: Job) -> Steps:
         try:
-            return do(node, job)
+            if node not in works:
+                works[node] = make(node)
+            work = works[node]
+            return (yield from work.steps(job)) if isinstance(work, Work) else work.run(job)
         except (Exception, SystemExit) as error:
             raise InfrastructureError(f"{node} failed in its work: {reason(error)}") from error
-
-    def do(node: str, job: Job) -> Result:
-        if node not in works:
-            works[node] = _shard_work(planned, node) if plan.node(node).shard else make(node)
-        return works[node].run(job)
 
     return run_job
 

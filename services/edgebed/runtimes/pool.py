@@ -1,22 +1,25 @@
 """Processes that do nodes' work ahead of virtual time, on all cores.
 
-    submit(job) ---> [ by due time ] ---> child 0, child 1, … ---> result(ticket), or nothing after cancel(ticket)
+    submit(job) ---> [ by due time ] --batches--> this process, child 0, … ---> result(ticket), unless cancelled
 
 Models never travel: a job names the arena's slot that holds its model, and a dense update comes back in another. A job
-is a pure function, so where and when it is done changes nothing. This process is one of those that compute: while a
-result that it needs is not there it does jobs itself, so that each core has one process and none waits. With one
-process each job is done at the moment its result is needed.
+is a pure function, so where and when it is done changes nothing.
+
+What a core does takes much longer where neither code nor data are in its cache. So a job is done soon after it was
+asked for, while its model is there: few jobs wait, and few models are in use, however many workers there are. And jobs
+are done in batches, step by step. This process is one of those that compute, so that each core has one and none waits;
+an evaluation, which takes long, is cut so that all have a share.
 """
 
+import bisect
 import contextlib
-import heapq
 import multiprocessing
 import select
 import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -24,76 +27,49 @@ from numpy.typing import NDArray
 
 from edgebed.errors import InfrastructureError
 from edgebed.roles.shard_work import ShardJob
-from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult, Job, Result
+from edgebed.roles.work import (
+    EvaluationJob,
+    GradientJob,
+    GradientResult,
+    Job,
+    Result,
+    ScoreJob,
+    Scores,
+    Steps,
+    evaluated,
+    in_step,
+    run_through,
+    shares,
+)
 from edgebed.runtimes.arena import Arena
 from edgebed.wire.tensors import cut
 
-IN_FLIGHT = 3  # jobs a child has at hand, so that it never waits for the parent
-SMALL_BYTES = 16 * 1024  # all that are in flight fit the pipe's buffer, so that sending them never blocks
+BATCH = 5  # jobs done together: more save little, and their models would need more cache
+IN_FLIGHT = 2  # batches a child has at hand, so that it never waits for the parent
+SMALL_BYTES = 4 * 1024  # all that are in flight fit the pipe's buffer, so that sending them never blocks
+SHARES = 8  # of an evaluation, for each process: who is late with its last makes nobody wait long
 
-Run = Callable[[str, Job], Result]
-"""Does a node's job: (node, job) -> result."""
-
-
-class Pool(Protocol):
-    """Where the simulation has its work done."""
-
-    def submit(self, node: str, job: Job, due_s: float) -> int:
-        """A ticket for the job's result, which is needed at virtual time `due_s`."""
-        ...
-
-    def result(self, ticket: int) -> Result:
-        """The result; waits for it if it is not there yet. Raises what the job raised."""
-        ...
-
-    def cancel(self, ticket: int) -> None:
-        """The result is not needed after all: neither it nor what went wrong with it is ever told."""
-        ...
-
-    def close(self) -> None:
-        """Leave nothing running."""
-        ...
+Run = Callable[[str, Job], Steps]
+"""Does a node's job: (node, job) -> result, step by step."""
 
 
-class InPlace:
-    """One process: each job is done when its result is asked for."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.jobs: dict[int, tuple[str, Job]] = {}
-        self.count = 0
-
-    def submit(self, node: str, job: Job, due_s: float) -> int:
-        """Keep the job."""
-        self.count += 1
-        self.jobs[self.count] = (node, job)
-        return self.count
-
-    def result(self, ticket: int) -> Result:
-        """Do the job."""
-        return self.run(*self.jobs.pop(ticket))
-
-    def cancel(self, ticket: int) -> None:
-        """Forget the job."""
-        del self.jobs[ticket]
-
-    def close(self) -> None:
-        """Nothing runs."""
-
-
-class Processes:
+class Pool:
     """This process and others, forked here; `run` must be ready to be called in each."""
 
     def __init__(self, run: Run, count: int, arena: Arena) -> None:
-        """`count` is that of all, from 2."""
+        """`count` is that of all, from 1."""
         self.run = run
         self.arena = arena
         self.waiting: list[tuple[float, int]] = []
-        """(due time, ticket) of jobs that no child has yet, as a heap."""
+        """(due time, ticket) of jobs that nobody does yet, in order."""
+        self.waiting_max = BATCH if count == 1 else 3 * BATCH
+        """With so many this process does a batch; then there is one for a child, and one to do while it waits."""
         self.jobs: dict[int, tuple[str, Job]] = {}
         """Jobs without a result: they hold their model's slot."""
         self.own: set[int] = set()
-        """Jobs that depend on those before: they are done here, when their result is asked for."""
+        """Jobs of shards, which depend on those before: they are done here, when their result is asked for."""
+        self.shared: dict[int, tuple[EvaluationJob, list[int]]] = {}
+        """Evaluations, and the tickets of their shares."""
         self.cancelled: set[int] = set()
         """Jobs that a child has, and whose results nobody waits for: a child still reads and writes their slots."""
         self.outputs: dict[int, NDArray[np.float32]] = {}
@@ -102,7 +78,7 @@ class Processes:
         self.count = 0
         self.children: list[BaseProcess] = []
         self.load: dict[Connection, int] = {}
-        """How many jobs each child has."""
+        """How many batches each child has."""
         self.connections: dict[int, Connection] = {}
         """By file descriptor, as `poll` names them."""
         self.poll = select.poll()
@@ -118,92 +94,127 @@ class Processes:
             self.poll.register(here, select.POLLIN)
 
     def submit(self, node: str, job: Job, due_s: float) -> int:
-        """Queue the job by the time its result is needed."""
+        """A ticket for the job's result, which is needed at virtual time `due_s`."""
+        if isinstance(job, EvaluationJob):
+            tickets = [self._queue(node, share, due_s) for share in shares(job, SHARES * (1 + len(self.children)))]
+            self.count += 1
+            self.shared[self.count] = job, tickets
+            return self.count
+        if isinstance(job, ShardJob):
+            self.count += 1
+            self.jobs[self.count] = (node, job)
+            self.own.add(self.count)
+            return self.count
+        ticket = self._queue(node, job, due_s)
+        self._collect_all(0)
+        self._feed()
+        if len(self.waiting) >= self.waiting_max:
+            self._do_batch()
+        return ticket
+
+    def _queue(self, node: str, job: Job, due_s: float) -> int:
         self.count += 1
         self.jobs[self.count] = (node, job)
-        if isinstance(job, ShardJob):
-            self.own.add(self.count)
-        else:
-            heapq.heappush(self.waiting, (due_s, self.count))
-            self._feed()
+        bisect.insort(self.waiting, (due_s, self.count))
         return self.count
 
     def result(self, ticket: int) -> Result:
-        """The result; while it is not there the children are kept fed, and jobs are done here."""
+        """The result; waits for it if it is not there yet. Raises what the job raised."""
         if ticket in self.own:
             self.own.remove(ticket)
-            return self.run(*self.jobs.pop(ticket))
+            return run_through(self.run(*self.jobs.pop(ticket)))
+        if ticket in self.shared:
+            job, tickets = self.shared.pop(ticket)
+            return evaluated(job, cast(list[Scores], [self.result(share) for share in tickets]))
         while ticket not in self.results:
             self._collect_all(0)
             self._feed()
             if ticket in self.results:
                 break
-            if self.waiting and isinstance(self.jobs[self.waiting[0][1]][1], GradientJob):
-                self._do_first()
-            else:  # an evaluation takes so long that the children would run dry
+            if self.waiting:
+                self._do_batch()
+            else:
                 self._collect_all(None)
         result = self.results.pop(ticket)
         if isinstance(result, Exception):
             raise result
         return result
 
-    def _do_first(self) -> None:
-        """Do the job that is needed first, in this process."""
-        _, ticket = heapq.heappop(self.waiting)
-        try:
-            self.results[ticket] = self.run(*self.jobs[ticket])
-        except Exception as error:  # noqa: BLE001 - it is raised again when the result is asked for
-            self.results[ticket] = error
-        del self.jobs[ticket]
+    def _do_batch(self) -> None:
+        """Do the jobs that are needed first, in this process."""
+        tickets = self._take_batch(0)
+        results = in_step([self.run(*self.jobs.pop(ticket)) for ticket in tickets])
+        self.results.update(zip(tickets, results, strict=True))
+
+    def _take_batch(self, end: int) -> list[int]:
+        """Take the jobs that are needed first (0) or last (-1); a share of an evaluation makes a batch by itself."""
+        tickets = [self.waiting.pop(end)[1]]
+        while self.waiting and len(tickets) < BATCH and not self._is_score(tickets[0]):
+            if self._is_score(self.waiting[end][1]):
+                break
+            tickets.append(self.waiting.pop(end)[1])
+        return tickets
+
+    def _is_score(self, ticket: int) -> bool:
+        return isinstance(self.jobs[ticket][1], ScoreJob)
 
     def cancel(self, ticket: int) -> None:
-        """Drop the job or its result; of a job that a child has, the result as soon as it comes."""
-        if self.results.pop(ticket, None) is not None:
-            return
-        if ticket in self.own:
+        """The result is not needed after all: neither it nor what went wrong with it is ever told."""
+        if ticket in self.shared:
+            for share in self.shared.pop(ticket)[1]:
+                self.cancel(share)
+        elif ticket in self.own:
             self.own.remove(ticket)
             del self.jobs[ticket]
-            return
-        waiting = [entry for entry in self.waiting if entry[1] != ticket]
-        if len(waiting) == len(self.waiting):
-            self.cancelled.add(ticket)
-            return
-        self.waiting = waiting
-        heapq.heapify(waiting)
-        del self.jobs[ticket]
+        elif self.results.pop(ticket, None) is None:
+            waiting = [entry for entry in self.waiting if entry[1] != ticket]
+            if len(waiting) == len(self.waiting):
+                self.cancelled.add(ticket)
+                return
+            self.waiting = waiting
+            del self.jobs[ticket]
 
     def _feed(self) -> None:
-        while self.waiting:
+        """Give children what is needed last, so that nobody has to wait for it: to a busy one only what is worth it."""
+        while self.waiting and self.load:
             connection = min(self.load, key=self.load.__getitem__)
-            if self.load[connection] >= IN_FLIGHT:
+            if self.load[connection] > 0 and (self.load[connection] >= IN_FLIGHT or not self._has_more()):
                 return
-            node, job = self.jobs[self.waiting[0][1]]
-            assert isinstance(job, GradientJob | EvaluationJob)
-            if self.load[connection] > 0 and is_large(job):
-                return  # only a child that has nothing to do is sure to read it; a busy one may itself be sending
-            _, ticket = heapq.heappop(self.waiting)
-            slot = self.arena.slot_of(job.theta)
-            assert slot is not None, "a job's model lies in the arena"
-            output = None
-            if isinstance(job, GradientJob):
-                array = self.outputs[ticket] = self.arena.empty()
-                output = self.arena.slot_of(array)
-            connection.send((ticket, node, msgspec.structs.replace(job, theta=None), slot, output))
+            batch = [self._entry(ticket) for ticket in self._take_batch(-1)]
+            connection.send(batch)
             self.load[connection] += 1
+
+    def _has_more(self) -> bool:
+        """Whether there is a batch that can be sent to a child that is busy, and may itself be sending; one is left."""
+        return len(self.waiting) >= 2 * BATCH and not any(is_large(self.jobs[ticket][1]) for _, ticket in self.waiting)
+
+    def _entry(self, ticket: int) -> tuple[int, str, Job, int, int | None]:
+        """A job as a child is told of it: with the slots of its model and of what may come of it."""
+        node, job = self.jobs[ticket]
+        assert isinstance(job, GradientJob | ScoreJob)
+        slot = self.arena.slot_of(job.theta)
+        assert slot is not None, "a job's model lies in the arena"
+        output = None
+        if isinstance(job, GradientJob):
+            array = self.outputs[ticket] = self.arena.empty()
+            output = self.arena.slot_of(array)
+        return ticket, node, msgspec.structs.replace(job, theta=None), slot, output
 
     def _collect_all(self, timeout_ms: int | None) -> None:
         """Take what children have done; None: wait until there is something."""
         for descriptor, _ in self.poll.poll(timeout_ms):
-            self._collect(self.connections[descriptor])
+            connection = self.connections[descriptor]
+            try:
+                done = connection.recv()
+            except (EOFError, ConnectionError) as error:
+                raise InfrastructureError(
+                    "a process of the simulation's pool died: it was killed, or the model's own code ended it"
+                ) from error
+            self.load[connection] -= 1
+            for ticket, result, payload in done:
+                self._keep(ticket, result, payload)
 
-    def _collect(self, connection: Connection) -> None:
-        try:
-            ticket, result, payload = connection.recv()
-        except (EOFError, ConnectionError) as error:
-            raise InfrastructureError(
-                "a process of the simulation's pool died: it was killed, or the model's own code ended it"
-            ) from error
-        self.load[connection] -= 1
+    def _keep(self, ticket: int, result: Result | Exception, payload: bytes | None) -> None:
         del self.jobs[ticket]
         output = self.outputs.pop(ticket, None)
         if ticket in self.cancelled:
@@ -242,22 +253,25 @@ def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connecti
 
 def _work(connection: Connection, run: Run, arena: Arena) -> None:
     while True:
-        ticket, node, job, slot, output = connection.recv()
-        try:
-            result: Any = run(node, msgspec.structs.replace(job, theta=arena.view(slot)))
-        except Exception as error:  # noqa: BLE001 - it is raised again in the parent
-            connection.send((ticket, error, None))
-            continue
-        payload = None
-        if isinstance(result, GradientResult):
-            payload = b"".join(result.frames)
-            result = msgspec.structs.replace(result, frames=())
-            if len(payload) == arena.size * 4:
-                np.copyto(arena.view(output), np.frombuffer(payload, np.float32))
-                payload = None
-        connection.send((ticket, result, payload))
+        batch = connection.recv()
+        results = in_step(
+            [run(node, msgspec.structs.replace(job, theta=arena.view(slot))) for _, node, job, slot, _ in batch]
+        )
+        connection.send(
+            [
+                (ticket, *_packed(result, arena, output))
+                for (ticket, *_, output), result in zip(batch, results, strict=True)
+            ]
+        )
 
 
-def make_pool(run: Run, processes: int, arena: Arena) -> Pool:
-    """The pool for that many processes."""
-    return InPlace(run) if processes == 1 else Processes(run, processes, arena)
+def _packed(result: Result | Exception, arena: Arena, output: int | None) -> tuple[Result | Exception, bytes | None]:
+    """A result without its frames, and these in one piece; a dense update is left in its slot."""
+    if not isinstance(result, GradientResult):
+        return result, None
+    payload = b"".join(result.frames)
+    result = msgspec.structs.replace(result, frames=())
+    if len(payload) != arena.size * 4 or output is None:
+        return result, payload
+    np.copyto(arena.view(output), np.frombuffer(payload, np.float32))
+    return result, None

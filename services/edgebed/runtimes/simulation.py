@@ -56,12 +56,12 @@ from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.shard_server import ShardServer
 from edgebed.roles.shard_time import share_of
-from edgebed.roles.work import EvaluationJob, GradientJob, Job
+from edgebed.roles.work import EvaluationJob, GradientJob, Job, ScoreJob
 from edgebed.roles.worker import Worker
 from edgebed.runtimes.agenda import Agenda
 from edgebed.runtimes.arena import Arena
 from edgebed.runtimes.last_words import out_of_memory
-from edgebed.runtimes.pool import IN_FLIGHT, Run, make_pool
+from edgebed.runtimes.pool import BATCH, IN_FLIGHT, Pool, Run
 from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.simulated_connection import Arrival, Departure, Renewed, Waiting, message_of
 from edgebed.runtimes.simulated_network import Network
@@ -111,9 +111,9 @@ class Simulation:
         self.watch = watch(self.controller)
         # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model;
         # children of the pool may hold both for work that nobody waits for any more
-        slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * processes
+        slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * BATCH * processes
         self.arena = Arena(len(checkpoints.latest.theta), slots)
-        self.pool = make_pool(run_job, processes, self.arena)
+        self.pool = Pool(run_job, processes, self.arena)
         self.plans = {node.node: node for node in plan.nodes}
         self.cpus = {node.node: node.cpus for node in plan.nodes}
         """The caps as they are now."""
@@ -410,7 +410,7 @@ class Simulation:
 
 def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
     """Virtual time that `job` takes on the node's device with that cap."""
-    if isinstance(job, EvaluationJob):
+    if isinstance(job, EvaluationJob | ScoreJob):
         return 0.0
     share = 1.0 if isinstance(job, GradientJob) else share_of(job, plan)
     return share * plan.task.gradient_time_s / (plan.compute_speed * min(1.0, cpus or 1.0))

@@ -7,17 +7,31 @@ import numpy as np
 import pytest
 
 from edgebed.algorithms.update import Update
-from edgebed.roles.work import EvaluationJob, EvaluationResult, GradientJob, GradientResult
+from edgebed.roles.work import (
+    EvaluationJob,
+    EvaluationResult,
+    GradientJob,
+    GradientResult,
+    Job,
+    ScoreJob,
+    Scores,
+    Steps,
+)
 from edgebed.runtimes.arena import Arena
-from edgebed.runtimes.pool import InPlace, Pool, Processes
+from edgebed.runtimes.pool import SHARES, Pool
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.wire.tensors import encode_update
 
 SIZE, SLOTS = 100, 60
 
 
-def run(node: str, job: GradientJob) -> GradientResult:
-    """A dense update full of the step's number; the broken node's work fails."""
+def run(node: str, job: Job) -> Steps:
+    """A dense update full of the step's number, or a share's own; the broken node's work fails."""
+    if isinstance(job, ScoreJob):
+        k, n = job.share
+        return Scores(n, k, (float(job.theta[0]), k / 10))
+    assert isinstance(job, GradientJob)
+    yield
     if node == "broken":
         raise ValueError("this was cancelled")
     tensor, frames = encode_update("update", Update(SIZE, None, np.full(SIZE, job.step, np.float32)))
@@ -33,7 +47,7 @@ def submit(pool: Pool, arena: Arena, step: int, node: str = "edge-0") -> int:
 def pool_and_arena(request: pytest.FixtureRequest):
     """A pool of one process or two."""
     arena = Arena(SIZE, SLOTS)
-    pool = InPlace(run) if request.param == 1 else Processes(run, request.param, arena)
+    pool = Pool(run, request.param, arena)
     yield pool, arena
     pool.close()
 
@@ -59,7 +73,7 @@ def test_cancelled_jobs_give_their_slots_back(pool_and_arena: tuple[Pool, Arena]
         for ticket in tickets[:-1]:
             pool.cancel(ticket)
         assert pool.result(tickets[-1]).loss == 10 * round_ + 9
-    while isinstance(pool, Processes) and pool.cancelled:
+    while pool.cancelled:
         pool.result(submit(pool, arena, 1000))
     gc.collect()
 
@@ -70,8 +84,8 @@ def test_a_child_that_is_told_to_end_does_no_more(capfd: pytest.CaptureFixture[s
     """Whatever the parent does with that signal: the child ends by it, without a word."""
     arena = Arena(SIZE, SLOTS)
     with ending_by_signal():
-        pool = Processes(lambda node, job: EvaluationResult(1, True, 0.5, 0.5), 2, arena)
-    pool.result(pool.submit("evaluator", EvaluationJob(arena.empty(), 1, True), 0.0))  # by now it is at work
+        pool = Pool(run, 2, arena)
+    pool.result(submit(pool, arena, 0))  # by now it is at work
     (child,) = pool.children
     child.terminate()
     child.join(10)
@@ -79,3 +93,18 @@ def test_a_child_that_is_told_to_end_does_no_more(capfd: pytest.CaptureFixture[s
     assert child.exitcode == -signal.SIGTERM
     assert capfd.readouterr().err == ""
     pool.close()
+
+
+def test_an_evaluation_is_shared_and_its_losses_are_added_in_order(pool_and_arena: tuple[Pool, Arena]) -> None:
+    """While others of their jobs are waiting, too."""
+    pool, arena = pool_and_arena
+    theta = arena.copy(np.full(SIZE, 2.0, np.float32))
+    gradients = [submit(pool, arena, step) for step in range(6)]
+    result = pool.result(pool.submit("evaluator", EvaluationJob(theta, 7, False), 0.0))
+
+    n = SHARES * (1 + len(pool.children))
+    loss = 0.0
+    for k in range(n):
+        loss = loss + 2.0 + k / 10
+    assert result == EvaluationResult(7, False, sum(range(n)) / n**2, loss / n**2)
+    assert [pool.result(ticket).loss for ticket in gradients] == [0, 1, 2, 3, 4, 5]
