@@ -3,13 +3,20 @@
 To add a part: write its file, import it here, add it to the table. See docs/creating-a-method.md.
 """
 
+import functools
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregation import asynchronous, synchronous
 from edgebed.algorithms.compression import none, top_k
+from edgebed.algorithms.exchange import dense, int8
+from edgebed.algorithms.exchange import top_k as exchange_top_k
+from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise import back_propagation, decoupled_greedy, synthetic_gradients, synthetic_inputs
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work import gradient_step
@@ -26,6 +33,7 @@ LEARNINGS: dict[str, ModuleType] = {
     "synthetic-inputs": synthetic_inputs,
     "decoupled-greedy": decoupled_greedy,
 }
+EXCHANGES: dict[str, ModuleType] = {"dense": dense, "int8": int8, "top-k": exchange_top_k}
 OPTIMIZERS: dict[str, ModuleType] = {"sgd": sgd, "momentum": momentum, "adam": adam}
 
 KINDS: dict[str, dict[str, ModuleType]] = {
@@ -34,12 +42,15 @@ KINDS: dict[str, dict[str, ModuleType]] = {
     "local_work": LOCAL_WORKS,
     "learning": LEARNINGS,
     "optimizer": OPTIMIZERS,
+    "exchange": EXCHANGES,
 }
 FAMILIES: dict[str, tuple[str, ...]] = {
     "parameter-server": ("aggregation", "compression", "local_work"),
-    "layer-wise": ("learning", "optimizer"),
+    "layer-wise": ("learning", "optimizer", "exchange"),
 }
 """The kinds of parts that a method has: of workers that push gradients, and of shards of a model."""
+
+_LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # dense gradients, the learning rate divided by the staleness of the whole update (Hardy et al. 2017, V.B)
@@ -67,13 +78,13 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "local_work": {"name": "gradient-step"},
     },
     # the layers on different nodes, which wait for each other
-    "back-propagation": {"learning": {"name": "back-propagation"}, "optimizer": {"name": "adam"}},
+    "back-propagation": {"learning": {"name": "back-propagation"}, **_LAYERWISE},
     # nobody waits: a module beside each shard predicts the gradient (Jaderberg et al. 2017; Chen et al. 2019)
-    "synthetic-gradients": {"learning": {"name": "synthetic-gradients"}, "optimizer": {"name": "adam"}},
+    "synthetic-gradients": {"learning": {"name": "synthetic-gradients"}, **_LAYERWISE},
     # nor for what comes from below (Jaderberg et al. 2017, 2.3)
-    "synthetic-inputs": {"learning": {"name": "synthetic-inputs"}, "optimizer": {"name": "adam"}},
+    "synthetic-inputs": {"learning": {"name": "synthetic-inputs"}, **_LAYERWISE},
     # each shard has a loss of its own (Belilovsky et al. 2020)
-    "decoupled-greedy": {"learning": {"name": "decoupled-greedy"}, "optimizer": {"name": "adam"}},
+    "decoupled-greedy": {"learning": {"name": "decoupled-greedy"}, **_LAYERWISE},
 }
 
 
@@ -95,3 +106,9 @@ def sees_inputs(node: NodePlan) -> bool:
     if node.shard is None:
         return True
     return node.role == "worker" and (not node.shard.below or rule_of(node.method).synthetic_inputs)
+
+
+def exchange_of(method: Method) -> Callable[[NDArray[np.float32]], Exchanged]:
+    """What shards send of an array."""
+    part = method.parts["exchange"]
+    return functools.partial(EXCHANGES[part.name].exchange, config=configure("exchange", part))

@@ -37,7 +37,7 @@ from edgebed.roles.shard_work import (
 from edgebed.roles.work import Result
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Activation, Fetch, Gradient, Taken, Tensor
-from edgebed.wire.tensors import Buffer, decode_dense
+from edgebed.wire.tensors import Buffer, decode_exchanged
 
 PREFETCH = 2
 """Inputs that a store is asked for before they are needed, so that nobody waits for the way there and back."""
@@ -77,12 +77,12 @@ class LayerShard(Follower):
         """Until there is time for it."""
         at = At(message.step, message.micro)
         if isinstance(message, Activation):
-            self.inputs[at] = decode_dense(message.tensors[0], frames)
+            self.inputs[at] = decode_exchanged(message.tensors[0], frames)
             self.come = at.step + 1
             held = self.held.pop(at, None)
             return [held] if held else []
         if isinstance(message, Gradient):
-            self.gradients[at] = decode_dense(message.tensors[0], frames)
+            self.gradients[at] = decode_exchanged(message.tensors[0], frames)
         else:
             self.unanswered.discard(at)
         return []

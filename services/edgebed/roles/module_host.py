@@ -22,7 +22,7 @@ from edgebed.roles.work import Result
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Activation, Gradient, Taken
-from edgebed.wire.tensors import Buffer, decode_dense
+from edgebed.wire.tensors import Buffer, decode_exchanged
 
 
 class ModuleHost(Follower):
@@ -52,7 +52,7 @@ class ModuleHost(Follower):
     def put_aside(self, message: Passing, frames: Sequence[Buffer]) -> list[Effect]:
         """As a job; a gradient waits for its outputs."""
         assert not isinstance(message, Taken)
-        at, array = At(message.step, message.micro), decode_dense(message.tensors[0], frames)
+        at, array = At(message.step, message.micro), decode_exchanged(message.tensors[0], frames)
         if isinstance(message, Activation):
             owner = message.sender
             self.waiting.append(PredictJob(owner, at, batch_of(self.plan, at.step), array))

@@ -13,11 +13,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import At, Rule, Source
 from edgebed.wire.messages import Tensor
-from edgebed.wire.tensors import Buffer, encode_dense
+from edgebed.wire.tensors import Buffer, encode_exchanged
 
 Floats = NDArray[np.float32]
+Exchange = Callable[[Floats], Exchanged]
+"""Says what is sent of an array."""
+
+
+def whole(array: Floats) -> Exchanged:
+    """All of it, as it is."""
+    return Exchanged(array.shape, None, array.reshape(-1))
 
 
 class ForwardJob(msgspec.Struct, frozen=True, gc=False):
@@ -213,8 +221,13 @@ class ShardWork:
         x: Floats | NDArray[np.uint8] | None,
         y: NDArray[np.integer],
         clock: Callable[[], float] = lambda: 0.0,
+        exchange: Exchange = whole,
     ) -> None:
-        """`x` are the training inputs, for the first shard and where inputs are predicted; `y` the labels, for all."""
+        """`x` are the training inputs, for the first shard and where inputs are predicted; `y` the labels, for all.
+
+        `exchange` says what is sent of an array.
+        """
+        self.exchange = exchange
         self.networks = networks
         self.rule = rule
         self.x = x
@@ -246,7 +259,7 @@ class ShardWork:
     def _forward(self, job: ForwardJob, started_s: float) -> ForwardResult:
         inputs = self._inputs(job.batch) if job.inputs is None else job.inputs
         outputs = self.networks.forward(job.at, inputs, self.y[job.batch])
-        tensor, frames = encode_dense("h", outputs)
+        tensor, frames = encode_exchanged("h", self.exchange(outputs))
         return ForwardResult(job.at, tensor, frames, self.clock() - started_s)
 
     def _inputs(self, batch: NDArray[np.int64]) -> Floats:
@@ -265,7 +278,7 @@ class ShardWork:
         passed = self.networks.backward(job.at, gradient, keep=job.keeps)
         if job.is_last_part:
             self.networks.step()
-        tensor, frames = encode_dense("gradient", passed)
+        tensor, frames = encode_exchanged("gradient", self.exchange(passed))
         return LearnResult(job.at, tensor, frames, loss, self.clock() - started_s)
 
     def _gradient(self, job: LearnJob) -> tuple[Floats, float | None]:
@@ -288,7 +301,8 @@ class ShardWork:
         loss = self.networks.teach(job.at, job.gradient)
         passed = None
         if job.passes:
-            passed = encode_dense("gradient", self.networks.backward(job.at, job.gradient, learn=False))
+            down = self.networks.backward(job.at, job.gradient, learn=False)
+            passed = encode_exchanged("gradient", self.exchange(down))
         return TeachResult(job.at, loss, passed, self.clock() - started_s)
 
 
@@ -305,8 +319,15 @@ class Modules(Protocol):
 class ModuleWork:
     """Does the jobs of the node that has all gradient modules."""
 
-    def __init__(self, networks: Modules, y: NDArray[np.integer], clock: Callable[[], float] = lambda: 0.0) -> None:
-        """`y` are the labels of the training data."""
+    def __init__(
+        self,
+        networks: Modules,
+        y: NDArray[np.integer],
+        clock: Callable[[], float] = lambda: 0.0,
+        exchange: Exchange = whole,
+    ) -> None:
+        """`y` are the labels of the training data; `exchange` says what is sent of an array."""
+        self.exchange = exchange
         self.networks = networks
         self.y = y.astype(np.int64)
         self.clock = clock
@@ -316,7 +337,7 @@ class ModuleWork:
         started_s = self.clock()
         if isinstance(job, PredictJob):
             predicted = self.networks.predict(job.owner, job.at, job.outputs, self.y[job.batch])
-            tensor, frames = encode_dense("gradient", predicted)
+            tensor, frames = encode_exchanged("gradient", self.exchange(predicted))
             return PredictResult(job.owner, job.at, tensor, frames, self.clock() - started_s)
         if isinstance(job, HostTeachJob):
             loss = self.networks.teach(job.owner, job.at, job.gradient)

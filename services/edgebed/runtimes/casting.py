@@ -9,7 +9,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import rule_of
+from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.roles.activation_store import ActivationStore
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Heart
@@ -37,15 +37,14 @@ def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -
         return ActivationStore(plan), None
     x, y = arrays["x"], arrays["y"]
     if plan.shard and plan.role != "evaluator":
-        from edgebed.learning.shard_building import (  # torch: a server without it is small
-            module_networks,
-            shard_network,
-        )
+        from edgebed.learning.shard_building import module_networks, shard_network  # torch, which a server is without
 
+        exchange = exchange_of(plan.method)
         if plan.role == "modules":
-            return ModuleHost(plan, configure.incarnation), ModuleWork(module_networks(plan), y, time.perf_counter)
+            modules = ModuleWork(module_networks(plan), y, time.perf_counter, exchange)
+            return ModuleHost(plan, configure.incarnation), modules
         rule = rule_of(plan.method)
-        work = ShardWork(shard_network(plan), rule, x, y, time.perf_counter)
+        work = ShardWork(shard_network(plan), rule, x, y, time.perf_counter, exchange)
         return LayerShard(plan, rule, configure.incarnation), work
     from edgebed.learning.network import Network
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import rule_of, sees_inputs
+from edgebed.algorithms.registry import exchange_of, rule_of, sees_inputs
 from edgebed.emulation.fidelity import Fidelity
 from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
@@ -243,7 +243,8 @@ def _shard_work(planned: PlannedTrial, name: str) -> Worked:
     """Whoever does the jobs of a shard, or of the node that has all gradient modules."""
     node, data = planned.plan.node(name), planned.data
     part = planned.parts[planned.plan.workers()[0].node]  # all have all
+    exchange = exchange_of(node.method)
     if node.role == "modules":
-        return ModuleWork(module_networks(node), data.train_y[part])
+        return ModuleWork(module_networks(node), data.train_y[part], exchange=exchange)
     x = data.train_x[part] if sees_inputs(node) else None
-    return ShardWork(shard_network(node), rule_of(node.method), x, data.train_y[part])
+    return ShardWork(shard_network(node), rule_of(node.method), x, data.train_y[part], exchange=exchange)

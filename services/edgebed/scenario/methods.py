@@ -24,7 +24,7 @@ from edgebed.scenario.plan import Method, Part
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 
 CUSTOM = "custom"
-DEFAULT_NAMES = {"local_work": "gradient-step", "optimizer": "adam"}
+DEFAULT_NAMES = {"local_work": "gradient-step", "optimizer": "adam", "exchange": "dense"}
 
 
 def resolve_method(given: object) -> Method:

@@ -253,7 +253,7 @@ method:
 FAMILY_TEXTS = {
     "parameter-server": "Workers that push gradients. Each has the whole model.",
     "layer-wise": "Shards of a model, one on each worker; `shards` says how they lie there. `optimizer` is `adam` "
-    "unless said otherwise.",
+    "and `exchange` is `dense` unless said otherwise.",
 }
 
 

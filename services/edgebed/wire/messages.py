@@ -29,11 +29,12 @@ class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     name: str
     """What the message calls it."""
     dtype: str
-    """`float32`, `float16`, `uint8`, `int64` or `int32`, little-endian."""
+    """`float32`, `float16`, `int8`, `uint8`, `int64` or `int32`, little-endian."""
     shape: tuple[int, ...]
-    """At most 8 lengths; a sparse tensor is flat."""
-    encoding: Literal["dense", "sparse"]
-    """`dense`: all entries in C order. `sparse`: the chosen positions, then the chosen values."""
+    """At most 8 lengths; positions in a sparse tensor are those in C order."""
+    encoding: Literal["dense", "sparse", "scaled"]
+    """`dense`: all entries in C order. `sparse`: the chosen positions, then the chosen values. `scaled`: a float32 that
+    says what a value of 1 stands for, then all entries in C order."""
     entries: int
     """Values that travel."""
     index_bytes: int = 0

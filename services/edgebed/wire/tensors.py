@@ -1,4 +1,4 @@
-"""Tensors to frames and back: dense ones as they are, sparse updates as compact positions and values.
+"""Tensors to frames and back: dense ones as they are, sparse ones as compact positions and values, scaled ones.
 
 A sparse tensor travels as its positions, then its values. The positions are sorted, so only the gaps between them
 matter: each gap is written as little-endian bytes, the lowest bytes of all gaps first, then the next, as many as the
@@ -8,6 +8,7 @@ gradient), which the compressor finds: about half a byte an entry where an int32
 Whatever the bytes are, decoding gives a tensor or raises RemoteWireError. Sizes are checked before any buffer is read.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.update import Update
 from edgebed.wire.errors import LocalWireError, RemoteWireError
 from edgebed.wire.messages import Tensor
@@ -23,6 +25,7 @@ Buffer = bytes | bytearray | memoryview
 DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype("<f4"),
     "float16": np.dtype("<f2"),
+    "int8": np.dtype("i1"),
     "uint8": np.dtype("u1"),
     "int32": np.dtype("<i4"),
     "int64": np.dtype("<i8"),
@@ -31,6 +34,7 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 FRAME_BYTES = 256 * 1024  # an unbroken frame must pass a slow link before anything else can be told about it
 MAX_BYTES = 2**31  # of one tensor
 MAX_DIMENSIONS = 8
+SCALE_BYTES = 4
 GAP_BYTES_MAX = 4  # so that no sum of gaps overflows 64 bits
 
 _compressor = zstandard.ZstdCompressor(level=1, write_checksum=False, write_content_size=True)
@@ -57,6 +61,35 @@ def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
     positions = encode_positions(update.indices)
     payload = memoryview(b"".join((positions, update.values.data.cast("B"))))
     return Tensor(name, dtype, (update.size,), "sparse", update.entries, len(positions)), cut(payload)
+
+
+def encode_exchanged(name: str, sent: Exchanged) -> tuple[Tensor, list[memoryview]]:
+    """What shards send each other of an array: scaled, sparse or dense."""
+    dtype, size = NAMES[sent.values.dtype], len(sent.values)
+    if sent.scale is not None:
+        payload = np.float32(sent.scale).tobytes() + sent.values.tobytes()
+        return Tensor(name, dtype, sent.shape, "scaled", size), cut(memoryview(payload))
+    if sent.indices is None:
+        return Tensor(name, dtype, sent.shape, "dense", size), cut(sent.values.data)
+    positions = encode_positions(sent.indices)
+    payload = b"".join((positions, sent.values.data.cast("B")))
+    return Tensor(name, dtype, sent.shape, "sparse", size, len(positions)), cut(memoryview(payload))
+
+
+def decode_exchanged(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[np.float32]:
+    """The array as its receiver sees it; it may be read-only, or share memory."""
+    if tensor.dtype not in ("float32", "float16", "int8"):
+        raise RemoteWireError(f"{tensor.name}: {tensor.dtype}; shards send float32, float16 or int8")
+    payload = memoryview(join(frames))
+    indices = scale = None
+    if tensor.encoding == "sparse":
+        indices = decode_positions(payload[: tensor.index_bytes], tensor.entries, math.prod(tensor.shape))
+        payload = payload[tensor.index_bytes :]
+    elif tensor.encoding == "scaled":
+        scale = float(np.frombuffer(payload[:SCALE_BYTES], "<f4")[0])
+        payload = payload[SCALE_BYTES:]
+    values = np.frombuffer(payload, DTYPES[tensor.dtype])
+    return Exchanged(tensor.shape, indices, values, scale).restored()
 
 
 def cut(payload: memoryview) -> list[memoryview]:
@@ -119,12 +152,13 @@ def payload_bytes(tensor: Tensor) -> int:
         extent *= length or 1  # 0 hides no huge length
     if extent * dtype.itemsize > MAX_BYTES:
         raise RemoteWireError(f"a tensor of shape {tensor.shape} is too large")
-    if tensor.encoding == "dense":
+    if tensor.encoding != "sparse":
         if tensor.entries != size or tensor.index_bytes:
-            raise RemoteWireError(f"{tensor.entries} entries in a dense tensor of {size}")
-    elif not 0 <= tensor.entries <= size or len(tensor.shape) != 1 or not 0 <= tensor.index_bytes <= MAX_BYTES:
+            raise RemoteWireError(f"{tensor.entries} entries in a {tensor.encoding} tensor of {size}")
+    elif not 0 <= tensor.entries <= size or not 0 <= tensor.index_bytes <= MAX_BYTES:
         raise RemoteWireError(f"{tensor.entries} entries, {tensor.index_bytes} index bytes in {tensor.shape}")
-    return tensor.index_bytes + tensor.entries * dtype.itemsize
+    scale_bytes = SCALE_BYTES if tensor.encoding == "scaled" else 0
+    return tensor.index_bytes + scale_bytes + tensor.entries * dtype.itemsize
 
 
 def check_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> None:
@@ -165,6 +199,8 @@ def decode_update(tensor: Tensor, frames: Sequence[Buffer]) -> Update:
     """A worker's update, dense or sparse, with values as they travelled."""
     if len(tensor.shape) != 1 or tensor.dtype not in ("float32", "float16"):
         raise RemoteWireError(f"{tensor.name}: an update is a flat float32 or float16 tensor")
+    if tensor.encoding == "scaled":
+        raise RemoteWireError(f"{tensor.name}: an update is dense or sparse")
     if tensor.encoding == "dense":
         return Update(tensor.shape[0], None, decode_dense(tensor, frames))
     payload = memoryview(join(frames))

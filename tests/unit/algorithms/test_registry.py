@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import re
 
+import numpy as np
 import pytest
 
 from edgebed.algorithms import registry
@@ -34,6 +35,9 @@ def test_a_part_has_a_config_with_its_name_and_can_be_made_of_defaults(kind, nam
         assert inspect.isclass(getattr(module, CLASSES[kind]))
     elif kind == "learning":
         assert isinstance(module.rule(config), Rule)
+    elif kind == "exchange":
+        array = np.arange(6, dtype=np.float32).reshape(2, 3)
+        assert module.exchange(array, config).restored().shape == array.shape
     else:
         settings = {key: value for key, value in dataclasses.asdict(config).items() if key != "name"}
         made = optimizer_of(Method(name="x", parts={kind: Part(name=name, settings=settings)}))
@@ -55,7 +59,7 @@ def test_a_part_that_comes_from_a_paper_names_it(kind, name):
     """Author, year and where it appeared; what everybody knows comes from no paper."""
     text = inspect.getdoc(KINDS[kind][name])
 
-    assert name in ("none", "sgd", "momentum") or re.search(r"[A-Z]\w+ (et al\. )?(19|20)\d\d", text)
+    assert name in ("none", "dense", "sgd", "momentum") or re.search(r"[A-Z]\w+ (et al\. )?(19|20)\d\d", text)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -1,0 +1,36 @@
+"""Of activations and gradients between shards the values of largest magnitude; what is not sent counts as 0.
+
+The selection is that of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS, of gradients of a model:
+the largest across the whole tensor of a batch, and nothing is remembered of the others.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.compression import top_k
+from edgebed.algorithms.exchange.exchanged import Exchanged
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The largest values are sent."""
+
+    name: Literal["top-k"] = "top-k"
+    fraction: float = 0.1
+    """Share of the values that is sent, in (0, 1]."""
+    values: Literal["float32", "float16"] = "float32"
+    """How a value travels."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.fraction <= 1.0:
+            raise ValueError(f"fraction: {self.fraction} is not in (0, 1]")
+
+
+def exchange(array: NDArray[np.float32], config: Config) -> Exchanged:
+    """max(1, floor(n * fraction)) values; of equal magnitudes those at lower positions."""
+    settings = top_k.Config(fraction=config.fraction, scope="model", values=config.values)
+    update, _ = top_k.Compression(settings, [array.size]).compress(array.reshape(-1), None, 0)
+    return Exchanged(array.shape, update.indices, update.values)
