@@ -209,6 +209,9 @@ def test_down_ends_a_run_and_takes_its_nodes_along(project) -> None:
     project.up()
     until(lambda: len(project.left()) >= 8, "four nodes, controller, Prometheus and two networks")
 
+    journal = project.folder / "runs" / NAME / "0001" / "adacomp" / "events.jsonl"
+    until(lambda: '"version":10,' in journal.read_text(), "training goes on")
+
     assert project.compose("down").returncode == 0
 
     assert project.left() == []

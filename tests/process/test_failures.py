@@ -254,24 +254,22 @@ class Stage:
         self.folder.make(self.planned.plan)
         plan = self.planned.plan
         theta = models.initial_parameters(plan.nodes[0].task, plan.seed)
+        self.checkpoints = Checkpoints(self.folder, theta)
         self.heart = Controller(
             plan,
-            payload_of(self.planned, Checkpoints(self.folder, theta)),
+            payload_of(self.planned, self.checkpoints),
             "process",
             time.monotonic_ns(),
             code=fingerprint(),
         )
         self.launcher = launcher(plan, self.folder.logs)
-        self.checkpoints: list[np.ndarray] = []
 
     def run(self, saboteur: Callable[["Stage"], None] | None = None) -> Series:
         """Run to the end; `saboteur` works in a thread of its own meanwhile."""
         self.watch = Watch(self.heart, lambda _: None, lambda _: None)
         thread = threading.Thread(target=saboteur, args=(self,)) if saboteur else None
         with JournalWriter(self.folder.journal) as journal:
-            controller = LiveController(
-                self.heart, self.launcher, journal, lambda _, theta, final: self.checkpoints.append(theta), self.watch
-            )
+            controller = LiveController(self.heart, self.launcher, journal, self.checkpoints, self.watch)
             if thread:
                 thread.start()
             controller.run()
@@ -409,5 +407,5 @@ def test_stopping_leaves_the_final_model(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.run()
 
-    assert len(stage.checkpoints) == 1
-    assert np.isfinite(stage.checkpoints[0]).all()
+    assert stage.folder.final_checkpoint.exists()
+    assert np.isfinite(stage.checkpoints.latest.theta).all()

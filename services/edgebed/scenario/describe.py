@@ -17,6 +17,7 @@ from edgebed.observe.quantities import bytes_text
 from edgebed.runtimes import Emulation, Runtime
 from edgebed.scenario.describe_faults import FaultRow, fault_rows, fault_table
 from edgebed.scenario.describe_links import LinkRow, link_rows, link_table
+from edgebed.scenario.describe_shards import ShardRow, shard_rows, shard_table, step_text
 from edgebed.scenario.doubts import Host, warnings_of
 from edgebed.scenario.memory import needs_of
 from edgebed.scenario.plan import NodePlan, Plan, Waiting
@@ -63,7 +64,8 @@ class Description:
     """Dense, with float32 values: what a worker pulls."""
     push_entries: int
     push_bytes: int
-    """Values, and 4 bytes for each index; the wire's encoding of indices saves about half of the latter."""
+    """Values, and 4 bytes for each index; the wire's encoding of indices saves about half of the latter. 0: there are
+    shards, which push nothing."""
     cpus: float
     """Sum of the caps."""
     memory_bytes: int
@@ -71,6 +73,10 @@ class Description:
     host: Host
     links: tuple[LinkRow, ...]
     """Of each class, and of the server; none where every link is as fast as the machine."""
+    shards: tuple[ShardRow, ...]
+    """Of layer-wise training."""
+    step_s: float | None
+    """Likewise: virtual time of a step."""
     links_held_by: str
     """What makes them real; empty where there are none."""
     faults: tuple[FaultRow, ...]
@@ -91,9 +97,10 @@ def describe_plan(
     plan, host = planned.plan, host or Host.here()
     task, method = plan.nodes[0].task, plan.nodes[0].method
     sizes = [tensor.size for tensor in task.layout]
-    entries, push_bytes = _push(plan, sizes)
+    entries, push_bytes = (0, 0) if method.is_layerwise else _push(plan, sizes)
     needs = needs_of(planned) if runtime == "docker" else {}
     links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))
+    shards = tuple(shard_rows(plan, planned.partition))
     means = means_of(runtime, emulation) if links else None
     return Description(
         trial=plan.trial,
@@ -103,7 +110,7 @@ def describe_plan(
         model=task.model,
         nodes=tuple(_row(node) for node in plan.nodes),
         num_workers=len(plan.workers()),
-        examples=sum(node.num_examples for node in plan.workers()),
+        examples=sum(len(part) for part in {id(part): part for part in planned.parts.values()}.values()),
         examples_total=len(planned.data.train_y),
         parameters=sum(sizes),
         model_bytes=4 * sum(sizes),
@@ -113,6 +120,8 @@ def describe_plan(
         memory_bytes=sum(node.memory_bytes or 0 for node in plan.nodes),
         host=host,
         links=links,
+        shards=shards,
+        step_s=planned.partition.step_s if planned.partition else None,
         links_held_by=_held_by(plan, means) if means else "",
         faults=tuple(fault_rows(plan)),
         on_failure=_on_failure(plan),
@@ -136,6 +145,8 @@ def as_text(description: Description) -> str:
         ("node", "class", "cpus", "memory", "speed", "waiting", "examples", "labels"),
         [_cells(row) for row in d.nodes],
     )
+    if d.shards:
+        lines += ["", *_table(*shard_table(d.shards)), step_text(d.step_s or 0.0)]
     if d.links:
         lines += ["", *_table(*link_table(d.links)), f"Links are held by {d.links_held_by}."]
     if d.faults:
@@ -145,8 +156,8 @@ def as_text(description: Description) -> str:
         "",
         f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples",
         f"Caps: {d.cpus:g} {cores} of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
-        f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)} a pull",
-        f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding",
+        f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}",
+        *([] if d.shards else [f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"]),
         f"Stop: {', or '.join(d.stop)}",
     ]
     lines += [f"Expected: {expectation}" for expectation in d.expectations]

@@ -24,7 +24,7 @@ class LinkRow:
     """As `link_text` writes it."""
     pull_s: tuple[float, float] | None = None
     """The whole model to a worker that has the server's link for itself: at the best moment, at the worst; None for the
-    server."""
+    server, and of shards, which pull and push nothing."""
     push_s: tuple[float, float] | None = None
     """A push of the size of the plan's example, likewise."""
 
@@ -39,8 +39,8 @@ def link_rows(plan: Plan, model_bytes: int, push_bytes: int) -> Iterator[LinkRow
         yield LinkRow(
             device_class=node.device_class,
             link=link_text(node.link),
-            pull_s=_range_s(server, node, model_bytes),
-            push_s=_range_s(node, server, push_bytes),
+            pull_s=None if node.shard else _range_s(server, node, model_bytes),
+            push_s=None if node.shard else _range_s(node, server, push_bytes),
         )
 
 

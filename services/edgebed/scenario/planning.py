@@ -24,6 +24,7 @@ from edgebed.learning.split import split
 from edgebed.observe.quantities import count_text
 from edgebed.scenario.choices import Bound
 from edgebed.scenario.links import link_of
+from edgebed.scenario.partition import Partition
 from edgebed.scenario.plan import LINK_ACTIONS, Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout
 from edgebed.scenario.schema import Scenario, TaskSection, Trial, class_workers
 from edgebed.scenario.sharding import Sharding, shard
@@ -41,6 +42,8 @@ class PlannedTrial:
     data: DataSet
     parts: dict[str, NDArray[np.int64]]
     """Worker -> its positions in `data.train_x`, increasing; no two workers share one, but all shards have all."""
+    partition: Partition | None = None
+    """How the model is cut, and what that costs; None where each worker has all of it."""
 
 
 def plan_trials(scenario: Scenario, *, trace: bool = False) -> list[PlannedTrial]:
@@ -98,7 +101,7 @@ class _Planner:
             ),
             expects_trusted=trial.expect.verdict == "trusted",
         )
-        return PlannedTrial(plan=plan, data=data, parts=parts)
+        return PlannedTrial(plan=plan, data=data, parts=parts, partition=sharding.partition if sharding else None)
 
     def _load(self, name: str, task: TaskSection) -> DataSet:
         if task.data not in self.data:

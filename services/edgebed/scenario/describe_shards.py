@@ -1,0 +1,65 @@
+"""The shards of a plan in words: which layers each worker has, and what a step will cost it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from edgebed.observe.quantities import bytes_text, number_text
+from edgebed.scenario.partition import Partition
+from edgebed.scenario.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardRow:
+    """One shard."""
+
+    node: str
+    layers: tuple[int, int]
+    """The number of its first layer, and of its last."""
+    weights: int
+    """Parameters, and what its layers keep besides."""
+    compute_s: float
+    """Of a step, in virtual time: counted, not measured."""
+    memory_bytes: int
+    """Of its layers with moments and what they keep, about."""
+
+
+def shard_rows(plan: Plan, partition: Partition | None) -> list[ShardRow]:
+    """A row for each shard, from the bottom; none where each worker has the whole model."""
+    if partition is None:
+        return []
+    server = plan.node("server").shard
+    assert server is not None
+    sizes = dict(server.sizes)
+    rows = []
+    for node, compute_s in zip(plan.workers(), partition.stage_s, strict=True):
+        assert node.shard is not None
+        rows.append(
+            ShardRow(
+                node=node.node,
+                layers=(node.shard.first, node.shard.end - 1),
+                weights=sizes[node.node],
+                compute_s=compute_s,
+                memory_bytes=node.shard.memory_bytes,
+            )
+        )
+    return rows
+
+
+def shard_table(rows: Sequence[ShardRow]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and cells for a terminal."""
+    head = ("shard", "layers", "weights", "computes a step in", "keeps")
+    return head, [
+        (
+            row.node,
+            f"{row.layers[0]}" if row.layers[0] == row.layers[1] else f"{row.layers[0]}..{row.layers[1]}",
+            f"{row.weights:,}",
+            f"{number_text(1000 * row.compute_s)} ms",
+            bytes_text(row.memory_bytes),
+        )
+        for row in rows
+    ]
+
+
+def step_text(step_s: float) -> str:
+    """What a step costs, in a sentence."""
+    return f"A step takes {number_text(1000 * step_s)} ms of virtual time, links included."
