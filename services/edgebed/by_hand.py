@@ -59,6 +59,18 @@ def act(
     return Done(run=folder.name, trial=plan.trial, nodes=nodes, seconds=seconds)
 
 
+def roll_back(run: str | Path, step: int, *, runs_dir: str | Path | None = None) -> tuple[str, int]:
+    """Have all shards of a run in progress go on from the newest backup that is not beyond `step`.
+
+    Returns the run's name and that backup's step. Raises as `act` does.
+    """
+    folder = _find(runs_root(runs_dir), run)
+    reply = ask(folder.path, Order(roll_back_to=step))
+    if reply.problem:
+        raise ScenarioError(f"{folder.name}: {reply.problem}")
+    return folder.name, int(reply.told.removeprefix("step "))
+
+
 def nodes_of(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
     """The nodes that the targets name, each once; ScenarioError for a name of none of them."""
     found: dict[str, None] = {}

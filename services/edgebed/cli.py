@@ -280,6 +280,7 @@ for act in (
     cli_by_hand.cut,
     cli_by_hand.heal,
     cli_by_hand.cpus,
+    cli_by_hand.rollback,
 ):
     app.command()(act)
 

@@ -90,6 +90,23 @@ def set_link(
     _act("set the link of", nodes, run, runs_dir, ["link"], json=json, change=change)
 
 
+def rollback(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run in progress, whose layers lie on several nodes.")],
+    step: Annotated[int, typer.Option("--step", metavar="N", min=0, help="At most so many steps are kept.")],
+    *,
+    json: Json = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Have all shards go on from the newest backup that all have and that is not beyond a step."""
+    from edgebed.by_hand import roll_back
+
+    name, found = roll_back(run, step, runs_dir=runs_dir)
+    if json:
+        put_json({"run": name, "step": found})
+        return
+    put(f"{name} goes on from step {found:,}")
+
+
 def _act(
     verb: str,
     targets: Sequence[str],

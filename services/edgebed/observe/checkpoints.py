@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import TrialFolder, write_atomically
+from edgebed.roles.shard_server import split_parts
 
 BACKUPS_KEPT = 10
 
@@ -34,6 +35,15 @@ class BackedUp(NamedTuple):
 
     step: int
     states: dict[str, NDArray[np.float32]]
+
+    @property
+    def parts(self) -> tuple[tuple[str, int], ...]:
+        """Each shard, and the length of its state."""
+        return tuple((name, len(state)) for name, state in self.states.items())
+
+    def joined(self) -> NDArray[np.float32]:
+        """The states one after the other."""
+        return np.concatenate(list(self.states.values()))
 
 
 class Checkpoints:
@@ -61,8 +71,7 @@ class Checkpoints:
 
     def keep_backup(self, step: int, parts: Sequence[tuple[str, int]], state: NDArray[np.float32]) -> None:
         """Write the shards' states, `parts` of (s,) `state`. InfrastructureError where they cannot be written."""
-        ends = np.cumsum([size for _, size in parts])[:-1]
-        states = {name: piece.copy() for (name, _), piece in zip(parts, np.split(state, ends), strict=True)}
+        states = {name: piece.copy() for name, piece in split_parts(parts, state).items()}
         self.backup = BackedUp(step, states)
         content = io.BytesIO()
         np.savez(content, **states)  # type: ignore[arg-type] # whose second parameter is no array
@@ -70,10 +79,24 @@ class Checkpoints:
         for old in sorted(self.folder.backups())[:-BACKUPS_KEPT]:
             self.folder.backup(old).unlink(missing_ok=True)
 
+    def give_up(self, step: int) -> None:
+        """Training goes on from this step: what was backed up beyond it is in no model."""
+        for later in self.folder.backups():
+            if later > step:
+                self.folder.backup(later).unlink(missing_ok=True)
+        if self.backup and self.backup.step > step:
+            self.backup = self._newest_backup()
+
+    def backup_at(self, step: int) -> BackedUp | None:
+        """The newest backup that is not beyond this step; None: there is none. EdgebedError where it cannot be read."""
+        found = max((each for each in self.folder.backups() if each <= step), default=None)
+        return None if found is None else self._read_backup(found)
+
     def _newest_backup(self) -> BackedUp | None:
         step = max(self.folder.backups(), default=None)
-        if step is None:
-            return None
+        return None if step is None else self._read_backup(step)
+
+    def _read_backup(self, step: int) -> BackedUp:
         path = self.folder.backup(step)
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:

@@ -102,12 +102,14 @@ class Controller:
         sources: tuple[tuple[str, str], ...] = (),
         linger_s: Callable[[], float] = lambda: 0.0,
         past: Past | None = None,
+        backup_at: Callable[[int], Given | None] = lambda _: None,
     ) -> None:
         """`epoch_ns`: the machine's monotonic clock at time 0; nothing in virtual time.
 
         `code` is the fingerprint that a node's own must equal, `sources` are the user's modules that nodes are to be
         given: (path, text). `linger_s` is asked at the end of the trial: for how long a node may have to wait until
         Prometheus has read its last metrics; 0 if nobody reads them. `past` is given where the trial goes on.
+        `backup_at` gives the newest backup of all shards that is not beyond a step.
         """
         self.plan = plan
         self.payload = payload
@@ -117,6 +119,7 @@ class Controller:
         self.sources = sources
         self.linger_s = linger_s
         self.past = past
+        self.backup_at = backup_at
         lives = past.incarnations if past else {}
         self.members = {node.node: Member(node, incarnation=lives.get(node.node, 0)) for node in plan.nodes}
         self.director = Director(plan, self)
@@ -431,9 +434,26 @@ class Controller:
 
     def _ordered(self, event: Ordered, now: float) -> list[Effect]:
         if self.phase in (Phase.RUNNING, Phase.FINISHING):
+            if event.roll_back_to is not None:
+                return self._roll_back(event.ticket, event.roll_back_to)
             return self._done(self.director.ordered(event, now), now)
         state = "has not begun yet" if self.phase is Phase.LAUNCHED else "is over"
         return [Answer(event.ticket, f"training {state}")]
+
+    def _roll_back(self, ticket: int, step: int) -> list[Effect]:
+        """Have all shards go on from the newest backup that is not beyond that step."""
+        server = self.members["server"]
+        if not server.plan.method.is_layerwise:
+            return [Answer(ticket, f"the method '{server.plan.method.name}' makes no backups of shards")]
+        if server.state not in ("running", "unresponsive"):
+            return [Answer(ticket, "the server is not there at present; try again when it is back")]
+        given = self.backup_at(step)
+        if given is None:
+            return [Answer(ticket, f"there is no backup of step {step:,} or before")]
+        to, parts = given.backup_step, given.backup_parts
+        message = messages.RollBack(sender=NAME, step=to, parts=parts, tensors=given.tensors)
+        noted = Journal(Note(text=f"rolled back to step {to:,} by hand"))
+        return [noted, Send(server.peer, message, given.frames), Answer(ticket, told=f"step {to}")]
 
     def _done(self, effects: list[Effect], now: float) -> list[Effect]:
         """What the director has done, and the end of the trial if nobody can train any more."""

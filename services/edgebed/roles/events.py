@@ -82,10 +82,12 @@ class Injected(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ordered(msgspec.Struct, frozen=True, gc=False):
-    """Controller only: the user asks by hand for something to be done to a node, and waits for an Answer."""
+    """Controller only: the user asks by hand for something to be done, and waits for an Answer."""
 
     ticket: int
-    injections: tuple[Injection, ...]
+    injections: tuple[Injection, ...] = ()
+    roll_back_to: int | None = None
+    """All shards are to go on from the newest backup that is not beyond this step."""
 
 
 class Interrupted(msgspec.Struct, frozen=True, gc=False):
@@ -144,6 +146,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     ticket: int
     problem: str = ""
     """Empty: it is done."""
+    told: str = ""
+    """What was done, where that was not known before."""
 
 
 class Journal(msgspec.Struct, frozen=True, gc=False):

@@ -31,6 +31,7 @@ from edgebed.wire.messages import (
     Pull,
     Refuse,
     Resume,
+    RollBack,
     Start,
     Tensor,
 )
@@ -41,6 +42,12 @@ SETTLE_S = 0.1
 """So long after somebody joined anew nobody else does."""
 HISTORIES = 1_000_000
 """For each life of the server."""
+
+
+def split_parts(parts: Sequence[tuple[str, int]], state: Floats) -> dict[str, Floats]:
+    """Each shard's part of (s,) `state`, which has one after the other."""
+    ends = np.cumsum([size for _, size in parts])[:-1]
+    return {name: piece for (name, _), piece in zip(parts, np.split(state, ends), strict=True)}
 
 
 class ShardServer:
@@ -113,6 +120,8 @@ class ShardServer:
             return self._answer_pulls()
         if isinstance(message, Finish):
             return self._finish(message.reason)
+        if isinstance(message, RollBack):
+            return self._roll_back(message, event.frames)
         if isinstance(message, Start | Failed):
             return []  # a shard that has failed is missed by all: it comes back, or nothing goes on
         return self._refuse(event.peer, "malformed", f"this server gets no {type(message).__name__}")
@@ -161,6 +170,12 @@ class ShardServer:
             resume = Resume(sender=self.plan.node, history=self.history, step=self.kept, tensors=(tensor,))
             effects.append(Send(peer, resume, frames))
         return effects
+
+    def _roll_back(self, message: RollBack, frames: Sequence[Buffer]) -> list[Effect]:
+        """By hand: versions beyond that step will be made anew."""
+        self.kept, self.states = message.step, split_parts(message.parts, decode_dense(message.tensors[0], frames))
+        self.version = min(self.version, message.step)
+        return self._begin("rolled back by hand")
 
     # --- what is kept -------------------------------------------------------------------------------------------
 

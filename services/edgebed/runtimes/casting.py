@@ -16,7 +16,7 @@ from edgebed.roles.events import Heart
 from edgebed.roles.layer_shard import LayerShard
 from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.parameter_server import ParameterServer
-from edgebed.roles.shard_server import ShardServer
+from edgebed.roles.shard_server import ShardServer, split_parts
 from edgebed.roles.shard_work import ModuleWork, ShardWork
 from edgebed.roles.work import EvaluatorWork, Work, Worked
 from edgebed.roles.worker import Worker
@@ -60,9 +60,7 @@ def _backup(
     """What the shards go on from; None where there is nothing."""
     if not configure.backup_parts:
         return None
-    names, sizes = zip(*configure.backup_parts, strict=True)
-    pieces = np.split(arrays["state"], np.cumsum(sizes)[:-1])
-    return configure.backup_step, dict(zip(names, pieces, strict=True))
+    return configure.backup_step, split_parts(configure.backup_parts, arrays["state"])
 
 
 def own_frames(theta: NDArray[np.float32]) -> Sequence[Any]:

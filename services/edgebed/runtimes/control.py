@@ -31,7 +31,14 @@ CLIENTS_MAX = 32  # the one that has waited longest makes room
 class Order(msgspec.Struct, frozen=True):
     """What the user asks for."""
 
-    injections: Annotated[tuple[Injection, ...], msgspec.Meta(min_length=1)]
+    injections: tuple[Injection, ...] = ()
+    roll_back_to: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """All shards are to go on from the newest backup that is not beyond this step."""
+
+    def __post_init__(self) -> None:
+        """ValueError where nothing is asked for."""
+        if not self.injections and self.roll_back_to is None:
+            raise ValueError("nothing is asked for")
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -39,6 +46,8 @@ class Reply(msgspec.Struct, frozen=True):
 
     problem: str = ""
     """Empty: it is done."""
+    told: str = ""
+    """What was done, where that was not known before."""
 
 
 _ORDER = msgspec.json.Decoder(Order)
@@ -93,7 +102,7 @@ class Control:
         """Tell whoever asked what came of it, if they still listen."""
         client = self._waiting.pop(answer.ticket, None)
         if client is not None:
-            _tell(client, Reply(answer.problem))
+            _tell(client, Reply(answer.problem, answer.told))
 
     def close(self) -> None:
         """Listen no longer; whoever still waits is hung up on."""
@@ -144,7 +153,7 @@ class Control:
             return []
         self._tickets += 1
         self._waiting[self._tickets] = client
-        return [Ordered(self._tickets, order.injections)]
+        return [Ordered(self._tickets, order.injections, order.roll_back_to)]
 
     def _forget(self, descriptor: int) -> socket.socket:
         """Hear a client no longer."""

@@ -124,6 +124,7 @@ class Host:
             sources=sources(plan.nodes[0].task.python_path) if self.runtime == "docker" else (),
             linger_s=self.server.visits.linger_s if self.server else lambda: 0.0,
             past=past,
+            backup_at=backups_of(checkpoints),
         )
         watch = Watch(heart, keep_status, self._observe(heart))
         with _control_in(folder.path.parent) or nullcontext() as control:
@@ -184,7 +185,7 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         backup = checkpoints.backup if node.shard else None
         if node.role == "server":
             version, theta = (0, checkpoints.initial) if node.shard else checkpoints.latest
-            arrays = {"theta": theta} | ({"state": np.concatenate(list(backup.states.values()))} if backup else {})
+            arrays = {"theta": theta} | ({"state": backup.joined()} if backup else {})
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
         else:
@@ -196,10 +197,22 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         tensors = tuple(tensor for tensor, _ in encoded)
         if node.role != "server" or backup is None:
             return Given(tensors, frames, version)
-        parts = tuple((name, len(state)) for name, state in backup.states.items())
-        return Given(tensors, frames, version, backup.step, parts)
+        return Given(tensors, frames, version, backup.step, backup.parts)
 
     return payload
+
+
+def backups_of(checkpoints: Checkpoints) -> Callable[[int], Given | None]:
+    """The newest backup of all shards that is not beyond a step."""
+
+    def backup_at(step: int) -> Given | None:
+        backup = checkpoints.backup_at(step)
+        if backup is None:
+            return None
+        tensor, frames = encode_dense("state", backup.joined())
+        return Given((tensor,), frames, backup_step=backup.step, backup_parts=backup.parts)
+
+    return backup_at
 
 
 def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Steps]:

@@ -263,6 +263,8 @@ class LiveController:
         self.journal.write_many((t, report.sender, record) for t, record in report.records)
         for _, record in report.records:
             self.watch.follow(record)
+            if isinstance(record, records.Resumed):
+                self.checkpoints.give_up(record.step)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, NodeExited):

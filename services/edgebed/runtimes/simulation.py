@@ -401,6 +401,8 @@ class Simulation:
             self.network.losses.has_ended = True
             for life in list(self.lives.values()):  # those that say no goodbye: the frozen
                 self._end(life)
+        if isinstance(record, records.Resumed):
+            self.checkpoints.give_up(record.step)
         self.journal.write(round(self.agenda.now, 6), node, record)
         self.watch.follow(record)
         if node != NAME and isinstance(record, REPORTED):

@@ -329,6 +329,17 @@ class Keep(Message, kw_only=True):
     """One flat tensor, called `state`."""
 
 
+class RollBack(Message, kw_only=True):
+    """Controller to server: all shards are to go on from this backup, whatever they have learnt since."""
+
+    step: Count
+    """Steps made."""
+    parts: tuple[tuple[Name, Count], ...]
+    """As in `keep`."""
+    tensors: tuple[Tensor, ...]
+    """One flat tensor, called `state`."""
+
+
 class Finish(Message, kw_only=True):
     """Controller to server: apply no more updates. To the evaluator: ask for the model now, it is final."""
 
@@ -355,7 +366,7 @@ class Bye(Message, kw_only=True):
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
     Hello, Configure, Ready, Start, Report, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Keep,
-    Finish, Stop, Bye,
+    RollBack, Finish, Stop, Bye,
     Refuse,
 )  # fmt: skip
 
@@ -368,6 +379,7 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Resume: (("weights",), ("state",)),
     Checkpoint: (("theta",),),
     Keep: (("state",),),
+    RollBack: (("state",),),
     Configure: (("theta",), ("theta", "state"), ("x", "y")),
 }
 """The names of the tensors that a message carries, in order; a choice of such where there are several."""
@@ -375,6 +387,6 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
 DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (
     Hello | Configure | Ready | Start | Report | Alive | Reached | Proceed | Inject | Failed | Checkpoint | Keep
-    | Finish | Stop | Bye | Refuse
+    | RollBack | Finish | Stop | Bye | Refuse
 )  # fmt: skip
 AnyMessage = DataMessage | ManagementMessage

@@ -104,6 +104,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
     state, state_frames = encode_dense("state", np.ones(5, np.float32))
     parts = (("edge-0", 2), ("edge-1", 3))
     found.append((messages.Keep(sender="server", step=40, parts=parts, tensors=(state,)), state_frames))
+    found.append((messages.RollBack(sender="controller", step=40, parts=parts, tensors=(state,)), state_frames))
     x, x_frames = encode_dense("x", np.arange(640, dtype="u1").reshape(10, 1, 8, 8))
     y, y_frames = encode_dense("y", np.arange(10, dtype="i8"))
     configure = messages.Configure(
