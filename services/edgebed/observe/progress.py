@@ -52,6 +52,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
     stop_updates: int | None = None
     interrupted: bool = False
+    health: dict[str, str] = {}
+    """Of each node: coming, good, late (it missed a check), failed (two, or it is gone) or over."""
     troubles: tuple[str, ...] = ()
     """What went wrong with nodes so far, e.g. "edge-0 died: killed by SIGKILL"."""
 

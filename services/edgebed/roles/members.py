@@ -24,6 +24,17 @@ class Member(msgspec.Struct):
     """Checks in a row without a sign of life."""
 
     @property
+    def health(self) -> str:
+        """`coming`, `good`, `late` where it missed the last check, `failed` after two or when it is gone, `over`."""
+        if self.state == "stopped":
+            return "over"
+        if self.state in GONE or self.state == "unresponsive":
+            return "failed"
+        if self.state != "running":
+            return "coming"
+        return "late" if self.missed else "good"
+
+    @property
     def is_reached(self) -> bool:
         """Whether others can connect to it."""
         return self.ready is not None and self.state in ("ready", "running", "unresponsive")

@@ -126,6 +126,7 @@ class Watch:
             elapsed_s=max(0.0, now - self.heart.started_at_s),
             stop_updates=self.heart.plan.stop_updates,
             interrupted=self.interrupted,
+            health={name: member.health for name, member in self.heart.members.items()},
             troubles=tuple(self.troubles),
         )
         self.show(status)
