@@ -34,6 +34,7 @@ from edgebed.observe.quantities import (
 )
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
+from edgebed.observe.shards_text import shard_rows
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import (
     changed_models_text,
@@ -229,6 +230,7 @@ def _accounting(trials: Sequence[Trial]) -> str:
     columns = [(trial.summary, trial.series) for trial in trials]
     books = [trial.series.accounting for trial in trials]
     rows += update_rows(books) if any(books) else _numbered_rows([summary for summary, _ in columns])
+    rows += shard_rows([summary for summary, _ in columns])
     for code in sorted({code for summary, _ in columns for code in summary.refused_by_code}):
         counts = (f"{summary.refused_by_code.get(code, 0):,}" for summary, _ in columns)
         rows.append((f"messages refused: {code}", *counts))

@@ -22,6 +22,7 @@ from edgebed.observe.quantities import (
     seconds_text,
 )
 from edgebed.observe.series import Series
+from edgebed.observe.shards_text import shards_text
 from edgebed.observe.start_up import start_up_lines
 from edgebed.observe.summary import Expectation, RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import traffic_lines
@@ -73,6 +74,8 @@ def _figures(trial: Trial) -> Iterator[str]:
     summary = trial.summary
     yield from filter(None, (faults_line(summary, trial.series.faults), update_line(summary)))
     yield from traffic_lines(summary)
+    if shards := shards_text(summary):
+        yield shards
     if summary.start_up:
         yield from start_up_lines(summary.start_up)
 

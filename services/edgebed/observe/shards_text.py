@@ -1,0 +1,37 @@
+"""What shards of a model did, in words, for the report and the terminal."""
+
+from collections.abc import Sequence
+
+from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text
+from edgebed.observe.summary import TrialSummary
+
+
+def shards_text(trial: TrialSummary) -> str:
+    """A line of a terminal; empty where each worker had the whole model."""
+    if trial.steps_min is None:
+        return ""
+    again = f"; {_rolled_back(trial)}" if trial.rollbacks else ""
+    return (
+        f"every shard made {count_text(trial.steps_min, 'step')}{again}; {bytes_text(trial.exchanged_bytes)} exchanged"
+    )
+
+
+def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """Rows of a report's table, a column a trial; none where there were no shards."""
+    if all(trial.steps_min is None for trial in trials):
+        return []
+    return [
+        ("steps of every shard", *(_number(trial.steps_min) for trial in trials)),
+        ("times that all went on from a backup", *(_number(trial.rollbacks) for trial in trials)),
+        ("steps rolled back, of all shards", *(_number(trial.steps_rolled_back) for trial in trials)),
+        ("exchanged: payload of all messages", *(bytes_text(trial.exchanged_bytes) for trial in trials)),
+    ]
+
+
+def _rolled_back(trial: TrialSummary) -> str:
+    given_up = count_text(trial.steps_rolled_back or 0, "step")
+    return f"{count_text(trial.rollbacks or 0, 'time')} all went on from a backup, and gave up {given_up}"
+
+
+def _number(value: int | None) -> str:
+    return UNMEASURED if value is None else f"{value:,}"

@@ -1,0 +1,91 @@
+"""Steps of shards, history by history, whatever order their lines come in."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.observe.series_steps import Steps
+from edgebed.roles import records
+
+LOW, HIGH = "edge-0", "edge-1"
+
+
+def step(number: int, history: int = 0, *, is_last: bool = False) -> records.Step:
+    """As a shard says it."""
+    return records.Step(step=number, history=history, made=number + 1 if is_last else 0, loss=0.5 if is_last else None)
+
+
+def told(*lines: tuple[str, object]) -> Steps:
+    """A journal's lines, a second apart."""
+    steps = Steps()
+    for t, (node, record) in enumerate(lines):
+        if isinstance(record, records.Step):
+            steps.add(float(t), node, record)
+        elif isinstance(record, records.Resumed):
+            steps.resumed.append((float(t), record))
+        else:
+            assert isinstance(record, records.BackedUp)
+            steps.backed_up.append((float(t), record))
+    return steps
+
+
+def resumed(history: int, at: int) -> tuple[str, records.Resumed]:
+    """The server's line."""
+    return "server", records.Resumed(history=history, step=at)
+
+
+def test_what_a_later_history_began_before_is_rolled_back() -> None:
+    """Steps 2 and 3 are made twice, and count once."""
+    steps = told(
+        resumed(0, 0),
+        *((HIGH, step(k, is_last=True)) for k in range(4)),
+        resumed(1, 2),
+        *((HIGH, step(k, 1, is_last=True)) for k in range(2, 5)),
+    )
+
+    assert steps.surviving()[HIGH].tolist() == [0, 1, 2, 3, 4]
+    assert steps.rolled_back() == 2
+    assert [(each.step, each.t) for each in steps.updates()] == [(0, 1.0), (1, 2.0), (2, 6.0), (3, 7.0), (4, 8.0)]
+
+
+def test_a_backup_is_witness_for_what_a_killed_shard_did_not_live_to_say() -> None:
+    """Its last two lines are lost; all went on from step 4, so they were made."""
+    steps = told(
+        resumed(0, 0),
+        (HIGH, step(0, is_last=True)),
+        (HIGH, step(1, is_last=True)),
+        ("server", records.BackedUp(history=0, step=4)),
+        resumed(1, 4),
+        (HIGH, step(4, 1, is_last=True)),
+    )
+
+    assert steps.surviving()[HIGH].tolist() == [0, 1, 2, 3, 4]
+    assert [(each.step, each.t) for each in steps.updates()] == [(0, 1.0), (1, 2.0), (2, 3.0), (3, 3.0), (4, 5.0)]
+    assert np.isnan(steps.updates()[2].loss)
+
+
+@given(st.permutations(range(9)))
+def test_the_order_of_lines_makes_no_difference(order: list[int]) -> None:
+    """Reports come in batches: a new history's steps before the server's line, an old one's after it."""
+    lines = [
+        resumed(0, 0),
+        (LOW, step(0)),
+        (LOW, step(1)),
+        (LOW, step(2)),
+        resumed(1, 1),
+        (LOW, step(1, 1)),
+        (LOW, step(2, 1)),
+        resumed(2, 2),
+        (LOW, step(2, 2)),
+    ]
+    steps = told(*(lines[k] for k in order))
+
+    assert steps.surviving()[LOW].tolist() == [0, 1, 2]
+    assert steps.rolled_back() == 3
+
+
+@pytest.mark.parametrize("steps", [Steps(), told(resumed(0, 0))])
+def test_a_trial_without_steps_has_none(steps: Steps) -> None:
+    """As where each worker has the whole model, or training ended at once."""
+    assert (steps.surviving(), steps.rolled_back(), steps.updates()) == ({}, 0, [])
