@@ -246,10 +246,10 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
 class Stage:
     """A trial in this process, so that a test has the controller and the launcher in its hands."""
 
-    def __init__(self, folder: Path, launcher: type[ProcessLauncher] = ProcessLauncher) -> None:
+    def __init__(self, folder: Path, launcher: type[ProcessLauncher] = ProcessLauncher, join: str = "30s") -> None:
         scenario = folder / "failures.yaml"
         scenario.write_text(SCENARIO)
-        (self.planned,) = plan_trials(load_scenario(scenario, ["deadlines.join=3s"]))
+        (self.planned,) = plan_trials(load_scenario(scenario, [f"deadlines.join={join}"]))
         self.folder = TrialFolder(folder / "trial")
         self.folder.make(self.planned.plan)
         plan = self.planned.plan
@@ -285,7 +285,7 @@ def test_a_worker_that_never_joins_is_missing_and_the_others_train(tmp_path: Pat
         def launch(self, node: str, controller_address: str) -> bool:
             return node == "edge-1" or super().launch(node, controller_address)
 
-    series = Stage(tmp_path, Forgetful).run()
+    series = Stage(tmp_path, Forgetful, join="5s").run()
 
     assert series.outcome == "completed"
     assert any(node.name == "edge-1" and node.state == "missing" for _, node in series.nodes)
@@ -318,7 +318,7 @@ def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> Non
         until(lambda: stage.watch.updates > 50, "training")
         ProcessLauncher.launch(stage.launcher, *stage.launcher.late)
 
-    series = Stage(tmp_path, Late).run(bring)
+    series = Stage(tmp_path, Late, join="5s").run(bring)
 
     assert series.outcome == "completed"
     states = [node.state for _, node in series.nodes if node.name == "edge-1"]
