@@ -156,6 +156,14 @@ class Stage:
             if isinstance(heart, LayerShard):
                 self.unanswered_max = max(self.unanswered_max, len(heart.unanswered))
 
+    def run_through(self, deaths: list[tuple[int, str]]) -> None:
+        """Until nothing is left; each node dies so many deliveries after the one before."""
+        for deliveries, victim in deaths:
+            self.run(deliveries)
+            if not self.server.finished:
+                self.launch(victim)
+        self.run()
+
     def carry_out(self, name: str, effects: list) -> None:
         """Work is done at once, and its result comes when it likes."""
         for effect in effects:
@@ -221,11 +229,7 @@ def test_back_propagation_through_shards_is_back_propagation(seed: int, store: s
 def test_shards_that_die_cost_no_step_and_repeat_none(seed: int, deaths: list[tuple[int, str]], store: str) -> None:
     """All go on from one step, and in the history that survives each step was made once, as if nobody had died."""
     stage = Stage(BACK_PROPAGATION, seed, store=store)
-    for deliveries, victim in deaths:
-        stage.run(deliveries)
-        if not stage.server.finished:
-            stage.launch(victim)
-    stage.run()
+    stage.run_through(deaths)
 
     np.testing.assert_array_equal(stage.server.theta, trained_whole())
     assert [stage.surviving_steps(name) for name in NAMES] == [list(range(STEPS))] * 3
@@ -250,11 +254,7 @@ def test_every_method_comes_to_its_end(
 ) -> None:
     """With every step made once, no more on its way than the queue takes, and nothing left over."""
     stage = Stage(RULES[name], seed, queue=queue, store=store)
-    for deliveries, victim in deaths:
-        stage.run(deliveries)
-        if not stage.server.finished:
-            stage.launch(victim)
-    stage.run()
+    stage.run_through(deaths)
 
     assert stage.server.finished
     assert not stage.hearts["store"].kept
@@ -274,11 +274,7 @@ def test_every_method_comes_to_its_end(
 def test_one_at_a_time_leaves_nothing_to_chance(name: str, seed: int, deaths: list[tuple[int, str]]) -> None:
     """With a queue of one, whoever is first, and whoever dies."""
     stage = Stage(RULES[name], seed, queue=1)
-    for deliveries, victim in deaths:
-        stage.run(deliveries)
-        if not stage.server.finished:
-            stage.launch(victim)
-    stage.run()
+    stage.run_through(deaths)
 
     np.testing.assert_array_equal(stage.server.theta, one_after_the_other(RULES[name]))
 
@@ -293,11 +289,7 @@ def test_modules_may_lie_on_a_node_of_their_own(seed: int, deaths: list[tuple[in
     """With a queue of one the same is learnt, bit for bit; it takes more messages."""
     rule = RULES["bootstrapped"]
     stage = Stage(rule, seed, queue=1, modules="modules", store=store)
-    for deliveries, victim in deaths:
-        stage.run(deliveries)
-        if not stage.server.finished:
-            stage.launch(victim)
-    stage.run()
+    stage.run_through(deaths)
 
     np.testing.assert_array_equal(stage.server.theta, one_after_the_other(rule))
     assert [stage.surviving_steps(each) for each in NAMES] == [list(range(STEPS))] * 3
@@ -312,11 +304,7 @@ def test_modules_may_lie_on_a_node_of_their_own(seed: int, deaths: list[tuple[in
 def test_modules_elsewhere_serve_shards_that_are_ahead(seed: int, deaths: list[tuple[int, str]], store: str) -> None:
     """An answer that is quicker than its gradient is used leaves no step out."""
     stage = Stage(RULES["bootstrapped"], seed, queue=3, modules="modules", store=store)
-    for deliveries, victim in deaths:
-        stage.run(deliveries)
-        if not stage.server.finished:
-            stage.launch(victim)
-    stage.run()
+    stage.run_through(deaths)
 
     assert stage.server.finished
     assert [stage.surviving_steps(each) for each in NAMES] == [list(range(STEPS))] * 3
