@@ -56,8 +56,11 @@ class Network:
             for pair in pairs
         }
         """By who connects and whom it connects to."""
-        self.used = {name: [self.connections[pair] for pair in pairs if name in pair] for name in uses}
+        self.used: dict[str, list[Connection]] = {name: [] for name in uses}
         """Those of each node."""
+        for pair, connection in self.connections.items():
+            for name in pair:
+                self.used[name].append(connection)
         self.hosts = {node.node: node.hosts for node in plan.nodes if node.role != "evaluator"}
         self.traffic = {node.node: TrafficCount() for node in plan.nodes if node.counts_traffic}
 
@@ -165,14 +168,14 @@ class Network:
         """From now on nothing passes its link."""
         if node in self.outages:
             self.outages[node].cut(self.agenda.now)
-        for connection in self.used[node]:
+        for connection in self.used.get(node, ()):
             connection.cut(node)
 
     def heal(self, node: str) -> None:
         """Its link is as it was before the cut."""
         if node in self.outages:
             resume(self.outages[node], self.passages.get(node), self.agenda.now)
-        for connection in self.used[node]:
+        for connection in self.used.get(node, ()):
             connection.heal(node)
 
     def change(self, injection: Injection) -> str:
