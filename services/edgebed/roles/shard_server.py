@@ -88,8 +88,8 @@ class ShardServer:
         """By step: backups that are not whole yet."""
         self.copies: dict[int, dict[str, Floats]] = {}
         """By step: copies of the weights, where not all have come."""
-        self.version = 0
-        """The step of the newest model that there is."""
+        self.version = -1 if self.kept else 0
+        """The step of the newest model that there is; -1: what a backup holds is no model yet."""
         self.theta = theta
         """(w,) that model."""
         self.pulls: dict[str, int] = {}
@@ -205,7 +205,7 @@ class ShardServer:
         return [Journal(BackedUp(history=self.history, step=step)), Send("controller", keep, frames)]
 
     def _assemble(self, step: int, pieces: dict[str, Floats]) -> list[Effect]:
-        if step <= self.version and step:
+        if step and step <= self.version:
             return []  # measured before training was rolled back
         self.version = step
         self.theta = np.concatenate([pieces[shard] for shard, size in self.sizes.items() if size])
@@ -229,6 +229,7 @@ class ShardServer:
         if self.finished:
             return []
         self.finished = True
+        self.version = max(0, self.version)
         tensor, frames = self._encoded()
         checkpoint = Checkpoint(sender=self.plan.node, version=self.version, final=True, tensors=(tensor,))
         finished = Journal(Finished(version=self.version, reason=reason))

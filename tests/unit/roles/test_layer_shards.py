@@ -29,7 +29,7 @@ from edgebed.roles.shard_server import ShardServer
 from edgebed.roles.shard_work import ModuleWork, ShardWork
 from edgebed.scenario.plan import Method, NodePlan, Part, Shard, Task
 from edgebed.wire import frames as codec
-from edgebed.wire.messages import Start
+from edgebed.wire.messages import Join, Pull, Start
 
 N, CLASSES, BATCH, STEPS = 96, 4, 16, 12
 DRAW = np.random.default_rng(0)
@@ -336,3 +336,21 @@ def test_the_blend_of_one_is_back_propagation() -> None:
     stage.run()
 
     np.testing.assert_allclose(stage.server.theta, trained_whole(), rtol=1e-5, atol=1e-7)
+
+
+def test_a_server_that_goes_on_from_a_backup_measures_no_model_that_it_has_not() -> None:
+    """Its first weights are those that training once began with; whoever asks waits for newer ones."""
+    stage = Stage(BACK_PROPAGATION, 0)
+    stage.run(150)
+    before = stage.server
+    states = dict(before.states)
+    assert 0 < before.kept < STEPS
+
+    later = ShardServer(before.plan, before.theta, incarnation=2, backup=(before.kept, states))
+    pull = Received("evaluator", Pull(sender="evaluator", at_version=0), [], 0)
+
+    assert not [effect for effect in later.handle(pull, 0.0) if isinstance(effect, Send)]
+    joins = [Received(name, Join(sender=name, incarnation=1), [], 0) for name in NAMES]
+    effects = [effect for join in joins for effect in later.handle(join, 0.0)]
+    told = [effect.message for effect in effects if isinstance(effect, Send)]
+    assert [(message.step, message.history) for message in told] == [(before.kept, 1_000_000)] * 3
