@@ -1,7 +1,7 @@
 """The control socket of a live trial: `control.sock` in the run's folder, through which the user acts on nodes by hand.
 
     --> {"injections": [{"node": "edge-0", "action": "kill"}]}
-    <-- {"problem": ""}     when it is done; else why it is not
+    <-- {"problem": "", "told": ""}     when it is done; else why it is not
 
 One line each way, and the connection is closed. This is the controller's end; the other is `by_hand.py`. The socket is
 there while a live trial goes on, and its mode lets the owner alone connect. Both ends reach it through an open folder,

@@ -168,7 +168,7 @@ def test_an_order_may_come_in_pieces(control, tmp_path):
     control.answer(Answer(ordered.ticket))
 
     assert ordered.injections == (KILL,)
-    assert msgspec.json.decode(everything(client)) == {"problem": ""}
+    assert msgspec.json.decode(everything(client)) == {"problem": "", "told": ""}
 
 
 def test_silent_clients_do_not_keep_others_out(control, tmp_path):
