@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from edgebed.errors import ScenarioError
 from edgebed.learning import imports, models
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
-from edgebed.learning.shard_building import PROBE, output_shapes, task_layers
+from edgebed.learning.shard_building import PROBE, shapes_of, task_layers
 from edgebed.scenario.plan import Method, Task
 
 
@@ -47,7 +47,7 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
     with torch.random.fork_rng(devices=[]):
         layers = task_layers(task)
         try:
-            shapes = [task.input_shape, *output_shapes(task, layers)]
+            shapes = shapes_of(task, layers)
         except Exception as error:
             raise ScenarioError(f"{task.model}: its layers do not fit together: {imports.reason(error)}") from error
         beside = {key: settings[key] for key in ("hidden", "hidden_layers", "labels") if key in settings}

@@ -33,10 +33,12 @@ def shards_of(layers: Sequence[nn.Sequential], cuts: Sequence[int]) -> list[nn.S
     ends = [0, *cuts, len(layers)]
     if any(start >= end for start, end in itertools.pairwise(ends)):
         raise ValueError(f"{len(layers)} layers cannot be cut before {', '.join(map(str, cuts))}")
-    return [
-        nn.Sequential(*(part for layer in layers[start:end] for part in layer))
-        for start, end in itertools.pairwise(ends)
-    ]
+    return [joined(layers[start:end]) for start, end in itertools.pairwise(ends)]
+
+
+def joined(layers: Sequence[nn.Sequential]) -> nn.Sequential:
+    """Consecutive layers as one."""
+    return nn.Sequential(*(part for layer in layers for part in layer))
 
 
 def _check_shared(name: str, groups: Sequence[Sequence[nn.Module]]) -> None:

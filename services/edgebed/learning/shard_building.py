@@ -15,7 +15,7 @@ from edgebed.algorithms.layerwise.rule import At
 from edgebed.algorithms.registry import configure, rule_of
 from edgebed.learning import models
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
-from edgebed.learning.layers import layers_of
+from edgebed.learning.layers import joined, layers_of
 from edgebed.learning.module_networks import ModuleNetworks
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shard_network import ShardNetwork
@@ -29,9 +29,9 @@ def task_layers(task: Task) -> list[nn.Sequential]:
     return layers_of(task.model, models.build_for(task))
 
 
-def output_shapes(task: Task, layers: Sequence[nn.Sequential]) -> list[tuple[int, ...]]:
-    """What each layer gives for one input."""
-    shapes = []
+def shapes_of(task: Task, layers: Sequence[nn.Sequential]) -> list[tuple[int, ...]]:
+    """The shape of one input, and of what each layer makes of it."""
+    shapes = [task.input_shape]
     x = torch.zeros(PROBE, *task.input_shape)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         for layer in layers:
@@ -51,9 +51,7 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
     shard, task, method = plan.shard, plan.task, plan.method
     assert shard is not None
     rule = rule_of(method)
-    with _drawn(plan, "init", 0):
-        layers = task_layers(task)
-    shapes = [task.input_shape, *output_shapes(task, layers)]
+    layers, shapes = _layers(plan)
     has_module = rule.has_module and bool(shard.above) and not shard.modules
     head = input_module = None
     if rule.source == "head" and shard.above:
@@ -63,9 +61,8 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
         with _drawn(plan, "input-module", shard.first):
             hidden = getattr(configure("learning", method.parts["learning"]), "input_hidden", None)
             input_module = InputModule(task.input_shape, shapes[shard.first], hidden=hidden)
-    own = nn.Sequential(*(part for layer in layers[shard.first : shard.end] for part in layer))
     return ShardNetwork(
-        own,
+        joined(layers[shard.first : shard.end]),
         optimizer_of(method),
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
         head=head,
@@ -77,9 +74,7 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
 def module_networks(plan: NodePlan) -> ModuleNetworks:
     """The gradient modules of the shards that the plan names."""
     assert plan.shard is not None
-    with _drawn(plan, "init", 0):
-        layers = task_layers(plan.task)
-    shapes = [plan.task.input_shape, *output_shapes(plan.task, layers)]
+    _, shapes = _layers(plan)
     modules = {owner: gradient_module(plan, end, shapes[end]) for owner, end in plan.shard.owners}
     return ModuleNetworks(modules, optimizer_of(plan.method))
 
@@ -95,6 +90,13 @@ def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> Gradien
             hidden_layers=config.hidden_layers,
             labels=config.labels,
         )
+
+
+def _layers(plan: NodePlan) -> tuple[list[nn.Sequential], list[tuple[int, ...]]]:
+    """Those of the whole model, and the shapes between them."""
+    with _drawn(plan, "init", 0):
+        layers = task_layers(plan.task)
+    return layers, shapes_of(plan.task, layers)
 
 
 @contextmanager

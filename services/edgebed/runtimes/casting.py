@@ -1,7 +1,7 @@
 """Which heart a node has, and who does its work, by its plan."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from edgebed.roles.shard_server import ShardServer, split_parts
 from edgebed.roles.shard_work import ModuleWork, ShardWork
 from edgebed.roles.work import EvaluatorWork, Work, Worked
 from edgebed.roles.worker import Worker
-from edgebed.scenario.plan import Task
+from edgebed.scenario.plan import NodePlan, Task
 from edgebed.wire.messages import Configure
 from edgebed.wire.tensors import cut
 
@@ -36,22 +36,29 @@ def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -
     if plan.role == "store":
         return ActivationStore(plan), None
     x, y = arrays["x"], arrays["y"]
-    if plan.shard and plan.role != "evaluator":
-        from edgebed.learning.shard_building import module_networks, shard_network  # torch, which a server is without
-
-        exchange = exchange_of(plan.method)
+    if plan.shard:
+        work = shard_work(plan, x, y, time.perf_counter)
         if plan.role == "modules":
-            modules = ModuleWork(module_networks(plan), y, time.perf_counter, exchange)
-            return ModuleHost(plan, configure.incarnation), modules
-        rule = rule_of(plan.method)
-        work = ShardWork(shard_network(plan), rule, x, y, time.perf_counter, exchange)
-        return LayerShard(plan, rule, configure.incarnation), work
+            return ModuleHost(plan, configure.incarnation), work
+        return LayerShard(plan, rule_of(plan.method), configure.incarnation), work
     from edgebed.learning.network import Network
 
     network = Network(task, x, y)
     if plan.role == "evaluator":
         return Evaluator(plan), EvaluatorWork(network)
     return Worker(plan, configure.incarnation), Work(plan, network, time.perf_counter)
+
+
+def shard_work(
+    plan: NodePlan, x: NDArray[Any], y: NDArray[Any], clock: Callable[[], float] = lambda: 0.0
+) -> ShardWork | ModuleWork:
+    """Whoever does the jobs of a shard, or of the node that has all gradient modules; `x` and `y` as it is given."""
+    from edgebed.learning.shard_building import module_networks, shard_network  # torch, which a server is without
+
+    exchange = exchange_of(plan.method)
+    if plan.role == "modules":
+        return ModuleWork(module_networks(plan), y, clock, exchange)
+    return ShardWork(shard_network(plan), rule_of(plan.method), x, y, clock, exchange)
 
 
 def _backup(

@@ -21,6 +21,7 @@ class DataEnds:
         """`dealers` by the node that each connects to."""
         self.router = router
         self.dealers = dict(dealers)
+        self._ends: list[DataRouter | DataDealer] = [*([router] if router else []), *self.dealers.values()]
         self.peers: dict[str, str] = {}
         """Of each node that something has come from: its last connection."""
 
@@ -33,10 +34,6 @@ class DataEnds:
     def monitors(self) -> list[zmq.Socket[bytes]]:
         """Those that tell of connections."""
         return [end.monitor for end in self._ends]
-
-    @property
-    def _ends(self) -> list[DataRouter | DataDealer]:
-        return [*([self.router] if self.router else []), *self.dealers.values()]
 
     def complain_to(self, complain: Complain) -> None:
         """Tell this one of each message that has to be dropped."""

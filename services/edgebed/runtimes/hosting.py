@@ -9,13 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import exchange_of, rule_of, sees_inputs
+from edgebed.algorithms.registry import sees_inputs
 from edgebed.emulation.fidelity import Fidelity
 from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason, sources
 from edgebed.learning.network import Network
-from edgebed.learning.shard_building import module_networks, shard_network
 from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
@@ -25,9 +24,9 @@ from edgebed.observe.run_folder import TrialFolder
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller, Given, Past
-from edgebed.roles.shard_work import ModuleWork, ShardWork
 from edgebed.roles.work import EvaluatorWork, Job, Steps, Work, Worked
 from edgebed.runtimes import Emulation
+from edgebed.runtimes.casting import shard_work
 from edgebed.runtimes.control import Control
 from edgebed.runtimes.live_controller import Launcher, LiveController
 from edgebed.runtimes.process import ProcessLauncher
@@ -189,9 +188,8 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
         else:
-            part = planned.parts.get(node.node, planned.parts[planned.plan.workers()[0].node])
-            part = part[: node.num_examples]
-            arrays = {"x": data.train_x[part if sees_inputs(node) else part[:0]], "y": data.train_y[part]}
+            x, y = examples_of(planned, node)
+            arrays = {"x": x, "y": y}
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
         frames = [frame for _, frames in encoded for frame in frames]
         tensors = tuple(tensor for tensor, _ in encoded)
@@ -200,6 +198,12 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         return Given(tensors, frames, version, backup.step, backup.parts)
 
     return payload
+
+
+def examples_of(planned: PlannedTrial, node: NodePlan) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The inputs that a node needs, which may be none, and its labels; who serves shards has what all shards have."""
+    part = planned.parts.get(node.node, planned.parts[planned.plan.workers()[0].node])[: node.num_examples]
+    return planned.data.train_x[part if sees_inputs(node) else part[:0]], planned.data.train_y[part]
 
 
 def backups_of(checkpoints: Checkpoints) -> Callable[[int], Given | None]:
@@ -235,7 +239,7 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Steps]:
 
     def make(node: str) -> Worked:
         if plan.node(node).shard:
-            return _shard_work(planned, node)
+            return shard_work(plan.node(node), *examples_of(planned, plan.node(node)))
         if node in planned.parts:
             return Work(plan.node(node), Part(planned.parts[node]))
         return EvaluatorWork(tested)
@@ -250,14 +254,3 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Steps]:
             raise InfrastructureError(f"{node} failed in its work: {reason(error)}") from error
 
     return run_job
-
-
-def _shard_work(planned: PlannedTrial, name: str) -> Worked:
-    """Whoever does the jobs of a shard, or of the node that has all gradient modules."""
-    node, data = planned.plan.node(name), planned.data
-    part = planned.parts[planned.plan.workers()[0].node]  # all have all
-    exchange = exchange_of(node.method)
-    if node.role == "modules":
-        return ModuleWork(module_networks(node), data.train_y[part], exchange=exchange)
-    x = data.train_x[part] if sees_inputs(node) else None
-    return ShardWork(shard_network(node), rule_of(node.method), x, data.train_y[part], exchange=exchange)

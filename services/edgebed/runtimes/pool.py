@@ -101,10 +101,9 @@ class Pool:
             self.shared[self.count] = job, tickets
             return self.count
         if isinstance(job, ShardJob):
-            self.count += 1
-            self.jobs[self.count] = (node, job)
-            self.own.add(self.count)
-            return self.count
+            ticket = self._note(node, job)
+            self.own.add(ticket)
+            return ticket
         ticket = self._queue(node, job, due_s)
         self._collect_all(0)
         self._feed()
@@ -113,9 +112,13 @@ class Pool:
         return ticket
 
     def _queue(self, node: str, job: Job, due_s: float) -> int:
+        ticket = self._note(node, job)
+        bisect.insort(self.waiting, (due_s, ticket))
+        return ticket
+
+    def _note(self, node: str, job: Job) -> int:
         self.count += 1
         self.jobs[self.count] = (node, job)
-        bisect.insort(self.waiting, (due_s, self.count))
         return self.count
 
     def result(self, ticket: int) -> Result:

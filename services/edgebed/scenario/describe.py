@@ -110,7 +110,7 @@ def describe_plan(
         model=task.model,
         nodes=tuple(_row(node) for node in plan.nodes),
         num_workers=len(plan.workers()),
-        examples=sum(len(part) for part in {id(part): part for part in planned.parts.values()}.values()),
+        examples=sum(node.num_examples for node in (plan.workers()[:1] if method.is_layerwise else plan.workers())),
         examples_total=len(planned.data.train_y),
         parameters=sum(sizes),
         model_bytes=4 * sum(sizes),

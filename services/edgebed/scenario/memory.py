@@ -115,8 +115,8 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need
 def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
     """Estimated, not measured: of a shard, or of what serves shards."""
     if node.role in ("server", "store"):
-        copies = {"server": BACKUP_COPIES * model, "store": 0}[node.role]
-        return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * len(plan.workers()), "backups": copies})
+        backups = BACKUP_COPIES * model if node.role == "server" else 0
+        return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * len(plan.workers()), "backups": backups})
     assert node.shard is not None
     inputs = data.train_x[:1].nbytes if sees_inputs(node) else 0
     examples = node.num_examples * (DATA_COPIES * inputs + LABEL_BYTES)

@@ -58,9 +58,16 @@ def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
         raise LocalWireError(f"{name}: {update.values.dtype} values for {len(update.indices)} positions")
     if update.entries and update.indices[-1] >= update.size:
         raise LocalWireError(f"{name}: position {update.indices[-1]} in a tensor of {update.size}")
-    positions = encode_positions(update.indices)
-    payload = memoryview(b"".join((positions, update.values.data.cast("B"))))
-    return Tensor(name, dtype, (update.size,), "sparse", update.entries, len(positions)), cut(payload)
+    return _encode_sparse(name, (update.size,), update.indices, update.values)
+
+
+def _encode_sparse(
+    name: str, shape: tuple[int, ...], indices: NDArray[np.int64], values: NDArray[Any]
+) -> tuple[Tensor, list[memoryview]]:
+    """Positions, then values."""
+    positions = encode_positions(indices)
+    payload = memoryview(b"".join((positions, values.data.cast("B"))))
+    return Tensor(name, NAMES[values.dtype], shape, "sparse", len(values), len(positions)), cut(payload)
 
 
 def encode_exchanged(name: str, sent: Exchanged) -> tuple[Tensor, list[memoryview]]:
@@ -71,25 +78,27 @@ def encode_exchanged(name: str, sent: Exchanged) -> tuple[Tensor, list[memoryvie
         return Tensor(name, dtype, sent.shape, "scaled", size), cut(memoryview(payload))
     if sent.indices is None:
         return Tensor(name, dtype, sent.shape, "dense", size), cut(sent.values.data)
-    positions = encode_positions(sent.indices)
-    payload = b"".join((positions, sent.values.data.cast("B")))
-    return Tensor(name, dtype, sent.shape, "sparse", size, len(positions)), cut(memoryview(payload))
+    return _encode_sparse(name, sent.shape, sent.indices, sent.values)
 
 
 def decode_exchanged(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[np.float32]:
     """The array as its receiver sees it; it may be read-only, or share memory."""
     if tensor.dtype not in ("float32", "float16", "int8"):
         raise RemoteWireError(f"{tensor.name}: {tensor.dtype}; shards send float32, float16 or int8")
-    payload = memoryview(join(frames))
-    indices = scale = None
     if tensor.encoding == "sparse":
-        indices = decode_positions(payload[: tensor.index_bytes], tensor.entries, math.prod(tensor.shape))
-        payload = payload[tensor.index_bytes :]
-    elif tensor.encoding == "scaled":
+        return Exchanged(tensor.shape, *_decode_sparse(tensor, frames)).restored()
+    payload, scale = memoryview(join(frames)), None
+    if tensor.encoding == "scaled":
         scale = float(np.frombuffer(payload[:SCALE_BYTES], "<f4")[0])
         payload = payload[SCALE_BYTES:]
-    values = np.frombuffer(payload, DTYPES[tensor.dtype])
-    return Exchanged(tensor.shape, indices, values, scale).restored()
+    return Exchanged(tensor.shape, None, np.frombuffer(payload, DTYPES[tensor.dtype]), scale).restored()
+
+
+def _decode_sparse(tensor: Tensor, frames: Sequence[Buffer]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Positions and values."""
+    payload = memoryview(join(frames))
+    indices = decode_positions(payload[: tensor.index_bytes], tensor.entries, math.prod(tensor.shape))
+    return indices, np.frombuffer(payload[tensor.index_bytes :], DTYPES[tensor.dtype])
 
 
 def cut(payload: memoryview) -> list[memoryview]:
@@ -203,10 +212,7 @@ def decode_update(tensor: Tensor, frames: Sequence[Buffer]) -> Update:
         raise RemoteWireError(f"{tensor.name}: an update is dense or sparse")
     if tensor.encoding == "dense":
         return Update(tensor.shape[0], None, decode_dense(tensor, frames))
-    payload = memoryview(join(frames))
-    indices = decode_positions(payload[: tensor.index_bytes], tensor.entries, tensor.shape[0])
-    values = np.frombuffer(payload[tensor.index_bytes :], DTYPES[tensor.dtype])
-    return Update(tensor.shape[0], indices, values)
+    return Update(tensor.shape[0], *_decode_sparse(tensor, frames))
 
 
 def join(frames: Sequence[Buffer]) -> Buffer:
