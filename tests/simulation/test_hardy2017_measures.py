@@ -11,15 +11,13 @@ from edgebed.papers.hardy2017_measures import (
     RELEASED,
     SENT,
     accuracy,
-    difference,
     early_accuracy,
     ingress_to_best,
     ingress_to_target,
     push_bytes,
-    ratio,
-    times,
     updates_to_target,
 )
+from edgebed.papers.measuring import difference, ratio, times
 
 SCENARIO = {
     "name": "small",

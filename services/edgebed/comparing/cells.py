@@ -21,8 +21,6 @@ from edgebed.scenario.planning import plan_trials
 from edgebed.scenario.problems import choose
 from edgebed.scenario.schema import Scenario
 
-RUNTIME: Runtime = "simulation"
-
 
 class Size(NamedTuple):
     """What the user asks for, instead of what the paper's cells say; None: as they say."""
@@ -51,6 +49,7 @@ class Recipe:
     place: str
     """The same file as seen from a checkout."""
     variant: str
+    runtime: Runtime
     sets: tuple[str, ...]
     updates: int
     settings: dict[str, Any] = field(hash=False, compare=False)
@@ -59,7 +58,7 @@ class Recipe:
     @property
     def command(self) -> str:
         """The ordinary command that does the same."""
-        words = ["edgebed", "run", self.place, "--runtime", RUNTIME, "--variant", self.variant]
+        words = ["edgebed", "run", self.place, "--runtime", self.runtime, "--variant", self.variant]
         return shlex.join([*words, *(word for each in self.sets for word in ("--set", each))])
 
 
@@ -123,7 +122,13 @@ class Cells:
         place = f"scenarios/{self.paper.name}/{cell.scenario}"
         settings = written_trial(path, sets, cell.variant)
         return Recipe(
-            scenario=path, place=place, variant=cell.variant, sets=tuple(sets), updates=updates, settings=settings
+            scenario=path,
+            place=place,
+            variant=cell.variant,
+            runtime=cell.runtime,
+            sets=tuple(sets),
+            updates=updates,
+            settings=settings,
         )
 
     def plans(self, runs: Iterable[CellRun]) -> dict[CellRun, Plan]:

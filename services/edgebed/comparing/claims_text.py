@@ -21,10 +21,16 @@ def value_text(value: float, unit: Unit) -> str:
             return bytes_text(value)
         case "updates":
             return count_text(round(value), "update")
+        case "updates/s":
+            return f"{number_text(value)} updates/s"
+        case "messages":
+            return f"{number_text(value)} messages"
         case "s":
             return seconds_text(value)
         case "x":
             return f"{number_text(value)} x"
+        case "":
+            return number_text(value)
 
 
 def claim_text(claim: Claim | None, unit: Unit) -> str:

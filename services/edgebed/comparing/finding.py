@@ -12,15 +12,16 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from edgebed.comparing.cells import RUNTIME
 from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_of
 from edgebed.running import own_code
+from edgebed.runtimes import Runtime
 from edgebed.scenario.plan import Plan
 
 State = Literal["completed", "in progress", "broken off"]
 STATES: tuple[State, ...] = ("completed", "in progress", "broken off")
 """The most useful first."""
+SIMULATION: Runtime = "simulation"
 
 
 class Found(NamedTuple):
@@ -59,24 +60,24 @@ class Finder:
         self.root = root
         self._facts: dict[Path, _Facts] = {}
 
-    def knows(self, scenario: str, trial: str, seed: int) -> bool:
+    def knows(self, scenario: str, trial: str, seed: int, runtime: Runtime = SIMULATION) -> bool:
         """Whether there is a run that may be of use, so that a plan is worth making."""
-        return next(self._candidates(scenario, trial, seed), None) is not None
+        return next(self._candidates(scenario, trial, seed, runtime), None) is not None
 
-    def find(self, plan: Plan) -> Iterator[Found]:
+    def find(self, plan: Plan, runtime: Runtime = SIMULATION) -> Iterator[Found]:
         """Trials with this plan, the newest first."""
-        for run in self._candidates(plan.scenario, plan.trial, plan.seed):
+        for run in self._candidates(plan.scenario, plan.trial, plan.seed, runtime):
             if is_planned(run, plan):
                 yield Found(run, run.trial(plan.trial), state_of(run, plan.trial))
 
-    def completed(self, plan: Plan) -> Found | None:
+    def completed(self, plan: Plan, runtime: Runtime = SIMULATION) -> Found | None:
         """The newest trial with this plan that completed."""
-        return next((found for found in self.find(plan) if found.state == "completed"), None)
+        return next((found for found in self.find(plan, runtime) if found.state == "completed"), None)
 
-    def _candidates(self, scenario: str, trial: str, seed: int) -> Iterator[RunFolder]:
+    def _candidates(self, scenario: str, trial: str, seed: int, runtime: Runtime) -> Iterator[RunFolder]:
         for run in reversed(runs_of(self.root, scenario)):
             facts = self._facts_of(run)
-            if facts and facts.runtime == RUNTIME and facts.seed == seed and trial in facts.trials:
+            if facts and facts.runtime == runtime and facts.seed == seed and trial in facts.trials:
                 yield run
 
     def _facts_of(self, run: RunFolder) -> _Facts | None:

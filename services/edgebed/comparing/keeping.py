@@ -17,6 +17,7 @@ from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.summary import TrialSummary
 from edgebed.running import own_code
+from edgebed.runtimes import Runtime
 from edgebed.scenario.plan import Plan
 
 FILE = "runs.jsonl"
@@ -38,10 +39,12 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     cpu: str
     cores: int
     memory_bytes: int
+    verdict: str = ""
+    """Of a live run: whether its conditions held."""
 
 
-Key = tuple[str, str, bytes]
-"""Scenario file, trial, settings."""
+Key = tuple[str, str, Runtime, bytes]
+"""Scenario file, trial, runtime, settings."""
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,7 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     """Name of its file."""
     trial: str
+    runtime: Runtime = "simulation"
     settings: dict[str, Any]
     """The trial as the scenario and the overrides have it, seed included, without defaults."""
     own_code: dict[str, str] = {}
@@ -83,13 +87,15 @@ class Kept:
 
     def keep(self, run: CellRun, result: RunResult, trial: FinishedTrial) -> None:
         """Instead of what there was for this cell, size and seed."""
-        recipe = self.cells.recipe(run)
+        recipe, fidelity = self.cells.recipe(run), trial.summary.fidelity
+        held = fidelity.verdict if fidelity and recipe.runtime != "simulation" else ""
         kept = KeptRun(
             scenario=recipe.scenario.name,
             trial=recipe.variant,
+            runtime=recipe.runtime,
             settings=recipe.settings,
             own_code=_own_code(trial.plan),
-            run=result,
+            run=msgspec.structs.replace(result, verdict=held),
             summary=_without_nodes(trial.summary),
             evaluations=columns_of(trial.evaluations),
         )
@@ -102,11 +108,11 @@ class Kept:
 
     def _key(self, run: CellRun) -> Key:
         recipe = self.cells.recipe(run)
-        return recipe.scenario.name, recipe.variant, _canonical(recipe.settings)
+        return recipe.scenario.name, recipe.variant, recipe.runtime, _canonical(recipe.settings)
 
 
 def _key(kept: KeptRun) -> Key:
-    return kept.scenario, kept.trial, _canonical(kept.settings)
+    return kept.scenario, kept.trial, kept.runtime, _canonical(kept.settings)
 
 
 def _without_nodes(summary: TrialSummary) -> TrialSummary:

@@ -24,6 +24,7 @@ from edgebed.learning.imports import reason
 from edgebed.observe.series import Series
 from edgebed.papers.paper import Claim, Paper, Row, Unit
 from edgebed.results import Trial
+from edgebed.runtimes import Runtime
 
 
 class RowResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +65,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     updates: int
     share: float
     runs: tuple[RunResult, ...]
+    runtime: Runtime = "simulation"
 
 
 class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,12 +127,13 @@ def evaluate(
 
 def locate(cells: Cells, finder: Finder, wanted: Collection[CellRun]) -> dict[CellRun, Found]:
     """The newest finished trial of each run that has one; plans are made only where there may be one."""
+    declared = cells.paper.cells
     possible = [
         run
         for run in wanted
-        if finder.knows(cells.scenario(run.cell).name, cells.paper.cells[run.cell].variant, run.seed)
+        if finder.knows(cells.scenario(run.cell).name, declared[run.cell].variant, run.seed, declared[run.cell].runtime)
     ]
-    found = {run: finder.completed(plan) for run, plan in cells.plans(possible).items()}
+    found = {run: finder.completed(plan, declared[run.cell].runtime) for run, plan in cells.plans(possible).items()}
     return {run: each for run, each in found.items() if each}
 
 
@@ -214,6 +217,7 @@ def _cell_results(cells: Cells, results: Mapping[CellRun, RunResult]) -> tuple[C
             updates=cells.recipe(runs[0]).updates,
             share=scale,
             runs=tuple(results[run] for run in runs),
+            runtime=cells.paper.cells[cell].runtime,
         )
         for (cell, scale), runs in groups.items()
     )

@@ -19,6 +19,7 @@ from edgebed.observe.charts import stand_alone
 from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, seconds_text, utc_text
 from edgebed.observe.run_folder import write_atomically
 from edgebed.papers.paper import Paper, Table
+from edgebed.runtimes import Runtime
 
 VERDICTS = """\
 An interval is Student's at 95 % over seeds; one seed has none, and shows a sign only by a difference that is large
@@ -26,6 +27,8 @@ enough. *Reproduced*: the interval, or the only value, confirms what the paper c
 *Not distinguishable*: it does neither, be it because seeds differ too much, or because a run smaller than the paper's
 may have ended too early. A size says how many updates were run, and which share of the paper's that is where it is not
 all."""
+
+WHERE: dict[Runtime, str] = {"simulation": "simulation", "process": "processes", "docker": "containers"}
 
 
 def make_folder(folder: Path, paper: Paper) -> Path:
@@ -117,15 +120,16 @@ def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
         yield "Nothing has been run yet."
         return
     yield (
-        "Each cell was run once for each seed, in virtual time; the time is that of the machine below. "
+        f"Each cell was run once for each seed, in virtual time{_live(cells)}; the time is that of the machine below. "
         f"[{FILE}]({paper.name}/{FILE}) has what each run was set to and every evaluation."
     )
     yield _markdown(
-        ("cell", "updates", "seeds", "time of each", "runs", "code"),
+        ("cell", "updates", "where", "seeds", "time of each", "runs", "code"),
         [
             (
                 f"`{cell.cell}`",
                 size_text((cell.updates, cell.updates), (cell.share, cell.share)),
+                WHERE[cell.runtime] + "".join(f", {run.verdict}" for run in cell.runs if run.verdict),
                 ", ".join(str(run.seed) for run in cell.runs),
                 ", ".join(map(_wall_text, cell.runs)),
                 ", ".join(run.run for run in cell.runs),
@@ -144,6 +148,12 @@ def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
     )
     if any(run.resumed for run in runs):
         yield "A time with + is of a run that broke off and was gone on with; what it had taken before may be missing."
+
+
+def _live(cells: Sequence[CellResult]) -> str:
+    if all(cell.runtime == "simulation" for cell in cells):
+        return ""
+    return ", or live where time is what is measured, with the verdict on whether the conditions held"
 
 
 def _host(cells: Sequence[CellResult]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Run the cells of a paper one after the other in the simulation, and nothing twice that is there already.
+"""Run the cells of a paper one after the other, and nothing twice that is there already.
 
 A cell that breaks off or fails is reported, and the others go on. An interruption ends the sweep; begun again with
 `resume` it skips what has completed, goes on with what broke off, and runs the rest.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import edgebed
-from edgebed.comparing.cells import RUNTIME, CellRun, Cells, Recipe
+from edgebed.comparing.cells import CellRun, Cells, Recipe
 from edgebed.comparing.finding import STATES, Finder, Found, is_planned
 from edgebed.comparing.keeping import Kept
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
@@ -68,7 +68,11 @@ class Sweep:
         plans = self.cells.plans(recipes)
         finder = Finder(self.root)
         if self.resume:
-            done = [run for run in recipes if finder.completed(plans[run]) or self.kept.find(run)]
+            done = [
+                run
+                for run, recipe in recipes.items()
+                if finder.completed(plans[run], recipe.runtime) or self.kept.find(run)
+            ]
             if done:
                 self.tell(f"{len(done)} of {count_text(len(recipes), 'run')} are there already")
             recipes = {run: recipe for run, recipe in recipes.items() if run not in done}
@@ -82,19 +86,26 @@ class Sweep:
                 updates = self._measure(run, recipes.pop(run), plans[run], finder)
                 pace.note(run.cell, updates, time.monotonic() - began_s)
         if self.resume:  # another sweep may have completed them meanwhile
-            self.failed = {run: why for run, why in self.failed.items() if not finder.completed(plans[run])}
+            self.failed = {
+                run: why
+                for run, why in self.failed.items()
+                if not finder.completed(plans[run], self.cells.paper.cells[run.cell].runtime)
+            }
 
     def _measure(self, run: CellRun, recipe: Recipe, plan: Plan, finder: Finder) -> int:
         """Run it or go on with it; returns the number of updates made, 0 where that is not known."""
         there = (
-            min(finder.find(plan), key=lambda found: STATES.index(found.state), default=None) if self.resume else None
+            min(finder.find(plan, recipe.runtime), key=lambda found: STATES.index(found.state), default=None)
+            if self.resume
+            else None
         )
         if there and there.state == "completed":  # by another sweep, meanwhile
             return 0
         try:
             if there and there.state == "in progress":
                 raise ScenarioError(f"somebody else runs it: {there.run.name}")
-            gone_on = self._go_on(there, plan) if there else None
+            # what is measured live is a rate, and that of a run in two parts would be of neither
+            gone_on = self._go_on(there, plan) if there and recipe.runtime == "simulation" else None
             result = gone_on or self._begin(recipe)
         except EdgebedError as error:
             self._fail(run, str(error))
@@ -111,7 +122,7 @@ class Sweep:
     def _begin(self, recipe: Recipe) -> Run:
         return edgebed.run(
             recipe.scenario,
-            runtime=RUNTIME,
+            runtime=recipe.runtime,
             set=recipe.sets,
             variants=[recipe.variant],
             processes=self.processes,

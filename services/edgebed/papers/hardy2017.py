@@ -15,15 +15,13 @@ from edgebed.papers.hardy2017_measures import (
     WINDOW,
     Encoding,
     accuracy,
-    difference,
     early_accuracy,
     ingress_to_best,
     ingress_to_target,
     push_bytes,
-    ratio,
-    times,
     updates_to_target,
 )
+from edgebed.papers.measuring import difference, ratio, times
 from edgebed.papers.paper import Cell, Claim, Curve, Near, Never, Paper, Row, Sign, Table
 
 UPDATES = 250_000

@@ -12,7 +12,7 @@ from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.registry import configure
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.measures import best_accuracy, reach
-from edgebed.papers import authors_pickle
+from edgebed.papers import authors_pickle, measuring
 from edgebed.papers.paper import Measure
 
 WINDOW = 5
@@ -35,12 +35,12 @@ class Encoding:
 
 def accuracy(cell: str) -> Measure:
     """The paper's metric for one run, its highest moving average, in per cent; None without an evaluation."""
+    return measuring.accuracy(cell, WINDOW)
 
-    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        best = best_accuracy(trials[cell].evaluations, WINDOW)
-        return None if best is None else 100 * best
 
-    return measure
+def updates_to_target(cell: str) -> Measure:
+    """Updates until the moving average is 97 % for the first time; None if it never is."""
+    return measuring.updates_to(cell, TARGET, WINDOW)
 
 
 def early_accuracy(cell: str) -> Measure:
@@ -50,36 +50,6 @@ def early_accuracy(cell: str) -> Measure:
         evaluations, updates = trials[cell].evaluations, trials[cell].summary.updates
         early = evaluations.accuracy[evaluations.version * 10 <= updates]
         return 100 * float(early.mean()) if len(early) else None
-
-    return measure
-
-
-def difference(measure: Measure, baseline: Measure) -> Measure:
-    """One measure minus another; None where one of them has no number."""
-
-    def subtract(trials: Mapping[str, FinishedTrial]) -> float | None:
-        value, base = measure(trials), baseline(trials)
-        return None if value is None or base is None else value - base
-
-    return subtract
-
-
-def ratio(measure: Measure, baseline: Measure) -> Measure:
-    """One measure in units of another; None where one of them has no number."""
-
-    def divide(trials: Mapping[str, FinishedTrial]) -> float | None:
-        value, base = measure(trials), baseline(trials)
-        return None if value is None or not base else value / base
-
-    return divide
-
-
-def updates_to_target(cell: str) -> Measure:
-    """Updates until the moving average is 97 % for the first time; None if it never is."""
-
-    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        reached = reach(trials[cell].evaluations, TARGET, WINDOW)
-        return None if reached is None else reached.updates
 
     return measure
 
@@ -116,16 +86,6 @@ def push_bytes(cell: str, encoding: Encoding) -> Measure:
         return encoding.ingress(trials[cell], updates) / updates if updates else None
 
     return measure
-
-
-def times(measure: Measure, factor: float) -> Measure:
-    """A measure so many times; None where it has no number."""
-
-    def multiply(trials: Mapping[str, FinishedTrial]) -> float | None:
-        value = measure(trials)
-        return None if value is None else factor * value
-
-    return multiply
 
 
 def _pickled(wrapped: bool) -> Callable[[FinishedTrial, int], float]:

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from edgebed.comparing.finished import FinishedTrial
+from edgebed.runtimes import Runtime
 
 Measure = Callable[[Mapping[str, FinishedTrial]], float | None]
 """The trials of one seed by their cell's name -> a number in the row's unit."""
-Unit = Literal["%", "points", "bytes", "updates", "x", "s"]
-"""Accuracies in per cent, which grow with the updates; their differences in percentage points; `x` is a ratio."""
+Unit = Literal["%", "points", "bytes", "updates", "updates/s", "messages", "x", "s", ""]
+"""Accuracies in per cent, which grow with the updates; their differences in percentage points; `x` is a ratio; no unit
+is that of a loss."""
 
 
 def _nothing(scale: float) -> tuple[str, ...]:
@@ -35,6 +37,8 @@ class Cell:
     """Share of the scenario's updates that is run unless the user asks for another; evaluations come as much closer."""
     seeds: int = 1
     """How many, unless the user asks for another number."""
+    runtime: Runtime = "simulation"
+    """Where it is run; live where time is what is measured."""
     sets: Callable[[float], tuple[str, ...]] = field(default=_nothing)
     """scale -> `a.b=value` overrides for what does not scale by itself, e.g. the probability of a crash."""
 

@@ -10,7 +10,7 @@ from edgebed.learning.imports import is_import_path, load_module
 from edgebed.papers.paper import Paper
 from edgebed.scenario.problems import choose
 
-PAPERS = {"hardy2017": "edgebed.papers.hardy2017:PAPER"}
+PAPERS = {name: f"edgebed.papers.{name}:PAPER" for name in ("chen2019", "hardy2017")}
 """Name -> where it is declared; imported when it is asked for."""
 
 

@@ -1,0 +1,91 @@
+"""Measures that papers have in common; each takes the trials of one seed, by cell, and gives a number or None."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from edgebed.comparing.finished import FinishedTrial
+from edgebed.comparing.measures import best_accuracy, reach
+from edgebed.papers.paper import Measure
+
+
+def accuracy(cell: str, window: int = 1) -> Measure:
+    """The highest moving average of so many evaluations, in per cent; None without an evaluation."""
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        best = best_accuracy(trials[cell].evaluations, window)
+        return None if best is None else 100 * best
+
+    return measure
+
+
+def accuracy_at(cell: str, updates: int) -> Measure:
+    """The accuracy measured last until so many updates, in per cent; None where there is none, or it ended before."""
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        evaluations = trials[cell].evaluations
+        place = int(np.searchsorted(evaluations.version, updates, side="right")) - 1
+        if place < 0 or evaluations.version[-1] < updates:
+            return None
+        return 100 * float(evaluations.accuracy[place])
+
+    return measure
+
+
+def mean_accuracy(cell: str) -> Measure:
+    """The mean of all evaluations but the first, which is of the initial weights, in per cent: how fast it learns."""
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        later = trials[cell].evaluations.accuracy[1:]
+        return 100 * float(later.mean()) if len(later) else None
+
+    return measure
+
+
+def updates_to(cell: str, target: float, window: int = 1) -> Measure:
+    """Updates until the moving average of the accuracy is this share for the first time; None if it never is."""
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        reached = reach(trials[cell].evaluations, target, window)
+        return None if reached is None else reached.updates
+
+    return measure
+
+
+def updates_per_s(cell: str) -> Measure:
+    """Updates a second, between the first and the last; None with fewer than two."""
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        return trials[cell].summary.updates_per_s
+
+    return measure
+
+
+def difference(measure: Measure, baseline: Measure) -> Measure:
+    """One measure minus another; None where one of them has no number."""
+
+    def subtract(trials: Mapping[str, FinishedTrial]) -> float | None:
+        value, base = measure(trials), baseline(trials)
+        return None if value is None or base is None else value - base
+
+    return subtract
+
+
+def ratio(measure: Measure, baseline: Measure) -> Measure:
+    """One measure in units of another; None where one of them has no number."""
+
+    def divide(trials: Mapping[str, FinishedTrial]) -> float | None:
+        value, base = measure(trials), baseline(trials)
+        return None if value is None or not base else value / base
+
+    return divide
+
+
+def times(measure: Measure, factor: float) -> Measure:
+    """A measure so many times; None where it has no number."""
+
+    def multiply(trials: Mapping[str, FinishedTrial]) -> float | None:
+        value = measure(trials)
+        return None if value is None else factor * value
+
+    return multiply

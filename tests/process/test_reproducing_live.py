@@ -1,0 +1,94 @@
+"""A paper with a cell that is run live beside one that is run in virtual time: neither counts for the other."""
+
+from pathlib import Path
+
+import pytest
+
+from edgebed.comparing.cells import DECLARED, CellRun, Cells
+from edgebed.comparing.finding import Finder
+from edgebed.comparing.keeping import Kept
+from edgebed.comparing.reproduction import evaluate
+from edgebed.comparing.results_page import page_text
+from edgebed.comparing.sweep import Sweep
+from edgebed.papers.measuring import updates_per_s
+from edgebed.papers.paper import Cell, Paper, Row, Table
+
+SCENARIO = """
+name: live-digits
+question: How fast is it?
+task: { data: digits, model: small, batch_size: 10 }
+method: asgd
+fleet: { edge: { count: 2, waiting: 10ms } }
+evaluation: { every: 50 updates }
+stop: { updates: 100 }
+variants:
+  asgd: {}
+"""
+PAPER = Paper(
+    name="live",
+    citation="Nobody 2026, A live paper.",
+    text="",
+    window=1,
+    cells={
+        "live": Cell(scenario="digits.yaml", variant="asgd", runtime="process"),
+        "virtual": Cell(scenario="digits.yaml", variant="asgd"),
+    },
+    tables=(
+        Table(
+            title="Rates",
+            rows={
+                cell: Row(what=f"Rate, {cell}", cells=(cell,), measure=updates_per_s(cell), unit="updates/s")
+                for cell in ("live", "virtual")
+            },
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for runs beside the scenario."""
+    (tmp_path / "scenarios/live").mkdir(parents=True)
+    (tmp_path / "scenarios/live/digits.yaml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+def test_a_live_cell_is_run_live_and_counts_as_such(root: Path) -> None:
+    """It has a rate and a verdict of its own; with the page's file alone nothing is run again."""
+    cells = Cells(PAPER)
+    kept = Kept(cells, root.parent / "runs.jsonl")
+    live, virtual = (CellRun(name, 1.0, 1) for name in PAPER.cells)
+
+    sweep = Sweep(cells=cells, root=root, kept=kept, resume=True, processes=1, progress=None, tell=lambda _: None)
+    sweep.run([live])
+
+    assert sweep.failed == {}
+    plan, finder = cells.plans([live])[live], Finder(root)
+    assert finder.completed(plan) is None
+    found = finder.completed(plan, "process")
+    assert found is not None
+    assert found.run.read_manifest()["runtime"] == "process"
+
+    sweep.run([live, virtual])
+    assert [each.read_manifest()["runtime"] for each in (found.run, finder.completed(plan).run)] == [
+        "process",
+        "simulation",
+    ]  # fmt: skip
+
+    result, _ = evaluate(cells, root, kept, list(PAPER.rows), DECLARED, lambda _: None)
+    rates = {row.row: row.values[1] for row in result.tables["Rates"]}
+    assert rates["virtual"] == pytest.approx(2 / 0.015, rel=0.02)  # two devices that wait 10 ms and compute 5
+    assert rates["live"] != rates["virtual"]
+    verdicts = {cell.cell: (cell.runtime, cell.runs[0].verdict) for cell in result.cells}
+    assert verdicts["virtual"] == ("simulation", "")
+    assert verdicts["live"][0] == "process"
+    assert verdicts["live"][1] in ("trusted", "degraded", "unknown")
+    assert f"processes, {verdicts['live'][1]}" in page_text(PAPER, result, {})
+
+    kept.write()
+    again = Kept(cells, root.parent / "runs.jsonl")
+    assert (again.trial(live).summary.updates_per_s, again.find(live).run.verdict) == (
+        rates["live"],
+        verdicts["live"][1],
+    )
