@@ -61,12 +61,14 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
         with _drawn(plan, "input-module", shard.first):
             hidden = getattr(configure("learning", method.parts["learning"]), "input_hidden", None)
             input_module = InputModule(task.input_shape, shapes[shard.first], hidden=hidden)
+    optimizer = optimizer_of(method)
     return ShardNetwork(
         joined(layers[shard.first : shard.end]),
-        optimizer_of(method),
+        msgspec.structs.replace(optimizer, learning_rate=0.0) if shard.frozen else optimizer,
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
         head=head,
         input_module=input_module,
+        module_optimizer=optimizer,
         key=lambda at: _dropout_key(plan, at),
     )
 

@@ -52,13 +52,19 @@ def updates_to(cell: str, target: float, window: int = 1) -> Measure:
     return measure
 
 
-def updates_per_s(cell: str) -> Measure:
-    """Updates a second, between the first and the last; None with fewer than two."""
+def of_summary(cell: str, name: str) -> Measure:
+    """A number of the trial's summary (observe/summary.py), by its name; None where it was not measured."""
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        return trials[cell].summary.updates_per_s
+        value: float | None = getattr(trials[cell].summary, name)
+        return value
 
     return measure
+
+
+def updates_per_s(cell: str) -> Measure:
+    """Updates a second, between the first and the last; None with fewer than two."""
+    return of_summary(cell, "updates_per_s")
 
 
 def difference(measure: Measure, baseline: Measure) -> Measure:

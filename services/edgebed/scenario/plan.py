@@ -220,6 +220,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """The node that has all gradient modules; empty: each lies beside its layers."""
     queue: int = 4
     """Outputs that may be on their way or unanswered at a time."""
+    frozen: bool = False
+    """Its layers keep the weights that they begin with."""
     steps: int | None = None
     """Mini-batches of the whole training; None: without end."""
     backup_every: int | None = None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from edgebed.scenario.choices import Split
 from edgebed.scenario.plan import Waiting
-from edgebed.scenario.problems import Problem
+from edgebed.scenario.problems import Problem, choose
 
 if TYPE_CHECKING:
     from edgebed.scenario.schema import Trial
@@ -28,6 +28,10 @@ def shard_problems(trial: "Trial") -> Iterator[Problem]:
     learning = trial.method.parts["learning"].name
     if "modules" in trial.serving and learning != "synthetic-gradients":
         yield Problem(("shards", "modules"), f"'{learning}' has no modules that lie apart")
+    workers = [name for group in trial.roster.values() if group.role == "worker" for name in group.nodes]
+    for k, name in enumerate(trial.sharding.frozen if trial.sharding else ()):
+        if name not in workers:
+            yield Problem(("shards", "frozen", str(k)), f"no worker '{name}'; {choose(name, workers)}")
     yield from _of_workers(trial)
 
 

@@ -67,6 +67,7 @@ def shard(trial: Trial, task: Task, anatomy: Anatomy) -> Sharding:
             end=end,
             below=names[k - 1] if k else "",
             above=names[k + 1] if k + 1 < len(names) else "",
+            frozen=name in section.frozen,
             memory_bytes=partition.memory_bytes[k],
             costs=tuple(costs.items()),
         )
