@@ -101,8 +101,8 @@ UPDATE_DECOUPLED = Table(
 FULLY_DECOUPLED = Table(
     title="Figure 17: synthetic inputs",
     text="The second layer does not wait for the first one either. *Blocked*: the first layer keeps its first weights. "
-    "*Matched by batch* is the report's batch trick: what came for a batch of an epoch before is used, if nothing newer "
-    "has come.",
+    "*Matched by batch* is the report's batch trick: what came for a batch in an epoch before is used, if "
+    "nothing newer has come.",
     rows={
         **curve_rows("si"),
         **curve_rows("si-blocked"),
