@@ -37,7 +37,7 @@ from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pat
 from edgebed.scenario.shard_problems import shard_problems
 
 IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
-DATA_SETS = ("digits", "mnist", "synthetic")
+DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
 MODELS = ("small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "sigmoid-200")
 MAX_COUNT = 100_000
 CHECK_MIN_S = 0.1  # signs of life come a few times as often, from every node
