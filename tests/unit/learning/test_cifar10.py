@@ -116,7 +116,7 @@ def test_other_images_of_the_same_layout_are_taken_and_told(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda raw: raw[:-1], r"data_batch_2\.bin: 12,291 bytes, expected 12,292, 4 records\."),
+        (lambda raw: raw[:-1], r"data_batch_2\.bin: 12,291 bytes, expected 12,292: 4 records\."),
         (lambda raw: b"\x0a" + raw[1:], r"data_batch_2\.bin: has a label 10; labels are 0 to 9\."),
         (lambda raw: b"", r"data_batch_2\.bin: 0 bytes"),
     ],
