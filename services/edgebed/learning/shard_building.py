@@ -64,6 +64,7 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
     return ShardNetwork(
         joined(layers[shard.first : shard.end]),
         optimizer_of(method),
+        loss=task.loss,
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
         head=head,
         input_module=input_module,
