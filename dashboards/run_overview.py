@@ -172,7 +172,7 @@ def learning() -> list[Any]:
         curves(
             12,
             "Loss on the test set",
-            "Mean cross-entropy in nats, of the versions that were evaluated.",
+            "Mean loss of the versions that were evaluated: cross-entropy in nats, or what task.loss says.",
             "none",
             (value("edgebed_model_loss"), BY_TRIAL),
         ).min(0),

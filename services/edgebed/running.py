@@ -112,6 +112,7 @@ def run(
                 options=msgspec.to_builtins(options),
                 code=fingerprint(),
                 own_code=own_code(trial.plan for trial in planned),
+                data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
                 engine=host.engine,
             )
             folder.write_scenario(resolved_yaml(loaded))

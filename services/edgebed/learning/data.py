@@ -1,7 +1,7 @@
 """Data sets: the built-in ones by name, and the user's own by import path.
 
-The controller loads a data set once and cuts it; nodes only ever see their own part. Beside this module, `digits`,
-`mnist` and `synthetic` each make one.
+The controller loads a data set once and cuts it; nodes only ever see their own part. Beside this module, `cifar10`,
+`digits`, `mnist` and `synthetic` each make one.
 """
 
 import os
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.errors import ScenarioError
-from edgebed.learning import digits, imports, mnist, synthetic
+from edgebed.learning import cifar10, digits, imports, mnist, synthetic
 
 Arrays = tuple[Any, Any, Any, Any]
 """train_x, train_y, test_x, test_y"""
@@ -32,6 +32,8 @@ class DataSet:
     test_x: NDArray[np.uint8] | NDArray[np.float32]
     test_y: NDArray[np.uint8] | NDArray[np.int64]
     classes: int
+    note: str = ""
+    """What a reader has to know of where it came from; empty if nothing."""
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -47,12 +49,14 @@ def load_data(name: str, *, seed: int, data_dir: Path | None = None, python_path
     into training and test. ScenarioError if there is no such data set or it cannot be used.
     """
     if name in DATA_SETS:
-        return _checked(name, DATA_SETS[name](seed, data_dir or data_directory()), classes=10)
+        arrays, note = DATA_SETS[name](seed, data_dir or data_directory())
+        return _checked(name, arrays, classes=10, note=note)
     if not imports.is_import_path(name):
         raise ScenarioError(f"data: '{name}' is unknown; allowed: {', '.join(DATA_SETS)} or package.module:function.")
     result = imports.call(name, imports.resolve(name, python_path), seed=seed)
     if isinstance(result, DataSet):
-        return _checked(name, (result.train_x, result.train_y, result.test_x, result.test_y), result.classes)
+        arrays = (result.train_x, result.train_y, result.test_x, result.test_y)
+        return _checked(name, arrays, result.classes, result.note)
     if not isinstance(result, tuple | list) or len(result) != 4:
         raise ScenarioError(
             f"{name}: it returned a {type(result).__name__}, not an edgebed DataSet or a tuple "
@@ -67,7 +71,7 @@ def data_directory() -> Path:
     return Path(chosen).expanduser() if chosen else Path.home() / ".local/share/edgebed/data"
 
 
-def _checked(name: str, arrays: Arrays, classes: int | None) -> DataSet:
+def _checked(name: str, arrays: Arrays, classes: int | None, note: str = "") -> DataSet:
     """A data set that training cannot stumble over; ScenarioError with everything that is wrong."""
     problems: list[str] = []
     train_x, train_y = _pair(name, "train", arrays[0], arrays[1], problems)
@@ -89,7 +93,9 @@ def _checked(name: str, arrays: Arrays, classes: int | None) -> DataSet:
             )
     if problems:
         raise ScenarioError(*problems)
-    return DataSet(name=name, train_x=train_x, train_y=train_y, test_x=test_x, test_y=test_y, classes=classes)
+    return DataSet(
+        name=name, train_x=train_x, train_y=train_y, test_x=test_x, test_y=test_y, classes=classes, note=note
+    )
 
 
 def _pair(name: str, which: str, x: object, y: object, problems: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -116,8 +122,15 @@ def _pair(name: str, which: str, x: object, y: object, problems: list[str]) -> t
     return inputs, labels
 
 
-DATA_SETS: dict[str, Callable[[int, Path], Arrays]] = {
-    "digits": lambda _seed, _data_dir: digits.load(),
-    "mnist": lambda _seed, data_dir: mnist.load(data_dir / "mnist", data_dir),
-    "synthetic": lambda seed, _data_dir: synthetic.make(seed),
+def _cifar10(_seed: int, data_dir: Path) -> tuple[Arrays, str]:
+    found = cifar10.load(data_dir / "cifar10", data_dir)
+    return found[:4], found.note
+
+
+DATA_SETS: dict[str, Callable[[int, Path], tuple[Arrays, str]]] = {
+    "digits": lambda _seed, _data_dir: (digits.load(), ""),
+    "mnist": lambda _seed, data_dir: (mnist.load(data_dir / "mnist", data_dir), ""),
+    "cifar10": _cifar10,
+    "synthetic": lambda seed, _data_dir: (synthetic.make(seed), ""),
 }
+"""Each with what there is to say of it."""

@@ -24,15 +24,18 @@ class DownloadError(Exception):
     """No mirror delivered the file; the message says why, for each."""
 
 
-def fetch(urls: Sequence[str], target: Path, check: Callable[[bytes], object]) -> None:
+def fetch(
+    urls: Sequence[str], target: Path, check: Callable[[bytes], object], total_timeout_s: float | None = None
+) -> None:
     """Write to `target` what the first of `urls` delivers that passes `check`, which raises ValueError otherwise.
 
-    DownloadError if none does; InfrastructureError if the file cannot be written.
+    Each has `total_timeout_s` (else `TOTAL_TIMEOUT_S`). DownloadError if none does; InfrastructureError if the file
+    cannot be written.
     """
     failures = []
     for url in urls:
         try:
-            content = _get(url)
+            content = _get(url, TOTAL_TIMEOUT_S if total_timeout_s is None else total_timeout_s)
             check(content)
         except (OSError, HTTPException, ValueError) as error:
             failures.append(f"{url}: {getattr(error, 'reason', None) or error}")
@@ -42,14 +45,14 @@ def fetch(urls: Sequence[str], target: Path, check: Callable[[bytes], object]) -
     raise DownloadError("; ".join(failures))
 
 
-def _get(url: str) -> bytes:
-    deadline = time.monotonic() + TOTAL_TIMEOUT_S
+def _get(url: str, total_timeout_s: float) -> bytes:
+    deadline = time.monotonic() + total_timeout_s
     content = bytearray()
     with urllib.request.urlopen(url, timeout=ANSWER_TIMEOUT_S) as response:  # noqa: S310  # the urls are constants
         while piece := response.read1(PIECE_BYTES):
             content += piece
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not complete after {TOTAL_TIMEOUT_S:g} s")
+                raise TimeoutError(f"not complete after {total_timeout_s:g} s")
             if len(content) > SIZE_BYTES_MAX:
                 raise ValueError(f"more than {SIZE_BYTES_MAX} bytes")
     return bytes(content)

@@ -10,12 +10,12 @@ Shapes: n parameters, N examples, b examples in a batch.
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
 from numpy.typing import NDArray
 from torch import Tensor
 
 from edgebed.learning import models
 from edgebed.learning.allocator import keep_freed_memory
+from edgebed.learning.losses import loss_of
 from edgebed.scenario.plan import Task
 
 EVALUATION_CHUNK = 50  # the activations of as many images stay in the cache; 500 take longer, and 10 x the memory
@@ -33,6 +33,7 @@ class Network:
         torch.set_num_threads(1)
         keep_freed_memory()
         self._standardized = task.inputs == "standardized"
+        self._loss = task.loss
         self._x = x
         self._y = y.astype(np.int64)
         with torch.random.fork_rng(devices=[]):
@@ -50,7 +51,7 @@ class Network:
     def gradient(
         self, theta: NDArray[np.float32], batch: NDArray[np.int64], key: int = 0
     ) -> tuple[NDArray[np.float32], float]:
-        """(n,) parameters, (b,) positions in the data -> fresh (n,) gradient of the batch's mean cross-entropy, and it.
+        """(n,) parameters, (b,) positions in the data -> fresh (n,) gradient of the batch's mean loss, and that loss.
 
         `key` seeds what the model itself draws at random, such as dropout. A frozen parameter has gradient 0.
         """
@@ -58,14 +59,14 @@ class Network:
         if not self._model.training:
             self._model.train()
         torch.default_generator.manual_seed(key & TORCH_SEED_MASK)
-        loss = F.cross_entropy(self._model(self._inputs(batch)), torch.from_numpy(self._y[batch]))
+        loss = loss_of(self._loss, self._model(self._inputs(batch)), torch.from_numpy(self._y[batch]))
         trained = [parameter for parameter in self._parameters if parameter.requires_grad]
         gradients = iter(torch.autograd.grad(loss, trained, materialize_grads=True))
         pieces = [next(gradients) if p.requires_grad else torch.zeros_like(p) for p in self._parameters]
         return torch.cat([piece.reshape(-1) for piece in pieces]).numpy(), loss.item()
 
     def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
-        """(n,) weights -> (share of all N examples classified correctly, mean cross-entropy over them)."""
+        """(n,) weights -> (share of all N examples classified correctly, mean loss over them)."""
         examples, correct, losses = self.score(theta)
         return correct / examples, sum(losses) / examples
 
@@ -88,7 +89,7 @@ class Network:
                 scores = self._model(self._inputs(chunk))
                 examples += len(labels)
                 correct += int((scores.argmax(dim=1) == labels).sum())
-                losses.append(float(F.cross_entropy(scores, labels, reduction="sum")))
+                losses.append(float(loss_of(self._loss, scores, labels, summed=True)))
         return examples, correct, tuple(losses)
 
     def _set(self, theta: NDArray[np.float32]) -> None:

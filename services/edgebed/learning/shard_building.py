@@ -65,6 +65,7 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
     return ShardNetwork(
         joined(layers[shard.first : shard.end]),
         msgspec.structs.replace(optimizer, learning_rate=0.0) if shard.frozen else optimizer,
+        loss=task.loss,
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
         head=head,
         input_module=input_module,

@@ -14,22 +14,21 @@ Shapes: B examples of a (micro-)batch; the inputs and outputs of a shard are (B,
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from edgebed.algorithms.layerwise.rule import At
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.losses import loss_of
 from edgebed.learning.network import TORCH_SEED_MASK
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.predictor import Predictor
 from edgebed.learning.trained import Trained, join_states, split_state
+from edgebed.scenario.plan import Loss
 
-Loss = Literal["cross-entropy", "squared"]
 Floats = NDArray[np.float32]
 
 
@@ -94,12 +93,11 @@ class ShardNetwork:
     def final_gradient(self, at: At, share: float = 1.0) -> tuple[Floats, float]:
         """At the model's end: gradient of the batch's loss by the (B, K) scores, and the loss.
 
-        The loss is the mean over the batch of the cross-entropy, or of the squared distance of the softmax from the
-        label (Tong et al. 2016); `share` is the micro-batch's share of the batch.
+        The loss is the mean over the batch; `share` is the micro-batch's share of it.
         """
         kept = self.kept[at]
         scores = kept.outputs.detach().requires_grad_()
-        loss = share * self._final_loss(scores, kept.labels)
+        loss = share * loss_of(self.loss, scores, kept.labels)
         (gradient,) = torch.autograd.grad(loss, scores)
         return gradient.numpy(), loss.item()
 
@@ -118,7 +116,7 @@ class ShardNetwork:
         assert self.head is not None
         kept = self.kept[at]
         outputs = kept.outputs.detach().requires_grad_()
-        loss = self._final_loss(self.head(outputs), kept.labels)
+        loss = loss_of(self.loss, self.head(outputs), kept.labels)
         gradient, *gradients = torch.autograd.grad(loss, [outputs, *self.head.parameters])
         self.head.step(gradients)
         return gradient.contiguous().numpy(), loss.item()
@@ -186,12 +184,6 @@ class ShardNetwork:
         if self.predictor:
             self.predictor.untaught.clear()
         self._sums = None
-
-    def _final_loss(self, scores: Tensor, labels: Tensor) -> Tensor:
-        if self.loss == "cross-entropy":
-            return F.cross_entropy(scores, labels)
-        wanted = F.one_hot(labels, scores.shape[1]).to(scores.dtype)
-        return (scores.softmax(dim=1) - wanted).square().sum() / len(scores)
 
 
 def _own(array: Floats) -> Tensor:

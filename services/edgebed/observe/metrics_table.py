@@ -205,8 +205,9 @@ CONTROLLER_METRICS = (
         labels=(_RUN, _TRIAL, _SPLIT),
     ),
     Metric(
-        name="edgebed_model_loss", type="gauge", unit="nats", roles=(CONTROLLER,),
-        help="Mean cross-entropy of the version evaluated last; NaN before the first.",
+        name="edgebed_model_loss", type="gauge", unit="", roles=(CONTROLLER,),
+        help="Mean loss of the version evaluated last: cross-entropy in nats, or what `task.loss` says; NaN before the "
+        "first.",
         labels=(_RUN, _TRIAL, _SPLIT),
     ),
     Metric(

@@ -328,6 +328,7 @@ def _repeat(run: Run) -> str:
     host = dict(manifest.get("host", {}))
     if "memory_bytes" in host:
         host["memory"] = bytes_text(host.pop("memory_bytes"))
-    facts = {"commit": manifest.get("commit"), "folder": manifest.get("folder"), **versions, **host}
+    data = "; ".join(f"{name}: {note}" for name, note in manifest.get("data", {}).items())
+    facts = {"data": data, "commit": manifest.get("commit"), "folder": manifest.get("folder"), **versions, **host}
     shown = {name: str(value) for name, value in facts.items() if value}
     return section("How to repeat it", how + definitions(shown))

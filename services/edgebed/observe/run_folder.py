@@ -158,13 +158,15 @@ class RunFolder:
         options: Mapping[str, Any] | None = None,
         code: str = "",
         own_code: Mapping[str, str] | None = None,
+        data: Mapping[str, str] | None = None,
         engine: Mapping[str, Any] | None = None,
     ) -> None:
         """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine.
 
         `scenario_file` is where the scenario was read, None if it was given from Python; `sets` are its overrides;
         `options` are those of the command line that the nodes depend on, `code` and `own_code` are the fingerprints of
-        edgebed and of the user's own modules; `engine` are the facts of the container engine, if there is one.
+        edgebed and of the user's own modules; `data` is what there is to say of data sets, by their name; `engine` are
+        the facts of the container engine, if there is one.
         """
         manifest = {
             "scenario": self.scenario_name,
@@ -178,6 +180,7 @@ class RunFolder:
             "code": code,
             "own_code": dict(own_code or {}),
             **facts(),
+            **({"data": dict(data)} if data else {}),
             **({"engine": engine} if engine else {}),
         }
         self._write_manifest(manifest)

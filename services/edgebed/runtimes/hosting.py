@@ -203,7 +203,12 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
 def examples_of(planned: PlannedTrial, node: NodePlan) -> tuple[NDArray[Any], NDArray[Any]]:
     """The inputs that a node needs, which may be none, and its labels; who serves shards has what all shards have."""
     part = planned.parts.get(node.node, planned.parts[planned.plan.workers()[0].node])[: node.num_examples]
-    return planned.data.train_x[part if sees_inputs(node) else part[:0]], planned.data.train_y[part]
+    x, y = planned.data.train_x, planned.data.train_y
+    if not sees_inputs(node):
+        x = x[:0]
+    elif len(part) < len(x):  # of all of them no copy is made
+        x = x[part]
+    return x, y[part]
 
 
 def backups_of(checkpoints: Checkpoints) -> Callable[[int], Given | None]:

@@ -127,7 +127,11 @@ def describe_plan(
         on_failure=_on_failure(plan),
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
-        warnings=(*warnings_of(plan, runtime, host, needs, emulation), *_beyond_calibration(plan, means)),
+        warnings=(
+            *([f"task.data: {planned.data.name}: {planned.data.note}."] if planned.data.note else []),
+            *warnings_of(plan, runtime, host, needs, emulation),
+            *_beyond_calibration(plan, means),
+        ),
     )
 
 

@@ -178,6 +178,10 @@ class TensorLayout(msgspec.Struct, frozen=True):
         return math.prod(self.shape)
 
 
+Loss = Literal["cross-entropy", "squared"]
+"""Of scores: see learning/losses.py."""
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """What is trained, as every node needs to know it."""
 
@@ -193,6 +197,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
     gradient_time_s: float
     """Virtual time of one gradient on a device of compute speed 1; only the simulation uses it."""
+    loss: Loss = "cross-entropy"
+    """What training makes small, and what is measured on the test set."""
     width: int | None = None
     """Of a model that can be built narrower or wider; None: as its authors have it."""
     python_path: tuple[str, ...] = ()

@@ -131,6 +131,7 @@ class _Planner:
             layout=self.layouts[key],
             batch_size=task.batch_size,
             inputs=task.inputs,
+            loss=task.loss,
             width=task.width,
             gradient_time_s=task.gradient_time,
             python_path=python_path,

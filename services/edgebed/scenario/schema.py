@@ -31,13 +31,13 @@ from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import method_schema, resolve_method, write_method
 from edgebed.scenario.names import ClassName, Name
-from edgebed.scenario.plan import Method, Waiting
+from edgebed.scenario.plan import Loss, Method, Waiting
 from edgebed.scenario.problems import Problems, choose, show
 from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
 from edgebed.scenario.shard_problems import shard_problems
 
 IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
-DATA_SETS = ("digits", "mnist", "synthetic")
+DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
 MODELS = ("small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "sigmoid-200")
 MAX_COUNT = 100_000
 CHECK_MIN_S = 0.1  # signs of life come a few times as often, from every node
@@ -195,6 +195,9 @@ class TaskSection(Section):
     """Examples in a mini-batch."""
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1]; `standardized`: each input to mean 0 and variance 1."""
+    loss: Loss = "cross-entropy"
+    """What training makes small, and what is measured on the test set: `cross-entropy`; or `squared`, the squared
+    distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2."""
     gradient_time: Duration = 0.005
     """Virtual time of one gradient on a device of compute speed 1 with a core of its own; in the simulation only."""
 

@@ -69,6 +69,23 @@ def users_network(folder: Path, monkeypatch: pytest.MonkeyPatch, function: str) 
     return Network(task, IMAGES, LABELS), models.initial_parameters(task, 1)
 
 
+def test_the_squared_loss_is_minimised_and_measured() -> None:
+    """Its gradient is that of a hand-written formula; its mean over examples is what an evaluation gives."""
+    task = msgspec.structs.replace(task_of("small"), loss="squared")
+    theta = models.initial_parameters(task, 1)
+    network = Network(task, IMAGES, LABELS)
+    gradient, loss = network.gradient(theta, BATCH)
+    model = models.build("small", task.input_shape, 10)
+    nn.utils.vector_to_parameters(torch.from_numpy(theta.copy()), model.parameters())
+    softmax = torch.softmax(model(torch.from_numpy(IMAGES) / 255), dim=1)
+    distances = (softmax - torch.eye(10)[torch.from_numpy(LABELS.astype(np.int64))]).square().sum(dim=1)
+    expected = torch.autograd.grad(distances[BATCH].mean(), list(model.parameters()))
+
+    assert loss == pytest.approx(distances[BATCH].mean().item(), rel=1e-5)
+    np.testing.assert_allclose(gradient, torch.cat([each.reshape(-1) for each in expected]), rtol=1e-3, atol=1e-7)
+    assert network.evaluate(theta)[1] == pytest.approx(distances.mean().item(), rel=1e-5)
+
+
 @pytest.mark.parametrize("name", ["small", "mlp", "cnn"])
 def test_the_gradient_is_torchs_own(name: str) -> None:
     """Flat vector, batch selection and scaling change nothing: equal to autograd on an ordinary copy of the model."""

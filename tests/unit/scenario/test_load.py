@@ -142,7 +142,7 @@ def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, go
         (
             "data: digits",
             "data: a.b:c d",
-            "task.data: unknown: 'a.b:c d'; allowed: digits, mnist, synthetic, package.module",
+            "task.data: unknown: 'a.b:c d'; allowed: digits, mnist, cifar10, synthetic, package.module",
         ),
         ("stop: { updates: 10 }", "stop: { time: 0s }", "10:15: stop.time: 0s is not above 0s"),
         ("stop: { updates: 10 }", "stop: [1]", "10:7: stop: not a mapping: a list; keys: updates, time, accuracy"),

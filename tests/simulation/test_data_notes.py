@@ -1,0 +1,42 @@
+"""What there is to say of a data set is said wherever its results are read."""
+
+from pathlib import Path
+
+import edgebed
+from edgebed.scenario.describe import describe_plan
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.planning import plan_trials
+
+SETS = """
+import numpy as np
+
+from edgebed.learning.data import DataSet
+
+def told():
+    x, y = np.eye(4, dtype=np.float32).repeat(5, axis=0), np.arange(4).repeat(5)
+    return DataSet(name="x", train_x=x, train_y=y, test_x=x, test_y=y, classes=4, note="unlike any <other>")
+"""
+SCENARIO = """
+name: noted
+task: { data: "notedsets:told", model: small, batch_size: 2 }
+method: asgd
+fleet: { edge: { count: 2 } }
+stop: { updates: 2 }
+"""
+
+
+def test_plan_manifest_and_report_say_what_there_is_to_say_of_the_data(tmp_path: Path) -> None:
+    """And nothing of data of which there is nothing to say."""
+    (tmp_path / "notedsets.py").write_text(SETS)
+    file = tmp_path / "noted.yaml"
+    file.write_text(SCENARIO)
+    (planned,) = plan_trials(load_scenario(file))
+    noted, plain = (
+        edgebed.run(file, runtime="simulation", runs_dir=tmp_path / "runs", set=sets)
+        for sets in ([], ["task.data=synthetic"])
+    )
+
+    assert "task.data: notedsets:told: unlike any <other>." in describe_plan(planned, runtime="simulation").warnings
+    assert noted.manifest["data"] == {"notedsets:told": "unlike any <other>"}
+    assert "unlike any &lt;other&gt;" in noted.folder.report.read_text()
+    assert "data" not in plain.manifest
