@@ -42,6 +42,7 @@ KINDS: dict[str, dict[str, ModuleType]] = {
     "local_work": LOCAL_WORKS,
     "learning": LEARNINGS,
     "optimizer": OPTIMIZERS,
+    "module_optimizer": OPTIMIZERS,
     "exchange": EXCHANGES,
 }
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -49,6 +50,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "layer-wise": ("learning", "optimizer", "exchange"),
 }
 """The kinds of parts that a method has: of workers that push gradients, and of shards of a model."""
+LIKE: dict[str, str] = {"module_optimizer": "optimizer"}
+"""Kinds that a method may have besides: without it, it is as that other one."""
 
 _LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 
@@ -92,6 +95,12 @@ def configure(kind: str, part: Part) -> Any:
     """The part's `Config`, checked; ValueError (msgspec.ValidationError is one) if a setting is wrong."""
     module = KINDS[kind][part.name]
     return msgspec.convert(part.settings | {"name": part.name}, module.Config)
+
+
+def has_modules(method: Method) -> bool:
+    """Whether anything beside the layers predicts a gradient or an input."""
+    rule = rule_of(method)
+    return rule.has_module or rule.synthetic_inputs
 
 
 def rule_of(method: Method) -> Rule:

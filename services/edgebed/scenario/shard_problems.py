@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from edgebed.algorithms.registry import has_modules
 from edgebed.scenario.choices import Split
 from edgebed.scenario.plan import Waiting
 from edgebed.scenario.problems import Problem
@@ -28,6 +29,8 @@ def shard_problems(trial: "Trial") -> Iterator[Problem]:
     learning = trial.method.parts["learning"].name
     if "modules" in trial.serving and learning != "synthetic-gradients":
         yield Problem(("shards", "modules"), f"'{learning}' has no modules that lie apart")
+    if "module_optimizer" in trial.method.parts and not has_modules(trial.method):
+        yield Problem(("method", "module_optimizer"), f"'{learning}' has no modules; leave it out")
     yield from _of_workers(trial)
 
 
