@@ -116,7 +116,9 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, traffic: str) -> No
 
 
 @pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
-@pytest.mark.parametrize("method", ["synthetic-gradients", "synthetic-inputs", "decoupled-greedy"])
+@pytest.mark.parametrize(
+    "method", ["synthetic-gradients", "synthetic-inputs", "decoupled-greedy", "direct-minimisation"]
+)
 def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
     """All shards make all steps, and the model that they make together is measured."""
     found = trial(runtime, method, "direct")
@@ -124,6 +126,12 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
     assert found.summary.steps_min == STEPS
     assert found.summary.final_accuracy is not None
     assert found.series.evaluations.version.tolist() == [0, 100, STEPS]
+    assert list(found.series.module_losses) == ([] if method == "decoupled-greedy" else list(SHARDS[:-1]))
+    assert list(found.series.input_losses) == (list(SHARDS[1:]) if method == "synthetic-inputs" else [])
+    for losses in (*found.series.module_losses.values(), *found.series.input_losses.values()):
+        assert losses.step.tolist() == list(range(len(losses.step)))
+        assert STEPS - 8 <= len(losses.step) <= STEPS  # the last ones may come too late to be told
+        assert (losses.loss >= 0).all()
 
 
 @pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])

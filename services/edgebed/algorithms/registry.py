@@ -17,7 +17,13 @@ from edgebed.algorithms.compression import none, top_k
 from edgebed.algorithms.exchange import dense, int8
 from edgebed.algorithms.exchange import top_k as exchange_top_k
 from edgebed.algorithms.exchange.exchanged import Exchanged
-from edgebed.algorithms.layerwise import back_propagation, decoupled_greedy, synthetic_gradients, synthetic_inputs
+from edgebed.algorithms.layerwise import (
+    back_propagation,
+    decoupled_greedy,
+    direct_minimisation,
+    synthetic_gradients,
+    synthetic_inputs,
+)
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work import gradient_step
 from edgebed.algorithms.optimizer import adam, momentum, sgd
@@ -32,6 +38,7 @@ LEARNINGS: dict[str, ModuleType] = {
     "synthetic-gradients": synthetic_gradients,
     "synthetic-inputs": synthetic_inputs,
     "decoupled-greedy": decoupled_greedy,
+    "direct-minimisation": direct_minimisation,
 }
 EXCHANGES: dict[str, ModuleType] = {"dense": dense, "int8": int8, "top-k": exchange_top_k}
 OPTIMIZERS: dict[str, ModuleType] = {"sgd": sgd, "momentum": momentum, "adam": adam}
@@ -42,6 +49,7 @@ KINDS: dict[str, dict[str, ModuleType]] = {
     "local_work": LOCAL_WORKS,
     "learning": LEARNINGS,
     "optimizer": OPTIMIZERS,
+    "module_optimizer": OPTIMIZERS,
     "exchange": EXCHANGES,
 }
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -49,6 +57,8 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "layer-wise": ("learning", "optimizer", "exchange"),
 }
 """The kinds of parts that a method has: of workers that push gradients, and of shards of a model."""
+LIKE: dict[str, str] = {"module_optimizer": "optimizer"}
+"""Kinds that a method may have besides: without it, it is as that other one."""
 
 _LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 
@@ -85,6 +95,8 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "synthetic-inputs": {"learning": {"name": "synthetic-inputs"}, **_LAYERWISE},
     # each shard has a loss of its own (Belilovsky et al. 2020)
     "decoupled-greedy": {"learning": {"name": "decoupled-greedy"}, **_LAYERWISE},
+    # back-propagation of the loss and of what modules cannot predict of the gradients (Tong et al. 2016, 5.1)
+    "direct-minimisation": {"learning": {"name": "direct-minimisation"}, **_LAYERWISE},
 }
 
 
@@ -92,6 +104,12 @@ def configure(kind: str, part: Part) -> Any:
     """The part's `Config`, checked; ValueError (msgspec.ValidationError is one) if a setting is wrong."""
     module = KINDS[kind][part.name]
     return msgspec.convert(part.settings | {"name": part.name}, module.Config)
+
+
+def has_modules(method: Method) -> bool:
+    """Whether anything beside the layers predicts a gradient or an input."""
+    rule = rule_of(method)
+    return rule.has_module or rule.synthetic_inputs
 
 
 def rule_of(method: Method) -> Rule:

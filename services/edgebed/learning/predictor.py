@@ -42,8 +42,20 @@ class Predictor:
         gradient of a mean itself it would be lost beside Adam's epsilon.
         """
         outputs, labels = self.untaught.pop(at)
-        predicted = self.trained(outputs, labels)
-        wanted = torch.from_numpy(target).clone().view(predicted.shape) * len(predicted)
-        loss = (predicted - wanted).square().sum() / len(predicted)
+        loss = self._loss(outputs, labels, target)
         self.trained.step(torch.autograd.grad(loss, self.trained.parameters))
         return loss.item()
+
+    def teach_both(self, at: At, target: Floats) -> tuple[Floats, float]:
+        """Likewise; returns also the (B, ...) gradient of that loss by the outputs, which could learn of it, too."""
+        outputs, labels = self.untaught.pop(at)
+        outputs = outputs.detach().requires_grad_()
+        loss = self._loss(outputs, labels, target)
+        gradient, *gradients = torch.autograd.grad(loss, [outputs, *self.trained.parameters])
+        self.trained.step(gradients)
+        return gradient.contiguous().numpy(), loss.item()
+
+    def _loss(self, outputs: Tensor, labels: Tensor, target: Floats) -> Tensor:
+        predicted = self.trained(outputs, labels)
+        wanted = torch.from_numpy(target).clone().view(predicted.shape) * len(predicted)
+        return (predicted - wanted).square().sum() / len(predicted)

@@ -19,7 +19,7 @@ from edgebed.learning.layers import joined, layers_of
 from edgebed.learning.module_networks import ModuleNetworks
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shard_network import ShardNetwork
-from edgebed.scenario.plan import Method, NodePlan, Task
+from edgebed.scenario.plan import Method, NodePlan, Part, Task
 
 PROBE = 2  # examples: one alone is refused by batch normalisation
 
@@ -41,8 +41,16 @@ def shapes_of(task: Task, layers: Sequence[nn.Sequential]) -> list[tuple[int, ..
 
 
 def optimizer_of(method: Method) -> Optimizer:
-    """As the method says."""
-    part = method.parts["optimizer"]
+    """As the method says, of layers and heads."""
+    return _optimizer(method.parts["optimizer"])
+
+
+def module_optimizer_of(method: Method) -> Optimizer:
+    """Likewise, of the modules that predict gradients and inputs."""
+    return _optimizer(method.parts.get("module_optimizer", method.parts["optimizer"]))
+
+
+def _optimizer(part: Part) -> Optimizer:
     return msgspec.convert({"name": part.name, **part.settings}, Optimizer)
 
 
@@ -69,7 +77,7 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
         head=head,
         input_module=input_module,
-        module_optimizer=optimizer,
+        module_optimizer=module_optimizer_of(method),
         key=lambda at: _dropout_key(plan, at),
     )
 
@@ -79,7 +87,7 @@ def module_networks(plan: NodePlan) -> ModuleNetworks:
     assert plan.shard is not None
     _, shapes = _layers(plan)
     modules = {owner: gradient_module(plan, end, shapes[end]) for owner, end in plan.shard.owners}
-    return ModuleNetworks(modules, optimizer_of(plan.method))
+    return ModuleNetworks(modules, module_optimizer_of(plan.method))
 
 
 def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> GradientModule:

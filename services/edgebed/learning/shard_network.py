@@ -111,6 +111,11 @@ class ShardNetwork:
         assert self.predictor is not None
         return self.predictor.teach(at, target)
 
+    def teach_both(self, at: At, target: Floats) -> tuple[Floats, float]:
+        """Likewise; returns also the (B, ...) gradient of that loss by the outputs."""
+        assert self.predictor is not None
+        return self.predictor.teach_both(at, target)
+
     def head_gradient(self, at: At) -> tuple[Floats, float]:
         """Gradient of the head's own loss by the outputs, and that loss; the head makes a step (Belilovsky et al.)."""
         assert self.head is not None

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from edgebed.observe.accounting import Accounting, Books
 from edgebed.observe.journal import read_journal
 from edgebed.observe.series_faults import Done, Faults
-from edgebed.observe.series_steps import Made, Steps
+from edgebed.observe.series_steps import Made, ModuleLosses, Steps
 from edgebed.roles import records
 
 SERVER = "server"
@@ -130,6 +130,10 @@ class Series:
     """Of each layer shard, the mini-batches it learnt of, in order, without those that were rolled back."""
     steps_rolled_back: int = 0
     """Of all shards together."""
+    module_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
+    """Of each layer shard with a gradient module, what that could not predict."""
+    input_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
+    """Likewise, of each with a module that predicts its inputs."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """(t, where all shards went on from)"""
     finished: records.Finished | None = None
@@ -245,7 +249,7 @@ class _Builder:
         match record:
             case records.Update():
                 self._update(t, record)
-            case records.Step():
+            case records.Step() | records.Taught():
                 self.steps.add(t, node, record)
             case records.Resumed():
                 self.steps.resumed.append((t, record))
@@ -373,6 +377,8 @@ class _Builder:
             traffic_of={node: _sum_lives(lives) for node, lives in self.traffic_of.items()},
             steps=self.steps.surviving(),
             steps_rolled_back=self.steps.rolled_back(),
+            module_losses=self.steps.module_losses(inputs=False),
+            input_losses=self.steps.module_losses(inputs=True),
             resumed=tuple(self.steps.resumed),
             finished=self.finished,
             ended=self.ended,

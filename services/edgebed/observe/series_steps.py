@@ -25,6 +25,14 @@ class Made(NamedTuple):
     loss: float
 
 
+class ModuleLosses(NamedTuple):
+    """What a module could not predict, over the steps that are in the model, in order."""
+
+    t: NDArray[np.float64]
+    step: NDArray[np.int64]
+    loss: NDArray[np.float64]
+
+
 class Steps:
     """Collects what shards and their server say."""
 
@@ -33,13 +41,18 @@ class Steps:
         """Of each shard: times, steps, histories."""
         self.losses: dict[tuple[int, int], float] = {}
         """By history and step, where a shard has the model's loss."""
+        self.taught: dict[tuple[str, bool], tuple[array[float], array[int], array[int], array[float]]] = {}
+        """Of each shard's module, for gradients or inputs: times, steps, histories, losses."""
         self.last = ""
         """The shard that has the model's end."""
         self.resumed: list[tuple[float, records.Resumed]] = []
         self.backed_up: list[tuple[float, records.BackedUp]] = []
 
-    def add(self, t: float, node: str, record: records.Step) -> None:
-        """A shard made a step."""
+    def add(self, t: float, node: str, record: records.Step | records.Taught) -> None:
+        """A shard made a step, or a module learnt."""
+        if isinstance(record, records.Taught):
+            self._add_taught(t, record)
+            return
         times, steps, histories = self.columns.setdefault(node, (array("d"), array("q"), array("q")))
         times.append(t)
         steps.append(record.step)
@@ -47,6 +60,17 @@ class Steps:
         if record.made:
             self.last = node
             self.losses[record.history, record.step] = math.nan if record.loss is None else record.loss
+
+    def module_losses(self, *, inputs: bool) -> dict[str, ModuleLosses]:
+        """Of the modules that predict gradients, or of those that predict inputs, by their shard."""
+        found = {}
+        for (shard, is_of_inputs), columns in sorted(self.taught.items()):
+            if is_of_inputs == inputs:
+                t, step, history, loss = (np.array(column) for column in columns)
+                kept = np.flatnonzero(step < self._limits(history))
+                kept = kept[np.argsort(step[kept], kind="stable")]
+                found[shard] = ModuleLosses(t[kept], step[kept], loss[kept])
+        return found
 
     def surviving(self) -> dict[str, NDArray[np.int64]]:
         """(S,) steps of each shard that are in the model, in order; each is there as often as it was learnt."""
@@ -71,6 +95,14 @@ class Steps:
         unsaid = self._unsaid(steps).tolist()
         made += [Made(self._witnessed_t(step), self.last, step, math.nan) for step in unsaid]
         return sorted(made, key=lambda each: each.step)
+
+    def _add_taught(self, t: float, record: records.Taught) -> None:
+        empty = (array("d"), array("q"), array("q"), array("d"))
+        times, steps, histories, losses = self.taught.setdefault((record.shard, record.inputs), empty)
+        times.append(t)
+        steps.append(record.step)
+        histories.append(record.history)
+        losses.append(record.loss)
 
     def _kept(self, node: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """What a shard said of steps that survive: times, steps, histories."""

@@ -21,7 +21,7 @@ from edgebed import chance
 from edgebed.algorithms.layerwise.rule import At, Rule, Source
 from edgebed.roles.events import Compute, Effect, Journal, Send
 from edgebed.roles.follower import Follower, Passing
-from edgebed.roles.records import Step
+from edgebed.roles.records import Step, Taught
 from edgebed.roles.shard_work import (
     ForwardJob,
     ForwardResult,
@@ -103,7 +103,7 @@ class LayerShard(Follower):
             return self._taught(result)
         assert isinstance(result, TeachInputsResult)
         self.heard += 1
-        return []
+        return [self._was_taught(result.at, result.module_loss, inputs=True)]
 
     def _went_forward(self, result: ForwardResult) -> list[Effect]:
         at = result.at
@@ -120,6 +120,8 @@ class LayerShard(Follower):
     def _learnt(self, result: LearnResult) -> list[Effect]:
         at = result.at
         effects: list[Effect] = []
+        if result.module_loss is not None:
+            effects.append(self._was_taught(at, result.module_loss))
         if at.micro == self.rule.micro_batches - 1:
             made = 0 if self.shard.above else self.learnt + 1
             effects.append(Journal(Step(step=self.learnt, made=made, loss=result.loss, **self.era)))
@@ -135,9 +137,13 @@ class LayerShard(Follower):
         return [*effects, *self._send_down(at, result.tensor, result.frames)]
 
     def _taught(self, result: TeachResult) -> list[Effect]:
+        taught = self._was_taught(result.at, result.module_loss)
         if result.passed is None or not self.shard.below:
-            return []
-        return self._send_down(result.at, *result.passed)
+            return [taught]
+        return [taught, *self._send_down(result.at, *result.passed)]
+
+    def _was_taught(self, at: At, loss: float, *, inputs: bool = False) -> Effect:
+        return Journal(Taught(shard=self.plan.node, step=at.step, loss=loss, inputs=inputs, **self.era))
 
     def _send_down(self, at: At, tensor: Tensor, frames: Sequence[Buffer]) -> list[Effect]:
         gradient = Gradient(

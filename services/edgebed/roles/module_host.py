@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.layerwise.rule import At
-from edgebed.roles.events import Compute, Effect, Send
+from edgebed.roles.events import Compute, Effect, Journal, Send
 from edgebed.roles.follower import Follower, Passing
 from edgebed.roles.layer_shard import batch_of
+from edgebed.roles.records import Taught
 from edgebed.roles.shard_work import HostTeachJob, HostTeachResult, PredictJob, PredictResult, StateJob
 from edgebed.roles.work import Result
 from edgebed.scenario.plan import NodePlan
@@ -88,7 +89,8 @@ class ModuleHost(Follower):
             return [Send(result.owner, predicted, result.frames)]
         self.taught[result.owner] += 1
         self._back_up()
-        return [Send(result.owner, Taken(sender=self.plan.node, **about))]
+        taught = Taught(shard=result.owner, step=result.at.step, loss=result.module_loss, history=self.era["history"])
+        return [Journal(taught), Send(result.owner, Taken(sender=self.plan.node, **about))]
 
     def _back_up(self) -> None:
         """When all modules have been taught as many steps: shards wait for that where they are backed up."""

@@ -74,6 +74,22 @@ class Step(Record):
     """The batch's mean loss; None of a shard that sees none."""
 
 
+class Taught(Record):
+    """A module learnt what it had predicted, a gradient or inputs; by whoever has it."""
+
+    shard: str
+    """Whose module it is."""
+    step: int
+    """The mini-batch, counted from 0."""
+    loss: float
+    """Before: the squared error, summed over values and averaged over the batch; of a gradient that of each example's
+    own loss."""
+    history: int = 0
+    """How often training had been rolled back."""
+    inputs: bool = False
+    """Whether it predicts inputs."""
+
+
 class Resumed(Record):
     """The server told all shards to go on from here: at the beginning, and after each failure."""
 
@@ -372,11 +388,11 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Step, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent,
+    Trial, Node, Update, Step, Taught, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent,
     Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Step | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic | Phases
-    | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored
-    | Note | Ended
+    Trial | Node | Update | Step | Taught | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic
+    | Phases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault
+    | Restored | Note | Ended
 )  # fmt: skip

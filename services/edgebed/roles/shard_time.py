@@ -31,6 +31,7 @@ def share_of(job: ShardJob, plan: NodePlan) -> float:
             beside = {
                 "module": cost["module"],
                 "blend": (1 + STEP) * cost["module"],
+                "direct": STEP * cost["module"],
                 "head": STEP * cost["head"],
             }.get(job.source, 0.0)
             return job.share * (2 * cost["layers"] + beside)

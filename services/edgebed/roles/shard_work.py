@@ -124,6 +124,8 @@ class LearnResult(msgspec.Struct, frozen=True, gc=False):
     frames: Sequence[Buffer]
     loss: float | None
     """Of the batch, or this part's share of it; None where the shard saw none."""
+    module_loss: float | None
+    """Of the gradient module, where it was taught; None where it was not."""
     compute_s: float
 
 
@@ -204,6 +206,7 @@ class Networks(Protocol):
     def head_gradient(self, at: At) -> tuple[Floats, float]: ...
     def backward(self, at: At, gradient: Floats, *, keep: bool = False, learn: bool = True) -> Floats: ...
     def teach(self, at: At, target: Floats) -> float: ...
+    def teach_both(self, at: At, target: Floats) -> tuple[Floats, float]: ...
     def step(self) -> None: ...
     def weights(self) -> Floats: ...
     def state(self) -> Floats: ...
@@ -274,28 +277,37 @@ class ShardWork:
         return x / np.float32(255) if x.dtype == np.uint8 else x  # type: ignore[return-value]
 
     def _learn(self, job: LearnJob, started_s: float) -> LearnResult:
-        gradient, loss = self._gradient(job)
+        gradient, loss, module_loss = self._gradient(job)
         passed = self.networks.backward(job.at, gradient, keep=job.keeps)
         if job.is_last_part:
             self.networks.step()
         tensor, frames = encode_exchanged("gradient", self.exchange(passed))
-        return LearnResult(job.at, tensor, frames, loss, self.clock() - started_s)
+        return LearnResult(job.at, tensor, frames, loss, module_loss, self.clock() - started_s)
 
-    def _gradient(self, job: LearnJob) -> tuple[Floats, float | None]:
-        """Of the outputs, and a loss where there is one."""
+    def _gradient(self, job: LearnJob) -> tuple[Floats, float | None, float | None]:
+        """Of the outputs; a loss where there is one; the gradient module's where it is taught."""
         if job.source == "loss":
-            return self.networks.final_gradient(job.at, job.share)
+            return *self.networks.final_gradient(job.at, job.share), None
         if job.source == "head":
-            return self.networks.head_gradient(job.at)
+            return *self.networks.head_gradient(job.at), None
         if job.source == "module":
-            return self.networks.synthetic_gradient(job.at), None
+            return self.networks.synthetic_gradient(job.at), None, None
         assert job.gradient is not None
         if job.source == "gradient":
-            return job.gradient, None
+            return job.gradient, None, None
+        if job.source == "direct":
+            return self._direct(job.at, job.gradient)
         predicted = self.networks.synthetic_gradient(job.at)
-        self.networks.teach(job.at, job.gradient)
+        module_loss = self.networks.teach(job.at, job.gradient)
         blend = np.float32(self.rule.blend)
-        return blend * job.gradient + (1 - blend) * predicted, None
+        return blend * job.gradient + (1 - blend) * predicted, None, module_loss
+
+    def _direct(self, at: At, gradient: Floats) -> tuple[Floats, None, float]:
+        """With the gradient of the module's loss; a weight of 0 leaves every bit as it is."""
+        if not self.rule.weight:
+            return gradient, None, self.networks.teach(at, gradient)
+        of_loss, module_loss = self.networks.teach_both(at, gradient)
+        return gradient + np.float32(self.rule.weight) * of_loss.reshape(gradient.shape), None, module_loss
 
     def _teach(self, job: TeachJob, started_s: float) -> TeachResult:
         loss = self.networks.teach(job.at, job.gradient)

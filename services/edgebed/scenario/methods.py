@@ -2,7 +2,8 @@
 
 The rule: `preset` gives the parts. What is written under a part, as `compression`, overrides the preset's settings one
 by one; where a part is given another `name`, the preset's settings of that part are dropped. Without a preset all parts
-of one family need a name, `local_work` being `gradient-step` and `optimizer` `adam` unless said otherwise.
+of one family need a name, `local_work` being `gradient-step` and `optimizer` `adam` unless said otherwise. What
+optimizes the modules is given only where it is not what optimizes the layers, and then as what differs from it.
 
 The parts and their settings come from `algorithms/registry.py` alone: a new part is known here as soon as it is in the
 table, with its settings checked by type and by its own `Config`.
@@ -19,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
+from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS
 from edgebed.scenario.plan import Method, Part
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 
@@ -41,13 +42,15 @@ def resolve_method(given: object) -> Method:
         raise Problems([*problems, Problem(("preset",), f"unknown preset: {show(preset)}; {choose(preset, PRESETS)}")])
     parts: dict[str, Part] = {}
     family = family_of(given)
-    for kind in KINDS:
-        if kind not in FAMILIES[family]:
-            if kind in given:
-                problems.append(Problem((kind,), f"no part of a {family} method; {choose(kind, FAMILIES[family])}"))
-            continue
+    problems += [
+        Problem((kind,), f"no part of a {family} method; {choose(kind, FAMILIES[family])}")
+        for kind in KINDS
+        if kind in given and LIKE.get(kind, kind) not in FAMILIES[family]
+    ]
+    besides = [kind for kind, like in LIKE.items() if like in FAMILIES[family] and given.get(kind) is not None]
+    for kind in (*FAMILIES[family], *besides):
         try:
-            parts[kind] = _resolve_part(kind, given.get(kind), preset)
+            parts[kind] = _resolve_part(kind, given.get(kind), _inherited(kind, preset, parts))
         except Problems as error:
             problems += [problem.under(kind) if kind in given else problem for problem in error.problems]
     if problems:
@@ -66,6 +69,8 @@ def part_name(kind: str, method: Mapping[str, Any]) -> str | None:
     part = method.get(kind)
     if isinstance(part, Mapping) and part.get("name") is not None:
         return str(part["name"])
+    if kind in LIKE:
+        return part_name(LIKE[kind], method)
     preset = PRESETS.get(str(method.get("preset")))
     return str(preset[kind]["name"]) if preset and kind in preset else DEFAULT_NAMES.get(kind)
 
@@ -80,7 +85,9 @@ def method_schema() -> dict[str, Any]:
     """JSON schema of what `resolve_method` takes."""
     parts = {
         kind: {
-            "description": f"Overrides the preset's {kind.replace('_', ' ')}, or names another one.",
+            "description": f"As `{LIKE[kind]}`, but for what is said here."
+            if kind in LIKE
+            else f"Overrides the preset's {kind.replace('_', ' ')}, or names another one.",
             "anyOf": [settings_schema(kind, name) for name in names],
         }
         for kind, names in KINDS.items()
@@ -118,19 +125,26 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
     return create_model(f"{kind}-{name}", __config__=checks, **fields)
 
 
-def _resolve_part(kind: str, given: object, preset: str | None) -> Part:
+def _inherited(kind: str, preset: str | None, parts: Mapping[str, Part]) -> dict[str, Any]:
+    """Name and settings of a part, where nothing is said of them."""
+    if kind in LIKE:
+        like = parts.get(LIKE[kind], Part(name=DEFAULT_NAMES[LIKE[kind]]))
+        return {"name": like.name, **like.settings}
+    return PRESETS[preset][kind] if preset else {"name": DEFAULT_NAMES.get(kind)}
+
+
+def _resolve_part(kind: str, given: object, inherited: Mapping[str, Any]) -> Part:
     if given is None:
         given = {}
     if not isinstance(given, Mapping):
         raise Problems([Problem((), f"not a mapping: {show(given)}; write {kind}: {{name: {show(given)}}}")])
-    inherited = PRESETS[preset][kind] if preset else {"name": DEFAULT_NAMES.get(kind)}
     name = given.get("name", inherited["name"])
     if name is None:
         missing = f"{kind} has no name, and there is no preset to give one; {choose('', KINDS[kind])}"
         raise Problems([Problem((), missing)])
     if name not in KINDS[kind]:
         raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choose(name, KINDS[kind])}")])
-    settings = (inherited if name == inherited["name"] else {}) | dict(given) | {"name": name}
+    settings = (dict(inherited) if name == inherited["name"] else {}) | dict(given) | {"name": name}
     return Part(name=name, settings=_check_settings(kind, name, settings))
 
 

@@ -23,7 +23,8 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """What to call it in tables: the preset's name, or `custom`."""
     parts: dict[str, Part]
-    """By kind: `aggregation`, `compression`, `local_work`; or of layer-wise training `learning`, `optimizer`."""
+    """By kind: `aggregation`, `compression`, `local_work`; or of layer-wise training `learning`, `optimizer`,
+    `exchange`, and perhaps `module_optimizer`."""
 
     @property
     def is_layerwise(self) -> bool:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
-from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
+from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS
 from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
 from edgebed.faults.entry import FaultSection
 from edgebed.faults.registry import KINDS as FAULT_KINDS
@@ -253,7 +253,8 @@ method:
 FAMILY_TEXTS = {
     "parameter-server": "Workers that push gradients. Each has the whole model.",
     "layer-wise": "Shards of a model, one on each worker; `shards` says how they lie there. `optimizer` is `adam` "
-    "and `exchange` is `dense` unless said otherwise.",
+    "and `exchange` is `dense` unless said otherwise. Modules that predict gradients or inputs learn by "
+    "`module_optimizer`: as by `optimizer`, but for what is said of it, as `module_optimizer: { learning_rate: 0.1 }`.",
 }
 
 
@@ -305,7 +306,7 @@ def markdown() -> str:
         rows = [_preset_row(name, kinds) for name in PRESETS if family_of({"preset": name}) == family]
         sections.append(f"{FAMILY_TEXTS[family]}\n\n{_grid(('preset', *kinds), rows)}")
     for kind, names in KINDS.items():
-        for name in names:
+        for name in names if kind not in LIKE else ():
             schema = settings_schema(kind, name)
             settings = {key: value for key, value in schema["properties"].items() if key != "name"}
             table = f"\n{_table(settings, set(schema.get('required', ())))}" if settings else ""

@@ -38,7 +38,9 @@ from edgebed.scenario.shard_problems import shard_problems
 
 IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
 DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
-MODELS = ("small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "sigmoid-200")
+MODELS = (
+    "small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep", "sigmoid-200",
+)  # fmt: skip
 MAX_COUNT = 100_000
 CHECK_MIN_S = 0.1  # signs of life come a few times as often, from every node
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from edgebed.algorithms.registry import has_modules
 from edgebed.scenario.choices import Split
 from edgebed.scenario.plan import Waiting
 from edgebed.scenario.problems import Problem, choose
@@ -32,6 +33,8 @@ def shard_problems(trial: "Trial") -> Iterator[Problem]:
     for k, name in enumerate(trial.sharding.frozen if trial.sharding else ()):
         if name not in workers:
             yield Problem(("shards", "frozen", str(k)), f"no worker '{name}'; {choose(name, workers)}")
+    if "module_optimizer" in trial.method.parts and not has_modules(trial.method):
+        yield Problem(("method", "module_optimizer"), f"'{learning}' has no modules; leave it out")
     yield from _of_workers(trial)
 
 

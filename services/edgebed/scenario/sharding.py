@@ -120,7 +120,7 @@ def device_of(name: str, section: DeviceClass) -> Device:
 def layer_costs(task: Task, anatomy: Anatomy, rule: Rule) -> list[LayerCost]:
     """Of each layer, for a mini-batch, on a device of speed 1."""
     total, b = 3 * sum(anatomy.flops), task.batch_size
-    ends = {"module": anatomy.modules, "blend": anatomy.modules, "head": anatomy.heads}.get(rule.source)
+    ends = anatomy.modules if rule.has_module else anatomy.heads if rule.source == "head" else None
     return [
         LayerCost(
             compute_s=3 * flops / total * task.gradient_time_s,

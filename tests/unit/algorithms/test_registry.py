@@ -11,7 +11,7 @@ import pytest
 from edgebed.algorithms import registry
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
-from edgebed.learning.shard_building import optimizer_of
+from edgebed.learning.shard_building import module_optimizer_of, optimizer_of
 from edgebed.scenario.methods import family_of
 from edgebed.scenario.plan import Method, Part
 
@@ -40,7 +40,8 @@ def test_a_part_has_a_config_with_its_name_and_can_be_made_of_defaults(kind, nam
         assert module.exchange(array, config).restored().shape == array.shape
     else:
         settings = {key: value for key, value in dataclasses.asdict(config).items() if key != "name"}
-        made = optimizer_of(Method(name="x", parts={kind: Part(name=name, settings=settings)}))
+        parts = {"optimizer": Part(name="adam")} | {kind: Part(name=name, settings=settings)}
+        made = {"optimizer": optimizer_of, "module_optimizer": module_optimizer_of}[kind](Method(name="x", parts=parts))
         assert (made.name, made.learning_rate) == (name, config.learning_rate)
 
 

@@ -20,7 +20,7 @@ def told(*lines: tuple[str, object]) -> Steps:
     """A journal's lines, a second apart."""
     steps = Steps()
     for t, (node, record) in enumerate(lines):
-        if isinstance(record, records.Step):
+        if isinstance(record, records.Step | records.Taught):
             steps.add(float(t), node, record)
         elif isinstance(record, records.Resumed):
             steps.resumed.append((float(t), record))
@@ -83,6 +83,30 @@ def test_the_order_of_lines_makes_no_difference(order: list[int]) -> None:
 
     assert steps.surviving()[LOW].tolist() == [0, 1, 2]
     assert steps.rolled_back() == 3
+
+
+def test_what_modules_could_not_predict_is_that_of_steps_that_survive() -> None:
+    """By shard, gradients and inputs apart, in order of the steps whoever tells them."""
+
+    def taught(number: int, loss: float, history: int = 0, *, inputs: bool = False) -> records.Taught:
+        return records.Taught(shard=LOW, step=number, loss=loss, history=history, inputs=inputs)
+
+    steps = told(
+        resumed(0, 0),
+        (LOW, taught(0, 0.5)),
+        ("modules", taught(2, 0.1)),
+        (LOW, taught(1, 0.25)),
+        (LOW, taught(1, 9.0, inputs=True)),
+        resumed(1, 1),
+        (LOW, taught(1, 0.125, 1)),
+    )
+    gradients, inputs = (steps.module_losses(inputs=which) for which in (False, True))
+
+    assert gradients[LOW].step.tolist() == [0, 1]
+    assert gradients[LOW].loss.tolist() == [0.5, 0.125]
+    assert gradients[LOW].t.tolist() == [1.0, 6.0]
+    assert inputs[LOW].step.tolist() == []
+    assert steps.surviving() == {}
 
 
 @pytest.mark.parametrize("steps", [Steps(), told(resumed(0, 0))])

@@ -13,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from edgebed.algorithms.layerwise import back_propagation, decoupled_greedy, synthetic_gradients, synthetic_inputs
+from edgebed.algorithms.layerwise import (
+    back_propagation,
+    decoupled_greedy,
+    direct_minimisation,
+    synthetic_gradients,
+    synthetic_inputs,
+)
 from edgebed.algorithms.layerwise.rule import At, Rule
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.module_networks import ModuleNetworks
@@ -235,11 +241,30 @@ def test_shards_that_die_cost_no_step_and_repeat_none(seed: int, deaths: list[tu
     assert [stage.surviving_steps(name) for name in NAMES] == [list(range(STEPS))] * 3
 
 
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=2),
+    st.sampled_from(["", "store"]),
+)
+def test_gradient_losses_without_weight_leave_back_propagation(
+    seed: int, deaths: list[tuple[int, str]], store: str
+) -> None:
+    """Bit for bit, while the modules learn; what they could not predict is told of every step that survives."""
+    stage = Stage(direct_minimisation.rule(direct_minimisation.Config(weight=0.0)), seed, store=store)
+    stage.run_through(deaths)
+    taught = {(each.shard, each.step) for _, each in stage.journal if isinstance(each, records.Taught)}
+
+    np.testing.assert_array_equal(stage.server.theta, trained_whole())
+    assert taught == {(name, step) for name in NAMES[:2] for step in range(STEPS)}
+
+
 RULES = {
     "bootstrapped": synthetic_gradients.rule(synthetic_gradients.Config()),
     "true": synthetic_gradients.rule(synthetic_gradients.Config(target="back-propagated")),
     "blend": synthetic_gradients.rule(synthetic_gradients.Config(blend=0.5)),
     "synthetic-inputs": synthetic_inputs.rule(synthetic_inputs.Config()),
+    "direct": direct_minimisation.rule(direct_minimisation.Config(weight=0.1)),
     "greedy": decoupled_greedy.rule(decoupled_greedy.Config()),
     "micro-batches": back_propagation.rule(back_propagation.Config(micro_batches=4)),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import edgebed
-from edgebed.algorithms.registry import KINDS, PRESETS
+from edgebed.algorithms.registry import KINDS, LIKE, PRESETS
 from edgebed.learning.data import DATA_SETS as DATA_TABLE
 from edgebed.learning.models import MODELS as MODEL_TABLE
 from edgebed.learning.split import SPLITS
@@ -109,7 +109,7 @@ def test_all_methods_of_the_registry_are_in_both_documents(editor_schema):
     for kind, modules in KINDS.items():
         forms = spelled["properties"][kind]["anyOf"]
         assert list(modules) == [form["properties"]["name"]["const"] for form in forms]
-        assert all(f"### {kind}: `{name}`" in text for name in modules)
+        assert all(f"### {LIKE.get(kind, kind)}: `{name}`" in text for name in modules)
 
 
 def test_the_names_a_scenario_may_use_are_those_that_exist():

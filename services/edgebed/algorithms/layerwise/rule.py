@@ -8,9 +8,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-Source = Literal["loss", "gradient", "module", "blend", "head"]
+Source = Literal["loss", "gradient", "module", "blend", "direct", "head"]
 """What the gradient of a shard's outputs is of: the loss at the model's end; what came from above; what the gradient
-module predicts; a blend of these two; the loss of a head of its own."""
+module predicts; a blend of these two; what came from above and the gradient module's loss; the loss of a head of its
+own."""
 
 
 class At(NamedTuple):
@@ -32,15 +33,17 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Parts that a mini-batch is cut into."""
     blend: float = 1.0
     """`blend`: the share of the gradient from above."""
+    weight: float = 0.0
+    """`direct`: of the module's loss."""
     synthetic_inputs: bool = False
     """A shard does not wait for its inputs either: it predicts them, and learns to when they come."""
 
     @property
     def waits(self) -> bool:
         """Whether a shard learns only when a gradient comes, and goes on with the next step only then."""
-        return self.source in ("gradient", "blend")
+        return self.source in ("gradient", "blend", "direct")
 
     @property
     def has_module(self) -> bool:
         """Whether a gradient module is taught what comes from above."""
-        return self.source in ("module", "blend")
+        return self.source in ("module", "blend", "direct")

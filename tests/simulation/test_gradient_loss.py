@@ -1,0 +1,66 @@
+"""Direct minimisation of the gradient loss in virtual time and in processes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import edgebed
+from edgebed.results import Trial
+
+SCENARIO: dict[str, Any] = {
+    "name": "direct",
+    "seed": 3,
+    "task": {"data": "digits", "model": "eight-layer", "width": 4, "batch_size": 16},
+    "fleet": {"edge": {"count": 3}},
+    "evaluation": {"every": "30 updates"},
+    "stop": {"updates": 30},
+}
+
+
+def trained(folder: Path, runtime: str, method: dict[str, Any], **shards: Any) -> Trial:
+    """The only trial, to its end."""
+    run = edgebed.run(SCENARIO | {"method": method, "shards": shards}, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
+    (trial,) = run.trials.values()
+
+    assert trial.summary.outcome == "completed"
+    return trial
+
+
+@pytest.mark.process
+def test_a_run_has_the_same_weights_and_module_losses_in_both_runtimes(tmp_path: Path) -> None:
+    """Everybody waits, so nothing is left to chance; and what is made small is not the model's loss alone."""
+    method = {"preset": "direct-minimisation", "learning": {"weight": 0.1}}
+    virtual, real = (trained(tmp_path, runtime, method) for runtime in ("simulation", "process"))
+    plain = trained(tmp_path, "simulation", {"preset": "back-propagation"})
+    losses = virtual.series.module_losses
+
+    np.testing.assert_array_equal(virtual.checkpoint(), real.checkpoint())
+    assert (virtual.checkpoint() != plain.checkpoint()).any()
+    assert [each.step.tolist() for each in losses.values()] == [list(range(30))] * 2
+    for shard, each in real.series.module_losses.items():
+        np.testing.assert_array_equal(each.loss, losses[shard].loss)
+
+
+def test_without_weight_it_is_back_propagation(tmp_path: Path) -> None:
+    """Bit for bit; the report's modules stand beside it and learn."""
+    method = {"preset": "direct-minimisation", "learning": {"weight": 0.0}, "module_optimizer": {"name": "sgd"}}
+    direct, plain = (trained(tmp_path, "simulation", each) for each in (method, {"preset": "back-propagation"}))
+
+    np.testing.assert_array_equal(direct.checkpoint(), plain.checkpoint())
+
+
+def test_modules_on_a_node_of_their_own_tell_their_losses(tmp_path: Path) -> None:
+    """With a queue of one the same as beside the layers."""
+    method = {"preset": "synthetic-gradients"}
+    beside, apart = (
+        trained(tmp_path, "simulation", method, queue=1, modules=where).series.module_losses
+        for where in ("beside", "apart")
+    )
+
+    assert list(beside) == list(apart) == ["edge-0", "edge-1"]
+    for shard, losses in beside.items():
+        count = min(len(losses.step), len(apart[shard].step))
+        assert count >= 29
+        np.testing.assert_array_equal(losses.loss[:count], apart[shard].loss[:count])

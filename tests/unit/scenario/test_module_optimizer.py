@@ -1,0 +1,90 @@
+"""What optimizes the modules: as what optimizes the layers, but for what is said of it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.errors import ScenarioError
+from edgebed.learning.optimizers import MOMENTS
+from edgebed.learning.shard_building import module_optimizer_of, optimizer_of
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.methods import resolve_method, write_method
+
+SCENARIO: dict[str, Any] = {
+    "name": "modules",
+    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "method": {"preset": "synthetic-gradients"},
+    "fleet": {"edge": {"count": 2}},
+    "stop": {"updates": 10},
+}
+
+
+def test_without_a_word_it_is_that_of_the_layers() -> None:
+    """And the method is what it was before there was such a part."""
+    method = resolve_method({"preset": "synthetic-gradients", "optimizer": {"name": "sgd", "decay_at": [5]}})
+
+    assert list(method.parts) == ["learning", "optimizer", "exchange"]
+    assert module_optimizer_of(method) == optimizer_of(method)
+
+
+def test_what_is_said_of_it_is_all_that_differs() -> None:
+    """Also in kind; one of another kind has that kind's defaults."""
+    optimizer = {"name": "momentum", "learning_rate": 0.5, "momentum": 0.8, "decay_at": [7]}
+    same, other = (
+        resolve_method({"preset": "synthetic-gradients", "optimizer": optimizer, "module_optimizer": given})
+        for given in ({"learning_rate": 0.25}, {"name": "adam", "learning_rate": 0.25})
+    )
+
+    assert optimizer_of(same) == optimizer_of(other)
+    assert module_optimizer_of(same).momentum == 0.8
+    assert (module_optimizer_of(same).learning_rate, module_optimizer_of(same).decay_at) == (0.25, (7,))
+    assert (module_optimizer_of(other).name, module_optimizer_of(other).decay_at) == ("adam", ())
+
+
+@given(st.sampled_from(sorted(MOMENTS)), st.sampled_from([None, *sorted(MOMENTS)]), st.floats(1e-6, 1.0), st.booleans())
+def test_a_method_spelled_out_is_the_same_method(name: str, module: str | None, rate: float, has_rate: bool) -> None:
+    """Whatever was left out."""
+    said = ({"name": module} if module else {}) | ({"learning_rate": rate} if has_rate else {})
+    method = resolve_method({"preset": "synthetic-inputs", "optimizer": {"name": name}, "module_optimizer": said})
+
+    assert resolve_method(write_method(method)) == method
+
+
+@pytest.mark.parametrize("preset", ["back-propagation", "decoupled-greedy"])
+def test_a_method_without_modules_has_none(preset: str) -> None:
+    """With the place of what is to be left out."""
+    method = {"preset": preset, "module_optimizer": {"learning_rate": 0.1}}
+    with pytest.raises(ScenarioError, match=rf"method\.module_optimizer: '{preset}' has no modules; leave it out"):
+        load_scenario(SCENARIO | {"method": method})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": "rmsprop"}, "unknown module_optimizer: 'rmsprop'"),
+        ({"learning_rate": -1.0}, "-1 is not above 0"),
+        ({"lr": 0.1}, "unknown setting of module_optimizer 'adam'"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(given: dict[str, Any], said: str) -> None:
+    """As of every other part."""
+    with pytest.raises(ScenarioError, match=rf"method\.module_optimizer.*{said}"):
+        load_scenario(SCENARIO | {"method": {"preset": "synthetic-gradients", "module_optimizer": given}})
+
+
+def test_workers_that_have_the_whole_model_have_no_modules() -> None:
+    """It is a part of layer-wise methods."""
+    method = {"preset": "asgd", "module_optimizer": {"name": "sgd"}}
+    with pytest.raises(ScenarioError, match=r"module_optimizer: no part of a parameter-server method"):
+        load_scenario(SCENARIO | {"method": method})
+
+
+def test_an_option_that_names_another_kind_drops_the_settings_of_the_one_before() -> None:
+    """As with every part."""
+    given = {"preset": "synthetic-gradients", "module_optimizer": {"name": "momentum", "momentum": 0.5}}
+    scenario = load_scenario(SCENARIO | {"method": given}, ["method.module_optimizer.name=sgd"])
+    (trial,) = scenario.trials.values()
+
+    assert trial.method.parts["module_optimizer"].settings.keys() == {"learning_rate", "decay_at", "decay_by"}
