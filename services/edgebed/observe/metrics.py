@@ -122,9 +122,12 @@ class NodeMetrics:
         self._start_timestamp_s = start_timestamp_s
         self._of_trial("edgebed_run_progress_ratio").set_function(self._progress)
 
-    def judge_trial(self, *, trusted: bool) -> None:
-        """Controller: the trial is over, and this is the verdict on its conditions."""
-        self._of_trial("edgebed_trial_trusted").set(float(trusted))
+    def judge_trial(self, *, trusted: bool | None, steps_per_s: float | None = None) -> None:
+        """Controller: the trial is over; the verdict on its conditions, and of shards the steps a second."""
+        if trusted is not None:
+            self._of_trial("edgebed_trial_trusted").set(float(trusted))
+        if steps_per_s is not None:
+            self._of_trial("edgebed_trial_steps_per_second").set(steps_per_s)
 
     # --- what each role listens to ------------------------------------------------------------------------------
 
@@ -179,7 +182,14 @@ class NodeMetrics:
             iterations.inc(steps)
             before = record
 
-        self._observers = {Phases: observe_phases, Dropped: self._observe_dropped, **self._conditions()}
+        shard_steps: Counter = self._metrics["edgebed_shard_steps_total"]
+
+        self._observers = {
+            Phases: observe_phases,
+            Step: lambda _: shard_steps.inc(),
+            Dropped: self._observe_dropped,
+            **self._conditions(),
+        }
 
     def _prepare_evaluator(self) -> None:
         evaluations: Counter = self._metrics["edgebed_evaluations_total"]

@@ -126,6 +126,10 @@ WORKER_METRICS = (
         buckets=STEP_BUCKETS_S,
     ),
     Metric(
+        name="edgebed_shard_steps_total", type="counter", unit="steps", roles=(WORKER,),
+        help="Mini-batches that the node's shard of the model has learnt of, those that were rolled back included.",
+    ),
+    Metric(
         name="edgebed_client_ingress_bytes_total", type="counter", unit="bytes", roles=CLIENTS,
         help="Payload that reached this node on the data network, by kind of message.",
         labels=_kinds("model", "refuse"),
@@ -239,6 +243,11 @@ CONTROLLER_METRICS = (
     Metric(
         name="edgebed_trial_trusted", type="gauge", unit="", roles=(CONTROLLER,),
         help="Once the trial is over: 1 if the conditions that it asked for held, 0 if its report says degraded.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
+        name="edgebed_trial_steps_per_second", type="gauge", unit="steps a second", roles=(CONTROLLER,),
+        help="Once a layer-wise trial is over: steps a second of its slowest shard, from the first step to the last.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(

@@ -128,6 +128,8 @@ class Series:
     """Of each other node that tells: all that passed its data socket, in all of its lives."""
     steps: dict[str, Ints] = dataclasses.field(default_factory=dict)
     """Of each layer shard, the mini-batches it learnt of, in order, without those that were rolled back."""
+    steps_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Of each layer shard that made two steps or more, from the first to the last of these."""
     steps_rolled_back: int = 0
     """Of all shards together."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
@@ -372,6 +374,7 @@ class _Builder:
             restored=tuple(self.restored),
             traffic_of={node: _sum_lives(lives) for node, lives in self.traffic_of.items()},
             steps=self.steps.surviving(),
+            steps_per_s=self.steps.rates(),
             steps_rolled_back=self.steps.rolled_back(),
             resumed=tuple(self.steps.resumed),
             finished=self.finished,

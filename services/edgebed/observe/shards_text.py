@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text
+from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, number_text
 from edgebed.observe.summary import TrialSummary
 
 
@@ -11,9 +11,9 @@ def shards_text(trial: TrialSummary) -> str:
     if trial.steps_min is None:
         return ""
     again = f"; {_rolled_back(trial)}" if trial.rollbacks else ""
-    return (
-        f"every shard made {count_text(trial.steps_min, 'step')}{again}; {bytes_text(trial.exchanged_bytes)} exchanged"
-    )
+    speed = "" if trial.steps_per_s is None else f" at {number_text(trial.steps_per_s)} a second"
+    exchanged = f"{bytes_text(trial.exchanged_bytes)} exchanged"
+    return f"every shard made {count_text(trial.steps_min, 'step')}{speed}{again}; {exchanged}"
 
 
 def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:

@@ -123,6 +123,10 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Of them, those of which nothing says what became."""
     steps_min: int | None = None
     """Layer-wise training: steps of the shard that made fewest, without those that were rolled back."""
+    steps_per_s: float | None = None
+    """Of the slowest shard, from its first step to its last: neither the start-up counts nor the last evaluation."""
+    shard_steps_per_s: dict[str, float] = {}
+    """Of each shard."""
     steps_rolled_back: int | None = None
     """Of all shards together."""
     rollbacks: int | None = None
@@ -221,7 +225,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         refused_by_code=series.refused,
         dropped=sum(series.dropped.values()),
         **_books(series),
-        **_shards(series),
+        **_shards(plan, series),
         **_faults(series),
         fidelity=judge(plan, series),
         warnings=(*_losses(series, set(workers)), *_divergence(series), *_doubts(series)),
@@ -286,12 +290,16 @@ def _books(series: Series) -> dict[str, Any]:
     }
 
 
-def _shards(series: Series) -> dict[str, Any]:
+def _shards(plan: Plan, series: Series) -> dict[str, Any]:
     """What shards of a model did."""
     if not series.resumed:
         return {}
     everybody = [*series.traffic_of.values(), *(traffic for _, traffic in series.traffic[-1:])]
+    rates = [series.steps_per_s.get(node.node) for node in plan.workers()]
+    known = [rate for rate in rates if rate is not None]
     return {
+        "steps_per_s": min(known) if known and len(known) == len(rates) else None,
+        "shard_steps_per_s": series.steps_per_s,
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
         "steps_rolled_back": series.steps_rolled_back,
         "rollbacks": len(series.resumed) - 1,

@@ -339,3 +339,12 @@ def test_the_controller_counts_what_was_lost():
     assert (lost("unanswered"), lost("rolled-back")) == (1, 20)
     assert sample_of_trial(metrics, "edgebed_model_version") == 100
     assert sample_of_trial(metrics, "edgebed_joins_total", device_class="edge") == 1
+
+
+def test_a_shard_counts_its_steps():
+    """Those made again after a roll-back as well: a counter only grows."""
+    metrics = NodeMetrics("worker")
+    for step, history in ((0, 0), (1, 0), (0, 1)):
+        metrics.observe(records.Step(step=step, history=history))
+
+    assert sample(metrics, "edgebed_shard_steps_total") == 3
