@@ -47,12 +47,12 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-layerwise-")
 
 
 @functools.cache
-def trial(runtime: str, method: str, traffic: str, *, kills: bool = False) -> Trial:
+def trial(runtime: str, method: str, traffic: str, *, kills: bool = False, modules: str = "beside") -> Trial:
     """The scenario's only trial, as said; run once for all tests."""
-    varied = {"method": method, "shards": {"traffic": traffic}}
+    varied = {"method": method, "shards": {"traffic": traffic, "modules": modules}}
     if kills:
         varied |= {"faults": KILLS, "on_failure": "restart", "restart_delay": "200ms"}
-    folder = Path(FOLDER.name) / f"{runtime}-{method}-{traffic}-{kills}"
+    folder = Path(FOLDER.name) / f"{runtime}-{method}-{traffic}-{kills}-{modules}"
     run = edgebed.run(SCENARIO | varied, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
     (only,) = run.trials.values()
 
@@ -124,3 +124,44 @@ def test_what_is_exchanged_is_counted(runtime: str) -> None:
     assert direct.summary.exchanged_bytes is not None
     assert store.summary.exchanged_bytes is not None
     assert direct.summary.exchanged_bytes < store.summary.exchanged_bytes
+
+
+MESSAGES = {
+    ("back-propagation", "direct", "beside"): {"activation": 3, "gradient": 3},
+    ("back-propagation", "store", "beside"): {"activation": 6, "gradient": 6, "fetch": 6},
+    ("synthetic-gradients", "direct", "beside"): {"activation": 3, "gradient": 3},
+    ("synthetic-gradients", "direct", "apart"): {"activation": 6, "gradient": 6, "taken": 3},
+}
+"""What a step of four shards takes, by method, traffic and modules."""
+
+
+@pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
+@pytest.mark.parametrize("case", MESSAGES)
+def test_messages_a_step_are_those_of_the_method(runtime: str, case: tuple[str, str, str]) -> None:
+    """By kind and by pair; what was sent last need not have come when all was over."""
+    method, traffic, modules = case
+    found = trial(runtime, method, traffic, modules=modules).summary
+    due = MESSAGES[case]
+    pairs = {(each.source, each.target, each.message): each.count for each in found.exchanges}
+    above = {"store": "store"}.get(traffic, "edge-1")
+
+    assert found.messages_per_step_by_kind == pytest.approx(due, rel=0.02)
+    assert found.messages_per_step == pytest.approx(sum(due.values()), rel=0.02)
+    assert pairs["edge-0", above, "activation"] == STEPS
+    assert sum(each.bytes for each in found.exchanges) == pytest.approx(found.exchanged_bytes, rel=0.02)
+    if modules == "apart":
+        assert pairs["edge-0", "modules", "activation"] == STEPS
+
+
+@pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
+def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str) -> None:
+    """Steps a second from the first step to the last, as the shards' own lines have it."""
+    found = trial(runtime, "back-propagation", "direct")
+    times: dict[str, list[float]] = {shard: [] for shard in SHARDS}
+    for t, node, record in found.events():
+        if isinstance(record, records.Step):
+            times[node].append(t)
+    rates = {shard: (STEPS - 1) / (each[-1] - each[0]) for shard, each in times.items()}
+
+    assert found.summary.shard_steps_per_s == pytest.approx(rates)
+    assert found.summary.steps_per_s == pytest.approx(min(rates.values()))

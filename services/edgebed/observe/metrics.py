@@ -88,6 +88,8 @@ class NodeMetrics:
     def count_bytes(self, direction: str, kind: str, payload_bytes: int) -> None:
         """A message of `kind` came in (`ingress`) or went out (`egress`) on the data network."""
         self._child(self._bytes_names[direction], kind).inc(payload_bytes)
+        if direction == "ingress":
+            self._child("edgebed_messages_received_total", kind).inc()
 
     def queue_length(self, length: int) -> None:
         """Server: this many messages have been received and not yet handled."""

@@ -274,6 +274,11 @@ CONTROLLER_METRICS = (
 
 COMMON_METRICS = (
     Metric(
+        name="edgebed_messages_received_total", type="counter", unit="messages", roles=NODES,
+        help="Messages that reached this node on the data network, by kind.",
+        labels=(Label(name="kind", examples=("push", "model", "activation", "gradient", "taken", "fetch")),),
+    ),
+    Metric(
         name="edgebed_messages_dropped_total", type="counter", unit="messages", roles=NODES,
         help="Messages that could not be read or delivered and had no effect.",
         labels=(Label(name="socket", examples=("data", "management"), closed=True),),

@@ -34,7 +34,7 @@ from edgebed.observe.quantities import (
 )
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
-from edgebed.observe.shards_text import shard_rows
+from edgebed.observe.shards_text import PAIR_HEAD, exchange_rows, pair_rows, shard_rows
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import (
     changed_models_text,
@@ -113,6 +113,7 @@ def render(run: Run) -> str:
         _charts(trials),
         _faults(trials),
         _phases(trials),
+        _exchanged(summary.trials),
         _accounting(trials),
         _incidents(trials),
         _fleet(trials),
@@ -221,6 +222,15 @@ def _phases(trials: Sequence[Trial]) -> str:
 
 def _milliseconds(spent: Sequence[float], steps: int) -> tuple[str, ...]:
     return tuple(f"{1000 * value / steps:.2f} ms" for value in spent)
+
+
+def _exchanged(trials: Sequence[TrialSummary]) -> str:
+    """What shards sent each other; nothing where each worker had the whole model."""
+    rows = exchange_rows(trials)
+    if not rows:
+        return ""
+    shown = table(("", *(trial.trial for trial in trials)), rows)
+    return section("What a step's messages are", shown + details("Each pair", table(PAIR_HEAD, pair_rows(trials))))
 
 
 def _accounting(trials: Sequence[Trial]) -> str:

@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -126,6 +127,8 @@ class Series:
     """(t, the version that the server went on from)"""
     traffic_of: dict[str, records.Traffic] = dataclasses.field(default_factory=dict)
     """Of each other node that tells: all that passed its data socket, in all of its lives."""
+    messages: dict[tuple[str, str, str], records.Messages] = dataclasses.field(default_factory=dict)
+    """By sender, receiver and kind, what shards and those that serve them sent each other: all that was received."""
     steps: dict[str, Ints] = dataclasses.field(default_factory=dict)
     """Of each layer shard, the mini-batches it learnt of, in order, without those that were rolled back."""
     steps_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -206,6 +209,7 @@ class _Builder:
         self.ingress_bytes = 0
         self.evaluated: list[tuple[float, records.Evaluated]] = []
         self.traffic_of: dict[str, list[records.Traffic]] = {}
+        self.messages: dict[tuple[str, str, str], list[records.Messages]] = {}
         self.steps = Steps()
         self.books = Books()
         self.faults = Faults()
@@ -255,17 +259,27 @@ class _Builder:
                 self.steps.backed_up.append((t, record))
             case records.Evaluated():
                 self.evaluated.append((t, record))
+            case records.Traffic() | records.Messages() | records.Phases():
+                self._counted(t, node, record)
+            case _:
+                self._event(t, node, record)
+
+    def _counted(self, t: float, node: str, record: records.Record) -> None:
+        """Take in what a node has counted of itself, cumulatively in each of its lives."""
+        match record:
             case records.Traffic() if node == SERVER:
                 self.traffic.append((t, _sum_traffic(self.traffic_before, record)))
             case records.Traffic():
                 told = self.traffic_of.setdefault(node, [])
                 is_new = self._is_reborn(node, "traffic") or record.egress_payload < told[-1].egress_payload
                 _add(told, record, is_new=is_new)
+            case records.Messages():
+                lots = self.messages.setdefault((record.source, node, record.message), [])
+                is_new = self._is_reborn(node, f"{record.message} of {record.source}") or record.count < lots[-1].count
+                _add(lots, record, is_new=is_new)
             case records.Phases():
                 lives = self.phases.setdefault(node, [])
                 _add(lives, record, is_new=self._is_reborn(node, "phases") or record.steps < lives[-1].steps)
-            case _:
-                self._event(t, node, record)
 
     def _began(self, t: float, record: records.Trial) -> None:
         """Training begins, or goes on after its controller was gone: time counts from the first."""
@@ -373,6 +387,7 @@ class _Builder:
             accounting=self.books.close(),
             restored=tuple(self.restored),
             traffic_of={node: _sum_lives(lives) for node, lives in self.traffic_of.items()},
+            messages={key: _sum_messages(lives) for key, lives in self.messages.items()},
             steps=self.steps.surviving(),
             steps_per_s=self.steps.rates(),
             steps_rolled_back=self.steps.rolled_back(),
@@ -437,6 +452,11 @@ def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evalua
         ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
         bits=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(updates.bits)])[reached],
     )
+
+
+def _sum_messages(lives: list[records.Messages]) -> records.Messages:
+    count, size = (sum(getattr(life, name) for life in lives) for name in ("count", "bytes"))
+    return msgspec.structs.replace(lives[-1], count=count, bytes=size)
 
 
 def _sum_phases(lives: list[records.Phases]) -> records.Phases:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, number_text
-from edgebed.observe.summary import TrialSummary
+from edgebed.observe.summary import STEP_MESSAGES, TrialSummary
+
+PAIR_HEAD = ("trial", "from", "to", "message", "messages", "payload")
 
 
 def shards_text(trial: TrialSummary) -> str:
@@ -13,7 +15,8 @@ def shards_text(trial: TrialSummary) -> str:
     again = f"; {_rolled_back(trial)}" if trial.rollbacks else ""
     speed = "" if trial.steps_per_s is None else f" at {number_text(trial.steps_per_s)} a second"
     exchanged = f"{bytes_text(trial.exchanged_bytes)} exchanged"
-    return f"every shard made {count_text(trial.steps_min, 'step')}{speed}{again}; {exchanged}"
+    needed = "" if trial.messages_per_step is None else f", {number_text(trial.messages_per_step)} messages a step"
+    return f"every shard made {count_text(trial.steps_min, 'step')}{speed}{again}; {exchanged}{needed}"
 
 
 def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
@@ -26,6 +29,31 @@ def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
         ("steps rolled back, of all shards", *(_number(trial.steps_rolled_back) for trial in trials)),
         ("exchanged: payload of all messages", *(bytes_text(trial.exchanged_bytes) for trial in trials)),
     ]
+
+
+def exchange_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """What a step needs of messages: all, each kind that any trial has, and their bytes; a column a trial."""
+    if all(trial.messages_per_step is None for trial in trials):
+        return []
+    kinds = [kind for kind in STEP_MESSAGES if any(kind in trial.messages_per_step_by_kind for trial in trials)]
+    return [
+        ("messages a step", *(number_text(trial.messages_per_step) for trial in trials)),
+        *((f"of them: {kind}", *(number_text(_of_kind(trial, kind)) for trial in trials)) for kind in kinds),
+        ("their payload a step", *(bytes_text(trial.bytes_per_step) for trial in trials)),
+    ]
+
+
+def pair_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """Lines under PAIR_HEAD, what each node sent each other one."""
+    return [
+        (trial.trial, each.source, each.target, each.message, f"{each.count:,}", bytes_text(each.bytes))
+        for trial in trials
+        for each in trial.exchanges
+    ]
+
+
+def _of_kind(trial: TrialSummary, kind: str) -> float | None:
+    return None if trial.messages_per_step is None else trial.messages_per_step_by_kind.get(kind, 0.0)
 
 
 def _rolled_back(trial: TrialSummary) -> str:

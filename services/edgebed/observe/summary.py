@@ -5,6 +5,7 @@ pushes the server applied; the payload of all messages and the bytes at the netw
 """
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -30,6 +31,8 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 }
 TRUSTED = 1.0
 """The verdict as a measure; 0 is degraded."""
+STEP_MESSAGES = ("activation", "gradient", "taken", "fetch")
+"""Kinds of messages that steps need, in the order of tables; others begin a history or keep what was learnt."""
 LOST_MAX = 3
 """Nodes that are named with the reason why they are gone."""
 JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
@@ -44,6 +47,18 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     measured: float | None
     """None where the trial has no such measurement, e.g. an accuracy without an evaluation."""
     met: bool
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node sent another of one kind of message, as far as it was received."""
+
+    source: str
+    target: str
+    message: str
+    """The kind: activation, gradient, taken, fetch, backup, ..."""
+    count: int
+    bytes: int
+    """Payload."""
 
 
 class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +148,14 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """How often all shards went on from a backup, or anew."""
     exchanged_bytes: int | None = None
     """Payload of all messages that nodes sent each other over the data network, each counted once."""
+    exchanges: tuple[Exchange, ...] = ()
+    """What it was, by pair and kind."""
+    messages_per_step: float | None = None
+    """Activations, gradients and what belongs to them, of all nodes together, for each step that all shards made; a
+    step that was rolled back counts as well."""
+    messages_per_step_by_kind: dict[str, float] = {}
+    bytes_per_step: float | None = None
+    """Payload of these messages."""
     faults: int = 0
     """Things done to nodes on purpose."""
     faults_failed: int = 0
@@ -304,6 +327,30 @@ def _shards(plan: Plan, series: Series) -> dict[str, Any]:
         "steps_rolled_back": series.steps_rolled_back,
         "rollbacks": len(series.resumed) - 1,
         "exchanged_bytes": sum(traffic.egress_payload for traffic in everybody),
+        **_messages(plan, series),
+    }
+
+
+def _messages(plan: Plan, series: Series) -> dict[str, Any]:
+    """What steps needed of messages."""
+    exchanges = tuple(
+        Exchange(source=source, target=target, message=message, count=record.count, bytes=record.bytes)
+        for (source, target, message), record in sorted(series.messages.items())
+    )
+    made = sum(map(len, series.steps.values())) + series.steps_rolled_back
+    if not made or not exchanges:
+        return {"exchanges": exchanges}
+    steps = made / len(plan.workers())
+    counts: Counter[str] = Counter()
+    for exchange in exchanges:
+        counts[exchange.message] += exchange.count
+    needed = {kind: counts[kind] / steps for kind in STEP_MESSAGES if counts[kind]}
+    size = sum(exchange.bytes for exchange in exchanges if exchange.message in STEP_MESSAGES)
+    return {
+        "exchanges": exchanges,
+        "messages_per_step": sum(needed.values()),
+        "messages_per_step_by_kind": needed,
+        "bytes_per_step": size / steps,
     }
 
 

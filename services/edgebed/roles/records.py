@@ -151,6 +151,18 @@ class Traffic(Record):
     """Bytes of packets without payload that it received: acknowledgements of models; None: unknown."""
 
 
+class Messages(Record):
+    """What a node has received of one kind over one of its connections, of layer-wise training: cumulative, by it."""
+
+    source: str
+    """The node at the connection's other end: with a store, that one, whoever made what it hands over."""
+    message: str
+    """The kind."""
+    count: int
+    bytes: int
+    """Payload."""
+
+
 class Phases(Record):
     """Where a worker's time went since it started, in seconds (live runtimes only)."""
 
@@ -372,11 +384,11 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Step, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent,
-    Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
+    Trial, Node, Update, Step, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Messages, Phases,
+    Sent,    Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Step | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic | Phases
-    | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored
-    | Note | Ended
+    Trial | Node | Update | Step | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic | Messages
+    | Phases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault
+    | Restored | Note | Ended
 )  # fmt: skip

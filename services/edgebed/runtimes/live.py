@@ -406,7 +406,7 @@ class LiveNode:
             self.complain(f"from {event.peer!r}: {error}")
 
     def _received(self, event: Received) -> None:
-        self.traffic.received(event.bytes)
+        self.traffic.received(self.data.source(event), event.message, event.bytes)
         if self.transfers:
             self.transfers.received(self.now(), event.message, event.bytes)
         self.metrics.count_bytes("ingress", tracing.kind_of(event.message), event.bytes)
@@ -473,6 +473,9 @@ class LiveNode:
                 self._journal(record)
         if self.plan.counts_traffic:
             self._journal(self.traffic.record(self.interface, self.acknowledgements))
+        if self.plan.counts_messages:
+            for record in self.traffic.messages():
+                self._journal(record)
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())
         if isinstance(self.heart, Worker) and (account := self.heart.pushes()) != self.pushes:

@@ -327,6 +327,8 @@ class Simulation:
         """What only its shell knows in the end."""
         if traffic := self.network.traffic.get(life.name):
             self._journal(life.name, traffic.record())
+            for record in traffic.messages() if life.plan and life.plan.counts_messages else ():
+                self._journal(life.name, record)
         elif isinstance(life.heart, Worker):
             self._journal(life.name, life.heart.pushes())
 

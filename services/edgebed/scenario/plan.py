@@ -298,6 +298,11 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.role == "server" or (self.role != "evaluator" and (self.shard is not None or self.role == "store"))
 
     @property
+    def counts_messages(self) -> bool:
+        """Whether it also tells of each kind from whom it came: among shards, who are few."""
+        return self.counts_traffic and (self.shard is not None or self.role == "store")
+
+    @property
     def is_vital(self) -> bool:
         """Whether nothing goes on without it: workers that have the whole model can be replaced by others."""
         return self.role != "worker" or self.shard is not None
