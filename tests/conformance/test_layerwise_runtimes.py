@@ -165,3 +165,32 @@ def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str) -> None:
 
     assert found.summary.shard_steps_per_s == pytest.approx(rates)
     assert found.summary.steps_per_s == pytest.approx(min(rates.values()))
+
+
+@pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
+def test_where_the_time_of_each_shard_went_is_known(runtime: str) -> None:
+    """All of it: work and waiting; the first shard waits for no inputs, the last for no gradient."""
+    found = trial(runtime, "back-propagation", "direct")
+    phases = found.series.shard_phases
+    shares = found.summary.shard_phases
+
+    assert phases.keys() == set(SHARDS)
+    for shard, each in phases.items():
+        assert min(each.forward_s, each.learn_s) > 0.0
+        spent_s = sum(getattr(each, name) for name in each.__struct_fields__)
+        steps_s = (STEPS - 1) / found.summary.shard_steps_per_s[shard]
+        assert spent_s > 0.99 * steps_s
+        assert spent_s <= found.series.last_t + 1e-6
+        assert sum(shares[shard].values()) == pytest.approx(1.0)
+    assert phases["edge-0"].inputs_s == phases["edge-3"].answers_s == 0.0
+    assert all(phases[shard].answers_s > 0.0 for shard in SHARDS[:-1])
+    assert all(phases[shard].inputs_s > 0.0 for shard in SHARDS[1:])
+
+
+def test_in_virtual_time_work_takes_what_it_was_counted_to_take() -> None:
+    """All shards together take the 1 ms of a step: a third of it forward, the rest back."""
+    phases = trial("simulation", "back-propagation", "direct").series.shard_phases
+    forward_s, learn_s = (sum(getattr(each, name) for each in phases.values()) for name in ("forward_s", "learn_s"))
+
+    assert forward_s == pytest.approx(STEPS * 0.001 / 3, rel=1e-3)
+    assert learn_s == pytest.approx(STEPS * 0.001 * 2 / 3, rel=1e-3)

@@ -13,7 +13,9 @@ SERVER = "server"
 WORKER = "worker"
 EVALUATOR = "evaluator"
 CONTROLLER = "controller"
-SERVING = ("store", "modules")
+STORE = "store"
+MODULES = "modules"
+SERVING = (STORE, MODULES)
 """What serves shards of a model."""
 NODES = (SERVER, WORKER, EVALUATOR, *SERVING)
 LINKED = (SERVER, WORKER, *SERVING)
@@ -128,6 +130,13 @@ WORKER_METRICS = (
     Metric(
         name="edgebed_shard_steps_total", type="counter", unit="steps", roles=(WORKER,),
         help="Mini-batches that the node's shard of the model has learnt of, those that were rolled back included.",
+    ),
+    Metric(
+        name="edgebed_shard_phase_seconds_total", type="counter", unit="seconds", roles=(WORKER, MODULES),
+        help="Where a shard's time went: forward, learn, teach modules, copy states, waiting for inputs or for answers.",
+        labels=(
+            Label(name="phase", examples=("forward", "learn", "teach", "copy", "inputs", "answers"), closed=True),
+        ),
     ),
     Metric(
         name="edgebed_client_ingress_bytes_total", type="counter", unit="bytes", roles=CLIENTS,

@@ -34,7 +34,7 @@ from edgebed.observe.quantities import (
 )
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
-from edgebed.observe.shards_text import PAIR_HEAD, exchange_rows, pair_rows, shard_rows
+from edgebed.observe.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import (
     changed_models_text,
@@ -213,11 +213,17 @@ def _phases(trials: Sequence[Trial]) -> str:
             }
             each = {f"{name} {1000 * spent / steps:.2f} ms": spent for name, spent in totals.items()}
             parts.append(f"<h3>{escape(trial.name)}</h3>{bars(each)}")
+    whole = ""
+    if shards := phase_rows([trial.summary for trial in trials]):
+        text = "<p class=quiet>Shares of each shard's time, from its first step to its last.</p>"
+        whole = section("Where the time went", text + table(PHASE_HEAD, shards))
     if not parts:
-        return ""
+        return whole
     head = ("trial", "worker", "steps", "gradient", "encoding", "waiting", "pause")
     text = "<p class=quiet>Mean of all workers' steps, as the workers last reported.</p>"
-    return section("Where a step's time went", text + "".join(parts) + details("Each worker", table(head, rows)))
+    return whole + section(
+        "Where a step's time went", text + "".join(parts) + details("Each worker", table(head, rows))
+    )
 
 
 def _milliseconds(spent: Sequence[float], steps: int) -> tuple[str, ...]:

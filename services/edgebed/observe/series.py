@@ -101,6 +101,8 @@ class Series:
     """(t, bytes through the server's data socket so far)"""
     phases: dict[str, records.Phases] = dataclasses.field(default_factory=dict)
     """Where each worker's time went, summed over its incarnations."""
+    shard_phases: dict[str, records.ShardPhases] = dataclasses.field(default_factory=dict)
+    """Where the time of each shard, and of the node that has all gradient modules, went, in all of its lives."""
     nodes: tuple[tuple[float, records.Node], ...] = ()
     """(t, change of a node's state)"""
     reached_s: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
@@ -223,6 +225,7 @@ class _Builder:
         self.traffic_before: records.Traffic | None = None
         """Of the lives of the server that are over."""
         self.phases: dict[str, list[records.Phases]] = {}
+        self.shard_phases: dict[str, list[records.ShardPhases]] = {}
         self.nodes: list[tuple[float, records.Node]] = []
         self.reached_s: dict[str, dict[str, float]] = {}
         self.notes: list[tuple[float, str, str]] = []
@@ -259,7 +262,7 @@ class _Builder:
                 self.steps.backed_up.append((t, record))
             case records.Evaluated():
                 self.evaluated.append((t, record))
-            case records.Traffic() | records.Messages() | records.Phases():
+            case records.Traffic() | records.Messages() | records.Phases() | records.ShardPhases():
                 self._counted(t, node, record)
             case _:
                 self._event(t, node, record)
@@ -277,6 +280,10 @@ class _Builder:
                 lots = self.messages.setdefault((record.source, node, record.message), [])
                 is_new = self._is_reborn(node, f"{record.message} of {record.source}") or record.count < lots[-1].count
                 _add(lots, record, is_new=is_new)
+            case records.ShardPhases():
+                spent = self.shard_phases.setdefault(node, [])
+                is_new = self._is_reborn(node, "shard phases") or record.forward_s < spent[-1].forward_s
+                _add(spent, record, is_new=is_new)
             case records.Phases():
                 lives = self.phases.setdefault(node, [])
                 _add(lives, record, is_new=self._is_reborn(node, "phases") or record.steps < lives[-1].steps)
@@ -374,6 +381,7 @@ class _Builder:
             evaluations=_evaluations(self._kept_evaluations(updates), updates),
             traffic=tuple(self.traffic),
             phases={node: _sum_phases(lives) for node, lives in self.phases.items()},
+            shard_phases={node: _sum_shard_phases(lives) for node, lives in self.shard_phases.items()},
             nodes=tuple(self.nodes),
             reached_s=self.reached_s,
             refused=dict(self.refused),
@@ -457,6 +465,11 @@ def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evalua
 def _sum_messages(lives: list[records.Messages]) -> records.Messages:
     count, size = (sum(getattr(life, name) for life in lives) for name in ("count", "bytes"))
     return msgspec.structs.replace(lives[-1], count=count, bytes=size)
+
+
+def _sum_shard_phases(lives: list[records.ShardPhases]) -> records.ShardPhases:
+    names = records.ShardPhases.__struct_fields__
+    return records.ShardPhases(**{name: sum(getattr(life, name) for life in lives) for name in names})
 
 
 def _sum_phases(lives: list[records.Phases]) -> records.Phases:

@@ -5,6 +5,10 @@ from collections.abc import Sequence
 from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, number_text
 from edgebed.observe.summary import STEP_MESSAGES, TrialSummary
 
+PHASE_HEAD = (
+    "trial", "node", "steps a second", "forward", "learning", "teaching modules", "copying states", "waiting for inputs",
+    "waiting for answers",
+)  # fmt: skip
 PAIR_HEAD = ("trial", "from", "to", "message", "messages", "payload")
 
 
@@ -40,6 +44,16 @@ def exchange_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
         ("messages a step", *(number_text(trial.messages_per_step) for trial in trials)),
         *((f"of them: {kind}", *(number_text(_of_kind(trial, kind)) for trial in trials)) for kind in kinds),
         ("their payload a step", *(bytes_text(trial.bytes_per_step) for trial in trials)),
+    ]
+
+
+def phase_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """Lines under PHASE_HEAD: steps a second of each shard, and where its time went."""
+    return [
+        (trial.trial, node, number_text(trial.shard_steps_per_s.get(node)), *(f"{100 * each:.1f} %" for each in shares))
+        for trial in trials
+        for node, phases in trial.shard_phases.items()
+        if (shares := tuple(phases.values()))
     ]
 
 

@@ -19,6 +19,7 @@ from edgebed.observe.quantities import count_text, percent_text
 from edgebed.observe.series import Series
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.start_up import StartUp, start_up_of
+from edgebed.roles.records import ShardPhases
 from edgebed.scenario.plan import Plan
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -142,6 +143,9 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Of the slowest shard, from its first step to its last: neither the start-up counts nor the last evaluation."""
     shard_steps_per_s: dict[str, float] = {}
     """Of each shard."""
+    shard_phases: dict[str, dict[str, float]] = {}
+    """Of each shard, and of the node that has all gradient modules: shares of its time, forward, learn, teach, copy,
+    inputs and answers, of which it waited in the last two."""
     steps_rolled_back: int | None = None
     """Of all shards together."""
     rollbacks: int | None = None
@@ -323,12 +327,19 @@ def _shards(plan: Plan, series: Series) -> dict[str, Any]:
     return {
         "steps_per_s": min(known) if known and len(known) == len(rates) else None,
         "shard_steps_per_s": series.steps_per_s,
+        "shard_phases": {node: _shares(phases) for node, phases in sorted(series.shard_phases.items())},
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
         "steps_rolled_back": series.steps_rolled_back,
         "rollbacks": len(series.resumed) - 1,
         "exchanged_bytes": sum(traffic.egress_payload for traffic in everybody),
         **_messages(plan, series),
     }
+
+
+def _shares(phases: ShardPhases) -> dict[str, float]:
+    spent = {name.removesuffix("_s"): getattr(phases, name) for name in phases.__struct_fields__}
+    total = sum(spent.values())
+    return {name: value / total for name, value in spent.items()} if total > 0.0 else {}
 
 
 def _messages(plan: Plan, series: Series) -> dict[str, Any]:

@@ -175,6 +175,27 @@ class Phases(Record):
     """The emulated pause before a push, and the stretch of a capped CPU."""
 
 
+class ShardPhases(Record):
+    """Where the time of a shard, or of the node with all gradient modules, went in this life: cumulative, in seconds.
+
+    From its first history on until its last step. Work counts with the stretch of a capped CPU, and with encoding what
+    it sends. Every instant is in exactly one of them.
+    """
+
+    forward_s: float = 0.0
+    """Going forward, or predicting gradients on the node of modules."""
+    learn_s: float = 0.0
+    """Going back, and the steps."""
+    teach_s: float = 0.0
+    """Teaching modules what the gradients or inputs were."""
+    copy_s: float = 0.0
+    """Copying weights and state for evaluations and backups, and going on from them."""
+    inputs_s: float = 0.0
+    """Waiting for inputs."""
+    answers_s: float = 0.0
+    """Waiting for gradients, or for word that there is room for more outputs."""
+
+
 class Sent(Record):
     """A message left this node (with tracing only)."""
 
@@ -385,10 +406,11 @@ class Ended(Record):
 
 RECORDS: tuple[type[Record], ...] = (
     Trial, Node, Update, Step, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Messages, Phases,
-    Sent,    Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
+    ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored,
+    Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Node | Update | Step | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic | Messages
-    | Phases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault
-    | Restored | Note | Ended
+    | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes
+    | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -40,6 +40,7 @@ from edgebed.roles.events import (
     Wake,
     Woken,
 )  # fmt: skip
+from edgebed.roles.follower import Follower
 from edgebed.roles.work import GradientResult, Worked
 from edgebed.roles.worker import Worker
 from edgebed.runtimes import awaiting, crossing, tracing
@@ -478,6 +479,8 @@ class LiveNode:
                 self._journal(record)
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())
+        if isinstance(self.heart, Follower) and self.heart.history is not None:
+            self._journal(self.heart.phases(self.now()))
         if isinstance(self.heart, Worker) and (account := self.heart.pushes()) != self.pushes:
             self.pushes = account
             self._journal(account)
