@@ -6,8 +6,8 @@ from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, numbe
 from edgebed.observe.summary import STEP_MESSAGES, TrialSummary
 
 PHASE_HEAD = (
-    "trial", "node", "steps a second", "forward", "learning", "teaching modules", "copying states", "waiting for inputs",
-    "waiting for answers",
+    "trial", "node", "steps a second", "forward", "learning", "teaching modules", "copying states",
+    "waiting for inputs", "waiting for answers",
 )  # fmt: skip
 PAIR_HEAD = ("trial", "from", "to", "message", "messages", "payload")
 

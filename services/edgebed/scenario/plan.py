@@ -202,10 +202,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of the model a node has, and between whom it stands."""
 
-    index: int = 0
-    """From the bottom, the first is 0."""
-    count: int = 1
-    """Shards of the model."""
     first: int = 0
     """The number of its first layer."""
     end: int = 0
