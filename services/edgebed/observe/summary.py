@@ -175,6 +175,11 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader must know before trusting the numbers: dead and missing nodes, a loss that is not finite."""
 
     @property
+    def is_layerwise(self) -> bool:
+        """Whether workers had shards of the model: there are no pushes then, and nothing is stale."""
+        return self.steps_min is not None
+
+    @property
     def met(self) -> bool:
         """Whether the trial completed and all its expectations are met."""
         return self.outcome == "completed" and all(expectation.met for expectation in self.expectations)
