@@ -133,7 +133,7 @@ WORKER_METRICS = (
     ),
     Metric(
         name="edgebed_shard_phase_seconds_total", type="counter", unit="seconds", roles=(WORKER, MODULES),
-        help="Where a shard's time went: forward, learn, teach modules, copy states, waiting for inputs or for answers.",
+        help="Where a shard's time went: forward, learn, teach modules, copy states, waiting for inputs or answers.",
         labels=(
             Label(name="phase", examples=("forward", "learn", "teach", "copy", "inputs", "answers"), closed=True),
         ),

@@ -12,6 +12,7 @@ import dataclasses
 import math
 from array import array
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -117,8 +118,8 @@ class Series:
     """For each node, what held its link: as it said last, in each of its lives in which it differed."""
     usage: dict[str, tuple[records.Usage, ...]] = dataclasses.field(default_factory=dict)
     """For each node, what it used: in each of its lives, from its start to its end."""
-    transfers: dict[tuple[str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
-    """For each worker and direction, how long its messages took: in each life of whoever received them."""
+    transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
+    """For each worker, direction and (among shards) receiver, how long its messages took: in each life of who tells."""
     host: tuple[records.HostLoad, ...] = ()
     """How busy the machine was while training went on."""
     faults: tuple[Done, ...] = ()
@@ -233,7 +234,7 @@ class _Builder:
         self.dropped: Counter[str] = Counter()
         self.links: dict[str, list[records.Link]] = {}
         self.usage: dict[str, list[records.Usage]] = {}
-        self.transfers: dict[tuple[str, str], list[records.Transfers]] = {}
+        self.transfers: dict[tuple[str, str, str], dict[str, list[records.Transfers]]] = {}
         self.usage_t: dict[str, float] = {}
         self.host: list[records.HostLoad] = []
         self.trial: records.Trial | None = None
@@ -341,8 +342,9 @@ class _Builder:
                 _add(self.usage.setdefault(node, []), record, is_new=is_new)
                 self.usage_t[node] = t
             case records.Transfers():
-                ways = self.transfers.setdefault((record.name, record.direction), [])
-                is_new = self._is_reborn(node, record.name) or record.messages < ways[-1].messages
+                way = record.name, record.direction, record.to
+                ways = self.transfers.setdefault(way, {}).setdefault(node, [])
+                is_new = self._is_reborn(node, f"{record.name} {record.to}") or record.asked_s < ways[-1].asked_s
                 _add(ways, record, is_new=is_new)
             case records.HostLoad():
                 self.host.append(record)
@@ -389,7 +391,7 @@ class _Builder:
             notes=tuple(self.notes),
             links={node: tuple(lives) for node, lives in self.links.items()},
             usage={node: tuple(lives) for node, lives in self.usage.items()},
-            transfers={way: tuple(lives) for way, lives in self.transfers.items()},
+            transfers={way: tuple(chain(*told.values())) for way, told in self.transfers.items()},
             host=tuple(self.host),
             faults=self.faults.done(self.started_t),
             accounting=self.books.close(),

@@ -288,23 +288,29 @@ class Usage(Record):
 
 
 class Transfers(Record):
-    """How long a worker's messages were on their way, by whoever received them: cumulative."""
+    """How long a worker's messages were on their way, by whoever received them: cumulative.
+
+    Likewise of shards and of those that serve them, for each pair. A line of the sender's own, without messages, adds
+    to `asked_s` what it sent to others at the same time.
+    """
 
     name: str
-    """The worker."""
+    """The worker; among shards the sender."""
     direction: str
-    """up: its pushes, received by the server; down: its models"""
+    """up: its pushes, received by the server, or what it sends to `to`; down: its models"""
     messages: int
     bytes: int
     """On the wire: with the headers of TCP, IP and Ethernet."""
     time_s: float
     """From the first byte sent to the whole message received, summed over messages."""
     asked_s: float
-    """The same for links exactly as asked, with nothing else on them."""
+    """The same for links exactly as asked, with nothing else on them; among shards with all that they carried then."""
     latency_s: float = 0.0
     """The part of `asked_s` that is latency."""
     early: int = 0
     """Messages that took less than nine tenths of that, jitter allowed for, which no link as asked lets happen."""
+    to: str = ""
+    """Among shards: the receiver."""
 
 
 class HostLoad(Record):

@@ -54,6 +54,10 @@ class DataEnds:
         """The node that a message came from directly: a store hands over what others made."""
         return event.peer if event.peer in self.dealers else event.message.sender
 
+    def target(self, to: str) -> str:
+        """The node at the other end of a connection, or the node itself."""
+        return next((name for name, peer in self.peers.items() if peer == to), to)
+
     def ask(self, to: str) -> None:
         """Something is sent there, which may be answered; what broke before that is no matter of it."""
         if to in self.dealers:

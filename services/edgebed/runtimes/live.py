@@ -78,6 +78,8 @@ class Times:
     absorbed_s: float = 0.0
     """Waiting for a core that pacing made no difference to: the node would have rested for as long."""
     computed_at_s: float = 0.0
+    busy_until_s: float = 0.0
+    """When the last job was done: while one is, nobody sees what comes."""
     sent_at_s: float = 0.0
 
     def record(self) -> records.Phases:
@@ -390,6 +392,8 @@ class LiveNode:
             self.awaiting.handed_over(codec.encode(message, effect.frames))
         sent_bytes = self.data.send(effect.to, message, effect.frames)
         self.traffic.sent(message, sent_bytes)
+        if self.transfers and self.plan.counts_messages and self.plan.role != "server" and not self.link.passage:
+            self.transfers.sent(first_s, self.data.target(effect.to), sent_bytes)
         self.metrics.count_bytes("egress", tracing.kind_of(message), sent_bytes)
         self._trace_sent(effect, sent_bytes)
 
@@ -409,7 +413,8 @@ class LiveNode:
     def _received(self, event: Received) -> None:
         self.traffic.received(self.data.source(event), event.message, event.bytes)
         if self.transfers:
-            self.transfers.received(self.now(), event.message, event.bytes)
+            source = self.data.source(event)
+            self.transfers.received(self.now(), event.message, event.bytes, source, self.times.busy_until_s)
         self.metrics.count_bytes("ingress", tracing.kind_of(event.message), event.bytes)
         if isinstance(event.message, messages.Model):
             self.times.wait_s += self.now() - self.times.sent_at_s
@@ -430,7 +435,7 @@ class LiveNode:
         started_s, started_cpu_s = time.perf_counter(), time.thread_time()
         result = self.work.run(effect.job)
         took_s, cpu_s = time.perf_counter() - started_s, time.thread_time() - started_cpu_s
-        now = self.now()
+        now = self.times.busy_until_s = self.now()
         if isinstance(result, GradientResult):
             self.times.steps += 1
             self.times.compute_s += result.compute_s
