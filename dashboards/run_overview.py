@@ -33,6 +33,7 @@ STATE_COLORS = {
 }
 BY_TRIAL = "{{trial}}"
 BY_CLASS = "{{trial}} {{device_class}}"
+STEPS = "{{trial}} steps"
 PER_SECOND = "suffix: /s"
 
 Query = tuple[str, str]
@@ -224,9 +225,10 @@ def work() -> list[Any]:
         curves(
             8,
             "Iterations",
-            "Gradients that the workers of a class computed each second.",
+            "Gradients that the workers of a class computed each second; steps of the slowest shard of a model.",
             PER_SECOND,
             (rate("edgebed_worker_iterations_total", by="trial, device_class"), BY_CLASS),
+            (f"min by (trial) (rate(edgebed_shard_steps_total{{{HERE}}}[$__rate_interval]) > 0)", STEPS),
         ).min(0),
         states.min(0)
         .decimals(0)

@@ -206,7 +206,7 @@ def _run_trial(
     trial = Trial(folder)
     with JournalWriter(folder.journal) as journal:
         show = progress.update if progress else lambda _: None
-        host.run_trial(planned, theta, folder, journal, show, lambda: trial.summary.fidelity, past)
+        host.run_trial(planned, theta, folder, journal, show, lambda: trial.summary, past)
     summary = trial.summary
     if progress:
         progress.trial_ended(summary)

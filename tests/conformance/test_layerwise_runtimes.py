@@ -48,12 +48,24 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-layerwise-")
 
 
 @functools.cache
-def trial(runtime: str, method: str, traffic: str, *, kills: bool = False, loss: str = "cross-entropy") -> Trial:
+def trial(
+    runtime: str,
+    method: str,
+    traffic: str,
+    *,
+    kills: bool = False,
+    loss: str = "cross-entropy",
+    modules: str = "beside",
+) -> Trial:
     """The scenario's only trial, as said; run once for all tests."""
-    varied = {"method": method, "shards": {"traffic": traffic}, "task": SCENARIO["task"] | {"loss": loss}}
+    varied = {
+        "method": method,
+        "shards": {"traffic": traffic, "modules": modules},
+        "task": SCENARIO["task"] | {"loss": loss},
+    }
     if kills:
         varied |= {"faults": KILLS, "on_failure": "restart", "restart_delay": "200ms"}
-    folder = Path(FOLDER.name) / f"{runtime}-{method}-{traffic}-{kills}-{loss}"
+    folder = Path(FOLDER.name) / f"{runtime}-{method}-{traffic}-{kills}-{loss}-{modules}"
     run = edgebed.run(SCENARIO | varied, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
     (only,) = run.trials.values()
 
@@ -146,3 +158,73 @@ def test_what_is_exchanged_is_counted(runtime: str) -> None:
     assert direct.summary.exchanged_bytes is not None
     assert store.summary.exchanged_bytes is not None
     assert direct.summary.exchanged_bytes < store.summary.exchanged_bytes
+
+
+MESSAGES = {
+    ("back-propagation", "direct", "beside"): {"activation": 3, "gradient": 3},
+    ("back-propagation", "store", "beside"): {"activation": 6, "gradient": 6, "fetch": 6},
+    ("synthetic-gradients", "direct", "beside"): {"activation": 3, "gradient": 3},
+    ("synthetic-gradients", "direct", "apart"): {"activation": 6, "gradient": 6, "taken": 3},
+}
+"""What a step of four shards takes, by method, traffic and modules."""
+
+
+@pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
+@pytest.mark.parametrize("case", MESSAGES)
+def test_messages_a_step_are_those_of_the_method(runtime: str, case: tuple[str, str, str]) -> None:
+    """By kind and by pair; what was sent last need not have come when all was over."""
+    method, traffic, modules = case
+    found = trial(runtime, method, traffic, modules=modules).summary
+    due = MESSAGES[case]
+    pairs = {(each.source, each.target, each.message): each.count for each in found.exchanges}
+    above = {"store": "store"}.get(traffic, "edge-1")
+
+    assert found.messages_per_step_by_kind == pytest.approx(due, rel=0.02)
+    assert found.messages_per_step == pytest.approx(sum(due.values()), rel=0.02)
+    assert pairs["edge-0", above, "activation"] == STEPS
+    assert sum(each.bytes for each in found.exchanges) == pytest.approx(found.exchanged_bytes, rel=0.02)
+    if modules == "apart":
+        assert pairs["edge-0", "modules", "activation"] == STEPS
+
+
+@pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
+def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str) -> None:
+    """Steps a second from the first step to the last, as the shards' own lines have it."""
+    found = trial(runtime, "back-propagation", "direct")
+    times: dict[str, list[float]] = {shard: [] for shard in SHARDS}
+    for t, node, record in found.events():
+        if isinstance(record, records.Step):
+            times[node].append(t)
+    rates = {shard: (STEPS - 1) / (each[-1] - each[0]) for shard, each in times.items()}
+
+    assert found.summary.shard_steps_per_s == pytest.approx(rates)
+    assert found.summary.steps_per_s == pytest.approx(min(rates.values()))
+
+
+@pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
+def test_where_the_time_of_each_shard_went_is_known(runtime: str) -> None:
+    """All of it: work and waiting; the first shard waits for no inputs, the last for no gradient."""
+    found = trial(runtime, "back-propagation", "direct")
+    phases = found.series.shard_phases
+    shares = found.summary.shard_phases
+
+    assert phases.keys() == set(SHARDS)
+    for shard, each in phases.items():
+        assert min(each.forward_s, each.learn_s) > 0.0
+        spent_s = sum(getattr(each, name) for name in each.__struct_fields__)
+        steps_s = (STEPS - 1) / found.summary.shard_steps_per_s[shard]
+        assert spent_s > 0.99 * steps_s
+        assert spent_s <= found.series.last_t + 1e-6
+        assert sum(shares[shard].values()) == pytest.approx(1.0)
+    assert phases["edge-0"].inputs_s == phases["edge-3"].answers_s == 0.0
+    assert all(phases[shard].answers_s > 0.0 for shard in SHARDS[:-1])
+    assert all(phases[shard].inputs_s > 0.0 for shard in SHARDS[1:])
+
+
+def test_in_virtual_time_work_takes_what_it_was_counted_to_take() -> None:
+    """All shards together take the 1 ms of a step: a third of it forward, the rest back."""
+    phases = trial("simulation", "back-propagation", "direct").series.shard_phases
+    forward_s, learn_s = (sum(getattr(each, name) for each in phases.values()) for name in ("forward_s", "learn_s"))
+
+    assert forward_s == pytest.approx(STEPS * 0.001 / 3, rel=1e-3)
+    assert learn_s == pytest.approx(STEPS * 0.001 * 2 / 3, rel=1e-3)

@@ -131,7 +131,7 @@ def raise_bursts(runs: Path) -> None:
     for record in follow(runs):
         if isinstance(record, records.Node) and record.pid:
             pids[record.name] = record.pid
-        if isinstance(record, records.Update):
+        if isinstance(record, records.Update | records.Step):
             break
     for name in WORKERS:
         with inside(own_namespace(pids[name])), IPRoute() as ip:
@@ -157,3 +157,50 @@ def own_namespace(pid: int) -> str:
         if (thread / "ns/net").stat().st_ino != host:
             return str(thread / "ns/net")
     raise AssertionError(f"{pid} has no thread in a namespace of its own")
+
+
+LAYERS = SCENARIO | {
+    "name": "judged",
+    "task": {"data": "digits", "model": "eight-layer", "width": 16, "batch_size": 32},
+    "method": "back-propagation",
+    "evaluation": {"every": "10000 updates"},
+    "checkpoints": {"every": "10000 updates"},
+    "fleet": {"edge": {"count": 2, "uplink": "20mbit", "downlink": "20mbit", "latency": "2ms"}},
+}
+
+
+@pytest.mark.parametrize("traffic", ["direct", "store"])
+@pytest.mark.parametrize("emulation", ["model", "kernel"])
+def test_messages_of_shards_are_judged_by_pair(
+    tmp_path: Path, emulation: str, traffic: str, request: pytest.FixtureRequest
+) -> None:
+    """How long activations and gradients took is known of both ends of every connection, and is as asked."""
+    if emulation == "kernel":
+        request.getfixturevalue("root")
+    scenario = LAYERS | {"shards": {"traffic": traffic}, "stop": {"time": "8s"}}
+    fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path, emulation=emulation))  # type: ignore[arg-type]
+    rows = {row.node: row for row in fidelity.nodes}
+    ends = [("edge-0", "store"), ("store", "edge-1"), ("edge-1", "store"), ("store", "edge-0")]
+    pairs = [("edge-0", "edge-1"), ("edge-1", "edge-0")] if traffic == "direct" else ends
+
+    for source, target in pairs:
+        (way,) = [each for each in rows[source].pairs if each.to == target]
+        assert way.messages > 5
+        assert way.early <= 0.1 * way.messages
+    assert not [reason for reason in fidelity.reasons if not reason.startswith("host")]
+
+
+@pytest.mark.usefixtures("root")
+def test_shards_whose_links_let_too_much_through_are_found(tmp_path: Path) -> None:
+    """A bucket of 64 kB behind edgebed's back: activations come sooner than their bytes allow."""
+    scenario = LAYERS | {"fleet": {"edge": {"count": 2, "uplink": "10mbit", "downlink": "20mbit"}}}
+    thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
+    thread.start()
+    try:
+        fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path, set=["stop.time=8s"], emulation="kernel"))
+    finally:
+        thread.join()
+
+    assert fidelity.verdict == "degraded"
+    assert any("bytes through at once, asked 1600" in reason for reason in fidelity.reasons)
+    assert any(reason.startswith("link: of the messages of") for reason in fidelity.reasons)

@@ -41,6 +41,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Payload of all pushes that a server applied."""
     push_bytes: float | None
     """Of the mean push."""
+    steps_per_s: float | None = None
+    """Of shards."""
+    exchanged_bytes: int | None = None
+    """Of shards: payload of all messages."""
     reached: Reached | None
     """What it took to the comparison's accuracy."""
 
@@ -109,6 +113,8 @@ MEASURES: dict[str, By] = {
     "time_s": "ratio",
     "ingress_bytes": "ratio",
     "push_bytes": "ratio",
+    "steps_per_s": "ratio",
+    "exchanged_bytes": "ratio",
     "updates_to": "ratio",
     "time_s_to": "ratio",
     "ingress_bytes_to": "ratio",
@@ -204,6 +210,8 @@ def _outcome(member: Member, seed: int, accuracy: float | None, window: int) -> 
         time_s=summary.time_s,
         ingress_bytes=summary.ingress_bytes,
         push_bytes=summary.push_bytes_mean,
+        steps_per_s=summary.steps_per_s,
+        exchanged_bytes=summary.exchanged_bytes,
         reached=None if accuracy is None else reach(series.evaluations, accuracy, window),
     )
 

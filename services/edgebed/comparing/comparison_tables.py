@@ -20,30 +20,42 @@ WHOLE: dict[str, tuple[str, Write]] = {
     "push_bytes": ("a push", bytes_text),
 }
 """Measures of whole trials: column, text of a value."""
+WHOLE_LAYERWISE = {key: WHOLE[key] for key in ("best_accuracy", "final_accuracy", "updates", "time_s")} | {
+    "steps_per_s": ("steps/s", number_text),
+    "exchanged_bytes": ("exchanged", bytes_text),
+}
+"""The same of shards, which push nothing."""
 REACHED: dict[str, tuple[str, Write]] = {
     "updates_to": ("updates", number_text),
     "time_s_to": ("time", seconds_text),
     "ingress_bytes_to": ("ingress", bytes_text),
 }
 """Measures of what it took to an accuracy."""
-TRIAL = {key: column for key, column in WHOLE.items() if key != "push_bytes"}
-"""Those of a single trial."""
+REACHED_LAYERWISE = {key: column for key, column in REACHED.items() if key != "ingress_bytes_to"}
 TRIAL_COLUMNS = (
     "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
-    "ingress_bytes", "push_bytes", "to_accuracy", "updates_to", "time_s_to", "ingress_bytes_to",
+    "ingress_bytes", "push_bytes", "to_accuracy", "updates_to", "time_s_to", "ingress_bytes_to", "steps_per_s",
+    "exchanged_bytes",
 )  # fmt: skip
+
+
+def is_layerwise(comparison: Comparison) -> bool:
+    """Whether shards trained in every trial."""
+    return all(each.exchanged_bytes is not None for arm in comparison.arms.values() for each in arm.outcomes)
 
 
 def grids(comparison: Comparison) -> Iterator[Grid]:
     """Whole trials, and what it took to the accuracy, each as it is and against the baseline; a row an arm."""
-    yield _grid(comparison, "Whole trials", WHOLE)
+    layerwise = is_layerwise(comparison)
+    whole, reached = (WHOLE_LAYERWISE, REACHED_LAYERWISE) if layerwise else (WHOLE, REACHED)
+    yield _grid(comparison, "Whole trials", whole)
     if len(comparison.arms) > 1:
-        yield _grid_against(comparison, f"Whole trials against {comparison.baseline}", WHOLE)
+        yield _grid_against(comparison, f"Whole trials against {comparison.baseline}", whole)
     if comparison.accuracy is not None:
         to = f"To {level_text(comparison.accuracy)}"
-        yield _grid(comparison, to, REACHED)
+        yield _grid(comparison, to, reached)
         if len(comparison.arms) > 1:
-            yield _grid_against(comparison, f"{to} against {comparison.baseline}", REACHED)
+            yield _grid_against(comparison, f"{to} against {comparison.baseline}", reached)
 
 
 def legend(comparison: Comparison) -> tuple[str, ...]:
@@ -53,7 +65,12 @@ def legend(comparison: Comparison) -> tuple[str, ...]:
         if comparison.window == 1
         else f"Best accuracy is the highest moving average over {comparison.window} evaluations"
     )
-    sentences = [f"{best}; ingress is the payload of the pushes."]
+    what = (
+        "exchanged is the payload of all messages"
+        if is_layerwise(comparison)
+        else "ingress is the payload of the pushes"
+    )
+    sentences = [f"{best}; {what}."]
     if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
         counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})
         seeds = (f"{counts[0]} to " if len(counts) > 1 else "") + count_text(counts[-1], "seed")
@@ -108,6 +125,7 @@ def csv_text(comparison: Comparison) -> str:
                 outcome.final_accuracy, outcome.updates, outcome.time_s, outcome.ingress_bytes, outcome.push_bytes,
                 comparison.accuracy,
                 *((reached.updates, reached.time_s, reached.ingress_bytes) if reached else (None, None, None)),
+                outcome.steps_per_s, outcome.exchanged_bytes,
             ])  # fmt: skip
     return stream.getvalue()
 
@@ -116,24 +134,32 @@ def trial_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
     """One row a trial, under `trial_head`."""
     for name, arm in comparison.arms.items():
         for outcome in arm.outcomes:
-            whole = (write(getattr(outcome, key)) for key, (_, write) in TRIAL.items())
-            yield (name, outcome.run, str(outcome.seed), *whole, *_reached_texts(outcome, comparison.accuracy))
+            whole = (write(getattr(outcome, key)) for key, (_, write) in _of_trial(comparison).items())
+            yield (name, outcome.run, str(outcome.seed), *whole, *_reached_texts(outcome, comparison))
 
 
 def trial_head(comparison: Comparison) -> tuple[str, ...]:
     """What `trial_rows` are under."""
     to = level_text(comparison.accuracy)
-    reached = () if comparison.accuracy is None else (f"{label} to {to}" for label, _ in REACHED.values())
-    return ("arm", "run", "seed", *(label for label, _ in TRIAL.values()), *reached)
+    columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
+    reached = () if comparison.accuracy is None else (f"{label} to {to}" for label, _ in columns.values())
+    return ("arm", "run", "seed", *(label for label, _ in _of_trial(comparison).values()), *reached)
 
 
-def _reached_texts(outcome: Outcome, accuracy: float | None) -> tuple[str, ...]:
-    if accuracy is None:
+def _of_trial(comparison: Comparison) -> dict[str, tuple[str, Write]]:
+    """Measures of a single trial."""
+    whole = WHOLE_LAYERWISE if is_layerwise(comparison) else WHOLE
+    return {key: column for key, column in whole.items() if key != "push_bytes"}
+
+
+def _reached_texts(outcome: Outcome, comparison: Comparison) -> tuple[str, ...]:
+    if comparison.accuracy is None:
         return ()
+    columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
     if outcome.reached is None:
-        return tuple("never" for _ in REACHED)
-    values = (getattr(outcome.reached, key.removesuffix("_to")) for key in REACHED)
-    return tuple(write(value) for value, (_, write) in zip(values, REACHED.values(), strict=True))
+        return tuple("never" for _ in columns)
+    values = (getattr(outcome.reached, key.removesuffix("_to")) for key in columns)
+    return tuple(write(value) for value, (_, write) in zip(values, columns.values(), strict=True))
 
 
 def _grid(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:

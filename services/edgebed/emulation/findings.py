@@ -47,6 +47,10 @@ class Judged(NamedTuple):
         """`up` or `down`."""
         return self.row.uplink if direction == "up" else self.row.downlink
 
+    def ways(self, direction: str) -> "tuple[Way, ...]":
+        """By whom its messages are for, where that is told; else all together."""
+        return tuple(way for way in self.row.pairs if way.direction == direction) or (self.way(direction),)
+
 
 @dataclass(frozen=True)
 class Observed:

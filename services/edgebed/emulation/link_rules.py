@@ -4,7 +4,7 @@ A message cannot pass a link sooner than its bytes allow; that is a fault whoeve
 nothing else that was asked for explains it: a CPU cap that holds a device back, or the server's link, which all share.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from edgebed.emulation.findings import (
     SERVER_BUSY_MIN,
@@ -69,12 +69,13 @@ def too_fast(trial: Observed) -> Iterator[Finding]:
     """More passed than was asked: the fault that flatters a method most."""
     for nodes in trial.classes():
         for direction, what in (("up", "sent"), ("down", "received")):
-            early = [node for node in nodes if is_early(node.way(direction))]
-            if early:
-                most = max(way.early / way.messages for way in (node.way(direction) for node in early))
+            hasty = [(node, way) for node in nodes for way in node.ways(direction) if is_early(way)]
+            if early := _each_once(node for node, _ in hasty):
+                most = max(way.early / way.messages for _, way in hasty)
                 yield Finding(
-                    f"link: of the {SENT[direction]} of {of_class(early, nodes)}, up to {share_text(most)} came sooner "
-                    "than their bytes allow: too much passes at once, or the rate is higher; see `edgebed link show`"
+                    f"link: of the {_sent(early[0], direction)} of {of_class(early, nodes)}, up to {share_text(most)} "
+                    "came sooner than their bytes allow: too much passes at once, or the rate is higher; see "
+                    "`edgebed link show`"
                 )
             over = [node for node in nodes if (node.way(direction).busiest or 0.0) > 1.0 + RATE_TOLERANCE]
             if over:
@@ -94,15 +95,16 @@ def too_slow(trial: Observed) -> Iterator[Finding]:
     """Less passed than was asked."""
     for nodes in trial.classes():
         for direction in ("up", "down"):
-            late = [node for node in nodes if is_late(node, node.way(direction))]
-            causes: dict[str, list[Judged]] = {}
-            for node in late:
-                causes.setdefault(_asked_cause(trial, node, direction), []).append(node)
-            for cause, alike in causes.items():
-                worst = max((node.way(direction) for node in alike), key=lambda way: way.time_s / way.asked_s)
+            late = [(node, way) for node in nodes for way in node.ways(direction) if is_late(node, way)]
+            causes: dict[str, list[tuple[Judged, Way]]] = {}
+            for node, way in late:
+                causes.setdefault(_asked_cause(trial, node, way), []).append((node, way))
+            for cause, found in causes.items():
+                alike = _each_once(node for node, _ in found)
+                worst = max((way for _, way in found), key=lambda way: way.time_s / way.asked_s)
                 took = (
-                    f"{SENT[direction]} of {of_class(alike, nodes)} took up to {_milliseconds(worst, worst.time_s)}, "
-                    f"where {_milliseconds(worst, worst.asked_s)} were asked"
+                    f"{_sent(alike[0], direction)} of {of_class(alike, nodes)} took up to "
+                    f"{_milliseconds(worst, worst.time_s)}, where {_milliseconds(worst, worst.asked_s)} were asked"
                 )
                 if cause:
                     yield Finding(f"{took}: {cause}", is_fault=False)
@@ -136,8 +138,19 @@ def _extra_rounds(message_bytes: float) -> int:
     return rounds
 
 
-def _asked_cause(trial: Observed, node: Judged, direction: str) -> str:
+def _each_once(nodes: Iterable[Judged]) -> list[Judged]:
+    return list({node.name: node for node in nodes}.values())
+
+
+def _sent(node: Judged, direction: str) -> str:
+    """What such nodes' messages are called."""
+    return "messages" if node.row.pairs else SENT[direction]
+
+
+def _asked_cause(trial: Observed, node: Judged, way: Way) -> str:
     """What, of all that was asked for, made messages late; empty if nothing."""
+    if way.to:
+        return _cause_between(trial, node.name, way.to)
     server = trial.server
     if trial.was_done(node, "freeze") or trial.was_done(server, "freeze"):
         return "a node was frozen meanwhile, as asked"
@@ -147,7 +160,19 @@ def _asked_cause(trial: Observed, node: Judged, direction: str) -> str:
         return "its CPU cap held the server back"
     if (server.row.cpus_measured or 0.0) > SERVER_BUSY_MIN * min(1.0, server.plan.cpus or 1.0):
         return "the server computed all the time"
-    return _shared_link(trial, direction)
+    return _shared_link(trial, way.direction)
+
+
+def _cause_between(trial: Observed, *ends: str) -> str:
+    """The same between two shards; what else was on their links is in what was asked."""
+    for node in (node for node in trial.nodes if node.name in ends):
+        if trial.was_done(node, "freeze"):
+            return "a node was frozen meanwhile, as asked"
+        if node.plan.link.lossy:
+            return "packets were lost, as asked, and sent again"
+        if (node.row.throttled or 0.0) > THROTTLED_MIN:
+            return "a CPU cap held a device back"
+    return ""
 
 
 def _shared_link(trial: Observed, direction: str) -> str:

@@ -3,8 +3,8 @@
 Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked, or not measured.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,6 +20,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     """One direction of a node's link; rates in bits a second on the wire."""
 
     direction: Literal["up", "down"]
+    to: str = ""
+    """Among shards: of the messages to this node alone."""
     asked_low_bit_s: int | None = None
     """The lowest rate asked over time; None: at some time no limit."""
     asked_high_bit_s: int | None = None
@@ -59,6 +61,8 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     loss: float = 0.0
     uplink: Way
     downlink: Way
+    pairs: tuple[Way, ...] = ()
+    """Of a shard, or who serves them: its uplink's messages by receiver; empty: of others."""
     problems: tuple[str, ...] = ()
     """What the read-back found to differ, the first time in each direction."""
     differed: int = 0
@@ -134,6 +138,7 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         loss=plan.link.loss,
         uplink=_way(plan, "up", series, last),
         downlink=_way(plan, "down", series, last),
+        pairs=tuple(_pairs(plan, series)),
         problems=_differences(links),
         differed=sum(link.differed for link in links),
         time_s=time_s,
@@ -158,11 +163,9 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
     limits = [each for each in asked if each is not None]
     lowest = min(limits) if len(limits) == len(asked) else None
     usage = series.usage.get(plan.node, ())
-    ends = series.transfers.get((plan.node, direction), ())
-    messages, size, time_s, asked_s, latency_s, early = (
-        sum(getattr(end, field) for end in ends)
-        for field in ("messages", "bytes", "time_s", "asked_s", "latency_s", "early")
-    )
+    told = [end for _, ends in _to_others(plan, series) for end in ends] if direction == "up" else []
+    ends = (*series.transfers.get((plan.node, direction, ""), ()), *told)
+    messages, size, time_s, asked_s, latency_s, early = _sums(ends)
     passed_bits = 8 * (size - messages * burst_bytes(min(limits))) if limits else 0
     packets, drops = (_total(getattr(end, f"{name}_{what}") for end in usage) for what in ("packets", "drops"))
     busiest, busiest_bit_s = (
@@ -185,6 +188,28 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         early=early,
         drops=_ratio(drops, (packets or 0) + (drops or 0)),
     )
+
+
+def _pairs(plan: NodePlan, series: Series) -> Iterator[Way]:
+    for to, ends in _to_others(plan, series):
+        messages, size, time_s, asked_s, latency_s, early = _sums(ends)
+        if messages:
+            yield Way(
+                direction="up", to=to, messages=messages, bytes=size, time_s=time_s, asked_s=asked_s,
+                latency_s=latency_s, early=early,
+            )  # fmt: skip
+
+
+def _to_others(plan: NodePlan, series: Series) -> list[tuple[str, tuple[records.Transfers, ...]]]:
+    """What a shard, or who serves them, sent to each other one."""
+    if not plan.counts_messages:
+        return []
+    return [(to, ends) for (name, _, to), ends in sorted(series.transfers.items()) if name == plan.node and to]
+
+
+def _sums(ends: Sequence[records.Transfers]) -> list[Any]:
+    fields = ("messages", "bytes", "time_s", "asked_s", "latency_s", "early")
+    return [sum(getattr(end, field) for end in ends) for field in fields]
 
 
 def _differences(links: Iterable[records.Link]) -> tuple[str, ...]:

@@ -222,7 +222,7 @@ def _accuracy_over_time(axes: Axes, trials: Trials) -> None:
 def _staleness(axes: Axes, trials: Trials) -> None:
     for index, (name, series) in enumerate(trials.items()):
         values = series.updates.staleness
-        if not len(values):
+        if not len(values) or series.resumed:  # shards push nothing
             continue
         counts = np.bincount(np.clip(values, 0, None))
         width = max(1, -(-len(counts) // 60))

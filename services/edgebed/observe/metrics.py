@@ -34,6 +34,7 @@ from edgebed.roles.records import (
     Refused,
     Restored,
     Resumed,
+    ShardPhases,
     Step,
     Traffic,
     Transfers,
@@ -76,7 +77,9 @@ class NodeMetrics:
             table.WORKER: self._prepare_worker,
             table.EVALUATOR: self._prepare_evaluator,
             table.CONTROLLER: self._prepare_controller,
-        }.get(role, lambda: None)
+            table.STORE: self._prepare_serving,
+            table.MODULES: self._prepare_modules,
+        }[role]
         prepare()
 
     def observe(self, record: Record) -> None:
@@ -88,6 +91,8 @@ class NodeMetrics:
     def count_bytes(self, direction: str, kind: str, payload_bytes: int) -> None:
         """A message of `kind` came in (`ingress`) or went out (`egress`) on the data network."""
         self._child(self._bytes_names[direction], kind).inc(payload_bytes)
+        if direction == "ingress":
+            self._child("edgebed_messages_received_total", kind).inc()
 
     def queue_length(self, length: int) -> None:
         """Server: this many messages have been received and not yet handled."""
@@ -122,9 +127,12 @@ class NodeMetrics:
         self._start_timestamp_s = start_timestamp_s
         self._of_trial("edgebed_run_progress_ratio").set_function(self._progress)
 
-    def judge_trial(self, *, trusted: bool) -> None:
-        """Controller: the trial is over, and this is the verdict on its conditions."""
-        self._of_trial("edgebed_trial_trusted").set(float(trusted))
+    def judge_trial(self, *, trusted: bool | None, steps_per_s: float | None = None) -> None:
+        """Controller: the trial is over; the verdict on its conditions, and of shards the steps a second."""
+        if trusted is not None:
+            self._of_trial("edgebed_trial_trusted").set(float(trusted))
+        if steps_per_s is not None:
+            self._of_trial("edgebed_trial_steps_per_second").set(steps_per_s)
 
     # --- what each role listens to ------------------------------------------------------------------------------
 
@@ -179,7 +187,22 @@ class NodeMetrics:
             iterations.inc(steps)
             before = record
 
-        self._observers = {Phases: observe_phases, Dropped: self._observe_dropped, **self._conditions()}
+        shard_steps: Counter = self._metrics["edgebed_shard_steps_total"]
+
+        self._observers = {
+            Phases: observe_phases,
+            Step: lambda _: shard_steps.inc(),
+            ShardPhases: self._observe_shard_phases,
+            Dropped: self._observe_dropped,
+            **self._conditions(),
+        }
+
+    def _prepare_serving(self) -> None:
+        self._observers = {Dropped: self._observe_dropped, **self._conditions()}
+
+    def _prepare_modules(self) -> None:
+        self._prepare_serving()
+        self._observers[ShardPhases] = self._observe_shard_phases
 
     def _prepare_evaluator(self) -> None:
         evaluations: Counter = self._metrics["edgebed_evaluations_total"]
@@ -236,7 +259,7 @@ class NodeMetrics:
             self._observe_starved(record)
             self._raise_to(record.uplink_drops, "edgebed_link_dropped_packets_total", "egress")
             self._raise_to(record.downlink_drops, "edgebed_link_dropped_packets_total", "ingress")
-            if interface and "edgebed_worker_iterations_total" in self._metrics:  # the server's are in its `Traffic`
+            if interface and "edgebed_ps_updates_total" not in self._metrics:  # the server's are in its `Traffic`
                 self._raise_to(record.uplink_bytes, "edgebed_link_bytes_total", "egress", interface)
                 self._raise_to(record.downlink_bytes, "edgebed_link_bytes_total", "ingress", interface)
 
@@ -249,6 +272,10 @@ class NodeMetrics:
             self._raise_to(sum(each.asked_s for each in everybody), "edgebed_transfer_asked_seconds_total")
 
         return {Link: observe_link, Usage: observe_usage, Transfers: observe_transfers}
+
+    def _observe_shard_phases(self, record: ShardPhases) -> None:
+        for phase in _closed_values("edgebed_shard_phase_seconds_total", "phase"):
+            self._raise_to(getattr(record, f"{phase}_s"), "edgebed_shard_phase_seconds_total", phase)
 
     def _observe_starved(self, record: Usage) -> None:
         self._raise_to(record.starved_s, "edgebed_starved_seconds_total")

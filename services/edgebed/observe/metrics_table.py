@@ -13,7 +13,9 @@ SERVER = "server"
 WORKER = "worker"
 EVALUATOR = "evaluator"
 CONTROLLER = "controller"
-SERVING = ("store", "modules")
+STORE = "store"
+MODULES = "modules"
+SERVING = (STORE, MODULES)
 """What serves shards of a model."""
 NODES = (SERVER, WORKER, EVALUATOR, *SERVING)
 LINKED = (SERVER, WORKER, *SERVING)
@@ -124,6 +126,17 @@ WORKER_METRICS = (
         name="edgebed_worker_step_duration_seconds", type="histogram", unit="seconds", roles=(WORKER,),
         help="Length of an iteration, all phases together; each counts with the mean of its second.",
         buckets=STEP_BUCKETS_S,
+    ),
+    Metric(
+        name="edgebed_shard_steps_total", type="counter", unit="steps", roles=(WORKER,),
+        help="Mini-batches that the node's shard of the model has learnt of, those that were rolled back included.",
+    ),
+    Metric(
+        name="edgebed_shard_phase_seconds_total", type="counter", unit="seconds", roles=(WORKER, MODULES),
+        help="Where a shard's time went: forward, learn, teach modules, copy states, waiting for inputs or answers.",
+        labels=(
+            Label(name="phase", examples=("forward", "learn", "teach", "copy", "inputs", "answers"), closed=True),
+        ),
     ),
     Metric(
         name="edgebed_client_ingress_bytes_total", type="counter", unit="bytes", roles=CLIENTS,
@@ -243,6 +256,11 @@ CONTROLLER_METRICS = (
         labels=(_RUN, _TRIAL),
     ),
     Metric(
+        name="edgebed_trial_steps_per_second", type="gauge", unit="steps a second", roles=(CONTROLLER,),
+        help="Once a layer-wise trial is over: steps a second of its slowest shard, from the first step to the last.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
         name="edgebed_host_busy_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
         help="Share of all cores' time that the machine was busy in the last two seconds of training, 0 to 1.",
         labels=(_RUN, _TRIAL),
@@ -265,6 +283,11 @@ CONTROLLER_METRICS = (
 )  # fmt: skip
 
 COMMON_METRICS = (
+    Metric(
+        name="edgebed_messages_received_total", type="counter", unit="messages", roles=NODES,
+        help="Messages that reached this node on the data network, by kind.",
+        labels=(Label(name="kind", examples=("push", "model", "activation", "gradient", "taken", "fetch")),),
+    ),
     Metric(
         name="edgebed_messages_dropped_total", type="counter", unit="messages", roles=NODES,
         help="Messages that could not be read or delivered and had no effect.",

@@ -46,7 +46,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: float | None = None
     """The last one measured, as a fraction; None before the first."""
     loss: float | None = None
-    ingress_bytes: int = 0
+    ingress_bytes: int | None = 0
+    """None: nothing is pushed."""
     nodes_up: int = 0
     nodes_expected: int = 0
     elapsed_s: float = 0.0
@@ -127,10 +128,11 @@ class Progress:
             version = summary.last_accuracy_version or 0
             accuracy = f"accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
         updates = count_text(summary.updates, "update")
+        is_layerwise = summary.is_layerwise
         figures = (
             accuracy,
             updates if summary.time_s is None else f"{updates} in {seconds_text(summary.time_s)}",
-            f"ingress {bytes_text(summary.ingress_bytes)}",
+            f"{bytes_text(summary.exchanged_bytes)} exchanged" if is_layerwise else _ingress(summary.ingress_bytes),
         )
         self._print(f"{mark} {summary.trial} {summary.outcome}{text}: {', '.join(figures)}", style=style)
 
@@ -146,14 +148,19 @@ class Progress:
                 live.stop()
 
 
+def _ingress(size: int) -> str:
+    return f"ingress {bytes_text(size)}"
+
+
 def _figures(status: Status) -> dict[str, str]:
     """The figures of a status by name, each with what it is."""
     target = "" if status.stop_updates is None else f" of {status.stop_updates:,}"
+    ingress = {} if status.ingress_bytes is None else {"ingress": _ingress(status.ingress_bytes)}
     return {
         "updates": f"{status.updates:,}{target} updates",
         "rate": f"{number_text(status.updates_per_s)} updates/s",
         "accuracy": f"accuracy {percent_text(status.accuracy)}",
-        "ingress": f"ingress {bytes_text(status.ingress_bytes)}",
+        **ingress,
         "nodes": f"{status.nodes_up}/{status.nodes_expected} nodes up",
         "time": seconds_text(status.elapsed_s),
     }
@@ -192,5 +199,5 @@ def _display(status: Status, state: str, width: int) -> RenderableType:
     for name in LEAST_IMPORTANT:
         if len("  ".join(figures.values())) <= width:
             break
-        figures.pop(name)
+        figures.pop(name, None)
     return Group(first, Text("  ".join(figures.values()), style="dim", no_wrap=True, overflow="ellipsis"))

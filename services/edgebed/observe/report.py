@@ -34,7 +34,7 @@ from edgebed.observe.quantities import (
 )
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
-from edgebed.observe.shards_text import shard_rows
+from edgebed.observe.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import (
     changed_models_text,
@@ -53,7 +53,9 @@ LOG_LINES = 20
 """Of the log of a node that died."""
 LOGS_MAX = 8
 VERDICT_CLASSES = {0: "good", 1: "bad"}
-TRIAL_ROWS: tuple[tuple[str, Callable[[TrialSummary], str]], ...] = (
+Row = tuple[str, Callable[[TrialSummary], str]]
+"""Name of a line, text of a summary."""
+TRIAL_ROWS: tuple[Row, ...] = (
     ("outcome", outcome_text),
     ("method", lambda trial: trial.method),
     ("final accuracy", lambda trial: percent_text(trial.final_accuracy)),
@@ -62,6 +64,13 @@ TRIAL_ROWS: tuple[tuple[str, Callable[[TrialSummary], str]], ...] = (
     ("updates", lambda trial: number_text(trial.updates)),
     ("time to the last update", lambda trial: seconds_text(trial.time_s)),
     ("updates a second", lambda trial: number_text(trial.updates_per_s)),
+    ("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
+    ("all nodes started, joined: after launch", lambda trial: _start_up(trial, "started_s", "joined_s")),
+    ("training, update of every worker: after launch", lambda trial: _start_up(trial, "training_s", "contributed_s")),
+    ("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
+)
+"""The lines of the table of trials."""
+PUSH_ROWS: tuple[Row, ...] = (
     ("server ingress: payload of pushes", lambda trial: bytes_text(trial.ingress_bytes)),
     ("server ingress: at the interface", ingress_interface_text),
     ("server egress: whole models", whole_models_text),
@@ -71,12 +80,16 @@ TRIAL_ROWS: tuple[tuple[str, Callable[[TrialSummary], str]], ...] = (
     ("staleness: mean, median", lambda t: f"{number_text(t.staleness_mean)}, {number_text(t.staleness_median)}"),
     ("staleness: 90 %, maximum", lambda t: f"{number_text(t.staleness_p90)}, {number_text(t.staleness_max)}"),
     ("updates of a worker: least, most", lambda t: f"{t.worker_updates_min:,}, {t.worker_updates_max:,}"),
-    ("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
-    ("all nodes started, joined: after launch", lambda trial: _start_up(trial, "started_s", "joined_s")),
-    ("training, update of every worker: after launch", lambda trial: _start_up(trial, "training_s", "contributed_s")),
-    ("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
 )
-"""The lines of the table of trials: name, text of a summary."""
+"""Those of workers that push updates, which follow the updates a second."""
+SHARD_ROWS: tuple[Row, ...] = (
+    ("steps a second of the slowest shard", lambda trial: number_text(trial.steps_per_s)),
+    ("exchanged: payload of all messages", lambda trial: bytes_text(trial.exchanged_bytes)),
+    ("messages a step", lambda trial: number_text(trial.messages_per_step)),
+)
+"""Those of shards, likewise."""
+ROWS_BEFORE = 8
+"""Lines of TRIAL_ROWS that come before them."""
 
 
 def _start_up(trial: TrialSummary, *phases: str) -> str:
@@ -113,6 +126,7 @@ def render(run: Run) -> str:
         _charts(trials),
         _faults(trials),
         _phases(trials),
+        _exchanged(summary.trials),
         _accounting(trials),
         _incidents(trials),
         _fleet(trials),
@@ -141,7 +155,11 @@ def _warnings(trials: Sequence[TrialSummary]) -> str:
 
 def _trials(summary: RunSummary) -> str:
     """A column for each trial that began, and the names of the others."""
-    rows = [(label, *(value(trial) for trial in summary.trials)) for label, value in TRIAL_ROWS]
+    pushes = any(not trial.is_layerwise for trial in summary.trials)
+    shards = any(trial.is_layerwise for trial in summary.trials)
+    own = (*(PUSH_ROWS if pushes else ()), *(SHARD_ROWS if shards else ()))
+    lines = (*TRIAL_ROWS[:ROWS_BEFORE], *own, *TRIAL_ROWS[ROWS_BEFORE:])
+    rows = [(label, *(value(trial) for trial in summary.trials)) for label, value in lines]
     body = table(("", *(trial.trial for trial in summary.trials)), rows) if summary.trials else ""
     if summary.not_begun:
         body += f"<p>{escape(', '.join(summary.not_begun))} did not begin.</p>"
@@ -212,15 +230,30 @@ def _phases(trials: Sequence[Trial]) -> str:
             }
             each = {f"{name} {1000 * spent / steps:.2f} ms": spent for name, spent in totals.items()}
             parts.append(f"<h3>{escape(trial.name)}</h3>{bars(each)}")
+    whole = ""
+    if shards := phase_rows([trial.summary for trial in trials]):
+        text = "<p class=quiet>Shares of each shard's time, from its first step to its last.</p>"
+        whole = section("Where the time went", text + table(PHASE_HEAD, shards))
     if not parts:
-        return ""
+        return whole
     head = ("trial", "worker", "steps", "gradient", "encoding", "waiting", "pause")
     text = "<p class=quiet>Mean of all workers' steps, as the workers last reported.</p>"
-    return section("Where a step's time went", text + "".join(parts) + details("Each worker", table(head, rows)))
+    return whole + section(
+        "Where a step's time went", text + "".join(parts) + details("Each worker", table(head, rows))
+    )
 
 
 def _milliseconds(spent: Sequence[float], steps: int) -> tuple[str, ...]:
     return tuple(f"{1000 * value / steps:.2f} ms" for value in spent)
+
+
+def _exchanged(trials: Sequence[TrialSummary]) -> str:
+    """What shards sent each other; nothing where each worker had the whole model."""
+    rows = exchange_rows(trials)
+    if not rows:
+        return ""
+    shown = table(("", *(trial.trial for trial in trials)), rows)
+    return section("What a step's messages are", shown + details("Each pair", table(PAIR_HEAD, pair_rows(trials))))
 
 
 def _accounting(trials: Sequence[Trial]) -> str:
@@ -229,18 +262,22 @@ def _accounting(trials: Sequence[Trial]) -> str:
     rows: list[tuple[str, ...]] = []
     columns = [(trial.summary, trial.series) for trial in trials]
     books = [trial.series.accounting for trial in trials]
-    rows += update_rows(books) if any(books) else _numbered_rows([summary for summary, _ in columns])
+    pushes = not all(summary.is_layerwise for summary, _ in columns)
+    if pushes:
+        rows += update_rows(books) if any(books) else _numbered_rows([summary for summary, _ in columns])
     rows += shard_rows([summary for summary, _ in columns])
     for code in sorted({code for summary, _ in columns for code in summary.refused_by_code}):
         counts = (f"{summary.refused_by_code.get(code, 0):,}" for summary, _ in columns)
         rows.append((f"messages refused: {code}", *counts))
     rows.append(("messages that could not be read", *(f"{summary.dropped:,}" for summary, _ in columns)))
-    rows.append(("bits the method needs, as bytes", *(bytes_text(summary.bits / 8) for summary, _ in columns)))
-    rows.append(("ingress: payload of the pushes", *(bytes_text(summary.ingress_bytes) for summary, _ in columns)))
+    if pushes:
+        rows.append(("bits the method needs, as bytes", *(bytes_text(summary.bits / 8) for summary, _ in columns)))
+        rows.append(("ingress: payload of the pushes", *(bytes_text(summary.ingress_bytes) for summary, _ in columns)))
     rows.append(("ingress: payload of all messages", *(bytes_text(s.ingress_payload_bytes) for s, _ in columns)))
     rows.append(("ingress: at the interface", *(ingress_interface_text(summary) for summary, _ in columns)))
-    rows.append(("egress: whole models to workers", *(whole_models_text(summary) for summary, _ in columns)))
-    rows.append(("egress: changed entries to workers", *(changed_models_text(summary) for summary, _ in columns)))
+    if pushes:
+        rows.append(("egress: whole models to workers", *(whole_models_text(summary) for summary, _ in columns)))
+        rows.append(("egress: changed entries to workers", *(changed_models_text(summary) for summary, _ in columns)))
     rows.append(("egress: payload of all messages", *(bytes_text(s.egress_payload_bytes) for s, _ in columns)))
     rows.append(("egress: at the interface", *(interface_text(s, s.egress_interface_bytes) for s, _ in columns)))
     shown = table(("", *(trial.name for trial in trials)), rows)

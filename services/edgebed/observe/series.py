@@ -12,9 +12,11 @@ import dataclasses
 import math
 from array import array
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -100,6 +102,8 @@ class Series:
     """(t, bytes through the server's data socket so far)"""
     phases: dict[str, records.Phases] = dataclasses.field(default_factory=dict)
     """Where each worker's time went, summed over its incarnations."""
+    shard_phases: dict[str, records.ShardPhases] = dataclasses.field(default_factory=dict)
+    """Where the time of each shard, and of the node that has all gradient modules, went, in all of its lives."""
     nodes: tuple[tuple[float, records.Node], ...] = ()
     """(t, change of a node's state)"""
     reached_s: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
@@ -114,8 +118,8 @@ class Series:
     """For each node, what held its link: as it said last, in each of its lives in which it differed."""
     usage: dict[str, tuple[records.Usage, ...]] = dataclasses.field(default_factory=dict)
     """For each node, what it used: in each of its lives, from its start to its end."""
-    transfers: dict[tuple[str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
-    """For each worker and direction, how long its messages took: in each life of whoever received them."""
+    transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
+    """For each worker, direction and (among shards) receiver, how long its messages took: in each life of who tells."""
     host: tuple[records.HostLoad, ...] = ()
     """How busy the machine was while training went on."""
     faults: tuple[Done, ...] = ()
@@ -126,8 +130,12 @@ class Series:
     """(t, the version that the server went on from)"""
     traffic_of: dict[str, records.Traffic] = dataclasses.field(default_factory=dict)
     """Of each other node that tells: all that passed its data socket, in all of its lives."""
+    messages: dict[tuple[str, str, str], records.Messages] = dataclasses.field(default_factory=dict)
+    """By sender, receiver and kind, what shards and those that serve them sent each other: all that was received."""
     steps: dict[str, Ints] = dataclasses.field(default_factory=dict)
     """Of each layer shard, the mini-batches it learnt of, in order, without those that were rolled back."""
+    steps_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Of each layer shard that made two steps or more, from the first to the last of these."""
     steps_rolled_back: int = 0
     """Of all shards together."""
     module_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
@@ -208,6 +216,7 @@ class _Builder:
         self.ingress_bytes = 0
         self.evaluated: list[tuple[float, records.Evaluated]] = []
         self.traffic_of: dict[str, list[records.Traffic]] = {}
+        self.messages: dict[tuple[str, str, str], list[records.Messages]] = {}
         self.steps = Steps()
         self.books = Books()
         self.faults = Faults()
@@ -221,6 +230,7 @@ class _Builder:
         self.traffic_before: records.Traffic | None = None
         """Of the lives of the server that are over."""
         self.phases: dict[str, list[records.Phases]] = {}
+        self.shard_phases: dict[str, list[records.ShardPhases]] = {}
         self.nodes: list[tuple[float, records.Node]] = []
         self.reached_s: dict[str, dict[str, float]] = {}
         self.notes: list[tuple[float, str, str]] = []
@@ -228,7 +238,7 @@ class _Builder:
         self.dropped: Counter[str] = Counter()
         self.links: dict[str, list[records.Link]] = {}
         self.usage: dict[str, list[records.Usage]] = {}
-        self.transfers: dict[tuple[str, str], list[records.Transfers]] = {}
+        self.transfers: dict[tuple[str, str, str], dict[str, list[records.Transfers]]] = {}
         self.usage_t: dict[str, float] = {}
         self.host: list[records.HostLoad] = []
         self.trial: records.Trial | None = None
@@ -257,17 +267,31 @@ class _Builder:
                 self.steps.backed_up.append((t, record))
             case records.Evaluated():
                 self.evaluated.append((t, record))
+            case records.Traffic() | records.Messages() | records.Phases() | records.ShardPhases():
+                self._counted(t, node, record)
+            case _:
+                self._event(t, node, record)
+
+    def _counted(self, t: float, node: str, record: records.Record) -> None:
+        """Take in what a node has counted of itself, cumulatively in each of its lives."""
+        match record:
             case records.Traffic() if node == SERVER:
                 self.traffic.append((t, _sum_traffic(self.traffic_before, record)))
             case records.Traffic():
                 told = self.traffic_of.setdefault(node, [])
                 is_new = self._is_reborn(node, "traffic") or record.egress_payload < told[-1].egress_payload
                 _add(told, record, is_new=is_new)
+            case records.Messages():
+                lots = self.messages.setdefault((record.source, node, record.message), [])
+                is_new = self._is_reborn(node, f"{record.message} of {record.source}") or record.count < lots[-1].count
+                _add(lots, record, is_new=is_new)
+            case records.ShardPhases():
+                spent = self.shard_phases.setdefault(node, [])
+                is_new = self._is_reborn(node, "shard phases") or record.forward_s < spent[-1].forward_s
+                _add(spent, record, is_new=is_new)
             case records.Phases():
                 lives = self.phases.setdefault(node, [])
                 _add(lives, record, is_new=self._is_reborn(node, "phases") or record.steps < lives[-1].steps)
-            case _:
-                self._event(t, node, record)
 
     def _began(self, t: float, record: records.Trial) -> None:
         """Training begins, or goes on after its controller was gone: time counts from the first."""
@@ -322,8 +346,9 @@ class _Builder:
                 _add(self.usage.setdefault(node, []), record, is_new=is_new)
                 self.usage_t[node] = t
             case records.Transfers():
-                ways = self.transfers.setdefault((record.name, record.direction), [])
-                is_new = self._is_reborn(node, record.name) or record.messages < ways[-1].messages
+                way = record.name, record.direction, record.to
+                ways = self.transfers.setdefault(way, {}).setdefault(node, [])
+                is_new = self._is_reborn(node, f"{record.name} {record.to}") or record.asked_s < ways[-1].asked_s
                 _add(ways, record, is_new=is_new)
             case records.HostLoad():
                 self.host.append(record)
@@ -362,6 +387,7 @@ class _Builder:
             evaluations=_evaluations(self._kept_evaluations(updates), updates),
             traffic=tuple(self.traffic),
             phases={node: _sum_phases(lives) for node, lives in self.phases.items()},
+            shard_phases={node: _sum_shard_phases(lives) for node, lives in self.shard_phases.items()},
             nodes=tuple(self.nodes),
             reached_s=self.reached_s,
             refused=dict(self.refused),
@@ -369,13 +395,15 @@ class _Builder:
             notes=tuple(self.notes),
             links={node: tuple(lives) for node, lives in self.links.items()},
             usage={node: tuple(lives) for node, lives in self.usage.items()},
-            transfers={way: tuple(lives) for way, lives in self.transfers.items()},
+            transfers={way: tuple(chain(*told.values())) for way, told in self.transfers.items()},
             host=tuple(self.host),
             faults=self.faults.done(self.started_t),
             accounting=self.books.close(),
             restored=tuple(self.restored),
             traffic_of={node: _sum_lives(lives) for node, lives in self.traffic_of.items()},
+            messages={key: _sum_messages(lives) for key, lives in self.messages.items()},
             steps=self.steps.surviving(),
+            steps_per_s=self.steps.rates(),
             steps_rolled_back=self.steps.rolled_back(),
             module_losses=self.steps.module_losses(inputs=False),
             input_losses=self.steps.module_losses(inputs=True),
@@ -440,6 +468,16 @@ def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evalua
         ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
         bits=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(updates.bits)])[reached],
     )
+
+
+def _sum_messages(lives: list[records.Messages]) -> records.Messages:
+    count, size = (sum(getattr(life, name) for life in lives) for name in ("count", "bytes"))
+    return msgspec.structs.replace(lives[-1], count=count, bytes=size)
+
+
+def _sum_shard_phases(lives: list[records.ShardPhases]) -> records.ShardPhases:
+    names = records.ShardPhases.__struct_fields__
+    return records.ShardPhases(**{name: sum(getattr(life, name) for life in lives) for name in names})
 
 
 def _sum_phases(lives: list[records.Phases]) -> records.Phases:

@@ -83,6 +83,18 @@ class Steps:
             len(self._kept(node)[1]) for node in self.columns
         )
 
+    def rates(self) -> dict[str, float]:
+        """Steps a second of each shard, from the first that survives to the last, with what was rolled back between.
+
+        A shard has none that said fewer than two, or all at once.
+        """
+        found = {}
+        for node in self.columns:
+            times, steps, _ = self._kept(node)
+            if len(steps) > 1 and np.ptp(times) > 0.0:
+                found[node] = float(np.ptp(steps) / np.ptp(times))
+        return found
+
     def updates(self) -> list[Made]:
         """What made the model, in order."""
         if not self.last:

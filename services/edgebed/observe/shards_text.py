@@ -2,8 +2,14 @@
 
 from collections.abc import Sequence
 
-from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text
-from edgebed.observe.summary import TrialSummary
+from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, number_text
+from edgebed.observe.summary import STEP_MESSAGES, TrialSummary
+
+PHASE_HEAD = (
+    "trial", "node", "steps a second", "forward", "learning", "teaching modules", "copying states",
+    "waiting for inputs", "waiting for answers",
+)  # fmt: skip
+PAIR_HEAD = ("trial", "from", "to", "message", "messages", "payload")
 
 
 def shards_text(trial: TrialSummary) -> str:
@@ -11,9 +17,10 @@ def shards_text(trial: TrialSummary) -> str:
     if trial.steps_min is None:
         return ""
     again = f"; {_rolled_back(trial)}" if trial.rollbacks else ""
-    return (
-        f"every shard made {count_text(trial.steps_min, 'step')}{again}; {bytes_text(trial.exchanged_bytes)} exchanged"
-    )
+    speed = "" if trial.steps_per_s is None else f" at {number_text(trial.steps_per_s)} a second"
+    exchanged = f"{bytes_text(trial.exchanged_bytes)} exchanged"
+    needed = "" if trial.messages_per_step is None else f", {number_text(trial.messages_per_step)} messages a step"
+    return f"every shard made {count_text(trial.steps_min, 'step')}{speed}{again}; {exchanged}{needed}"
 
 
 def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
@@ -26,6 +33,41 @@ def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
         ("steps rolled back, of all shards", *(_number(trial.steps_rolled_back) for trial in trials)),
         ("exchanged: payload of all messages", *(bytes_text(trial.exchanged_bytes) for trial in trials)),
     ]
+
+
+def exchange_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """What a step needs of messages: all, each kind that any trial has, and their bytes; a column a trial."""
+    if all(trial.messages_per_step is None for trial in trials):
+        return []
+    kinds = [kind for kind in STEP_MESSAGES if any(kind in trial.messages_per_step_by_kind for trial in trials)]
+    return [
+        ("messages a step", *(number_text(trial.messages_per_step) for trial in trials)),
+        *((f"of them: {kind}", *(number_text(_of_kind(trial, kind)) for trial in trials)) for kind in kinds),
+        ("their payload a step", *(bytes_text(trial.bytes_per_step) for trial in trials)),
+    ]
+
+
+def phase_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """Lines under PHASE_HEAD: steps a second of each shard, and where its time went."""
+    return [
+        (trial.trial, node, number_text(trial.shard_steps_per_s.get(node)), *(f"{100 * each:.1f} %" for each in shares))
+        for trial in trials
+        for node, phases in trial.shard_phases.items()
+        if (shares := tuple(phases.values()))
+    ]
+
+
+def pair_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """Lines under PAIR_HEAD, what each node sent each other one."""
+    return [
+        (trial.trial, each.source, each.target, each.message, f"{each.count:,}", bytes_text(each.bytes))
+        for trial in trials
+        for each in trial.exchanges
+    ]
+
+
+def _of_kind(trial: TrialSummary, kind: str) -> float | None:
+    return None if trial.messages_per_step is None else trial.messages_per_step_by_kind.get(kind, 0.0)
 
 
 def _rolled_back(trial: TrialSummary) -> str:

@@ -5,6 +5,7 @@ pushes the server applied; the payload of all messages and the bytes at the netw
 """
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from edgebed.observe.quantities import count_text, percent_text
 from edgebed.observe.series import Series
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.start_up import StartUp, start_up_of
+from edgebed.roles.records import ShardPhases
 from edgebed.scenario.plan import Plan
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -30,6 +32,8 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 }
 TRUSTED = 1.0
 """The verdict as a measure; 0 is degraded."""
+STEP_MESSAGES = ("activation", "gradient", "taken", "fetch")
+"""Kinds of messages that steps need, in the order of tables; others begin a history or keep what was learnt."""
 LOST_MAX = 3
 """Nodes that are named with the reason why they are gone."""
 JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
@@ -44,6 +48,18 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     measured: float | None
     """None where the trial has no such measurement, e.g. an accuracy without an evaluation."""
     met: bool
+
+
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node sent another of one kind of message, as far as it was received."""
+
+    source: str
+    target: str
+    message: str
+    """The kind: activation, gradient, taken, fetch, backup, ..."""
+    count: int
+    bytes: int
+    """Payload."""
 
 
 class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,12 +139,27 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Of them, those of which nothing says what became."""
     steps_min: int | None = None
     """Layer-wise training: steps of the shard that made fewest, without those that were rolled back."""
+    steps_per_s: float | None = None
+    """Of the slowest shard, from its first step to its last: neither the start-up counts nor the last evaluation."""
+    shard_steps_per_s: dict[str, float] = {}
+    """Of each shard."""
+    shard_phases: dict[str, dict[str, float]] = {}
+    """Of each shard, and of the node that has all gradient modules: shares of its time, forward, learn, teach, copy,
+    inputs and answers, of which it waited in the last two."""
     steps_rolled_back: int | None = None
     """Of all shards together."""
     rollbacks: int | None = None
     """How often all shards went on from a backup, or anew."""
     exchanged_bytes: int | None = None
     """Payload of all messages that nodes sent each other over the data network, each counted once."""
+    exchanges: tuple[Exchange, ...] = ()
+    """What it was, by pair and kind."""
+    messages_per_step: float | None = None
+    """Activations, gradients and what belongs to them, of all nodes together, for each step that all shards made; a
+    step that was rolled back counts as well."""
+    messages_per_step_by_kind: dict[str, float] = {}
+    bytes_per_step: float | None = None
+    """Payload of these messages."""
     faults: int = 0
     """Things done to nodes on purpose."""
     faults_failed: int = 0
@@ -142,6 +173,11 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     expectations: tuple[Expectation, ...] = ()
     warnings: tuple[str, ...] = ()
     """What a reader must know before trusting the numbers: dead and missing nodes, a loss that is not finite."""
+
+    @property
+    def is_layerwise(self) -> bool:
+        """Whether workers had shards of the model: there are no pushes then, and nothing is stale."""
+        return self.steps_min is not None
 
     @property
     def met(self) -> bool:
@@ -221,7 +257,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         refused_by_code=series.refused,
         dropped=sum(series.dropped.values()),
         **_books(series),
-        **_shards(series),
+        **_shards(plan, series),
         **_faults(series),
         fidelity=judge(plan, series),
         warnings=(*_losses(series, set(workers)), *_divergence(series), *_doubts(series)),
@@ -286,16 +322,51 @@ def _books(series: Series) -> dict[str, Any]:
     }
 
 
-def _shards(series: Series) -> dict[str, Any]:
+def _shards(plan: Plan, series: Series) -> dict[str, Any]:
     """What shards of a model did."""
     if not series.resumed:
         return {}
     everybody = [*series.traffic_of.values(), *(traffic for _, traffic in series.traffic[-1:])]
+    rates = [series.steps_per_s.get(node.node) for node in plan.workers()]
+    known = [rate for rate in rates if rate is not None]
     return {
+        "steps_per_s": min(known) if known and len(known) == len(rates) else None,
+        "shard_steps_per_s": series.steps_per_s,
+        "shard_phases": {node: _shares(phases) for node, phases in sorted(series.shard_phases.items())},
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
         "steps_rolled_back": series.steps_rolled_back,
         "rollbacks": len(series.resumed) - 1,
         "exchanged_bytes": sum(traffic.egress_payload for traffic in everybody),
+        **_messages(plan, series),
+    }
+
+
+def _shares(phases: ShardPhases) -> dict[str, float]:
+    spent = {name.removesuffix("_s"): getattr(phases, name) for name in phases.__struct_fields__}
+    total = sum(spent.values())
+    return {name: value / total for name, value in spent.items()} if total > 0.0 else {}
+
+
+def _messages(plan: Plan, series: Series) -> dict[str, Any]:
+    """What steps needed of messages."""
+    exchanges = tuple(
+        Exchange(source=source, target=target, message=message, count=record.count, bytes=record.bytes)
+        for (source, target, message), record in sorted(series.messages.items())
+    )
+    made = sum(map(len, series.steps.values())) + series.steps_rolled_back
+    if not made or not exchanges:
+        return {"exchanges": exchanges}
+    steps = made / len(plan.workers())
+    counts: Counter[str] = Counter()
+    for exchange in exchanges:
+        counts[exchange.message] += exchange.count
+    needed = {kind: counts[kind] / steps for kind in STEP_MESSAGES if counts[kind]}
+    size = sum(exchange.bytes for exchange in exchanges if exchange.message in STEP_MESSAGES)
+    return {
+        "exchanges": exchanges,
+        "messages_per_step": sum(needed.values()),
+        "messages_per_step_by_kind": needed,
+        "bytes_per_step": size / steps,
     }
 
 

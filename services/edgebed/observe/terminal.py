@@ -88,14 +88,21 @@ def results_table(summary: RunSummary, width: int) -> Table:
         "updates": [f"{trial.updates:,}" for trial in summary.trials],
         "time": [seconds_text(trial.time_s) for trial in summary.trials],
         "updates/s": [number_text(trial.updates_per_s) for trial in summary.trials],
-        "ingress": [bytes_text(trial.ingress_bytes) for trial in summary.trials],
-        "a push": [bytes_text(trial.push_bytes_mean) for trial in summary.trials],
-        "staleness": [number_text(trial.staleness_mean) for trial in summary.trials],
     }
+    if summary.trials and all(trial.is_layerwise for trial in summary.trials):
+        columns["steps/s"] = [number_text(trial.steps_per_s) for trial in summary.trials]
+        columns["exchanged"] = [bytes_text(trial.exchanged_bytes) for trial in summary.trials]
+        columns["messages a step"] = [number_text(trial.messages_per_step) for trial in summary.trials]
+        del columns["updates/s"]
+    else:
+        columns["ingress"] = [bytes_text(trial.ingress_bytes) for trial in summary.trials]
+        columns["a push"] = [bytes_text(trial.push_bytes_mean) for trial in summary.trials]
+        columns["staleness"] = [number_text(trial.staleness_mean) for trial in summary.trials]
     for name in summary.not_begun:
         for column, cells in columns.items():
             cells.append(name if column == "trial" else UNMEASURED)
-    dispensable = ("staleness", "a push", "updates/s", "time", "updates", "ingress")
+    droppable = ("staleness", "a push", "updates/s", "messages a step", "time", "updates", "ingress", "exchanged")
+    dispensable = tuple(name for name in droppable if name in columns)
     return plain_table(
         columns,
         width,

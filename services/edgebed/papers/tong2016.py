@@ -25,8 +25,8 @@ NET = {
 CIFAR = {
     "bp": "Back-propagation",
     "direct": "Gradient loss minimised as well",
+    "direct-strong": "Gradient loss minimised as well, 128 times as strong",
     "bp-keep": "Back-propagation, dropout as printed",
-    "direct-keep": "Gradient loss minimised as well, dropout as printed",
 }
 CELLS: dict[str, Cell] = {
     **{name: Cell(scenario="figures-14-17.yaml", variant=name) for name in NET},

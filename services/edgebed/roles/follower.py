@@ -23,7 +23,8 @@ from edgebed.roles.events import (
     Stop,
     unexpected,
 )
-from edgebed.roles.records import Dropped, Note
+from edgebed.roles.phases import OF_JOB, Phase, PhaseClock
+from edgebed.roles.records import Dropped, Note, ShardPhases
 from edgebed.roles.shard_work import Restored, RestoreJob, ShardJob, StateResult
 from edgebed.roles.work import Result
 from edgebed.scenario.plan import NodePlan
@@ -52,12 +53,27 @@ class Follower:
         """That of the last `Resume`; None: none has come."""
         self.early: list[Received] = []
         """What belongs to a history of which the server has yet to tell."""
+        self.clock = PhaseClock()
         self.jobs: list[ShardJob] = []
         """What has to be done before anything else, in order; the first of them is being done."""
         self.begin_at(0)
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """A message is put aside, and the next job is begun where none is being done."""
+        effects = self._react(event)
+        self.clock.turn(now, OF_JOB[type(self.jobs[0])] if self.jobs else self._waits_for())
+        return effects
+
+    def phases(self, now: float) -> ShardPhases:
+        """Where its time went until now."""
+        spent = self.clock.until(now)
+        names = spent.__struct_fields__
+        return ShardPhases(**{name: round(getattr(spent, name), 6) for name in names})
+
+    def _waits_for(self) -> Phase | None:
+        return None if self.history is None else self.waits_for()
+
+    def _react(self, event: Event) -> list[Effect]:
         try:
             effects = self._happen(event)
         except RemoteWireError as error:
@@ -156,4 +172,8 @@ class Follower:
 
     def go_on(self) -> list[Effect]:
         """Nothing is being done: begin what can be done, if anything can."""
+        raise AssertionError(type(self).__name__)
+
+    def waits_for(self) -> Phase | None:
+        """What keeps it from going on, as it is doing nothing; None: it has done all."""
         raise AssertionError(type(self).__name__)

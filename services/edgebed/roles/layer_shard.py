@@ -21,6 +21,7 @@ from edgebed import chance
 from edgebed.algorithms.layerwise.rule import At, Rule, Source
 from edgebed.roles.events import Compute, Effect, Journal, Send
 from edgebed.roles.follower import Follower, Passing
+from edgebed.roles.phases import Phase
 from edgebed.roles.records import Step, Taught
 from edgebed.roles.shard_work import (
     ForwardJob,
@@ -244,6 +245,14 @@ class LayerShard(Follower):
         self.next = At(at.step + 1) if is_last_part else At(at.step, at.micro + 1)
         inputs = None if self.rule.synthetic_inputs else self.inputs.pop(at, None)
         return ForwardJob(at, self._batch(at), inputs)
+
+    def waits_for(self) -> Phase | None:
+        """With all steps made, at most answers; where it may go forward, inputs."""
+        at = self.next
+        if at.step == self.shard.steps or (at.micro == 0 and self._needs_backup(at.step)):
+            return "answers" if self.unanswered or self.learnt < at.step else None
+        waits = at.step > self.learnt if self.rule.waits else len(self.unanswered) >= self.shard.queue
+        return "answers" if waits else "inputs"
 
     def _has_inputs(self, at: At) -> bool:
         """Those that are predicted may not be too far ahead of those that come."""

@@ -17,6 +17,7 @@ from edgebed.algorithms.layerwise.rule import At
 from edgebed.roles.events import Compute, Effect, Journal, Send
 from edgebed.roles.follower import Follower, Passing
 from edgebed.roles.layer_shard import batch_of
+from edgebed.roles.phases import Phase
 from edgebed.roles.records import Taught
 from edgebed.roles.shard_work import HostTeachJob, HostTeachResult, PredictJob, PredictResult, StateJob
 from edgebed.roles.work import Result
@@ -79,6 +80,10 @@ class ModuleHost(Follower):
             return []
         self.jobs.append(self.waiting.popleft())
         return [Compute(self.jobs[0])]
+
+    def waits_for(self) -> Phase | None:
+        """Whatever comes, until each module has been taught all steps."""
+        return None if all(step == self.shard.steps for step in self.taught.values()) else "inputs"
 
     def done(self, result: Result) -> list[Effect]:
         """The answer to its shard."""

@@ -167,6 +167,18 @@ class Traffic(Record):
     """Bytes of packets without payload that it received: acknowledgements of models; None: unknown."""
 
 
+class Messages(Record):
+    """What a node has received of one kind over one of its connections, of layer-wise training: cumulative, by it."""
+
+    source: str
+    """The node at the connection's other end: with a store, that one, whoever made what it hands over."""
+    message: str
+    """The kind."""
+    count: int
+    bytes: int
+    """Payload."""
+
+
 class Phases(Record):
     """Where a worker's time went since it started, in seconds (live runtimes only)."""
 
@@ -177,6 +189,27 @@ class Phases(Record):
     """Waiting for the server's answer."""
     pause_s: float
     """The emulated pause before a push, and the stretch of a capped CPU."""
+
+
+class ShardPhases(Record):
+    """Where the time of a shard, or of the node with all gradient modules, went in this life: cumulative, in seconds.
+
+    From its first history on until its last step. Work counts with the stretch of a capped CPU, and with encoding what
+    it sends. Every instant is in exactly one of them.
+    """
+
+    forward_s: float = 0.0
+    """Going forward, or predicting gradients on the node of modules."""
+    learn_s: float = 0.0
+    """Going back, and the steps."""
+    teach_s: float = 0.0
+    """Teaching modules what the gradients or inputs were."""
+    copy_s: float = 0.0
+    """Copying weights and state for evaluations and backups, and going on from them."""
+    inputs_s: float = 0.0
+    """Waiting for inputs."""
+    answers_s: float = 0.0
+    """Waiting for gradients, or for word that there is room for more outputs."""
 
 
 class Sent(Record):
@@ -271,23 +304,29 @@ class Usage(Record):
 
 
 class Transfers(Record):
-    """How long a worker's messages were on their way, by whoever received them: cumulative."""
+    """How long a worker's messages were on their way, by whoever received them: cumulative.
+
+    Likewise of shards and of those that serve them, for each pair. A line of the sender's own, without messages, adds
+    to `asked_s` what it sent to others at the same time.
+    """
 
     name: str
-    """The worker."""
+    """The worker; among shards the sender."""
     direction: str
-    """up: its pushes, received by the server; down: its models"""
+    """up: its pushes, received by the server, or what it sends to `to`; down: its models"""
     messages: int
     bytes: int
     """On the wire: with the headers of TCP, IP and Ethernet."""
     time_s: float
     """From the first byte sent to the whole message received, summed over messages."""
     asked_s: float
-    """The same for links exactly as asked, with nothing else on them."""
+    """The same for links exactly as asked, with nothing else on them; among shards with all that they carried then."""
     latency_s: float = 0.0
     """The part of `asked_s` that is latency."""
     early: int = 0
     """Messages that took less than nine tenths of that, jitter allowed for, which no link as asked lets happen."""
+    to: str = ""
+    """Among shards: the receiver."""
 
 
 class HostLoad(Record):
@@ -388,11 +427,12 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Step, Taught, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Phases, Sent,
-    Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
+    Trial, Node, Update, Step, Taught, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Messages, Phases,
+    ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored,
+    Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Step | Taught | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic
-    | Phases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes | Fault
-    | Restored | Note | Ended
+    Trial | Node | Update | Step | Taught | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic | Messages
+    | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes
+    | Fault | Restored | Note | Ended
 )  # fmt: skip

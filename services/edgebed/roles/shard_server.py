@@ -92,6 +92,8 @@ class ShardServer:
         """The step of the newest model that there is; -1: what a backup holds is no model yet."""
         self.theta = theta
         """(w,) that model."""
+        self.newest = self.version
+        """The step that the present history has come to, as models tell; what is beyond it will be measured anew."""
         self.pulls: dict[str, int] = {}
         """Connection of a waiting evaluator: the version it waits for."""
         self.finished = False
@@ -116,7 +118,7 @@ class ShardServer:
         if isinstance(message, Backup):
             return self._backup(event, message)
         if isinstance(message, Pull):
-            self.pulls[event.peer] = message.at_version
+            self.pulls[event.peer] = self._due(message.at_version)
             return self._answer_pulls()
         if isinstance(message, Finish):
             return self._finish(message.reason)
@@ -163,6 +165,8 @@ class ShardServer:
         self.history += 1
         self.coming.clear()
         self.copies.clear()
+        self.newest = min(self.newest, self.kept)
+        self.pulls = {peer: self._due(at) for peer, at in self.pulls.items()}
         effects: list[Effect] = [Journal(Resumed(history=self.history, step=self.kept, reason=reason))]
         for shard, peer in self.membership.peers.items():
             name, given = ("state", self.states) if self.states else ("weights", self.pieces)
@@ -172,9 +176,8 @@ class ShardServer:
         return effects
 
     def _roll_back(self, message: RollBack, frames: Sequence[Buffer]) -> list[Effect]:
-        """By hand: versions beyond that step will be made anew."""
+        """By hand: what was learnt beyond that step will be made anew."""
         self.kept, self.states = message.step, split_parts(message.parts, decode_dense(message.tensors[0], frames))
-        self.version = min(self.version, message.step)
         return self._begin("rolled back by hand")
 
     # --- what is kept -------------------------------------------------------------------------------------------
@@ -205,9 +208,9 @@ class ShardServer:
         return [Journal(BackedUp(history=self.history, step=step)), Send("controller", keep, frames)]
 
     def _assemble(self, step: int, pieces: dict[str, Floats]) -> list[Effect]:
-        if step and step <= self.version:
-            return []  # measured before training was rolled back
-        self.version = step
+        if step and step <= self.newest:
+            return []
+        self.version = self.newest = step
         self.theta = np.concatenate([pieces[shard] for shard, size in self.sizes.items() if size])
         if step == self.steps:
             return self._finish(f"{step} steps were made")
@@ -215,8 +218,13 @@ class ShardServer:
 
     # --- answers and the end ------------------------------------------------------------------------------------
 
+    def _due(self, at: int) -> int:
+        """When whoever asks for a version is answered: at none later than the next that is made, after a roll-back."""
+        every = self.plan.shard.weights_every if self.plan.shard else None
+        return min(at, (max(self.newest, 0) // every + 1) * every) if every else at
+
     def _answer_pulls(self) -> list[Effect]:
-        due = [peer for peer, at in self.pulls.items() if self.finished or at <= self.version]
+        due = [peer for peer, at in self.pulls.items() if self.finished or at <= self.newest]
         if not due:
             return []
         tensor, frames = self._encoded()

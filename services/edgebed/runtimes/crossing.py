@@ -4,7 +4,10 @@ import msgspec
 
 from edgebed.roles.events import Received, Send
 from edgebed.wire import frames as codec
-from edgebed.wire.messages import AnyMessage, Model, Push
+from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model, Push
+
+TIMED = (Push, Model, Activation, Gradient)
+"""Kinds of messages that tell when their first byte left; of what a store hands over, its own."""
 
 
 class Leaving(msgspec.Struct, frozen=True, gc=False):
@@ -28,11 +31,11 @@ def payload_bytes(effect: Send) -> int:
 
 def stamp(message: AnyMessage, first_s: float) -> AnyMessage:
     """The message with the time at which its first byte leaves, if its kind tells that."""
-    if isinstance(message, Push | Model):
+    if isinstance(message, TIMED):
         return msgspec.structs.replace(message, sent_s=round(first_s, 6))
     return message
 
 
 def sent_s(message: AnyMessage) -> float:
     """When its first byte left, as it tells itself; negative if it does not."""
-    return message.sent_s if isinstance(message, Push | Model) else -1.0
+    return message.sent_s if isinstance(message, TIMED) else -1.0

@@ -50,6 +50,14 @@ class DataEnds:
                     self.peers[event.message.sender] = event.peer
                 yield event
 
+    def source(self, event: Received) -> str:
+        """The node that a message came from directly: a store hands over what others made."""
+        return event.peer if event.peer in self.dealers else event.message.sender
+
+    def target(self, to: str) -> str:
+        """The node at the other end of a connection, or the node itself."""
+        return next((name for name, peer in self.peers.items() if peer == to), to)
+
     def ask(self, to: str) -> None:
         """Something is sent there, which may be answered; what broke before that is no matter of it."""
         if to in self.dealers:

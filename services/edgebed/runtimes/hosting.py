@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import sees_inputs
-from edgebed.emulation.fidelity import Fidelity
 from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason, sources
@@ -21,6 +20,7 @@ from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.output import say
 from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import TrialFolder
+from edgebed.observe.summary import TrialSummary
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller, Given, Past
@@ -82,10 +82,10 @@ class Host:
         folder: TrialFolder,
         journal: JournalWriter,
         show: Callable[[Status], None],
-        fidelity: Callable[[], Fidelity | None],
+        summary: Callable[[], TrialSummary],
         past: Past | None = None,
     ) -> None:
-        """Run the trial to its end; `theta` (n,) is the initial model, `fidelity` what its journal then tells.
+        """Run the trial to its end; `theta` (n,) is the initial model, `summary` what its journal then tells.
 
         A trial that has a `past` goes on from its latest checkpoint.
         """
@@ -131,8 +131,9 @@ class Host:
         if watch.interrupted and heart.outcome != "interrupted":
             raise KeyboardInterrupt  # as above
         if self.server and heart.outcome != "interrupted":
-            if found := fidelity():
-                self.metrics.judge_trial(trusted=found.is_trusted)
+            found = summary()
+            trusted = found.fidelity.is_trusted if found.fidelity else None
+            self.metrics.judge_trial(trusted=trusted, steps_per_s=found.steps_per_s)
             self.server.visits.await_scrape()
 
     def _launcher(self, plan: Plan, folder: TrialFolder) -> Launcher:

@@ -40,6 +40,7 @@ from edgebed.roles.events import (
     Wake,
     Woken,
 )  # fmt: skip
+from edgebed.roles.follower import Follower
 from edgebed.roles.work import GradientResult, Worked
 from edgebed.roles.worker import Worker
 from edgebed.runtimes import awaiting, crossing, tracing
@@ -77,6 +78,8 @@ class Times:
     absorbed_s: float = 0.0
     """Waiting for a core that pacing made no difference to: the node would have rested for as long."""
     computed_at_s: float = 0.0
+    busy_until_s: float = 0.0
+    """When the last job was done: while one is, nobody sees what comes."""
     sent_at_s: float = 0.0
 
     def record(self) -> records.Phases:
@@ -389,6 +392,8 @@ class LiveNode:
             self.awaiting.handed_over(codec.encode(message, effect.frames))
         sent_bytes = self.data.send(effect.to, message, effect.frames)
         self.traffic.sent(message, sent_bytes)
+        if self.transfers and self.plan.counts_messages and self.plan.role != "server" and not self.link.passage:
+            self.transfers.sent(first_s, self.data.target(effect.to), sent_bytes)
         self.metrics.count_bytes("egress", tracing.kind_of(message), sent_bytes)
         self._trace_sent(effect, sent_bytes)
 
@@ -406,9 +411,10 @@ class LiveNode:
             self.complain(f"from {event.peer!r}: {error}")
 
     def _received(self, event: Received) -> None:
-        self.traffic.received(event.bytes)
+        self.traffic.received(self.data.source(event), event.message, event.bytes)
         if self.transfers:
-            self.transfers.received(self.now(), event.message, event.bytes)
+            source = self.data.source(event)
+            self.transfers.received(self.now(), event.message, event.bytes, source, self.times.busy_until_s)
         self.metrics.count_bytes("ingress", tracing.kind_of(event.message), event.bytes)
         if isinstance(event.message, messages.Model):
             self.times.wait_s += self.now() - self.times.sent_at_s
@@ -429,7 +435,7 @@ class LiveNode:
         started_s, started_cpu_s = time.perf_counter(), time.thread_time()
         result = self.work.run(effect.job)
         took_s, cpu_s = time.perf_counter() - started_s, time.thread_time() - started_cpu_s
-        now = self.now()
+        now = self.times.busy_until_s = self.now()
         if isinstance(result, GradientResult):
             self.times.steps += 1
             self.times.compute_s += result.compute_s
@@ -473,8 +479,13 @@ class LiveNode:
                 self._journal(record)
         if self.plan.counts_traffic:
             self._journal(self.traffic.record(self.interface, self.acknowledgements))
+        if self.plan.counts_messages:
+            for record in self.traffic.messages():
+                self._journal(record)
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())
+        if isinstance(self.heart, Follower) and self.heart.history is not None:
+            self._journal(self.heart.phases(self.now()))
         if isinstance(self.heart, Worker) and (account := self.heart.pushes()) != self.pushes:
             self.pushes = account
             self._journal(account)

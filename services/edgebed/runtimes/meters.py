@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from edgebed.emulation.busiest import WINDOW_S, Busiest
-from edgebed.emulation.conditions import Conditions, Course
+from edgebed.emulation.conditions import Conditions, Course, Timeline
 from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES, wire_bytes
 from edgebed.emulation.netlink import LinkReader, Queue
+from edgebed.emulation.sharing import SharedDownlink, SharedUplink
 from edgebed.emulation.transfer import transfer_s
 from edgebed.observe.resources import ROOT, account, cgroup_folders, private_bytes
 from edgebed.roles import records
+from edgebed.runtimes import crossing
 from edgebed.scenario.plan import Injection, Link, NodePlan
-from edgebed.wire.messages import AnyMessage, Model, Push, SharedLink
+from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model, SharedLink
 from edgebed.wire.shared_links import links_of
 
 if TYPE_CHECKING:
@@ -38,6 +40,9 @@ USAGE_S = 10.0
 TRANSFERS_S = 10.0
 MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
 CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
+UNLIMITED = Timeline(Link())
+Key = tuple[str, str, str]
+"""Name, direction and receiver of `Transfers`."""
 PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
 EARLY_SHARE = 0.9
 """A message that takes less of the time that its bytes need came early."""
@@ -242,8 +247,9 @@ class TransfersMeter:
         self.own = Course(link)
         self.others = {name: Course(other) for name, other in others.items() if other.shaped or link.shaped}
         self.delay = delay
-        self.totals: dict[str, records.Transfers] = {}
-        self.changed: set[str] = set()
+        self.uplink, self.downlink = SharedUplink(), SharedDownlink()
+        self.totals: dict[Key, records.Transfers] = {}
+        self.changed: set[Key] = set()
         self.next_s = 0.0
 
     def inject(self, time_s: float, injection: Injection) -> None:
@@ -252,27 +258,35 @@ class TransfersMeter:
         if course:
             course.inject(time_s, injection)
 
-    def received(self, now: float, message: AnyMessage, payload_bytes: int) -> None:
-        """A message has come to the heart, at `now` in seconds of the trial.
+    def received(
+        self, now: float, message: AnyMessage, payload_bytes: int, source: str = "", busy_until_s: float = 0.0
+    ) -> None:
+        """A message has come to the heart, at `now` in seconds of the trial, from `source` (its sender unless given).
 
         Left out is one of an impossible time, and one that met a fault of a link: what it was to take is not known.
+        Among shards also one that was due while the node computed, until `busy_until_s`: when it came nobody saw.
         """
-        other = self.others.get(message.sender)
-        if other is None or not isinstance(message, (Push, Model)) or not 0.0 <= message.sent_s <= now:
+        source = source or message.sender
+        other, sent_s = self.others.get(source), crossing.sent_s(message)
+        if other is None or not 0.0 <= sent_s <= now:
             return
-        worker, direction = (message.sender, "up") if isinstance(message, Push) else (self.node.plan.node, "down")
-        began_s = self.node.began_s or 0.0
-        since_s, size = message.sent_s - began_s, wire_bytes(payload_bytes)
-        if any(_met_fault(course, since_s, now - began_s) for course in (self.own, other)):
-            return
+        own_name, began_s = self.node.plan.node, self.node.began_s or 0.0
+        since_s, size = sent_s - began_s, wire_bytes(payload_bytes)
         latency_s, jitter_s = self._delay_s(other, since_s)
         least_s = transfer_s(other, self.own, since_s, size, acknowledged=False) + latency_s
         asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True) + latency_s
-        time_s = now - message.sent_s
-        total = self.totals.get(worker)
-        if total is None:
-            total = records.Transfers(name=worker, direction=direction, messages=0, bytes=0, time_s=0.0, asked_s=0.0)
-        self.totals[worker] = msgspec.structs.replace(
+        key = (own_name, "down", "") if isinstance(message, Model) else (source, "up", "")
+        if isinstance(message, Activation | Gradient):
+            key = source, "up", own_name
+            is_seen = busy_until_s <= sent_s + asked_s
+            asked_s += self._beside(now, since_s, source, size)
+            if not is_seen:
+                return
+        if any(_met_fault(course, since_s, now - began_s) for course in (self.own, other)):
+            return
+        time_s = now - sent_s
+        total = self._total(key)
+        self.totals[key] = msgspec.structs.replace(
             total,
             messages=total.messages + 1,
             bytes=total.bytes + size,
@@ -281,7 +295,34 @@ class TransfersMeter:
             latency_s=total.latency_s + latency_s,
             early=total.early + (time_s < EARLY_SHARE * (least_s - jitter_s)),
         )
-        self.changed.add(worker)
+        self.changed.add(key)
+
+    def sent(self, now: float, to: str, payload_bytes: int) -> None:
+        """Something is given to the kernel, which has one uplink for all that a shard, or who serves them, sends."""
+        since_s = now - (self.node.began_s or 0.0)
+        alone_s = transfer_s(self.own, UNLIMITED, since_s, wire_bytes(payload_bytes), acknowledged=False)
+        for other, extra_s in self.uplink.send(now, to, alone_s).items():
+            self._allow((self.node.plan.node, "up", other), extra_s)
+
+    def _beside(self, now: float, since_s: float, source: str, size: int) -> float:
+        """What others on the node's own downlink may add to a message's time; what it adds to theirs is noted."""
+        alone_s = transfer_s(UNLIMITED, self.own, since_s, size, acknowledged=False)
+        extra = self.downlink.receive(now - (self.node.began_s or 0.0), since_s, source, alone_s)
+        own_s = extra.pop(source)
+        for other, extra_s in extra.items():
+            self._allow((other, "up", self.node.plan.node), extra_s)
+        return own_s
+
+    def _allow(self, key: Key, extra_s: float) -> None:
+        if extra_s > 0.0:
+            total = self._total(key)
+            self.totals[key] = msgspec.structs.replace(total, asked_s=total.asked_s + extra_s)
+            self.changed.add(key)
+
+    def _total(self, key: Key) -> records.Transfers:
+        name, direction, to = key
+        nothing = records.Transfers(name=name, direction=direction, to=to, messages=0, bytes=0, time_s=0.0, asked_s=0.0)
+        return self.totals.get(key, nothing)
 
     def _delay_s(self, other: Course, since_s: float) -> tuple[float, float]:
         """Latency and jitter: the kernel's at both ends, a delay line's at this one; the sender's comes before."""
@@ -293,8 +334,8 @@ class TransfersMeter:
         if now < self.next_s and self.node.stopped is None:
             return
         self.next_s = now + TRANSFERS_S - 0.5
-        for worker in sorted(self.changed):
-            total = self.totals[worker]
+        for key in sorted(self.changed):
+            total = self.totals[key]
             yield msgspec.structs.replace(
                 total,
                 time_s=round(total.time_s, 6),

@@ -131,7 +131,7 @@ class Network:
     def arrived(self, life: Life, arrival: Arrival) -> Received:
         """The message is there: counted and traced."""
         if traffic := self.traffic.get(life.name):
-            traffic.received(arrival.event.bytes)
+            traffic.received(arrival.event.peer, arrival.event.message, arrival.event.bytes)
         self._trace_received(life, arrival.event)
         return arrival.event
 

@@ -51,6 +51,7 @@ from edgebed.roles.events import (
     Wake,
     Woken,
 )  # fmt: skip
+from edgebed.roles.follower import Follower
 from edgebed.roles.layer_shard import LayerShard
 from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.parameter_server import ParameterServer
@@ -327,6 +328,10 @@ class Simulation:
         """What only its shell knows in the end."""
         if traffic := self.network.traffic.get(life.name):
             self._journal(life.name, traffic.record())
+            for record in traffic.messages() if life.plan and life.plan.counts_messages else ():
+                self._journal(life.name, record)
+        if isinstance(life.heart, Follower) and life.heart.history is not None:
+            self._journal(life.name, life.heart.phases(self.agenda.now))
         elif isinstance(life.heart, Worker):
             self._journal(life.name, life.heart.pushes())
 

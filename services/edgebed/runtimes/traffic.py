@@ -1,10 +1,12 @@
 """The count of what goes through a node's data socket, the same in every runtime."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.tcp import Acknowledgements
 from edgebed.roles import records
+from edgebed.runtimes.tracing import kind_of
 from edgebed.wire.messages import AnyMessage, Model
 
 
@@ -18,10 +20,19 @@ class TrafficCount:
     pull_bytes: int = 0
     pulls_changed: int = 0
     pull_changed_bytes: int = 0
+    by_kind: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """Messages and bytes that came, by the connection's other end and the kind of message."""
+    changed: set[tuple[str, str]] = field(default_factory=set)
+    """Those of which more has come since they were told."""
 
-    def received(self, size: int) -> None:
-        """A message of `size` bytes came."""
+    def received(self, source: str, message: AnyMessage, size: int) -> None:
+        """A message of `size` bytes came over the connection with `source`."""
         self.ingress += size
+        key = source, kind_of(message)
+        counts = self.by_kind.setdefault(key, [0, 0])
+        counts[0] += 1
+        counts[1] += size
+        self.changed.add(key)
 
     def sent(self, message: AnyMessage, size: int) -> None:
         """`message` left, with all its frames `size` bytes; 0 bytes: it did not."""
@@ -33,6 +44,13 @@ class TrafficCount:
         if message.since is not None:
             self.pulls_changed += 1
             self.pull_changed_bytes += size
+
+    def messages(self) -> Iterator[records.Messages]:
+        """As the journal has them, what has changed since the last call."""
+        for source, kind in sorted(self.changed):
+            count, size = self.by_kind[source, kind]
+            yield records.Messages(source=source, message=kind, count=count, bytes=size)
+        self.changed.clear()
 
     def record(
         self, interface: InterfaceBytes | None = None, acknowledgements: Acknowledgements | None = None

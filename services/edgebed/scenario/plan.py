@@ -209,10 +209,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of the model a node has, and between whom it stands."""
 
-    index: int = 0
-    """From the bottom, the first is 0."""
-    count: int = 1
-    """Shards of the model."""
     first: int = 0
     """The number of its first layer."""
     end: int = 0
@@ -305,6 +301,11 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     def counts_traffic(self) -> bool:
         """Whether it tells what passed its data socket: the server, and everybody where layers lie on several nodes."""
         return self.role == "server" or (self.role != "evaluator" and (self.shard is not None or self.role == "store"))
+
+    @property
+    def counts_messages(self) -> bool:
+        """Whether it also tells of each kind from whom it came: among shards, who are few."""
+        return self.counts_traffic and (self.shard is not None or self.role == "store")
 
     @property
     def is_vital(self) -> bool:

@@ -41,7 +41,6 @@ def shard(trial: Trial, task: Task, anatomy: Anatomy) -> Sharding:
     partition = partition_of(section, layers, devices, schedule_of(rule))
     ends = [*partition.cuts, len(layers)]
     common = Shard(
-        count=len(names),
         store=STORE if section.traffic == "store" else "",
         modules=MODULES if section.modules == "apart" else "",
         queue=section.queue,
@@ -62,7 +61,6 @@ def shard(trial: Trial, task: Task, anatomy: Anatomy) -> Sharding:
         }
         workers[name] = replace(
             common,
-            index=k,
             first=first,
             end=end,
             below=names[k - 1] if k else "",

@@ -81,7 +81,7 @@ def series_of(workers=(), server=(), loads=QUIET, runtime="process"):
         for record in said_by:
             if isinstance(record, records.Transfers):
                 renamed = msgspec.structs.replace(record, name=name)
-                measured["transfers"].setdefault((name, record.direction), []).append(renamed)
+                measured["transfers"].setdefault((name, record.direction, record.to), []).append(renamed)
             else:
                 kind = "links" if isinstance(record, records.Link) else "usage"
                 measured[kind].setdefault(name, []).append(record)

@@ -208,7 +208,7 @@ def test_the_controller_exports_the_host_and_the_verdict():
     metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
     metrics.observe(records.HostLoad(busy=0.5, steal=0.1, load=2.0, lag_s=0.004, cores=2))
     before = exposed(metrics)
-    metrics.judge_trial(trusted=False)
+    metrics.judge_trial(trusted=False, steps_per_s=12.5)
     after = exposed(metrics)
     metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
 
@@ -216,4 +216,5 @@ def test_the_controller_exports_the_host_and_the_verdict():
     assert before[f"edgebed_host_wake_lag_seconds{labels}"] == 0.004
     assert f"edgebed_trial_trusted{labels}" not in before
     assert after[f"edgebed_trial_trusted{labels}"] == 0.0
+    assert after[f"edgebed_trial_steps_per_second{labels}"] == 12.5
     assert f"edgebed_trial_trusted{labels}" not in exposed(metrics)

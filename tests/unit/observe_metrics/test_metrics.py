@@ -339,3 +339,35 @@ def test_the_controller_counts_what_was_lost():
     assert (lost("unanswered"), lost("rolled-back")) == (1, 20)
     assert sample_of_trial(metrics, "edgebed_model_version") == 100
     assert sample_of_trial(metrics, "edgebed_joins_total", device_class="edge") == 1
+
+
+def test_a_shard_counts_its_steps():
+    """Those made again after a roll-back as well: a counter only grows."""
+    metrics = NodeMetrics("worker")
+    for step, history in ((0, 0), (1, 0), (0, 1)):
+        metrics.observe(records.Step(step=step, history=history))
+
+    assert sample(metrics, "edgebed_shard_steps_total") == 3
+
+
+@pytest.mark.parametrize("role", ["worker", "modules"])
+def test_where_a_shards_time_went_is_counted(role):
+    """As the node said last, phase by phase."""
+    metrics = NodeMetrics(role)
+    metrics.observe(records.ShardPhases(forward_s=1.0, answers_s=2.0))
+    metrics.observe(records.ShardPhases(forward_s=1.5, answers_s=2.0))
+
+    assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="forward") == 1.5
+    assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="answers") == 2.0
+    assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="inputs") == 0.0
+
+
+@pytest.mark.parametrize("role", ["store", "modules"])
+def test_who_serves_shards_tells_of_its_link(role):
+    """As everybody who has one."""
+    metrics = NodeMetrics(role)
+    metrics.observe(records.Usage(time_s=1.0, cpu_s=0.1, starved_s=0.25))
+    metrics.observe(records.Dropped(socket="data", reason="?"))
+
+    assert sample(metrics, "edgebed_starved_seconds_total") == 0.25
+    assert sample(metrics, "edgebed_messages_dropped_total", socket="data") == 1

@@ -94,8 +94,6 @@ def networks_of(index: int, rule: Rule, elsewhere: bool = False) -> ShardNetwork
 def plan_of(index: int, **options) -> NodePlan:
     """One shard of three."""
     shard = Shard(
-        index=index,
-        count=3,
         below=NAMES[index - 1] if index else "",
         above=NAMES[index + 1] if index < 2 else "",
         **{"steps": STEPS, "backup_every": 4, "weights_every": 6} | options,
