@@ -130,6 +130,8 @@ class Series:
     """Of each layer shard, the mini-batches it learnt of, in order, without those that were rolled back."""
     steps_rolled_back: int = 0
     """Of all shards together."""
+    lags: Ints = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Steps between the two of each pair that was matched by batch, without those that were rolled back."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """(t, where all shards went on from)"""
     finished: records.Finished | None = None
@@ -373,6 +375,7 @@ class _Builder:
             traffic_of={node: _sum_lives(lives) for node, lives in self.traffic_of.items()},
             steps=self.steps.surviving(),
             steps_rolled_back=self.steps.rolled_back(),
+            lags=self.steps.surviving_lags(),
             resumed=tuple(self.steps.resumed),
             finished=self.finished,
             ended=self.ended,

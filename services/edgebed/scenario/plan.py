@@ -220,6 +220,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """The node that has all gradient modules; empty: each lies beside its layers."""
     queue: int = 4
     """Outputs that may be on their way or unanswered at a time."""
+    batches: int | None = None
+    """Batches of an epoch, where these are the same in all and what is exchanged is kept by its batch; None: by step."""
     steps: int | None = None
     """Mini-batches of the whole training; None: without end."""
     backup_every: int | None = None
@@ -232,6 +234,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Server: each node that it keeps backups of, and how many of the model's weights it has."""
     memory_bytes: int = 0
     """Of its layers, with moments and with what they keep until their gradient is there, about."""
+    kept_bytes: int = 0
+    """Of what is kept by batch, at most."""
     costs: tuple[tuple[str, float], ...] = ()
     """By kind of work: its share of the time that a gradient of the whole model takes; see roles/shard_time.py."""
 
