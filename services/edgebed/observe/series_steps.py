@@ -1,6 +1,6 @@
 """The steps of layer shards, history by history: what is in the final model, and what was rolled back.
 
-A shard may learn of every k-th mini-batch alone; its step stands for the k - 1 that follow it as well, and a step of the
+A shard may learn of every k-th mini-batch alone; its step stands for the k - 1 that follow as well, and a step of the
 last shard completes as many updates of the model.
 
 A step survives if no later history began before it. A shard that is killed may take along the last lines that it had to

@@ -123,10 +123,17 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Of them, those of which nothing says what became."""
     steps_min: int | None = None
     """Layer-wise training: steps of the shard that made fewest, without those that were rolled back."""
+    steps_max: int | None = None
+    """Of the shard that made most: with `send_every` those above the first make fewer."""
     steps_rolled_back: int | None = None
     """Of all shards together."""
     rollbacks: int | None = None
     """How often all shards went on from a backup, or anew."""
+    matched: int = 0
+    """Pairs of what a shard predicted and what came of the same batch, in any epoch, that modules learnt of."""
+    match_staleness_mean: float | None = None
+    """Epochs that the two of these pairs were apart, whichever was older."""
+    match_staleness_max: float | None = None
     exchanged_bytes: int | None = None
     """Payload of all messages that nodes sent each other over the data network, each counted once."""
     faults: int = 0
@@ -221,7 +228,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         refused_by_code=series.refused,
         dropped=sum(series.dropped.values()),
         **_books(series),
-        **_shards(series),
+        **_shards(plan, series),
         **_faults(series),
         fidelity=judge(plan, series),
         warnings=(*_losses(series, set(workers)), *_divergence(series), *_doubts(series)),
@@ -286,15 +293,21 @@ def _books(series: Series) -> dict[str, Any]:
     }
 
 
-def _shards(series: Series) -> dict[str, Any]:
+def _shards(plan: Plan, series: Series) -> dict[str, Any]:
     """What shards of a model did."""
     if not series.resumed:
         return {}
+    batches = next((node.shard.batches for node in plan.workers() if node.shard), None)
+    epochs = series.lags / (batches or 1)
     everybody = [*series.traffic_of.values(), *(traffic for _, traffic in series.traffic[-1:])]
     return {
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
+        "steps_max": max((len(steps) for steps in series.steps.values()), default=0),
         "steps_rolled_back": series.steps_rolled_back,
         "rollbacks": len(series.resumed) - 1,
+        "matched": len(epochs),
+        "match_staleness_mean": float(epochs.mean()) if len(epochs) else None,
+        "match_staleness_max": float(epochs.max()) if len(epochs) else None,
         "exchanged_bytes": sum(traffic.egress_payload for traffic in everybody),
     }
 

@@ -2,9 +2,9 @@
 
     own step:  teach the gradient module a pair, if one matches ---> teach the input module one ---> forward, learn
 
-What is matched says algorithms/layerwise/synthetic_inputs.py. What arrives is confirmed by `Taken` at once, so that what
-is on its way is bounded; through a store, the store confirms, and hands over the newest of a batch when it is asked for
-that, which a shard does at each of its steps that go up.
+What is matched says algorithms/layerwise/synthetic_inputs.py. What arrives is confirmed by `Taken` at once, so that
+no more than the queue is on its way. A store confirms, too; it hands over the newest of a batch to whoever asks for it,
+which a shard does at each of its steps whose outputs go up.
 
 A backup is made at its step without waiting for anything. What is kept by batch is not in it.
 """

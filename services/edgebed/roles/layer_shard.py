@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from edgebed import chance
@@ -134,8 +135,8 @@ class LayerShard(Follower):
         if at.micro == self.rule.micro_batches - 1:
             before, self.learnt = self.learnt, self._until(at.step + self.stride)
             made = 0 if self.shard.above else self.learnt
-            step = Step(step=at.step, every=self.stride, made=made, loss=result.loss, **self.lags(), **self.era)
-            effects.append(Journal(step))
+            step = Step(step=at.step, every=self.stride, made=made, loss=result.loss, **self.era)
+            effects.append(Journal(replace(step, **self.lags())))
             self._copy_weights(before)
         if not self.shard.below or not self.rule.sends(at.step):
             return effects

@@ -221,7 +221,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     queue: int = 4
     """Outputs that may be on their way or unanswered at a time."""
     batches: int | None = None
-    """Batches of an epoch, where these are the same in all and what is exchanged is kept by its batch; None: by step."""
+    """Batches of an epoch, where all have the same and what is exchanged is kept by its batch; None: by its step."""
     steps: int | None = None
     """Mini-batches of the whole training; None: without end."""
     backup_every: int | None = None

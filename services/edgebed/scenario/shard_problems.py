@@ -28,6 +28,9 @@ def shard_problems(trial: "Trial") -> Iterator[Problem]:
     learning = trial.method.parts["learning"].name
     if "modules" in trial.serving and learning != "synthetic-gradients":
         yield Problem(("shards", "modules"), f"'{learning}' has no modules that lie apart")
+    elif "modules" in trial.serving and trial.method.parts["learning"].settings["send_every"] > 1:
+        why = "modules that lie apart are asked at every step; use modules: beside, or leave send_every at 1"
+        yield Problem(("shards", "modules"), why)
     yield from _of_workers(trial)
 
 

@@ -9,10 +9,10 @@ shard sends up are its outputs for the inputs as predicted.
 as many whole ones as there are, and the examples that are left over are in none. What came is kept by the number of its
 batch, the step modulo N; a newer one takes the place of the older one. Between two steps a shard teaches either module
 what has come longest ago of a batch of which it has made a prediction, so that the matched pair may be of different
-epochs: the journal has how far they are apart. Each of both is used once. So nobody is held up by whoever is slower, and
-N activations are the most that is kept of a kind: what came from below and from above, what a module has to be taught
-about, and what has yet to be sent. Differs from the report: outputs, not weights' gradients, are what modules see; and
-no more messages are on their way than the queue takes, later ones wait where they were made, by batch, too.
+epochs: the journal has how far they are apart. What came is used once, and so are outputs. So nobody is held up by who
+is slower, and of each kind no more than N activations are kept: what came from below and from above, what a module has
+to be taught about, what has yet to be sent. Differs from the report: modules see outputs and predict their gradient,
+not that of weights; and no more messages are on their way than the queue takes, later ones wait where they were made.
 
 What is kept by batch is in no backup: after a roll-back modules learn from what is made from there on.
 
