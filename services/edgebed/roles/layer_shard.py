@@ -264,7 +264,7 @@ class LayerShard(Follower):
         if not self.may_begin(at):
             return None
         is_last_part = at.micro == self.rule.micro_batches - 1
-        self.next = At(at.step + 1) if is_last_part else At(at.step, at.micro + 1)
+        self.next = At(at.step + self.stride) if is_last_part else At(at.step, at.micro + 1)
         inputs = None if self.rule.synthetic_inputs else self.inputs.pop(at, None)
         return ForwardJob(at, self._batch(at), inputs)
 
