@@ -146,6 +146,46 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
         assert (losses.loss >= 0).all()
 
 
+@pytest.mark.parametrize("traffic", ["direct", "store"])
+@pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
+def test_what_is_matched_by_batch_holds_nobody_up(runtime: str, traffic: str, tmp_path: Path) -> None:
+    """All shards make all steps, modules learn, and how far pairs were apart is told in whole epochs."""
+    found = varied(runtime, tmp_path, "synthetic-inputs", traffic, match="batch")
+    shard = found.plan.workers()[0].shard
+    assert shard is not None
+    batches = shard.batches
+
+    assert (found.summary.steps_min, found.summary.steps_max) == (STEPS, STEPS)
+    assert batches == found.plan.workers()[0].num_examples // 32
+    assert (found.series.lags % batches == 0).all()
+    assert found.summary.matched == len(found.series.lags) > 0
+    assert found.summary.match_staleness_max == found.series.lags.max() / batches
+
+
+@pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
+def test_shards_above_make_the_steps_that_are_sent(runtime: str, tmp_path: Path) -> None:
+    """Every third, whoever is killed: each shard makes each of its steps once, and every mini-batch is an update."""
+    faults = {"faults": KILLS[1:3], "on_failure": "restart", "restart_delay": "200ms"}
+    found = varied(runtime, tmp_path, "synthetic-gradients", "direct", faults, send_every=3)
+    made = {node: steps.tolist() for node, steps in found.series.steps.items()}
+
+    assert made == {node: list(range(0, STEPS, 3 if k else 1)) for k, node in enumerate(SHARDS)}
+    assert (found.summary.steps_min, found.summary.steps_max) == (67, STEPS)
+    assert found.series.updates.version.tolist() == list(range(1, STEPS + 1))
+    assert found.series.evaluations.version.tolist() == [0, 100, STEPS]
+
+
+def varied(
+    runtime: str, folder: Path, method: str, traffic: str, more: dict | None = None, **learning: object
+) -> Trial:
+    """The scenario's only trial with other settings of its method."""
+    said = {"method": {"preset": method, "learning": learning}, "shards": {"traffic": traffic}, **(more or {})}
+    (only,) = edgebed.run(SCENARIO | said, runtime=runtime, runs_dir=folder).trials.values()  # type: ignore[arg-type]
+
+    assert only.summary.outcome == "completed", only.summary.reason
+    return only
+
+
 @pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
 def test_what_is_exchanged_is_counted(runtime: str) -> None:
     """Activations go up and gradients down, three times a step; a store doubles that, and is asked for each."""

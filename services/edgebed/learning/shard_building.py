@@ -69,7 +69,7 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
         with _drawn(plan, "input-module", shard.first):
             hidden = getattr(configure("learning", method.parts["learning"]), "input_hidden", None)
             input_module = InputModule(task.input_shape, shapes[shard.first], hidden=hidden)
-    optimizer = optimizer_of(method)
+    optimizer = _of_every(optimizer_of(method), rule.stride(is_first=not shard.below))
     return ShardNetwork(
         joined(layers[shard.first : shard.end]),
         msgspec.structs.replace(optimizer, learning_rate=0.0) if shard.frozen else optimizer,
@@ -77,7 +77,7 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
         head=head,
         input_module=input_module,
-        module_optimizer=module_optimizer_of(method),
+        module_optimizer=_of_every(module_optimizer_of(method), rule.send_every),
         key=lambda at: _dropout_key(plan, at),
     )
 
@@ -101,6 +101,11 @@ def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> Gradien
             hidden_layers=config.hidden_layers,
             labels=config.labels,
         )
+
+
+def _of_every(optimizer: Optimizer, every: int) -> Optimizer:
+    """For what learns of every so many mini-batches: its rate falls at the same ones as everybody's."""
+    return msgspec.structs.replace(optimizer, decay_at=tuple(-(-at // every) for at in optimizer.decay_at))
 
 
 def _layers(plan: NodePlan) -> tuple[list[nn.Sequential], list[tuple[int, ...]]]:

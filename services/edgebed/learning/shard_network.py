@@ -116,6 +116,11 @@ class ShardNetwork:
         assert self.predictor is not None
         return self.predictor.teach_both(at, target)
 
+    def forget(self, at: At) -> None:
+        """Nobody will say what the gradient of these outputs was."""
+        if self.predictor:
+            self.predictor.untaught.pop(at, None)
+
     def head_gradient(self, at: At) -> tuple[Floats, float]:
         """Gradient of the head's own loss by the outputs, and that loss; the head makes a step (Belilovsky et al.)."""
         assert self.head is not None

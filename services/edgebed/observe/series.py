@@ -142,6 +142,8 @@ class Series:
     """Of each layer shard with a gradient module, what that could not predict."""
     input_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
     """Likewise, of each with a module that predicts its inputs."""
+    lags: Ints = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Steps between the two of each pair that was matched by batch, without those that were rolled back."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """(t, where all shards went on from)"""
     finished: records.Finished | None = None
@@ -407,6 +409,7 @@ class _Builder:
             steps_rolled_back=self.steps.rolled_back(),
             module_losses=self.steps.module_losses(inputs=False),
             input_losses=self.steps.module_losses(inputs=True),
+            lags=self.steps.surviving_lags(),
             resumed=tuple(self.steps.resumed),
             finished=self.finished,
             ended=self.ended,

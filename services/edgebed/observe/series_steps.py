@@ -1,5 +1,8 @@
 """The steps of layer shards, history by history: what is in the final model, and what was rolled back.
 
+A shard may learn of every k-th mini-batch alone; its step stands for the k - 1 that follow as well, and a step of the
+last shard completes as many updates of the model.
+
 A step survives if no later history began before it. A shard that is killed may take along the last lines that it had to
 say; of steps that a backup has, or from which all went on, the server's line is witness.
 
@@ -39,6 +42,12 @@ class Steps:
     def __init__(self) -> None:
         self.columns: dict[str, tuple[array[float], array[int], array[int]]] = {}
         """Of each shard: times, steps, histories."""
+        self.every: dict[str, int] = {}
+        """Of each shard, mini-batches from one of its steps to the next."""
+        self.lags: tuple[array[int], array[int], array[int]] = (array("q"), array("q"), array("q"))
+        """Of each pair that a module learnt of: the step, its history, and how many steps apart the two were."""
+        self.made = 0
+        """Updates of the model that any step has completed."""
         self.losses: dict[tuple[int, int], float] = {}
         """By history and step, where a shard has the model's loss."""
         self.taught: dict[tuple[str, bool], tuple[array[float], array[int], array[int], array[float]]] = {}
@@ -57,6 +66,12 @@ class Steps:
         times.append(t)
         steps.append(record.step)
         histories.append(record.history)
+        self.every[node] = record.every
+        self.made = max(self.made, record.made)
+        for lag in (record.gradient_lag, record.input_lag):
+            if lag is not None:
+                for column, value in zip(self.lags, (record.step, record.history, abs(lag)), strict=True):
+                    column.append(value)
         if record.made:
             self.last = node
             self.losses[record.history, record.step] = math.nan if record.loss is None else record.loss
@@ -75,7 +90,15 @@ class Steps:
     def surviving(self) -> dict[str, NDArray[np.int64]]:
         """(S,) steps of each shard that are in the model, in order; each is there as often as it was learnt."""
         known = {node: self._kept(node)[1] for node in self.columns}
-        return {node: np.sort(np.concatenate([steps, self._unsaid(steps)])) for node, steps in known.items()}
+        return {
+            node: np.sort(np.concatenate([steps, self._unsaid(steps, self.every[node])]))
+            for node, steps in known.items()
+        }
+
+    def surviving_lags(self) -> NDArray[np.int64]:
+        """(P,) how many steps the pairs were apart that modules learnt of, in either direction."""
+        steps, histories, lags = (np.array(column, dtype=np.int64) for column in self.lags)
+        return lags[steps < self._limits(histories)]
 
     def rolled_back(self) -> int:
         """Steps of all shards together that are in no model."""
@@ -104,9 +127,12 @@ class Steps:
             Made(t, self.last, step, self.losses.get((history, step), math.nan))
             for t, step, history in zip(times.tolist(), steps.tolist(), histories.tolist(), strict=True)
         ]
-        unsaid = self._unsaid(steps).tolist()
+        every = self.every[self.last]
+        unsaid = self._unsaid(steps, every).tolist()
         made += [Made(self._witnessed_t(step), self.last, step, math.nan) for step in unsaid]
-        return sorted(made, key=lambda each: each.step)
+        made.sort(key=lambda each: each.step)
+        end = max(self.made, self._proven())
+        return [each._replace(step=step) for each in made for step in range(each.step, min(each.step + every, end))]
 
     def _add_taught(self, t: float, record: records.Taught) -> None:
         empty = (array("d"), array("q"), array("q"), array("d"))
@@ -130,10 +156,12 @@ class Steps:
             limits[earlier] = np.minimum(limits[earlier], record.step)
         return limits
 
-    def _unsaid(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _unsaid(self, steps: NDArray[np.int64], every: int) -> NDArray[np.int64]:
         """Steps that a backup proves and the shard did not live to tell of."""
-        proven = max((record.step for _, record in self.backed_up), default=0)
-        return np.setdiff1d(np.arange(proven), steps)
+        return np.setdiff1d(np.arange(0, self._proven(), every), steps)
+
+    def _proven(self) -> int:
+        return max((record.step for _, record in self.backed_up), default=0)
 
     def _witnessed_t(self, step: int) -> float:
         return min(t for t, record in self.backed_up if record.step > step)

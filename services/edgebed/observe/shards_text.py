@@ -17,21 +17,28 @@ def shards_text(trial: TrialSummary) -> str:
     if trial.steps_min is None:
         return ""
     again = f"; {_rolled_back(trial)}" if trial.rollbacks else ""
+    matched = f"; {_matched(trial)}" if trial.matched else ""
     speed = "" if trial.steps_per_s is None else f" at {number_text(trial.steps_per_s)} a second"
     exchanged = f"{bytes_text(trial.exchanged_bytes)} exchanged"
     needed = "" if trial.messages_per_step is None else f", {number_text(trial.messages_per_step)} messages a step"
-    return f"every shard made {count_text(trial.steps_min, 'step')}{speed}{again}; {exchanged}{needed}"
+    return f"{_steps(trial)}{speed}{again}{matched}; {exchanged}{needed}"
 
 
 def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     """Rows of a report's table, a column a trial; none where there were no shards."""
     if all(trial.steps_min is None for trial in trials):
         return []
+    matches = [
+        ("pairs matched by batch", *(_number(trial.matched) for trial in trials)),
+        ("epochs that a pair was apart, mean", *(number_text(trial.match_staleness_mean) for trial in trials)),
+        ("epochs that a pair was apart, at most", *(number_text(trial.match_staleness_max) for trial in trials)),
+    ]
     return [
-        ("steps of every shard", *(_number(trial.steps_min) for trial in trials)),
+        ("steps of every shard", *(_steps_number(trial) for trial in trials)),
         ("times that all went on from a backup", *(_number(trial.rollbacks) for trial in trials)),
         ("steps rolled back, of all shards", *(_number(trial.steps_rolled_back) for trial in trials)),
         ("exchanged: payload of all messages", *(bytes_text(trial.exchanged_bytes) for trial in trials)),
+        *(matches if any(trial.matched for trial in trials) else []),
     ]
 
 
@@ -68,6 +75,23 @@ def pair_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
 
 def _of_kind(trial: TrialSummary, kind: str) -> float | None:
     return None if trial.messages_per_step is None else trial.messages_per_step_by_kind.get(kind, 0.0)
+
+
+def _steps(trial: TrialSummary) -> str:
+    if trial.steps_max in (None, trial.steps_min):
+        return f"every shard made {count_text(trial.steps_min or 0, 'step')}"
+    return f"shards made {_steps_number(trial)} steps"
+
+
+def _steps_number(trial: TrialSummary) -> str:
+    if trial.steps_max in (None, trial.steps_min):
+        return _number(trial.steps_min)
+    return f"{_number(trial.steps_min)} to {_number(trial.steps_max)}"
+
+
+def _matched(trial: TrialSummary) -> str:
+    mean, most = (number_text(value) for value in (trial.match_staleness_mean, trial.match_staleness_max))
+    return f"{count_text(trial.matched, 'pair')} matched by batch, {mean} epochs apart in the mean and {most} at most"
 
 
 def _rolled_back(trial: TrialSummary) -> str:

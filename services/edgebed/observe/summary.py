@@ -146,10 +146,17 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     shard_phases: dict[str, dict[str, float]] = {}
     """Of each shard, and of the node that has all gradient modules: shares of its time, forward, learn, teach, copy,
     inputs and answers, of which it waited in the last two."""
+    steps_max: int | None = None
+    """Of the shard that made most: with `send_every` those above the first make fewer."""
     steps_rolled_back: int | None = None
     """Of all shards together."""
     rollbacks: int | None = None
     """How often all shards went on from a backup, or anew."""
+    matched: int = 0
+    """Pairs of what a shard predicted and what came of the same batch, in any epoch, that modules learnt of."""
+    match_staleness_mean: float | None = None
+    """Epochs that the two of these pairs were apart, whichever was older."""
+    match_staleness_max: float | None = None
     exchanged_bytes: int | None = None
     """Payload of all messages that nodes sent each other over the data network, each counted once."""
     exchanges: tuple[Exchange, ...] = ()
@@ -326,6 +333,8 @@ def _shards(plan: Plan, series: Series) -> dict[str, Any]:
     """What shards of a model did."""
     if not series.resumed:
         return {}
+    batches = next((node.shard.batches for node in plan.workers() if node.shard), None)
+    epochs = series.lags / (batches or 1)
     everybody = [*series.traffic_of.values(), *(traffic for _, traffic in series.traffic[-1:])]
     rates = [series.steps_per_s.get(node.node) for node in plan.workers()]
     known = [rate for rate in rates if rate is not None]
@@ -334,8 +343,12 @@ def _shards(plan: Plan, series: Series) -> dict[str, Any]:
         "shard_steps_per_s": series.steps_per_s,
         "shard_phases": {node: _shares(phases) for node, phases in sorted(series.shard_phases.items())},
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
+        "steps_max": max((len(steps) for steps in series.steps.values()), default=0),
         "steps_rolled_back": series.steps_rolled_back,
         "rollbacks": len(series.resumed) - 1,
+        "matched": len(epochs),
+        "match_staleness_mean": float(epochs.mean()) if len(epochs) else None,
+        "match_staleness_max": float(epochs.max()) if len(epochs) else None,
         "exchanged_bytes": sum(traffic.egress_payload for traffic in everybody),
         **_messages(plan, series),
     }

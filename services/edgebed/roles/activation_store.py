@@ -5,6 +5,9 @@
 Chen et al. 2019, Exploring the use of synthetic gradients for distributed deep learning across cloud and edge
 resources, HotEdge, section 3.2. Everything is fetched once and then gone; what belongs to an earlier history than the
 latest heard of is dropped. How much there can be is bounded by the queues of the shards.
+
+Where things are kept by batch, a newer one takes the place of the older one of its batch, so that N of a kind are the
+most there can be from a shard, the batches of an epoch; and whoever made something hears at once that it has come.
 """
 
 from collections.abc import Sequence
@@ -16,7 +19,7 @@ from edgebed.wire.messages import Activation, Fetch, Gradient, Refuse, Start, Ta
 from edgebed.wire.tensors import Buffer
 
 Key = tuple[str, str, int, int]
-"""Who made it, activation or answer, step, micro-batch."""
+"""Who made it, activation or answer, step or batch, micro-batch."""
 
 
 class ActivationStore:
@@ -24,6 +27,7 @@ class ActivationStore:
 
     def __init__(self, plan: NodePlan) -> None:
         self.plan = plan
+        self.batches = plan.shard.batches if plan.shard else None
         self.history = 0
         self.kept: dict[Key, tuple[Activation | Gradient | Taken, Sequence[Buffer]]] = {}
         self.asked: dict[Key, str] = {}
@@ -51,14 +55,20 @@ class ActivationStore:
         if isinstance(message, Fetch):
             return self._fetch(event.peer, message)
         kind = "activation" if isinstance(message, Activation) else "answer"
-        key = (message.sender, kind, message.step, message.micro)
+        key = (message.sender, kind, self._number(message.step), message.micro)
+        taken = Taken(sender=self.plan.node, history=message.history, step=message.step)
+        confirmed: list[Effect] = [Send(event.peer, taken)] if self.batches else []
         if peer := self.asked.pop(key, None):
-            return [Send(peer, message, event.frames)]
+            return [Send(peer, message, event.frames), *confirmed]
         self.kept[key] = message, event.frames
-        return []
+        return confirmed
+
+    def _number(self, step: int) -> int:
+        """What it is kept by."""
+        return step % self.batches if self.batches else step
 
     def _fetch(self, peer: str, fetch: Fetch) -> list[Effect]:
-        key = (fetch.of, fetch.what, fetch.step, fetch.micro)
+        key = (fetch.of, fetch.what, self._number(fetch.step), fetch.micro)
         if key in self.kept:
             message, frames = self.kept.pop(key)
             return [Send(peer, message, frames)]

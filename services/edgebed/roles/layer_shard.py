@@ -7,6 +7,9 @@ What a shard learns from, and whether it waits for it, says the method's rule (a
 at a time: first what came from above, then the next (micro-)batch. At most `queue` activations are unanswered at a
 time, so that a fast shard cannot flood a slow one.
 
+Where the method sends outputs of every k-th step only, the first shard makes all steps and the others those that they
+get; a step of theirs stands for the k - 1 that follow it, too, so that all agree on what was learnt until a step.
+
 A backup is made when everything that has been sent is answered, so that nothing that was on its way is missing in it;
 follower.py has what becomes of it.
 """
@@ -15,6 +18,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from edgebed import chance
@@ -53,13 +57,16 @@ class LayerShard(Follower):
 
     def __init__(self, plan: NodePlan, rule: Rule, incarnation: int = 1) -> None:
         self.rule = rule
+        assert plan.shard is not None
+        self.stride = rule.stride(is_first=not plan.shard.below)
+        """From one of its steps to the next."""
         super().__init__(plan, incarnation)
 
     def begin_at(self, step: int) -> None:
-        """Nothing is on its way, and the next mini-batch is that of this number."""
-        self.next = At(step)
-        self.learnt = step
-        """Steps made."""
+        """Nothing is on its way, and the next mini-batch is that of this number, or the next of those it makes."""
+        self.next = At(_ceil(step, self.stride))
+        self.learnt = self._until(self.next.step)
+        """All its steps below this one are made."""
         self.kept = step
         """The step of the last backup."""
         self.inputs: dict[At, NDArray[np.float32]] = {}
@@ -69,8 +76,8 @@ class LayerShard(Follower):
         self.unanswered: set[At] = set()
         self.come = step
         """Steps whose inputs have come."""
-        self.heard = step
-        """Of these, those that have been learnt from, where inputs are predicted meanwhile."""
+        self.heard = _ceil(step, self.rule.send_every)
+        """The first step whose inputs have yet to be learnt from, where inputs are predicted meanwhile."""
         self.held: dict[At, Send] = {}
         """Gradients of inputs that have not come yet: whoever makes these has no use for them before."""
 
@@ -89,7 +96,8 @@ class LayerShard(Follower):
         return []
 
     def resumed(self) -> list[Effect]:
-        """Ask for the first inputs."""
+        """Ask for the first inputs; copy the weights that have been final at steps beyond where all begin."""
+        self._copy_weights(self.kept)
         return [effect for ahead in range(PREFETCH) for effect in self._fetch_input(ahead)]
 
     # --- work ---------------------------------------------------------------------------------------------------
@@ -103,7 +111,7 @@ class LayerShard(Follower):
         if isinstance(result, TeachResult):
             return self._taught(result)
         assert isinstance(result, TeachInputsResult)
-        self.heard += 1
+        self.heard += self.rule.send_every
         return [self._was_taught(result.at, result.module_loss, inputs=True)]
 
     def _went_forward(self, result: ForwardResult) -> list[Effect]:
@@ -111,12 +119,16 @@ class LayerShard(Follower):
         source = self._source
         if source == "loss" or not (self.rule.waits or self.shard.modules):
             self.jobs.append(self._learn(at, source))
-        if not self.shard.above:
+        if not self.shard.above or not self.rule.sends(at.step):
             return []
-        self.unanswered.add(at)
         sent = Activation(sender=self.plan.node, step=at.step, micro=at.micro, tensors=(result.tensor,), **self.era)
-        to_module = [Send(self.shard.modules, sent, result.frames)] if self.shard.modules else []
-        return [Send(self.shard.store or self.shard.above, sent, result.frames), *to_module, *self._fetch_answer(at)]
+        return self.hand_up(at, Send(self.shard.store or self.shard.above, sent, result.frames))
+
+    def hand_up(self, at: At, sent: Send) -> list[Effect]:
+        """Outputs go to whoever needs them."""
+        self.unanswered.add(at)
+        to_module = [Send(self.shard.modules, sent.message, sent.frames)] if self.shard.modules else []
+        return [sent, *to_module, *self._fetch_answer(at)]
 
     def _learnt(self, result: LearnResult) -> list[Effect]:
         at = result.at
@@ -124,11 +136,12 @@ class LayerShard(Follower):
         if result.module_loss is not None:
             effects.append(self._was_taught(at, result.module_loss))
         if at.micro == self.rule.micro_batches - 1:
-            made = 0 if self.shard.above else self.learnt + 1
-            effects.append(Journal(Step(step=self.learnt, made=made, loss=result.loss, **self.era)))
-            self.learnt += 1
-            self._copy_weights()
-        if not self.shard.below:
+            before, self.learnt = self.learnt, self._until(at.step + self.stride)
+            made = 0 if self.shard.above else self.learnt
+            step = Step(step=at.step, every=self.stride, made=made, loss=result.loss, **self.era)
+            effects.append(Journal(replace(step, **self.lags())))
+            self._copy_weights(before)
+        if not self.shard.below or not self.rule.sends(at.step):
             return effects
         if self.rule.down == "nothing":
             taken = Taken(sender=self.plan.node, step=at.step, micro=at.micro, **self.era)
@@ -154,7 +167,10 @@ class LayerShard(Follower):
             tensors=(tensor,),
             **self.era,
         )
-        sent = Send(self.shard.modules or self.shard.store or self.shard.below, gradient, frames)
+        return self.hand_down(at, Send(self.shard.modules or self.shard.store or self.shard.below, gradient, frames))
+
+    def hand_down(self, at: At, sent: Send) -> list[Effect]:
+        """The gradient of inputs goes to whoever needs it."""
         if self.rule.synthetic_inputs and at.step >= self.come:
             self.held[at] = sent
             return []
@@ -164,10 +180,11 @@ class LayerShard(Follower):
 
     def _fetch_input(self, ahead: int) -> list[Effect]:
         """Ask for the inputs so many places behind the next ones."""
-        number = self.next.step * self.rule.micro_batches + self.next.micro + ahead
-        at = At(*divmod(number, self.rule.micro_batches))
+        number = self.next.step // self.stride * self.rule.micro_batches + self.next.micro + ahead
+        place, micro = divmod(number, self.rule.micro_batches)
+        at = At(place * self.stride, micro)
         is_beyond = self.shard.steps is not None and at.step >= self.shard.steps
-        if not self.shard.store or not self.shard.below or is_beyond:
+        if not self.shard.store or not self.shard.below or is_beyond or not self.rule.sends(at.step):
             return []
         return [self._fetch(self.shard.below, "activation", at)]
 
@@ -179,10 +196,20 @@ class LayerShard(Follower):
         fetch = Fetch(sender=self.plan.node, of=of, what=what, step=at.step, micro=at.micro, **self.era)
         return Send(self.shard.store, fetch)
 
-    def _copy_weights(self) -> None:
-        every, step = self.shard.weights_every, self.learnt
-        if step == self.shard.steps or (every and step % every == 0):
-            self.jobs.append(StateJob(step, whole=False))
+    def _copy_weights(self, before: int) -> None:
+        """For each step from there on that a copy is due after, and that what is learnt stands for."""
+        every = self.shard.weights_every
+        for step in range(before + 1, self.learnt + 1):
+            if step == self.shard.steps or (every and step % every == 0):
+                self.jobs.append(StateJob(step, whole=False))
+
+    def _until(self, step: int) -> int:
+        """That step, or the end of the training if it comes before."""
+        return step if self.shard.steps is None else min(step, self.shard.steps)
+
+    def lags(self) -> dict[str, int | None]:
+        """What the record of a step says of what was matched with it."""
+        return {}
 
     # --- what is next -------------------------------------------------------------------------------------------
 
@@ -216,47 +243,63 @@ class LayerShard(Follower):
         return TeachInputsJob(at, self._batch(at), self.inputs.pop(at))
 
     def _backup_job(self) -> ShardJob | None:
+        has_learnt_all = self.next.micro == 0 and self.next.step - self.stride < self.learnt
+        due = self._due_backup(self.learnt)
+        if due is None or not has_learnt_all or not self.is_settled():
+            return None
+        self.kept = due
+        return StateJob(due, whole=True)
+
+    def is_settled(self) -> bool:
+        """Whether nothing is on its way that a backup would miss."""
         is_behind = self.rule.synthetic_inputs and bool(self.shard.below) and self.heard < self.learnt
-        if not self._backup_is_due or self.unanswered or is_behind:
-            return None
-        self.kept = self.learnt
-        return StateJob(self.learnt, whole=True)
+        return not self.unanswered and not is_behind
 
-    @property
-    def _backup_is_due(self) -> bool:
-        return self._needs_backup(self.learnt) and self.next == At(self.learnt)
+    def _due_backup(self, until: int) -> int | None:
+        """The first step after the last backup that another is to be made after; None: it is beyond `until`."""
+        every, steps = self.shard.backup_every, self.shard.steps
+        due = [] if every is None else [(self.kept // every + 1) * every]
+        due += [steps] if steps is not None and self.kept < steps else []
+        return min((step for step in due if step <= until), default=None)
 
-    def _needs_backup(self, step: int) -> bool:
-        """Whether a backup is to be made after so many steps, and is not."""
-        every = self.shard.backup_every
-        return step > self.kept and (step == self.shard.steps or (every is not None and step % every == 0))
-
-    def _forward(self) -> ShardJob | None:
+    def _forward(self) -> ForwardJob | None:
         at = self.next
-        if at.step == self.shard.steps or (at.micro == 0 and self._needs_backup(at.step)):
-            return None
-        if self.rule.waits and at.step > self.learnt:
-            return None
-        if not self.rule.waits and len(self.unanswered) >= self.shard.queue:
-            return None
-        if self.shard.below and not self._has_inputs(at):
+        if self._pauses or not self.may_begin(at):
             return None
         is_last_part = at.micro == self.rule.micro_batches - 1
-        self.next = At(at.step + 1) if is_last_part else At(at.step, at.micro + 1)
+        self.next = At(at.step + self.stride) if is_last_part else At(at.step, at.micro + 1)
         inputs = None if self.rule.synthetic_inputs else self.inputs.pop(at, None)
         return ForwardJob(at, self._batch(at), inputs)
 
     def waits_for(self) -> Phase | None:
         """With all steps made, at most answers; where it may go forward, inputs."""
         at = self.next
-        if at.step == self.shard.steps or (at.micro == 0 and self._needs_backup(at.step)):
-            return "answers" if self.unanswered or self.learnt < at.step else None
-        waits = at.step > self.learnt if self.rule.waits else len(self.unanswered) >= self.shard.queue
+        if self._pauses:
+            return "answers" if self.unanswered or self.learnt < self._until(at.step) else None
+        waits = at.step > self.learnt if self.rule.waits else self._is_held_up(at)
         return "answers" if waits else "inputs"
+
+    @property
+    def _pauses(self) -> bool:
+        """Whether all steps are made, or a backup comes first."""
+        at, steps = self.next, self.shard.steps
+        is_over = steps is not None and at.step >= steps
+        return is_over or (at.micro == 0 and self._due_backup(at.step) is not None)
+
+    def may_begin(self, at: At) -> bool:
+        """Whether nothing has to be waited for."""
+        if at.step > self.learnt if self.rule.waits else self._is_held_up(at):
+            return False
+        return not self.shard.below or self._has_inputs(at)
+
+    def _is_held_up(self, at: At) -> bool:
+        """Whether what would be sent has to wait for answers."""
+        return len(self.unanswered) >= self.shard.queue and self.rule.sends(at.step)
 
     def _has_inputs(self, at: At) -> bool:
         """Those that are predicted may not be too far ahead of those that come."""
-        return at.step < self.heard + self.shard.queue if self.rule.synthetic_inputs else at in self.inputs
+        ahead = self.shard.queue * self.rule.send_every
+        return at.step < self.heard + ahead if self.rule.synthetic_inputs else at in self.inputs
 
     def _batch(self, at: At) -> NDArray[np.int64]:
         """(B,) positions in the training data, the same for all shards."""
@@ -279,9 +322,20 @@ class LayerShard(Follower):
 
 
 def batch_of(plan: NodePlan, step: int) -> NDArray[np.int64]:
-    """(b,) positions of a mini-batch in the training data: a new seeded order every epoch, one for all shards."""
+    """(b,) positions of a mini-batch in the training data: a new seeded order every epoch, one for all shards.
+
+    Where the plan has so many batches in an epoch, these are the same ones in every epoch.
+    """
     size, n = plan.task.batch_size, plan.num_examples
+    if plan.shard and plan.shard.batches:
+        start = step % plan.shard.batches * size
+        return chance.generator(plan.seed, "order", ORDER, 0).permutation(n)[start : start + size]
     first, last = step * size // n, ((step + 1) * size - 1) // n
     orders = [chance.generator(plan.seed, "order", ORDER, epoch).permutation(n) for epoch in range(first, last + 1)]
     start = step * size - first * n
     return np.concatenate(orders)[start : start + size]
+
+
+def _ceil(step: int, every: int) -> int:
+    """The first multiple of `every` that is not below `step`."""
+    return -(-step // every) * every

@@ -62,7 +62,11 @@ class Update(Record):
 
 
 class Step(Record):
-    """A layer shard learnt of a mini-batch."""
+    """A layer shard learnt of a mini-batch.
+
+    Where a shard predicts what it matches with what came of the same batch in any epoch, the line also has how far the
+    pairs were apart that its modules learnt of since the step before.
+    """
 
     step: int
     """The mini-batch, counted from 0."""
@@ -70,8 +74,14 @@ class Step(Record):
     """How often training had been rolled back; of two lines with one step the later history holds."""
     made: int = 0
     """The last shard: updates of the model that this one completes, as the others make theirs; 0 of the others."""
+    every: int = 1
+    """The shard learns of every so many mini-batches; a step stands for those until its next as well."""
     loss: float | None = None
     """The batch's mean loss; None of a shard that sees none."""
+    gradient_lag: int | None = None
+    """Steps by which a gradient that was matched is older than the outputs; negative: newer. None: none was matched."""
+    input_lag: int | None = None
+    """The same of inputs that came, and the step that they had been predicted for."""
 
 
 class Taught(Record):
@@ -427,12 +437,12 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Step, Taught, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Messages, Phases,
-    ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault, Restored,
-    Note, Ended,
+    Trial, Node, Update, Step, Taught, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Messages,
+    Phases, ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault,
+    Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Step | Taught | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic | Messages
-    | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left | Unanswered | Pushes
-    | Fault | Restored | Note | Ended
+    Trial | Node | Update | Step | Taught | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic
+    | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left
+    | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

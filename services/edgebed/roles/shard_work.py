@@ -36,6 +36,8 @@ class ForwardJob(msgspec.Struct, frozen=True, gc=False):
     """(B,) positions in the training data."""
     inputs: Floats | None
     """(B, ...) what came from below; None: the examples themselves, or what is predicted to come."""
+    forgets: At | None = None
+    """Outputs that the gradient module need not remember any longer: these ones take their place."""
 
 
 class LearnJob(msgspec.Struct, frozen=True, gc=False):
@@ -207,6 +209,7 @@ class Networks(Protocol):
     def backward(self, at: At, gradient: Floats, *, keep: bool = False, learn: bool = True) -> Floats: ...
     def teach(self, at: At, target: Floats) -> float: ...
     def teach_both(self, at: At, target: Floats) -> tuple[Floats, float]: ...
+    def forget(self, at: At) -> None: ...
     def step(self) -> None: ...
     def weights(self) -> Floats: ...
     def state(self) -> Floats: ...
@@ -261,6 +264,8 @@ class ShardWork:
 
     def _forward(self, job: ForwardJob, started_s: float) -> ForwardResult:
         inputs = self._inputs(job.batch) if job.inputs is None else job.inputs
+        if job.forgets is not None:
+            self.networks.forget(job.forgets)
         outputs = self.networks.forward(job.at, inputs, self.y[job.batch])
         tensor, frames = encode_exchanged("h", self.exchange(outputs))
         return ForwardResult(job.at, tensor, frames, self.clock() - started_s)
@@ -281,6 +286,8 @@ class ShardWork:
         passed = self.networks.backward(job.at, gradient, keep=job.keeps)
         if job.is_last_part:
             self.networks.step()
+        if not self.rule.sends(job.at.step):
+            self.networks.forget(job.at)
         tensor, frames = encode_exchanged("gradient", self.exchange(passed))
         return LearnResult(job.at, tensor, frames, loss, module_loss, self.clock() - started_s)
 

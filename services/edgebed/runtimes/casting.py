@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.roles.activation_store import ActivationStore
+from edgebed.roles.batch_shard import shard_of
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Heart
-from edgebed.roles.layer_shard import LayerShard
 from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.shard_server import ShardServer, split_parts
@@ -40,7 +40,7 @@ def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -
         work = shard_work(plan, x, y, time.perf_counter)
         if plan.role == "modules":
             return ModuleHost(plan, configure.incarnation), work
-        return LayerShard(plan, rule_of(plan.method), configure.incarnation), work
+        return shard_of(plan, rule_of(plan.method), configure.incarnation), work
     from edgebed.learning.network import Network
 
     network = Network(task, x, y)

@@ -268,7 +268,8 @@ class LiveNode:
                 self._hand_over(passed.effect, passed.first_s)
             else:
                 self._take_in(passed.event)
-        for due in self.timers.due(self.now):
+        looked_s = self.now()  # what becomes due meanwhile waits until the sockets have been looked at, too
+        for due in self.timers.due(lambda: looked_s):
             self._handle(due)
         for point in self.awaiting.reached(self.now()) if self.awaiting else ():
             self._handle(AtPoint(point))
@@ -445,7 +446,7 @@ class LiveNode:
         stretch_s = max(0.0, cpu_s / self.pace - took_s) if self.pace < 1.0 else 0.0
         self.times.absorbed_s += max(0.0, min(took_s, cpu_s / self.pace) - cpu_s)
         delay_s = stretch_s + effect.pause_s
-        if delay_s > 0.0:
+        if delay_s > 0.0 or self.plan.shard:  # a shard that never waits would never look at its sockets
             self.timers.add(now + delay_s, Computed(result))
         else:
             self.events.append(Computed(result))

@@ -28,6 +28,7 @@ from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.roles import records
 from edgebed.roles.activation_store import ActivationStore
+from edgebed.roles.batch_shard import shard_of
 from edgebed.roles.controller import NAME, Controller, Given, Past, Phase
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import (
@@ -52,7 +53,6 @@ from edgebed.roles.events import (
     Woken,
 )  # fmt: skip
 from edgebed.roles.follower import Follower
-from edgebed.roles.layer_shard import LayerShard
 from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.shard_server import ShardServer
@@ -299,7 +299,7 @@ class Simulation:
             case "modules":
                 return ModuleHost(plan, configure.incarnation)
             case "worker" if plan.shard:
-                return LayerShard(plan, rule_of(plan.method), configure.incarnation)
+                return shard_of(plan, rule_of(plan.method), configure.incarnation)
             case "worker":
                 return Worker(plan, configure.incarnation, self.arena.copy)
         return Evaluator(plan)

@@ -45,6 +45,7 @@ def warnings_of(
     yield from _doubts(plan)
     yield from link_doubts(plan)
     yield from fault_doubts(plan)
+    yield from _kept_doubts(plan, host)
     if runtime == "simulation":
         if any(node.memory_bytes for node in plan.nodes):
             yield "memory caps have no effect in the simulation."
@@ -72,6 +73,20 @@ def _doubts(plan: Plan) -> Iterator[str]:
             f"every worker may pause for {format_duration(pause_s)} or more, and a trial without progress for "
             f"{format_duration(plan.stall_deadline_s)} is ended as failed. Raise deadlines.stall."
         )
+
+
+def _kept_doubts(plan: Plan, host: Host) -> Iterator[str]:
+    """What is kept by batch, an epoch's activations of each kind, against caps and machine."""
+    kept = [(node, node.shard.kept_bytes) for node in plan.nodes if node.shard and node.shard.kept_bytes]
+    total = sum(size for _, size in kept)
+    how = "Use a smaller task.fraction or width, other cuts, or match: step."
+    for node, size in kept:
+        if node.memory_bytes is not None and size > node.memory_bytes:
+            cap = format_memory(node.memory_bytes)
+            yield f"{node.node} may keep {mib_text(size)} by batch, above its memory cap of {cap}. {how}"
+    if total > host.memory_bytes:
+        have = bytes_text(host.memory_bytes)
+        yield f"nodes may keep {mib_text(total)} by batch together, but this machine has {have}. {how}"
 
 
 def _live_warnings(plan: Plan, runtime: Runtime, host: Host) -> Iterator[str]:

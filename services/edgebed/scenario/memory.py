@@ -116,11 +116,15 @@ def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
     """Estimated, not measured: of a shard, or of what serves shards."""
     if node.role in ("server", "store"):
         backups = BACKUP_COPIES * model if node.role == "server" else 0
-        return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * len(plan.workers()), "backups": backups})
+        kept = {"kept by batch": node.shard.kept_bytes} if node.shard and node.role == "store" else {}
+        connections = PEER_BYTES * len(plan.workers())
+        return Need({"Python": PYTHON_BYTES, "connections": connections, "backups": backups} | kept)
     assert node.shard is not None
     inputs = data.train_x[:1].nbytes if sees_inputs(node) else 0
     examples = node.num_examples * (DATA_COPIES * inputs + LABEL_BYTES)
-    return Need({"torch": TORCH_BYTES, "layers": node.shard.memory_bytes, "data": examples})
+    kept_bytes = node.shard.kept_bytes
+    layers = {"layers": node.shard.memory_bytes - kept_bytes, "kept by batch": kept_bytes}
+    return Need({"torch": TORCH_BYTES, **layers, "data": examples})
 
 
 def _worker_copies(node: NodePlan, model: int) -> float:

@@ -58,6 +58,20 @@ class Schedule(NamedTuple):
     """In turn: parts that follow each other."""
     gradients: bool = True
     """Whether gradients go down."""
+    sends_every: int = 1
+    """Outputs go up of every so many steps."""
+    every: int = 1
+    """All stages but the first make every so many steps."""
+    batches: int = 0
+    """What is exchanged is kept by its batch, so many of each kind; 0: what is on its way alone."""
+
+    def kept_bytes(self, came: int, went: int) -> int:
+        """Of what is kept by batch at most, where inputs take `came` and outputs `went` bytes.
+
+        Below, inputs that came and gradients that have yet to leave; above, outputs that a gradient module has to be
+        taught about, those that have yet to leave, and gradients that came.
+        """
+        return self.batches * (2 * came + 3 * went)
 
 
 class Partition(NamedTuple):
@@ -69,6 +83,8 @@ class Partition(NamedTuple):
     stage_s: tuple[float, ...]
     """Of each device: its computation in a step."""
     memory_bytes: tuple[int, ...]
+    kept_bytes: tuple[int, ...] = ()
+    """Of that: what is kept by batch."""
 
 
 def choose_cuts(layers: Sequence[LayerCost], devices: Sequence[Device], schedule: Schedule) -> Partition:
@@ -78,7 +94,7 @@ def choose_cuts(layers: Sequence[LayerCost], devices: Sequence[Device], schedule
     stages = _Stages(layers, devices, schedule)
     cuts = stages.shortest()
     if cuts is None:
-        raise ScenarioError(_too_large(layers, devices))
+        raise ScenarioError(_too_large(layers, devices, schedule))
     return cost_of(layers, devices, schedule, cuts)
 
 
@@ -96,6 +112,7 @@ def cost_of(
         step_s=float(stages.step_s(slowest, total)),
         stage_s=tuple(float(stages.compute[span]) for span in spans),
         memory_bytes=tuple(int(stages.memory[span]) for span in spans),
+        kept_bytes=tuple(schedule.kept_bytes(*stages.exchanged(first, end)) for _, first, end in spans),
     )
 
 
@@ -103,7 +120,7 @@ class _Stages:
     """The cost of every stage: arrays of shape (devices, L + 1, L + 1), by device, first layer, and end."""
 
     def __init__(self, layers: Sequence[LayerCost], devices: Sequence[Device], schedule: Schedule) -> None:
-        self.schedule = schedule
+        self.schedule, self.layers = schedule, layers
         count, depth = len(devices), len(layers)
         shape = (count, depth + 1, depth + 1)
         self.compute, self.memory = np.full(shape, np.inf), np.full(shape, np.inf)
@@ -126,18 +143,25 @@ class _Stages:
             sum(layer.compute_s for layer in inside) + (0.0 if is_last else last.end_compute_s)
         ) / device.speed
         self.memory[at] = sum(layer.memory_bytes for layer in inside) + (0 if is_last else last.end_memory_bytes)
+        came, went = self.exchanged(first, end)
+        self.memory[at] += self.schedule.kept_bytes(came, went)
         self.fits[at] = device.memory_bytes is None or self.memory[at] <= device.memory_bytes
-        came, went = (layers[first - 1].output_bytes if first else 0), (0 if is_last else last.output_bytes)
         returns = 1 if self.schedule.gradients else 0
         up_s = 8 * (went + returns * came) / device.uplink_bit_s
         down_s = 8 * (came + returns * went) / device.downlink_bit_s
-        self.pace[at] = max(self.compute[at], up_s, down_s)
+        every = self.schedule.every if k else 1
+        self.pace[at] = max(self.compute[at] / every, max(up_s, down_s) / self.schedule.sends_every)
         self.turn[at] = self.compute[at]
         if not is_last:
             above = devices[k + 1]
             self.turn[at] += 8 * went / min(device.uplink_bit_s, above.downlink_bit_s)
             self.turn[at] += returns * 8 * went / min(above.uplink_bit_s, device.downlink_bit_s)
             self.turn[at] += (1 + returns) * self.schedule.micro_batches * (device.latency_s + above.latency_s)
+
+    def exchanged(self, first: int, end: int) -> tuple[int, int]:
+        """Bytes of the inputs that come from below, and of the outputs that go up."""
+        came = self.layers[first - 1].output_bytes if first else 0
+        return came, 0 if end == len(self.layers) else self.layers[end - 1].output_bytes
 
     def step_s(self, slowest: float, total: float) -> float:
         """By the slowest stage and the sum of all."""
@@ -182,12 +206,14 @@ class _Stages:
         return float(sums[-1]), ends[::-1]
 
 
-def _too_large(layers: Sequence[LayerCost], devices: Sequence[Device]) -> str:
+def _too_large(layers: Sequence[LayerCost], devices: Sequence[Device], schedule: Schedule) -> str:
     need = sum(layer.memory_bytes for layer in layers)
     have = sum(device.memory_bytes or 0 for device in devices)
+    cut_bytes = min((schedule.kept_bytes(0, layer.output_bytes) for layer in layers[:-1]), default=0)
+    kept = f"; match: batch keeps {cut_bytes / 2**20:.0f} MiB below each cut at least" if schedule.batches else ""
     largest = max(range(len(layers)), key=lambda k: layers[k].memory_bytes)
     return (
         f"no cuts of the {len(layers)} layers fit the memory of the {len(devices)} devices: the layers need "
         f"{need / 2**20:.0f} MiB in all, layer {largest} alone {layers[largest].memory_bytes / 2**20:.0f} MiB, and the "
-        f"devices have {have / 2**20:.0f} MiB. Use more devices, a larger cap or a smaller batch."
+        f"devices have {have / 2**20:.0f} MiB{kept}. Use more devices, a larger cap or a smaller batch."
     )

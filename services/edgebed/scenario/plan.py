@@ -225,6 +225,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Outputs that may be on their way or unanswered at a time."""
     frozen: bool = False
     """Its layers keep the weights that they begin with."""
+    batches: int | None = None
+    """Batches of an epoch, where all have the same and what is exchanged is kept by its batch; None: by its step."""
     steps: int | None = None
     """Mini-batches of the whole training; None: without end."""
     backup_every: int | None = None
@@ -237,6 +239,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Server: each node that it keeps backups of, and how many of the model's weights it has."""
     memory_bytes: int = 0
     """Of its layers, with moments and with what they keep until their gradient is there, about."""
+    kept_bytes: int = 0
+    """Of what is kept by batch, at most."""
     costs: tuple[tuple[str, float], ...] = ()
     """By kind of work: its share of the time that a gradient of the whole model takes; see roles/shard_time.py."""
 

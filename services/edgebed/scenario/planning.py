@@ -78,7 +78,7 @@ class _Planner:
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
         self._check_parts(name, trial, data, parts)
-        sharding = self._shard(name, trial, task) if trial.sharding else None
+        sharding = self._shard(name, trial, task, len(parts[workers[0]])) if trial.sharding else None
         faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
         plan = Plan(
             scenario=self.scenario.name,
@@ -111,11 +111,11 @@ class _Planner:
                 )
         return self.data[task.data]
 
-    def _shard(self, name: str, trial: Trial, task: Task) -> Sharding:
+    def _shard(self, name: str, trial: Trial, task: Task, num_examples: int) -> Sharding:
         with self._locating(name, "task.model", "task.width"):
             anatomy = anatomy_of(task, trial.method)
         with self._locating(name, "shards.cuts", "task.model", *(f"fleet.{key}.count" for key in trial.fleet)):
-            return shard(trial, task, anatomy)
+            return shard(trial, task, anatomy, num_examples)
 
     def _task(self, name: str, trial: Trial, data: DataSet) -> Task:
         task, layerwise = trial.task, trial.method.is_layerwise
@@ -251,7 +251,7 @@ def _nodes(
             task=task,
             method=trial.method,
             num_examples=len(examples) if role == "modules" else 0,
-            shard=sharding.modules if sharding and role == "modules" else None,
+            shard=sharding.serving.get(role) if sharding else None,
             trace=trace,
             check_s=trial.deadlines.check,
         )

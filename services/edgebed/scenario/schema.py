@@ -245,7 +245,8 @@ class ShardsSection(Section):
     modules: Literal["beside", "apart"] = "beside"
     """Where synthetic gradients come from: a module beside each shard; or all modules on a node of their own."""
     queue: int = Field(default=4, ge=1)
-    """Activations that a shard may have sent without an answer, where it does not wait for gradients."""
+    """Activations that a shard may have sent without an answer, where it does not wait for gradients. With
+    `match: batch`: what may be on its way to a neighbour; the rest waits, by batch, and holds up nobody."""
     frozen: list[str] = Field(default=[])
     """Workers whose layers keep the weights that they begin with: `[edge-0]`; the modules beside them learn."""
 

@@ -26,16 +26,24 @@ def shard_problems(trial: "Trial") -> Iterator[Problem]:
     for key, choice in SECTIONS.items():
         if getattr(trial, key) is not None and key not in trial.serving:
             yield Problem((key,), f"there is no such node without {choice}", at_key=True)
-    learning = trial.method.parts["learning"].name
-    if "modules" in trial.serving and learning != "synthetic-gradients":
-        yield Problem(("shards", "modules"), f"'{learning}' has no modules that lie apart")
+    yield from _of_modules(trial)
     workers = [name for group in trial.roster.values() if group.role == "worker" for name in group.nodes]
     for k, name in enumerate(trial.sharding.frozen if trial.sharding else ()):
         if name not in workers:
             yield Problem(("shards", "frozen", str(k)), f"no worker '{name}'; {choose(name, workers)}")
+    yield from _of_workers(trial)
+
+
+def _of_modules(trial: "Trial") -> Iterator[Problem]:
+    """What is asked of modules that the method has not, or not like that."""
+    learning = trial.method.parts["learning"].name
+    if "modules" in trial.serving and learning != "synthetic-gradients":
+        yield Problem(("shards", "modules"), f"'{learning}' has no modules that lie apart")
+    elif "modules" in trial.serving and trial.method.parts["learning"].settings["send_every"] > 1:
+        why = "modules that lie apart are asked at every step; use modules: beside, or leave send_every at 1"
+        yield Problem(("shards", "modules"), why)
     if "module_optimizer" in trial.method.parts and not has_modules(trial.method):
         yield Problem(("method", "module_optimizer"), f"'{learning}' has no modules; leave it out")
-    yield from _of_workers(trial)
 
 
 def _of_workers(trial: "Trial") -> Iterator[Problem]:

@@ -26,24 +26,27 @@ class Sharding(NamedTuple):
     workers: dict[str, Shard]
     """In order, from the bottom."""
     server: Shard
-    modules: Shard | None
-    """Of the node that has all gradient modules, where there is one."""
+    serving: dict[str, Shard]
+    """What nodes that serve shards have to know: the one that has all gradient modules; the store, of what is kept by
+    batch."""
     partition: Partition
 
 
-def shard(trial: Trial, task: Task, anatomy: Anatomy) -> Sharding:
+def shard(trial: Trial, task: Task, anatomy: Anatomy, num_examples: int) -> Sharding:
     """Cut the task's model. ScenarioError, `shards.cuts: what`, where that is impossible."""
     section, rule = trial.sharding, rule_of(trial.method)
     assert section is not None
     names = [name for key, members in trial.fleet.items() for name in class_workers(key, members)]
     devices = [device_of(name, members) for key, members in trial.fleet.items() for name in class_workers(key, members)]
     layers = layer_costs(task, anatomy, rule)
-    partition = partition_of(section, layers, devices, schedule_of(rule))
+    batches = num_examples // task.batch_size if rule.match == "batch" else None
+    partition = partition_of(section, layers, devices, schedule_of(rule, batches or 0))
     ends = [*partition.cuts, len(layers)]
     common = Shard(
         store=STORE if section.traffic == "store" else "",
         modules=MODULES if section.modules == "apart" else "",
         queue=section.queue,
+        batches=batches,
         steps=trial.stop.updates,
         backup_every=trial.checkpoints.every.updates,
         weights_every=trial.evaluation.every.updates,
@@ -67,16 +70,20 @@ def shard(trial: Trial, task: Task, anatomy: Anatomy) -> Sharding:
             above=names[k + 1] if k + 1 < len(names) else "",
             frozen=name in section.frozen,
             memory_bytes=partition.memory_bytes[k],
+            kept_bytes=partition.kept_bytes[k],
             costs=tuple(costs.items()),
         )
     sizes = [(name, sum(anatomy.weights[each.first : each.end])) for name, each in workers.items()]
-    apart = None
+    serving = {}
+    if batches:
+        at_cuts = sum(layers[end - 1].output_bytes for end in ends[:-1])
+        serving[STORE] = replace(common, kept_bytes=2 * batches * at_cuts)
     if section.modules == "apart":
         owners = tuple(zip(names[:-1], ends[:-1], strict=True))
         costs = {owner: modules[end] for owner, end in owners}
-        apart = replace(common, above=names[-1], owners=owners, costs=tuple(costs.items()))
+        serving[MODULES] = replace(common, above=names[-1], owners=owners, costs=tuple(costs.items()))
         sizes.append((MODULES, 0))
-    return Sharding(workers, replace(common, sizes=tuple(sizes)), apart, partition)
+    return Sharding(workers, replace(common, sizes=tuple(sizes)), serving, partition)
 
 
 def partition_of(
@@ -132,6 +139,13 @@ def layer_costs(task: Task, anatomy: Anatomy, rule: Rule) -> list[LayerCost]:
     ]
 
 
-def schedule_of(rule: Rule) -> Schedule:
-    """How shards work together under that rule."""
-    return Schedule(together=not rule.waits, micro_batches=rule.micro_batches, gradients=rule.down != "nothing")
+def schedule_of(rule: Rule, batches: int = 0) -> Schedule:
+    """How shards work together under that rule, which may keep what is exchanged by that many batches."""
+    return Schedule(
+        together=not rule.waits,
+        micro_batches=rule.micro_batches,
+        gradients=rule.down != "nothing",
+        sends_every=rule.send_every,
+        every=rule.stride(is_first=False),
+        batches=batches,
+    )

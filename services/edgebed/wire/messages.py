@@ -157,7 +157,10 @@ class Gradient(Message, kw_only=True):
 
 
 class Taken(Message, kw_only=True):
-    """Shard to the one below, where no gradient goes down: there is room for another activation."""
+    """Shard to the one below, where no gradient goes down: there is room for another activation.
+
+    Where things are kept by the number of their batch, shard or store to whoever made something: it has come.
+    """
 
     history: Count
     """As in the activation."""
@@ -168,7 +171,10 @@ class Taken(Message, kw_only=True):
 
 
 class Fetch(Message, kw_only=True):
-    """Shard to store: hand over what another shard has made, as soon as it is there."""
+    """Shard to store: hand over what another shard has made, as soon as it is there.
+
+    Where things are kept by the number of their batch, it is the newest of the step's batch.
+    """
 
     of: Name
     """Who makes it."""

@@ -35,7 +35,13 @@ DEVICES = st.lists(
     max_size=4,
 )
 SCHEDULES = st.builds(
-    Schedule, together=st.booleans(), micro_batches=st.sampled_from([1, 2, 5]), gradients=st.booleans()
+    Schedule,
+    together=st.booleans(),
+    micro_batches=st.sampled_from([1, 2, 5]),
+    gradients=st.booleans(),
+    sends_every=st.sampled_from([1, 4]),
+    every=st.sampled_from([1, 4]),
+    batches=st.sampled_from([0, 0, 2]),
 )
 
 

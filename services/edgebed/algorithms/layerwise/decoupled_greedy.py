@@ -2,6 +2,9 @@
 
 Belilovsky, Eickenberg, Oyallon 2020, Decoupled greedy learning of CNNs, ICML, Algorithm 1. Differs from the paper: no
 replay buffer; a shard that is ahead waits for room in the queue of the next one.
+
+With `send_every: k` the first shard makes every step, the others make the steps 0, k, 2k, ...: those whose outputs
+go up, at every boundary.
 """
 
 from dataclasses import dataclass
@@ -12,11 +15,19 @@ from edgebed.algorithms.layerwise.rule import Rule
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """There is nothing to set."""
+    """The settings."""
 
     name: Literal["decoupled-greedy"] = "decoupled-greedy"
+    send_every: int = 1
+    """Outputs go up of every so many steps; shards above the first learn of these steps alone. Larger: less traffic,
+    and less learnt there."""
+
+    def __post_init__(self) -> None:
+        """ValueError, `field: what`, where a setting is outside its range."""
+        if self.send_every < 1:
+            raise ValueError(f"send_every: {self.send_every} is below 1")
 
 
 def rule(config: Config) -> Rule:
     """What a shard does."""
-    return Rule(source="head", down="nothing")
+    return Rule(source="head", down="nothing", send_every=config.send_every)

@@ -37,6 +37,18 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """`direct`: of the module's loss."""
     synthetic_inputs: bool = False
     """A shard does not wait for its inputs either: it predicts them, and learns to when they come."""
+    send_every: int = 1
+    """Outputs go up of every so many steps, from step 0 on, and nothing comes down for the others."""
+    match: Literal["step", "batch"] = "step"
+    """What is predicted and what comes belong together if they are of one step; or of one batch, in any epoch."""
+
+    def sends(self, step: int) -> bool:
+        """Whether outputs of that step go up."""
+        return step % self.send_every == 0
+
+    def stride(self, *, is_first: bool) -> int:
+        """From one step that a shard makes to its next: who needs inputs makes those steps alone that it gets."""
+        return 1 if is_first or self.synthetic_inputs else self.send_every
 
     @property
     def waits(self) -> bool:

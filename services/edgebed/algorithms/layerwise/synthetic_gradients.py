@@ -7,6 +7,12 @@ HotEdge, section 3.1), or the true gradient, which goes down later through the g
 
 `blend` is the lambda of BP(lambda) in the supplement of Jaderberg et al.: the share of the gradient from above in what
 a shard learns from. Above 0 the shard waits for it; 1 is back-propagation with modules that nobody listens to.
+
+With `send_every: k` the first shard makes every step, the others make the steps 0, k, 2k, ...: those whose outputs
+go up, at every boundary. Gradient modules are taught on these steps alone, and are believed on all.
+
+There is nothing to match by batch here (synthetic_inputs.py): a shard learns of what came to it, so its step is that of
+its inputs.
 """
 
 from dataclasses import dataclass
@@ -31,6 +37,9 @@ class Config:
     """Of a module; 0: it is linear."""
     hidden: int | None = None
     """Their width; None: 1,024, or for images as many channels as the layer has."""
+    send_every: int = 1
+    """Outputs go up of every so many steps; shards above the first, and all gradient modules, learn of these steps
+    alone. Larger: less traffic, and less learnt there."""
 
     def __post_init__(self) -> None:
         """ValueError, `field: what`, where a setting is outside its range."""
@@ -38,6 +47,10 @@ class Config:
             raise ValueError(f"blend: {self.blend:g} is not from 0 to 1")
         if self.blend and self.target == "back-propagated":
             raise ValueError("target: with a blend modules are taught the gradient that came, 'bootstrapped'")
+        if self.send_every < 1:
+            raise ValueError(f"send_every: {self.send_every} is below 1")
+        if self.blend and self.send_every > 1:
+            raise ValueError("send_every: with a blend a shard waits for the gradient of every step; leave it at 1")
         if self.hidden_layers < 0:
             raise ValueError(f"hidden_layers: {self.hidden_layers} is below 0")
         if self.hidden is not None and self.hidden < 1:
@@ -48,4 +61,5 @@ def rule(config: Config) -> Rule:
     """What a shard does."""
     if config.blend:
         return Rule(source="blend", down="gradient", blend=config.blend)
-    return Rule(source="module", down="gradient" if config.target == "bootstrapped" else "true-gradient")
+    down: Literal["gradient", "true-gradient"] = "gradient" if config.target == "bootstrapped" else "true-gradient"
+    return Rule(source="module", down=down, send_every=config.send_every)
