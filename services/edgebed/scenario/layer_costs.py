@@ -223,7 +223,7 @@ def layer_costs(found: Measured, rule: Rule, queue: int, *, apart: bool) -> list
             begin_compute_s=begin_s(times, below, rule),
             begin_memory_bytes=2 * memory.inputs + (_begin_memory(memory, rule, queue)),
             again_s=times.again if rule.down == "true-gradient" else 0.0,
-            through_s=times.forward + times.again,
+            forward_s=times.forward,
             apart_s=times.predict + times.teach + times.up_taken + times.down_sent + times.down_taken if apart else 0.0,
         )
         for times, below, memory, size in zip(found.times, before, found.memory, found.message_bytes, strict=True)

@@ -32,6 +32,10 @@ class Partition(NamedTuple):
     stage_s: tuple[float, ...]
     """Of each device: its computation in a step."""
     memory_bytes: tuple[int, ...]
+    turns_s: tuple[tuple[float, float], ...] = ()
+    """Where stages take turns with whole mini-batches: of each, until it has gone forward, and the rest."""
+    hops_s: tuple[tuple[float, float], ...] = ()
+    """Likewise of each but the last: the way up to the next one, and the way down from there."""
 
 
 def choose_cuts(layers: Sequence[LayerCost], devices: Sequence[Device], schedule: Schedule) -> Partition:
@@ -51,15 +55,22 @@ def cost_of(
     """What these cuts cost, whether they fit the caps or not."""
     costs = Stages(layers, devices, schedule)
     ends = [0, *cuts, len(layers)]
-    stages = [costs.stage(k, first, end) for k, (first, end) in enumerate(pairwise(ends))]
+    spans = list(enumerate(pairwise(ends)))
+    stages = [costs.stage(k, first, end) for k, (first, end) in spans]
     load = Load()
     for stage in stages:
         load = load.beside(stage.load)
+    forward_s = [costs.forward_s(k, first, end) for k, (first, end) in spans]
+    is_in_turn = not schedule.together and schedule.micro_batches == 1
     return Partition(
         cuts=tuple(cuts),
         step_s=load.step_s(schedule),
         stage_s=tuple(stage.compute_s for stage in stages),
         memory_bytes=tuple(stage.memory_bytes for stage in stages),
+        turns_s=tuple(
+            (up_s, stage.compute_s - up_s) for up_s, stage in zip(forward_s, stages, strict=True) if is_in_turn
+        ),
+        hops_s=tuple(costs.hops_s(k, end) for k, (_, end) in spans[:-1] if is_in_turn),
     )
 
 

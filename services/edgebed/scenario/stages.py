@@ -37,9 +37,8 @@ class LayerCost(NamedTuple):
     begin_memory_bytes: int = 0
     again_s: float = 0.0
     """More where there are shards on both sides: the true gradient goes through once more."""
-    through_s: float = 0.0
-    """Of all that, what lies on the way of a mini-batch up to the loss, and of its gradient down again; the rest is done
-    while they are on their way."""
+    forward_s: float = 0.0
+    """Of all that, going forward."""
     apart_s: float = 0.0
     """More for the node that has all gradient modules where a shard ends with it."""
 
@@ -138,7 +137,7 @@ class Stages:
         self.layers, self.devices, self.schedule = layers, devices, schedule
         self._compute_s = [0.0, *accumulate(layer.compute_s for layer in layers)]
         self._again_s = [0.0, *accumulate(layer.again_s for layer in layers)]
-        self._through_s = [0.0, *accumulate(layer.through_s for layer in layers)]
+        self._forward_s = [0.0, *accumulate(layer.forward_s for layer in layers)]
         self._memory = [0, *accumulate(layer.memory_bytes for layer in layers)]
 
     def stage(self, k: int, first: int, end: int) -> Stage:
@@ -159,6 +158,15 @@ class Stages:
         fits = device.memory_bytes is None or memory + device.own_bytes <= device.memory_bytes
         return Stage(compute_s, memory, fits, self._load(k, first, end, compute_s).that_counts(self.schedule))
 
+    def forward_s(self, k: int, first: int, end: int) -> float:
+        """What such a stage takes to go forward."""
+        return (self._forward_s[end] - self._forward_s[first]) / self.devices[k].speed
+
+    def hops_s(self, k: int, end: int) -> tuple[float, float]:
+        """The way of what such a stage sends up, and of what comes down for it; gradients where there are any."""
+        went = self.layers[end - 1].output_bytes
+        return self._hops_s(k, k + 1, went), self._hops_s(k + 1, k, went if self.schedule.gradients else 0)
+
     def _load(self, k: int, first: int, end: int, compute_s: float) -> Load:
         came = self.layers[first - 1].output_bytes if first else 0
         went = self.layers[end - 1].output_bytes if end < len(self.layers) else 0
@@ -168,8 +176,8 @@ class Stages:
         if self.schedule.apart and self.schedule.asks and went:
             slowest_s = max(slowest_s, compute_s + self._asking_s(k, went, self.layers[end - 1].apart_s))
         turn_s = compute_s
-        if self.schedule.from_loss and went:
-            turn_s = (self._through_s[end] - self._through_s[first]) / self.devices[k].speed
+        if self.schedule.from_loss and went:  # the rest is done while these are on their way
+            turn_s = self.forward_s(k, first, end) + (self._again_s[end] - self._again_s[first]) / self.devices[k].speed
         if went:
             turn_s += self._hops_s(k, k + 1, went)
             turn_s += self._hops_s(k + 1, k, went) if self.schedule.gradients else 0.0
