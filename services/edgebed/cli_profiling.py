@@ -37,7 +37,7 @@ def profile(
     trials = _layerwise(_loaded(scenario, sets or ()).only(variants or ()), scenario)
     found = profile_trials(trials, say)
     task, methods = trials[0].plan.nodes[0].task, [trial.plan.nodes[0].method for trial in trials]
-    write_atomically(place, write_profile(found, remarks(task, methods)).encode())
+    write_atomically(place, write_profile(found, list(remarks(task, methods))).encode())
     if json:
         put_json(found.model_dump(mode="json"))
     else:

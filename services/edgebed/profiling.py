@@ -17,12 +17,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
 import zmq
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from edgebed.algorithms.layerwise.rule import At
 from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.learning import models
 from edgebed.learning.allocator import keep_freed_memory
+from edgebed.learning.footprint import kept_bytes
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.growth import grown_bytes
 from edgebed.learning.optimizers import Optimizer
@@ -132,14 +133,12 @@ def _layer_rows(
     """All but their memory; forward and back through the whole model, as long as it is warm."""
     layers = [Trained(layer, optimizer) for layer in task_layers(task)]
     taken, labels = _Taken(), torch.from_numpy(y)
-    kept = [0] * len(layers)
     for _ in range(ROUNDS + WARM_UP):
         inputs, outputs = [], []
         value = torch.from_numpy(x)
         for k, layer in enumerate(layers):
             inputs.append(value.clone().requires_grad_())
-            with _counting(layer.module, inputs[-1], kept, k):
-                outputs.append(taken.of((k, "forward"), partial(layer, inputs[-1])))
+            outputs.append(taken.of((k, "forward"), partial(layer, inputs[-1])))
             value = outputs[-1].detach()
         scores = value.requires_grad_()
         (delta,) = torch.autograd.grad(F.cross_entropy(scores, labels), scores)
@@ -151,29 +150,16 @@ def _layer_rows(
             taken.of((k, "step"), partial(layers[k].step, found[1:]))
             delta = found[0].contiguous()
         del outputs, inputs, found
-    for k, (layer, shape) in enumerate(zip(layers, shapes[1:], strict=True)):
-        yield LayerRow(
-            weights=sum(tensor.numel() for _, tensor in models.tensors(layer.module)),
-            outputs=int(np.prod(shape)),
-            **{kind: taken.median(k, kind) for kind in ("forward", "backward", "again", "step")},
-            kept=format_memory(kept[k]),
-            memory="0B",
-        )
-
-
-def _counting(module: nn.Module, inputs: Tensor, kept: list[int], k: int) -> Any:
-    """While it goes forward: bytes that are kept for going back, parameters apart, what is kept twice once."""
-    own = {tensor.untyped_storage().data_ptr() for tensor in (*module.parameters(), *module.buffers())}
-    found = {inputs.untyped_storage().data_ptr(): inputs.untyped_storage().nbytes()}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            found[storage.data_ptr()] = storage.nbytes()
-            kept[k] = sum(found.values())
-        return tensor
-
-    return torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+    for k, (layer, before, shape) in enumerate(zip(layers, shapes, shapes[1:], strict=False)):
+        kept = kept_bytes(layer.module, torch.zeros(len(x), *before))
+        sizes = {
+            "weights": sum(tensor.numel() for _, tensor in models.tensors(layer.module)),
+            "outputs": int(np.prod(shape)),
+            "kept": format_memory(kept),
+            "memory": "0B",
+        }
+        times = {kind: taken.median(k, kind) for kind in ("forward", "backward", "again", "step")}
+        yield LayerRow.model_validate(sizes | times)
 
 
 def _memory_of_layers(task: Task, optimizer: Optimizer, shapes: Sequence[tuple[int, ...]]) -> list[int]:
@@ -285,11 +271,8 @@ def _beside_layer(
             taken.of("teach_guess", partial(network.teach_inputs, x, inputs))
         network.let_go()
     kinds = ("predict", "teach", "head", "guess", "teach_guess")
-    return Beside(
-        **{kind: taken.median(kind) for kind in kinds},
-        memory=format_memory(grown[0]),
-        guess_memory=format_memory(grown[1]),
-    )
+    sizes = {"memory": format_memory(grown[0]), "guess_memory": format_memory(grown[1])}
+    return Beside.model_validate(sizes | {kind: taken.median(kind) for kind in kinds})
 
 
 def _only(make: Callable[[], dict[str, Any]], names: tuple[str, ...]) -> dict[str, Any]:
@@ -310,11 +293,13 @@ def _messages(method: Method) -> Messages:
     finally:
         context.destroy(linger=0)
     mib = 4 * LARGE_VALUES / MIB
-    return Messages(
-        exchange=_settings(method, "exchange"),
-        each=written(sum(small)),
-        encode=written(max(0.0, large[0] - small[0]) / mib),
-        carry=written(max(0.0, large[1] - small[1]) / mib),
+    return Messages.model_validate(
+        {
+            "exchange": _settings(method, "exchange"),
+            "each": written(sum(small)),
+            "encode": written(max(0.0, large[0] - small[0]) / mib),
+            "carry": written(max(0.0, large[1] - small[1]) / mib),
+        }
     )
 
 

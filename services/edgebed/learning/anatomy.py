@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from edgebed.errors import ScenarioError
 from edgebed.learning import imports, models
+from edgebed.learning.footprint import kept_bytes
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.shard_building import PROBE, shapes_of, task_layers
 from edgebed.scenario.plan import Method, Task
@@ -29,7 +30,7 @@ class Anatomy:
     weights: tuple[int, ...]
     """Parameters, and what it keeps besides."""
     kept: tuple[int, ...]
-    """Values that it keeps of one example until its gradient is there, about."""
+    """Bytes that it keeps of one example until its gradient is there."""
     modules: tuple[int, ...]
     """Operations of a gradient module for a layer's outputs."""
     heads: tuple[int, ...]
@@ -67,8 +68,8 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
             outputs=tuple(prod(shape) for shape in outputs),
             weights=tuple(_weights(layer) for layer in layers),
             kept=tuple(
-                len(list(layer.modules())) * max(prod(before), prod(after))
-                for layer, before, after in zip(layers, shapes, outputs, strict=False)
+                kept_bytes(layer.train(), torch.zeros(PROBE, *shape)) // PROBE
+                for layer, shape in zip(layers, shapes, strict=False)
             ),
             modules=tuple(count for count, _ in modules),
             heads=tuple(count for count, _ in heads),

@@ -13,6 +13,7 @@ import numpy as np
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.errors import ScenarioError
+from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
 from edgebed.learning.anatomy import Anatomy
 from edgebed.scenario.plan import Method, Task
 from edgebed.scenario.profiles import Beside, LayerRow, Messages, ProfileFile
@@ -25,9 +26,12 @@ FLOAT_BYTES = 4
 PROBE_VALUES = 1 << 16
 """Of these it is tried out how many bytes they take; more take as many more."""
 MIB = 2**20
-WEIGHT_COPIES = 12
-"""Parameters, moments, gradients, what the optimizer makes anew, and a backup on its way."""
-ACTIVATION_COPIES = 3
+WEIGHT_COPIES = 26
+"""Parameters, moments, gradients, what the optimizer makes on its way, and a backup; measured, as are the next: while
+arrays are small what is freed stays with the process (learning/allocator.py)."""
+LARGE_WEIGHT_COPIES = 13
+"""The same of arrays that go back to the kernel."""
+ACTIVATION_COPIES = 6
 """With the gradients that flow back through them."""
 
 
@@ -180,20 +184,33 @@ def _counted_memory(task: Task, anatomy: Anatomy) -> list[LayerMemory]:
     inputs = [int(np.prod(task.input_shape)), *anatomy.outputs[:-1]]
     return [
         LayerMemory(
-            trained=WEIGHT_COPIES * FLOAT_BYTES * weights + ACTIVATION_COPIES * _array_bytes(task, kept),
-            kept=_array_bytes(task, kept),
+            trained=_trained_bytes(weights, task.batch_size * kept),
+            kept=task.batch_size * kept,
             parameters=FLOAT_BYTES * weights,
             outputs=_array_bytes(task, outputs),
             inputs=_array_bytes(task, before),
-            module=WEIGHT_COPIES * FLOAT_BYTES * module + ACTIVATION_COPIES * _array_bytes(task, outputs),
-            head=WEIGHT_COPIES * FLOAT_BYTES * head + ACTIVATION_COPIES * _array_bytes(task, outputs),
-            guess=WEIGHT_COPIES * FLOAT_BYTES * guess + ACTIVATION_COPIES * _array_bytes(task, before),
+            module=_trained_bytes(module, _array_bytes(task, outputs)),
+            head=_trained_bytes(head, _array_bytes(task, outputs)),
+            guess=_trained_bytes(guess, _array_bytes(task, before)),
         )
         for weights, outputs, before, kept, module, head, guess in zip(
-            anatomy.weights, anatomy.outputs, inputs, anatomy.kept, anatomy.module_weights, anatomy.head_weights,
-            anatomy.input_weights, strict=True,
+            anatomy.weights,
+            anatomy.outputs,
+            inputs,
+            anatomy.kept,
+            anatomy.module_weights,
+            anatomy.head_weights,
+            anatomy.input_weights,
+            strict=True,
         )
-    ]  # fmt: skip
+    ]
+
+
+def _trained_bytes(weights: int, kept: int) -> int:
+    """Of something that learns, and keeps so much of a mini-batch."""
+    size = FLOAT_BYTES * weights
+    of_weights = max(WEIGHT_COPIES * min(size, MMAP_THRESHOLD_BYTES), LARGE_WEIGHT_COPIES * size)
+    return of_weights + ACTIVATION_COPIES * kept
 
 
 def _message_bytes(task: Task, method: Method, anatomy: Anatomy) -> list[int]:

@@ -181,6 +181,7 @@ class Stages:
         if went:
             turn_s += self._hops_s(k, k + 1, went)
             turn_s += self._hops_s(k + 1, k, went) if self.schedule.gradients else 0.0
+            turn_s += (self.schedule.micro_batches - 1) * self._latency_s(k)  # which no part of a message shortens
         return Load(slowest_s, turn_s, *self._shared(went, self.layers[end - 1].apart_s if went else 0.0))
 
     def _link_s(self, device: Device, came: int, went: int) -> tuple[float, float]:
@@ -211,6 +212,11 @@ class Stages:
         if store is None:
             return _hop_s(sender, receiver, size)
         return _hop_s(sender, store, size) + _hop_s(store, receiver, size)
+
+    def _latency_s(self, k: int) -> float:
+        """Of a message to the device above, and of the gradient back, without what their bytes take."""
+        hops_s = self._hops_s(k, k + 1, 0)
+        return 2 * hops_s if self.schedule.gradients else hops_s
 
     def _shared(self, went: int, apart_s: float) -> tuple[float, float, float]:
         """What a cut behind this stage asks of the store's link, and of the modules' node and its link."""
