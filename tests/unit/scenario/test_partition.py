@@ -125,9 +125,7 @@ def test_what_fits_nowhere_is_told_with_sizes():
 
 @given(st.floats(0.05, 1.0), st.lists(st.tuples(st.floats(0.0, 0.3), st.floats(0.0, 0.3)), min_size=1, max_size=40))
 def test_a_cap_lets_no_more_through_than_its_share(cpus, jobs):
-    """Over any number of jobs and pauses, but for the share of the first and the last period; and never holds back
-    more than computing at the cap's speed would.
-    """
+    """Over any number of jobs and pauses, but for a period's; it holds back no more than the cap's speed would."""
     quota, now_s = Quota(cpus, 0.0), 0.0
     for work_s, pause_s in jobs:
         done_s = quota.done_s(now_s, work_s)
