@@ -6,13 +6,13 @@ Times depend on the machine and on what else it does; the ratios compare subject
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks import containers, encoding, faults, links, namespaces, nodes, server, simulation
+from benchmarks import containers, encoding, faults, links, namespaces, nodes, server, shards, simulation
 
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
-PARTS = ("encoding", "nodes", "simulation", "server", "links", "namespaces", "containers", "faults")
+PARTS = ("encoding", "nodes", "simulation", "server", "links", "namespaces", "containers", "faults", "shards")
 DEFAULT_PARTS = PARTS[:4]
 """The others need root, or Docker."""
 
@@ -52,6 +52,8 @@ def _measure(part: str, *, quick: bool) -> Any:
         return containers.measure(quick=quick)
     if part == "faults":
         return faults.measure(quick=quick)
+    if part == "shards":
+        return shards.measure(quick=quick)
     return server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5)
 
 
@@ -92,6 +94,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
     if found := measured.get("containers"):
         yield from _containers(found)
     yield from map(_faults, measured.get("faults", ()))
+    yield from _shards(measured.get("shards", ()))
 
 
 def _links(row: dict[str, Any]) -> str:
@@ -140,6 +143,18 @@ def _faults(row: dict[str, Any]) -> str:
     what = f"from asked to done, {row['runtime']}, {nodes}: {row['action']}"
     times = f"(worst of {row['times']}; median {1e3 * row['median_s']:.0f} ms)"
     return f"{what:<76} {1e3 * row['worst_s']:>7.0f} ms  {limit:<10} {times}"
+
+
+def _shards(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    even_s = {(row["method"], row["links"]): row["measured_s"] for row in rows if row["cuts"] == "even"}
+    for row in rows:
+        what = f"time a step, measured / predicted: {row['method']}, {row['links']}, {row['cuts']} cuts"
+        seconds = f"({1e3 * row['measured_s']:.1f} of {1e3 * row['predicted_s']:.1f} ms; {row['verdict']})"
+        yield f"{what:<91} {row['measured_s'] / row['predicted_s']:>7.2f}  within 25 %  {seconds}"
+    for row in rows:
+        if row["cuts"] == "auto":
+            what = f"time a step, even / auto cuts, one device four times slower: {row['method']}, {row['links']}"
+            yield f"{what:<107} {even_s[row['method'], row['links']] / row['measured_s']:>7.2f}  > 1"
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from edgebed.errors import ScenarioError
 from edgebed.learning import imports, models
+from edgebed.learning.footprint import kept_bytes
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.shard_building import PROBE, shapes_of, task_layers
 from edgebed.scenario.plan import Method, Task
@@ -29,13 +30,17 @@ class Anatomy:
     weights: tuple[int, ...]
     """Parameters, and what it keeps besides."""
     kept: tuple[int, ...]
-    """Values that it keeps of one example until its gradient is there, about."""
+    """Bytes that it keeps of one example until its gradient is there."""
     modules: tuple[int, ...]
     """Operations of a gradient module for a layer's outputs."""
     heads: tuple[int, ...]
     """Of a head of its own."""
     inputs: tuple[int, ...]
     """Of a module that predicts a layer's inputs."""
+    module_weights: tuple[int, ...]
+    """Parameters of those three, and what they keep besides."""
+    head_weights: tuple[int, ...]
+    input_weights: tuple[int, ...]
 
 
 def anatomy_of(task: Task, method: Method) -> Anatomy:
@@ -52,23 +57,36 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
             raise ScenarioError(f"{task.model}: its layers do not fit together: {imports.reason(error)}") from error
         beside = {key: settings[key] for key in ("hidden", "hidden_layers", "labels") if key in settings}
         outputs = shapes[1:]
+        modules = [_beside(GradientModule(shape, task.classes, **beside), shape, labels=True) for shape in outputs]
+        heads = [_beside(LocalHead(shape, task.classes), shape) for shape in outputs]
+        hidden = settings.get("input_hidden")
+        guesses = [
+            _beside(InputModule(task.input_shape, shape, hidden=hidden), task.input_shape) for shape in shapes[:-1]
+        ]
         return Anatomy(
             flops=tuple(_count(layer, [shape]) for layer, shape in zip(layers, shapes, strict=False)),
             outputs=tuple(prod(shape) for shape in outputs),
-            weights=tuple(sum(tensor.numel() for _, tensor in models.tensors(layer)) for layer in layers),
+            weights=tuple(_weights(layer) for layer in layers),
             kept=tuple(
-                len(list(layer.modules())) * max(prod(before), prod(after))
-                for layer, before, after in zip(layers, shapes, outputs, strict=False)
+                kept_bytes(layer.train(), torch.zeros(PROBE, *shape)) // PROBE
+                for layer, shape in zip(layers, shapes, strict=False)
             ),
-            modules=tuple(
-                _count(GradientModule(shape, task.classes, **beside), [shape], labels=True) for shape in outputs
-            ),
-            heads=tuple(_count(LocalHead(shape, task.classes), [shape]) for shape in outputs),
-            inputs=tuple(
-                _count(InputModule(task.input_shape, shape, hidden=settings.get("input_hidden")), [task.input_shape])
-                for shape in shapes[:-1]
-            ),
+            modules=tuple(count for count, _ in modules),
+            heads=tuple(count for count, _ in heads),
+            inputs=tuple(count for count, _ in guesses),
+            module_weights=tuple(size for _, size in modules),
+            head_weights=tuple(size for _, size in heads),
+            input_weights=tuple(size for _, size in guesses),
         )
+
+
+def _beside(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> tuple[int, int]:
+    """Operations for one example, and weights."""
+    return _count(module, [shape], labels=labels), _weights(module)
+
+
+def _weights(module: nn.Module) -> int:
+    return sum(tensor.numel() for _, tensor in models.tensors(module))
 
 
 def _count(module: nn.Module, shapes: Sequence[tuple[int, ...]], *, labels: bool = False) -> int:

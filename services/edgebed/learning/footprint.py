@@ -3,7 +3,7 @@
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from edgebed.errors import ScenarioError
 from edgebed.learning import imports, models
@@ -37,3 +37,21 @@ def activation_bytes(task: Task) -> int:
         kept.pop(parameter.untyped_storage().data_ptr(), None)
     del output
     return math.ceil(sum(kept.values()) / BATCH)
+
+
+def kept_bytes(module: nn.Module, x: Tensor) -> int:
+    """Bytes that one layer keeps of (B, ...) inputs until its gradient is there: these, and what is counted above."""
+    own = {tensor.untyped_storage().data_ptr() for tensor in (*module.parameters(), *module.buffers())}
+    inputs = x.clone().requires_grad_()
+    kept = {inputs.untyped_storage().data_ptr(): inputs.untyped_storage().nbytes()}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        output = module(inputs)  # holds what was kept: no address comes twice
+    del output
+    return sum(kept.values())

@@ -14,6 +14,7 @@ A backup is made when everything that has been sent is answered, so that nothing
 follower.py has what becomes of it.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -331,11 +332,21 @@ def batch_of(plan: NodePlan, step: int) -> NDArray[np.int64]:
         start = step % plan.shard.batches * size
         return chance.generator(plan.seed, "order", ORDER, 0).permutation(n)[start : start + size]
     first, last = step * size // n, ((step + 1) * size - 1) // n
-    orders = [chance.generator(plan.seed, "order", ORDER, epoch).permutation(n) for epoch in range(first, last + 1)]
     start = step * size - first * n
+    if first == last:
+        return _order(plan.seed, n, first)[start : start + size]
+    orders = [_order(plan.seed, n, epoch) for epoch in range(first, last + 1)]
     return np.concatenate(orders)[start : start + size]
 
 
 def _ceil(step: int, every: int) -> int:
     """The first multiple of `every` that is not below `step`."""
     return -(-step // every) * every
+
+
+@functools.lru_cache(maxsize=2)
+def _order(seed: int, n: int, epoch: int) -> NDArray[np.int64]:
+    """(n,) positions as an epoch has them, remembered: drawing them anew for each step would take a millisecond."""
+    order = chance.generator(seed, "order", ORDER, epoch).permutation(n)
+    order.flags.writeable = False
+    return order

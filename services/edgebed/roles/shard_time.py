@@ -1,7 +1,6 @@
 """How long a shard's jobs take, in units of a gradient of the whole model; in virtual time alone.
 
-Going forward is counted (learning/anatomy.py); going back takes twice as long, once for the inputs and once for the
-weights. Copying a state takes no time.
+The plan says what each kind of work costs (scenario/layer_costs.py). Copying a state takes no time.
 """
 
 from edgebed.roles.shard_work import (
@@ -15,32 +14,31 @@ from edgebed.roles.shard_work import (
 )
 from edgebed.scenario.plan import NodePlan
 
-STEP = 3
-"""Forward and back, for what learns."""
+BESIDE = {"module": ("predict",), "blend": ("predict", "teach"), "direct": ("teach",), "head": ("head",)}
+"""By what a shard learns from: the work beside its layers."""
 
 
 def share_of(job: ShardJob, plan: NodePlan) -> float:
     """What `job` takes on a device of speed 1."""
     assert plan.shard is not None
     cost = dict(plan.shard.costs)
+
+    def of(*kinds: str) -> float:
+        return sum(cost.get(kind, 0.0) for kind in kinds)
+
     match job:
         case ForwardJob():
             part = len(job.batch) / plan.task.batch_size
-            return part * (cost["layers"] + (0.0 if job.inputs is not None else cost["inputs"]))
+            return part * (of("forward") if job.inputs is not None else of("forward", "guess"))
         case LearnJob():
-            beside = {
-                "module": cost["module"],
-                "blend": (1 + STEP) * cost["module"],
-                "direct": STEP * cost["module"],
-                "head": STEP * cost["head"],
-            }.get(job.source, 0.0)
-            return job.share * (2 * cost["layers"] + beside)
+            step = of("step") if job.is_last_part else 0.0
+            return job.share * of("backward", *BESIDE.get(job.source, ())) + step
         case TeachJob():
-            return STEP * cost["module"] + (cost["layers"] if job.passes else 0.0)
+            return of("teach", "again") if job.passes else of("teach")
         case TeachInputsJob():
-            return STEP * cost["inputs"]
+            return of("teach-guess")
         case PredictJob():
-            return cost[job.owner]
+            return of(f"predict {job.owner}")
         case HostTeachJob():
-            return STEP * cost[job.owner]
+            return of(f"teach {job.owner}")
     return 0.0

@@ -15,6 +15,7 @@ from edgebed.emulation.calibration import doubts_here
 from edgebed.emulation.means import Means, means_of
 from edgebed.observe.quantities import bytes_text
 from edgebed.runtimes import Emulation, Runtime
+from edgebed.scenario.bursts import burst_step_s
 from edgebed.scenario.describe_faults import FaultRow, fault_rows, fault_table
 from edgebed.scenario.describe_links import LinkRow, link_rows, link_table
 from edgebed.scenario.describe_shards import ShardRow, shard_rows, shard_table, step_text
@@ -77,6 +78,8 @@ class Description:
     """Of layer-wise training."""
     step_s: float | None
     """Likewise: virtual time of a step."""
+    step_under_caps_s: float | None
+    """Likewise: about what it takes where the kernel holds CPU caps."""
     links_held_by: str
     """What makes them real; empty where there are none."""
     faults: tuple[FaultRow, ...]
@@ -122,6 +125,7 @@ def describe_plan(
         links=links,
         shards=shards,
         step_s=planned.partition.step_s if planned.partition else None,
+        step_under_caps_s=burst_step_s(planned.partition, plan) if planned.partition else None,
         links_held_by=_held_by(plan, means) if means else "",
         faults=tuple(fault_rows(plan)),
         on_failure=_on_failure(plan),
@@ -150,7 +154,7 @@ def as_text(description: Description) -> str:
         [_cells(row) for row in d.nodes],
     )
     if d.shards:
-        lines += ["", *_table(*shard_table(d.shards)), step_text(d.step_s or 0.0)]
+        lines += ["", *_table(*shard_table(d.shards)), step_text(d.step_s or 0.0, d.step_under_caps_s or 0.0)]
     if d.links:
         lines += ["", *_table(*link_table(d.links)), f"Links are held by {d.links_held_by}."]
     if d.faults:

@@ -7,6 +7,9 @@ from edgebed.observe.quantities import bytes_text, number_text
 from edgebed.scenario.partition import Partition
 from edgebed.scenario.plan import Plan
 
+SAME = 0.02
+"""Times that differ by less are told as one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ShardRow:
@@ -18,7 +21,7 @@ class ShardRow:
     weights: int
     """Parameters, and what its layers keep besides."""
     compute_s: float
-    """Of a step, in virtual time: counted, not measured."""
+    """Of a step, in virtual time: counted, or as a profile says."""
     memory_bytes: int
     """Of its layers with moments and what they keep, about."""
 
@@ -60,6 +63,9 @@ def shard_table(rows: Sequence[ShardRow]) -> tuple[tuple[str, ...], list[tuple[s
     ]
 
 
-def step_text(step_s: float) -> str:
-    """What a step costs, in a sentence."""
-    return f"A step takes {number_text(1000 * step_s)} ms of virtual time, links included."
+def step_text(step_s: float, step_under_caps_s: float) -> str:
+    """What a step costs, in a sentence; in two where caps that the kernel holds cost another time."""
+    text = f"A step takes {number_text(1000 * step_s)} ms of virtual time, links included."
+    if abs(step_under_caps_s - step_s) <= SAME * step_s:
+        return text
+    return f"{text} Where the kernel holds CPU caps, about {number_text(1000 * step_under_caps_s)} ms."

@@ -24,14 +24,11 @@ from edgebed.observe.output import say
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.scenario.schema import Scenario
+from edgebed.scenario.shard_memory import MIB, TORCH_BYTES, examples_bytes
 from edgebed.scenario.units import format_memory
 
-MIB = 2**20
 PYTHON_BYTES = 30 * MIB  # interpreter, numpy, ZeroMQ, metrics; measured: 27 MiB
-TORCH_BYTES = 164 * MIB  # the same with torch; measured: 150 MiB, and room for the pages of its code that are in use
 PEER_BYTES = 50_000  # buffers of a connection
-DATA_COPIES = 2  # as received, and in one piece
-LABEL_BYTES = 9  # as received, and as int64
 ACTIVATION_COPIES = 3  # with the gradients that flow back through them
 EVALUATION_COPIES = 2  # nothing flows back, but nothing of a chunk is given back before the next either
 
@@ -108,7 +105,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need
     else:
         copied = _worker_copies(node, model) + (model if node.pull == "changed-since" else 0)  # the one it keeps
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
-    examples = node.num_examples * (DATA_COPIES * data.train_x[:1].nbytes + LABEL_BYTES)
+    examples = examples_bytes(node.num_examples, data.train_x[:1].nbytes)
     return Need({"torch": TORCH_BYTES, "model": math.ceil(copied), "data": examples, "batch": batch})
 
 
@@ -121,7 +118,7 @@ def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
         return Need({"Python": PYTHON_BYTES, "connections": connections, "backups": backups} | kept)
     assert node.shard is not None
     inputs = data.train_x[:1].nbytes if sees_inputs(node) else 0
-    examples = node.num_examples * (DATA_COPIES * inputs + LABEL_BYTES)
+    examples = examples_bytes(node.num_examples, inputs)
     kept_bytes = node.shard.kept_bytes
     layers = {"layers": node.shard.memory_bytes - kept_bytes, "kept by batch": kept_bytes}
     return Need({"torch": TORCH_BYTES, **layers, "data": examples})

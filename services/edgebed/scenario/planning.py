@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed import chance
+from edgebed.algorithms.registry import rule_of
 from edgebed.errors import ScenarioError
 from edgebed.faults.registry import plan_faults
 from edgebed.learning import models
@@ -23,10 +24,12 @@ from edgebed.learning.imports import is_import_path
 from edgebed.learning.split import split
 from edgebed.observe.quantities import count_text
 from edgebed.scenario.choices import Bound
+from edgebed.scenario.layer_costs import counted, measured
 from edgebed.scenario.links import link_of
 from edgebed.scenario.partition import Partition
 from edgebed.scenario.plan import LINK_ACTIONS, Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout
 from edgebed.scenario.schema import Scenario, TaskSection, Trial, class_workers
+from edgebed.scenario.shard_memory import own_bytes
 from edgebed.scenario.sharding import Sharding, shard
 from edgebed.wire.tensors import MAX_BYTES
 
@@ -78,7 +81,7 @@ class _Planner:
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
         self._check_parts(name, trial, data, parts)
-        sharding = self._shard(name, trial, task, len(parts[workers[0]])) if trial.sharding else None
+        sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
         faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
         plan = Plan(
             scenario=self.scenario.name,
@@ -111,11 +114,17 @@ class _Planner:
                 )
         return self.data[task.data]
 
-    def _shard(self, name: str, trial: Trial, task: Task, num_examples: int) -> Sharding:
+    def _shard(self, name: str, trial: Trial, task: Task, examples: NDArray[np.int64], data: DataSet) -> Sharding:
+        assert trial.sharding is not None
+        profile, method = trial.sharding.profile, trial.method
         with self._locating(name, "task.model", "task.width"):
-            anatomy = anatomy_of(task, trial.method)
+            anatomy = anatomy_of(task, method)
+        with self._locating(name, "shards.profile", "task.batch_size", "task.width", "task.model", "method"):
+            found = measured(task, method, anatomy, profile) if profile else counted(task, method, anatomy)
+        rule, size = rule_of(method), data.train_x[:1].nbytes
+        own = [own_bytes(rule, len(examples), size, is_first=k == 0) for k in range(trial.num_workers)]
         with self._locating(name, "shards.cuts", "task.model", *(f"fleet.{key}.count" for key in trial.fleet)):
-            return shard(trial, task, anatomy, num_examples)
+            return shard(trial, task, anatomy, found, own, self.scenario.seed, len(examples))
 
     def _task(self, name: str, trial: Trial, data: DataSet) -> Task:
         task, layerwise = trial.task, trial.method.is_layerwise

@@ -28,11 +28,12 @@ from edgebed.faults.targets import Group, Roster
 from edgebed.learning.imports import is_import_path
 from edgebed.scenario import choices, units
 from edgebed.scenario.choices import Bound, Interval, Split
-from edgebed.scenario.links import LinkSection
+from edgebed.scenario.links import FOLDER, LinkSection
 from edgebed.scenario.methods import method_schema, resolve_method, write_method
 from edgebed.scenario.names import ClassName, Name
 from edgebed.scenario.plan import Loss, Method, Waiting
 from edgebed.scenario.problems import Problems, choose, show
+from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
 from edgebed.scenario.shard_problems import shard_problems
 
@@ -134,6 +135,20 @@ Cuts = Annotated[
             ]
         }
     ),
+]
+
+
+def _read_profile(given: object, info: ValidationInfo) -> ProfileFile:
+    if not isinstance(given, str) or not given:
+        raise ValueError(f"not the name of a file: {show(given)}; what edgebed profile wrote, found from this folder")
+    return read_profile((info.context or {}).get(FOLDER, Path()) / given)
+
+
+ProfileName = Annotated[
+    ProfileFile,
+    PlainValidator(_read_profile),
+    PlainSerializer(lambda profile: str(profile.path), return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "title": "path of a profile", "pattern": "."}),
 ]
 
 
@@ -240,6 +255,9 @@ class ShardsSection(Section):
     cuts: Cuts = "auto"
     """`even`: as many layers each, as far as possible; `auto`: so that a step takes as little time as devices and links
     allow; or the numbers of the layers that begin a shard, counted from 0, but for the first: `[1, 3]`."""
+    profile: ProfileName | None = None
+    """What layers take of time and memory as measured, a file that `edgebed profile` wrote, relative to the scenario
+    file. Cuts, predicted steps and virtual time follow from it; from counted operations if left out."""
     traffic: Literal["direct", "store"] = "direct"
     """`direct`: shards send each other activations and gradients; `store`: they fetch them from a node of its own."""
     modules: Literal["beside", "apart"] = "beside"

@@ -1,9 +1,9 @@
 """How a model's layers lie on a trial's workers: where it is cut, and what each node has to know of it.
 
-Layers are counted, not measured (learning/anatomy.py), so that a plan is the same on every machine.
+What layers cost is counted, or read from a profile, and never measured here: so a plan is the same on every machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,9 +13,12 @@ from edgebed.algorithms.registry import rule_of
 from edgebed.errors import ScenarioError
 from edgebed.learning.anatomy import Anatomy
 from edgebed.observe.quantities import count_text
-from edgebed.scenario.partition import Device, LayerCost, Partition, Schedule, choose_cuts, cost_of
-from edgebed.scenario.plan import Shard, Task
-from edgebed.scenario.schema import DeviceClass, ShardsSection, Trial, class_workers
+from edgebed.scenario.layer_costs import LayerTimes, Measured, layer_costs, shares
+from edgebed.scenario.links import LinkSection, link_of
+from edgebed.scenario.partition import Partition, choose_cuts, cost_of
+from edgebed.scenario.plan import Link, Shard, Task
+from edgebed.scenario.schema import ShardsSection, Trial, class_workers
+from edgebed.scenario.stages import INFINITE, Device, LayerCost, Schedule
 
 STORE, MODULES = "store", "modules"
 
@@ -32,36 +35,52 @@ class Sharding(NamedTuple):
     partition: Partition
 
 
-def shard(trial: Trial, task: Task, anatomy: Anatomy, num_examples: int) -> Sharding:
-    """Cut the task's model. ScenarioError, `shards.cuts: what`, where that is impossible."""
+def shard(
+    trial: Trial,
+    task: Task,
+    anatomy: Anatomy,
+    found: Measured,
+    own_bytes: Sequence[int],
+    seed: int,
+    num_examples: int,
+) -> Sharding:
+    """Cut the task's model. ScenarioError, `shards.cuts: what`, where that is impossible.
+
+    `own_bytes` is what each worker needs of memory besides its layers; each sees `num_examples`.
+    """
     section, rule = trial.sharding, rule_of(trial.method)
     assert section is not None
-    names = [name for key, members in trial.fleet.items() for name in class_workers(key, members)]
-    devices = [device_of(name, members) for key, members in trial.fleet.items() for name in class_workers(key, members)]
-    layers = layer_costs(task, anatomy, rule)
+    members = [(name, each) for key, each in trial.fleet.items() for name in class_workers(key, each)]
+    names = [name for name, _ in members]
+    devices = [
+        device_of(name, each, seed)._replace(own_bytes=own)
+        for (name, each), own in zip(members, own_bytes, strict=True)
+    ]
+    is_apart = section.modules == "apart"
+    layers = layer_costs(found, rule, section.queue, apart=is_apart)
     batches = num_examples // task.batch_size if rule.match == "batch" else None
-    partition = partition_of(section, layers, devices, schedule_of(rule, batches or 0))
+    partition = partition_of(section, layers, devices, schedule_of(trial, rule, seed, batches or 0))
     ends = [*partition.cuts, len(layers)]
     common = Shard(
-        store=STORE if section.traffic == "store" else "",
-        modules=MODULES if section.modules == "apart" else "",
-        queue=section.queue,
         batches=batches,
+        store=STORE if section.traffic == "store" else "",
+        modules=MODULES if is_apart else "",
+        queue=section.queue,
         steps=trial.stop.updates,
         backup_every=trial.checkpoints.every.updates,
         weights_every=trial.evaluation.every.updates,
     )
-    total = 3 * sum(anatomy.flops)
-    modules = {end: anatomy.modules[end - 1] / total for end in ends[:-1]}
     workers = {}
     for k, (name, end) in enumerate(zip(names, ends, strict=True)):
         first = ends[k - 1] if k else 0
-        costs = {
-            "layers": sum(anatomy.flops[first:end]) / total,
-            "module": modules.get(end, 0.0),
-            "head": anatomy.heads[end - 1] / total,
-            "inputs": anatomy.inputs[first] / total if first else 0.0,
-        }
+        costs = shares(
+            found.times[first:end],
+            found.times[first - 1] if first else None,
+            rule,
+            task.gradient_time_s,
+            is_last=end == len(layers),
+            apart=is_apart,
+        )
         workers[name] = replace(
             common,
             first=first,
@@ -78,12 +97,19 @@ def shard(trial: Trial, task: Task, anatomy: Anatomy, num_examples: int) -> Shar
     if batches:
         at_cuts = sum(layers[end - 1].output_bytes for end in ends[:-1])
         serving[STORE] = replace(common, kept_bytes=2 * batches * at_cuts)
-    if section.modules == "apart":
+    if is_apart:
         owners = tuple(zip(names[:-1], ends[:-1], strict=True))
-        costs = {owner: modules[end] for owner, end in owners}
+        costs = {kind: share for owner, end in owners for kind, share in _of_module(owner, found.times[end - 1], task)}
         serving[MODULES] = replace(common, above=names[-1], owners=owners, costs=tuple(costs.items()))
         sizes.append((MODULES, 0))
     return Sharding(workers, replace(common, sizes=tuple(sizes)), serving, partition)
+
+
+def _of_module(owner: str, times: LayerTimes, task: Task) -> Iterator[tuple[str, float]]:
+    """What a gradient module's jobs cost where it lies apart, with the messages that they need."""
+    unit_s = task.gradient_time_s
+    yield f"predict {owner}", (times.predict + times.up_taken + times.down_sent) / unit_s
+    yield f"teach {owner}", (times.teach + times.down_taken) / unit_s
 
 
 def partition_of(
@@ -110,41 +136,44 @@ def even_cuts(layers: int, shards: int) -> list[int]:
     return [layers * k // shards for k in range(1, shards)]
 
 
-def device_of(name: str, section: DeviceClass) -> Device:
-    """What a worker can do, as it is when training begins."""
-    link = {key: rate for key, rate in (("uplink_bit_s", section.uplink), ("downlink_bit_s", section.downlink)) if rate}
+def device_of(name: str, section: LinkSection, seed: int) -> Device:
+    """What a node can do, as it is when training begins; with a trace, as it is on average."""
+    link = link_of(section, seed, name)
+    rates = (link.uplink_bit_s, link.downlink_bit_s) if link.period_s is None else _mean_rates(link, link.period_s)
+    cpus, memory = getattr(section, "cpus", None), getattr(section, "memory", None)
     return Device(
         name=name,
-        speed=section.compute_speed * min(1.0, section.cpus or 1.0),
-        memory_bytes=section.memory,
+        speed=getattr(section, "compute_speed", 1.0) * min(1.0, cpus or 1.0),
+        memory_bytes=memory,
+        uplink_bit_s=INFINITE if rates[0] is None else rates[0],
+        downlink_bit_s=INFINITE if rates[1] is None else rates[1],
         latency_s=section.latency,
-        **link,
     )
 
 
-def layer_costs(task: Task, anatomy: Anatomy, rule: Rule) -> list[LayerCost]:
-    """Of each layer, for a mini-batch, on a device of speed 1."""
-    total, b = 3 * sum(anatomy.flops), task.batch_size
-    ends = anatomy.modules if rule.has_module else anatomy.heads if rule.source == "head" else None
-    return [
-        LayerCost(
-            compute_s=3 * flops / total * task.gradient_time_s,
-            output_bytes=4 * b * outputs,
-            memory_bytes=4 * (4 * weights + 3 * b * kept),
-            end_compute_s=4 * ends[k] / total * task.gradient_time_s if ends else 0.0,
-        )
-        for k, (flops, outputs, weights, kept) in enumerate(
-            zip(anatomy.flops, anatomy.outputs, anatomy.weights, anatomy.kept, strict=True)
-        )
-    ]
+def _mean_rates(link: Link, period_s: float) -> tuple[float, float]:
+    ends = [*(change.at_s for change in link.changes[1:]), period_s]
+    spans = [end - change.at_s for change, end in zip(link.changes, ends, strict=True)]
+    up = sum(span * (change.uplink_bit_s or 0) for change, span in zip(link.changes, spans, strict=True))
+    down = sum(span * (change.downlink_bit_s or 0) for change, span in zip(link.changes, spans, strict=True))
+    return up / period_s, down / period_s
 
 
-def schedule_of(rule: Rule, batches: int = 0) -> Schedule:
-    """How shards work together under that rule, which may keep what is exchanged by that many batches."""
+def schedule_of(trial: Trial, rule: Rule, seed: int, batches: int = 0) -> Schedule:
+    """How shards work together under that rule, and what serves them; they may keep so many batches by their number."""
+    section = trial.sharding
+    assert section is not None
+    serving = {role: device_of(role, each, seed) for role, each in trial.serving.items()}
+    is_apart = "modules" in serving
     return Schedule(
-        together=not rule.waits,
+        together=is_apart or not rule.waits,
         micro_batches=rule.micro_batches,
         gradients=rule.down != "nothing",
+        from_loss=rule.down == "true-gradient",
+        queue=None if rule.waits or batches else section.queue,
+        store=serving.get("store"),
+        apart=serving.get("modules"),
+        asks=rule.waits,
         sends_every=rule.send_every,
         every=rule.stride(is_first=False),
         batches=batches,

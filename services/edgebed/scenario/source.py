@@ -74,15 +74,18 @@ class Node(NamedTuple):
         return node, ()
 
 
-def read_file(path: Path) -> Node:
-    """The file as a tree; ScenarioError if it cannot be read or is not a YAML mapping."""
+def read_file(path: Path, what: str = "a scenario", example: str = "name: my-scenario") -> Node:
+    """The file as a tree; ScenarioError if it cannot be read or is not a YAML mapping.
+
+    Messages say `what` it should be, and how that begins, by an `example`.
+    """
     source = str(path)
     text = _text(path)
     value = parse(text, source)
     if value is None:
-        raise ScenarioError(f"{source}: the file is empty; a scenario begins with `name: my-scenario`.")
+        raise ScenarioError(f"{source}: the file is empty; {what} begins with `{example}`.")
     if not isinstance(value, CommentedMap):
-        raise ScenarioError(f"{source}:1:1: a scenario is a mapping of keys to values, e.g. `name: my-scenario`.")
+        raise ScenarioError(f"{source}:1:1: {what} is a mapping of keys to values, e.g. `{example}`.")
     start = Place(source, 1, 1)
     return _node(value, start, start, ())
 

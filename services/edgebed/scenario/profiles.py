@@ -1,0 +1,166 @@
+"""A profile: what each layer of a model took of time and memory where it was measured, as a YAML file.
+
+    batch_size: 128
+    layers:
+    - {weights: 832, outputs: 6272, forward: 11.2ms, backward: 23.1ms, step: 0.1ms, ...}
+    messages:
+    - {exchange: {name: dense, values: float32}, each: 0.1ms, encode: 0s, carry: 0.9ms}
+    beside:
+    - {learning: {name: synthetic-gradients, ...}, layers: [{predict: 5ms, teach: 12ms, memory: 9MiB}, ...]}
+
+`edgebed profile` writes it (learning/profiling.py measures) and `shards.profile` names it. The same file gives the same
+plan everywhere. Times are of a whole mini-batch and of CPU time, on one core of the machine it was measured on.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
+
+from edgebed.errors import ScenarioError
+from edgebed.scenario import source, units
+from edgebed.scenario.plan import Part
+from edgebed.scenario.problems import Problem, Problems, problems_of
+from edgebed.scenario.section import DurationFromZero, Section, of_pattern
+
+Size = Annotated[
+    int,
+    PlainValidator(units.parse_memory),
+    PlainSerializer(units.format_memory, return_type=str, when_used="json"),
+    of_pattern("memory size", units.MEMORY_PATTERN, "12MiB"),
+]
+
+
+class LayerRow(Section):
+    """One layer."""
+
+    weights: int = Field(ge=0)
+    """Parameters, and what it keeps besides."""
+    outputs: int = Field(ge=1)
+    """Values that it gives for one example."""
+    forward: DurationFromZero
+    backward: DurationFromZero
+    again: DurationFromZero
+    """Another gradient through the same graph, to that of its inputs alone."""
+    step: DurationFromZero
+    """Of the optimizer."""
+    kept: Size
+    """What a mini-batch keeps until its gradient is there."""
+    memory: Size
+    """The most that a process grew by which trains this layer alone."""
+
+
+class Beside(Section):
+    """What lies beside one layer where a shard ends or begins with it."""
+
+    predict: DurationFromZero = 0.0
+    """The gradient module for its outputs."""
+    teach: DurationFromZero = 0.0
+    head: DurationFromZero = 0.0
+    """A head for its outputs, with its step."""
+    memory: Size = 0
+    """Of that module, or of the head."""
+    guess: DurationFromZero = 0.0
+    """The module that predicts its inputs."""
+    teach_guess: DurationFromZero = 0.0
+    guess_memory: Size = 0
+
+
+class BesideRows(Section):
+    """What a method puts beside layers."""
+
+    learning: dict[str, Any]
+    """The part of the method, with all its settings."""
+    layers: list[Beside]
+
+
+class Messages(Section):
+    """What messages between shards cost, sender and receiver together."""
+
+    exchange: dict[str, Any]
+    """The part of the method, with all its settings."""
+    each: DurationFromZero
+    """A small one."""
+    encode: DurationFromZero
+    """More to decide what is sent, for each MiB of the array."""
+    carry: DurationFromZero
+    """More to send, receive and decode it, for each MiB of the array."""
+
+
+class Profile(Section):
+    """The whole file."""
+
+    batch_size: int = Field(ge=1)
+    layers: list[LayerRow] = Field(min_length=1)
+    messages: list[Messages]
+    beside: list[BesideRows] = Field(default=[])
+
+    def messages_of(self, exchange: Part) -> Messages | None:
+        """Those with that part of a method; None if they were not measured."""
+        return next((each for each in self.messages if _is_same(each.exchange, exchange)), None)
+
+    def beside_of(self, learning: Part) -> Sequence[Beside] | None:
+        """What lies beside each layer with that part of a method; None if it was not measured."""
+        return next((each.layers for each in self.beside if _is_same(each.learning, learning)), None)
+
+
+def _is_same(written: Mapping[str, Any], part: Part) -> bool:
+    return dict(written) == {"name": part.name, **part.settings}
+
+
+class ProfileFile(NamedTuple):
+    """A profile and where it was read."""
+
+    path: Path
+    """Absolute, so that it is found from anywhere."""
+    content: Profile
+
+
+def read_profile(path: Path) -> ProfileFile:
+    """The profile in a file; `Problems` with the mistakes in it, each with file, line and column."""
+    try:
+        root = source.read_file(path, what="a profile", example="batch_size: 128")
+    except ScenarioError as error:
+        raise Problems(Problem((), text) for text in error.problems) from None
+    try:
+        profile = Profile.model_validate(root.plain())
+    except ValidationError as error:
+        raise Problems(_located(root, problems_of(error))) from None
+    wrong = [rows for rows in profile.beside if len(rows.layers) != len(profile.layers)]
+    if wrong:
+        count = f"{len(wrong[0].layers)} rows for {len(profile.layers)} layers"
+        raise Problems([Problem((), f"{path}: beside: {count}; measure anew, with edgebed profile")])
+    return ProfileFile(path.absolute(), profile)
+
+
+def _located(root: source.Node, problems: Iterator[Problem]) -> Iterator[Problem]:
+    for problem in problems:
+        node, rest = root.descend(problem.path)
+        place = node.key_place if problem.at_key else node.place
+        yield Problem((), f"{place}: {'.'.join((*node.path, *rest))}: {problem.message}")
+
+
+def write_profile(profile: Profile, remarks: Sequence[str]) -> str:
+    """The file's text; what `read_profile` reads. `remarks` stand at its head."""
+    lines = [*(f"# {remark}" for remark in remarks), f"batch_size: {profile.batch_size}", "layers:"]
+    lines += [f"- {_flow(row)}" for row in profile.layers]
+    lines += ["messages:", *(f"- {_flow(row)}" for row in profile.messages)]
+    if profile.beside:
+        lines.append("beside:")
+    for rows in profile.beside:
+        lines += [f"- learning: {_value(rows.learning)}", "  layers:", *(f"  - {_flow(row)}" for row in rows.layers)]
+    return "\n".join(lines) + "\n"
+
+
+def _flow(section: Section) -> str:
+    """On one line, without what is as it is by itself."""
+    return _value(section.model_dump(mode="json", exclude_defaults=True))
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_value(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return str(value)

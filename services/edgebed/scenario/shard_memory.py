@@ -1,0 +1,19 @@
+"""What a shard needs of memory whatever layers it has: the process itself, and its part of the data."""
+
+from edgebed.algorithms.layerwise.rule import Rule
+
+MIB = 2**20
+TORCH_BYTES = 164 * MIB  # Python with torch; measured: 150 MiB, and room for the pages of its code that are in use
+DATA_COPIES = 2  # as received, and in one piece
+LABEL_BYTES = 9  # as received, and as int64
+
+
+def examples_bytes(count: int, example_bytes: int) -> int:
+    """Of so many training examples, with their labels; without the examples themselves at 0 bytes each."""
+    return count * (DATA_COPIES * example_bytes + LABEL_BYTES)
+
+
+def own_bytes(rule: Rule, examples: int, example_bytes: int, *, is_first: bool) -> int:
+    """Of a shard's process without layers."""
+    sees_inputs = is_first or rule.synthetic_inputs
+    return TORCH_BYTES + examples_bytes(examples, example_bytes if sees_inputs else 0)
