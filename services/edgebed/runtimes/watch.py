@@ -40,7 +40,6 @@ class Watch:
         self.frozen: set[str] = set()
         self.counts: list[tuple[float, int]] = []
         self.next_s = 0.0
-        self.is_layerwise = any(node.shard for node in heart.plan.nodes)
 
     def follow(self, record: records.Record) -> None:
         """Take from a record what the user watches."""
@@ -121,7 +120,7 @@ class Watch:
             updates_per_s=self._rate(wall_s),
             accuracy=self.accuracy,
             loss=self.loss,
-            ingress_bytes=None if self.is_layerwise else self.ingress_bytes,
+            ingress_bytes=None if self.heart.plan.workers()[0].shard else self.ingress_bytes,
             nodes_up=sum(member.state in PRESENT and member.state != "unresponsive" for member in members),
             nodes_expected=len(members),
             elapsed_s=max(0.0, now - self.heart.started_at_s),

@@ -243,6 +243,7 @@ def layer_costs(found: Measured, rule: Rule, queue: int, *, apart: bool) -> list
             again_s=times.again if rule.down == "true-gradient" else 0.0,
             forward_s=times.forward,
             apart_s=times.predict + times.teach + times.up_taken + times.down_sent + times.down_taken if apart else 0.0,
+            array_bytes=memory.outputs,
         )
         for times, below, memory, size in zip(found.times, before, found.memory, found.message_bytes, strict=True)
     ]

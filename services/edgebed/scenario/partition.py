@@ -107,7 +107,7 @@ def _too_large(layers: Sequence[LayerCost], devices: Sequence[Device], schedule:
     have = sum(max(0, device.memory_bytes - device.own_bytes) for device in devices if device.memory_bytes is not None)
     largest = max(range(len(layers)), key=lambda k: layers[k].memory_bytes)
     own = max(device.own_bytes for device in devices)
-    cut_bytes = min((schedule.kept_bytes(0, layer.output_bytes) for layer in layers[:-1]), default=0)
+    cut_bytes = min((schedule.kept_bytes(0, layer.array_bytes) for layer in layers[:-1]), default=0)
     kept = f", and match: batch keeps {cut_bytes / 2**20:.0f} MiB below each cut at least" if schedule.batches else ""
     return (
         f"no cuts of the {len(layers)} layers fit the memory of the {len(devices)} devices: the layers need "

@@ -95,7 +95,7 @@ def shard(
     sizes = [(name, sum(anatomy.weights[each.first : each.end])) for name, each in workers.items()]
     serving = {}
     if batches:
-        at_cuts = sum(layers[end - 1].output_bytes for end in ends[:-1])
+        at_cuts = sum(layers[end - 1].array_bytes for end in ends[:-1])
         serving[STORE] = replace(common, kept_bytes=2 * batches * at_cuts)
     if is_apart:
         owners = tuple(zip(names[:-1], ends[:-1], strict=True))

@@ -41,6 +41,8 @@ class LayerCost(NamedTuple):
     """Of all that, going forward."""
     apart_s: float = 0.0
     """More for the node that has all gradient modules where a shard ends with it."""
+    array_bytes: int = 0
+    """Of its outputs in memory."""
 
 
 class Device(NamedTuple):
@@ -175,7 +177,8 @@ class Stages:
 
     def kept_bytes(self, first: int, end: int) -> int:
         """What such a stage keeps by batch."""
-        return self.schedule.kept_bytes(*self._exchanged(first, end))
+        came = self.layers[first - 1].array_bytes if first else 0
+        return self.schedule.kept_bytes(came, self.layers[end - 1].array_bytes if end < len(self.layers) else 0)
 
     def forward_s(self, k: int, first: int, end: int) -> float:
         """What such a stage takes to go forward."""

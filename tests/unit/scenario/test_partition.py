@@ -25,6 +25,7 @@ LAYERS = st.lists(
         again_s=st.floats(0.0, 0.5),
         apart_s=st.floats(0.0, 0.5),
         forward_s=st.floats(0.0, 0.01),
+        array_bytes=st.integers(0, 50),
     ),
     min_size=1,
     max_size=7,
