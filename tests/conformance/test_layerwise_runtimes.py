@@ -15,6 +15,7 @@ from torch import nn
 import edgebed
 from edgebed.learning import models
 from edgebed.learning.data import load_data
+from edgebed.learning.inputs import standardize
 from edgebed.learning.shard_building import optimizer_of, task_layers
 from edgebed.learning.trained import Trained
 from edgebed.results import Trial
@@ -55,17 +56,18 @@ def trial(
     *,
     kills: bool = False,
     loss: str = "cross-entropy",
+    inputs: str = "unit",
     modules: str = "beside",
 ) -> Trial:
     """The scenario's only trial, as said; run once for all tests."""
     varied = {
         "method": method,
         "shards": {"traffic": traffic, "modules": modules},
-        "task": SCENARIO["task"] | {"loss": loss},
+        "task": SCENARIO["task"] | {"loss": loss, "inputs": inputs},
     }
     if kills:
         varied |= {"faults": KILLS, "on_failure": "restart", "restart_delay": "200ms"}
-    folder = Path(FOLDER.name) / f"{runtime}-{method}-{traffic}-{kills}-{loss}-{modules}"
+    folder = Path(FOLDER.name) / f"{runtime}-{method}-{traffic}-{kills}-{loss}-{inputs}-{modules}"
     run = edgebed.run(SCENARIO | varied, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
     (only,) = run.trials.values()
 
@@ -74,7 +76,7 @@ def trial(
 
 
 @functools.cache
-def trained_whole(kind: str = "cross-entropy") -> NDArray[np.float32]:
+def trained_whole(kind: str = "cross-entropy", *, standardized: bool = False) -> NDArray[np.float32]:
     """The weights that a single process leaves, which knows nothing of shards."""
     plan = trial("simulation", "back-propagation", "direct").plan
     node, data = plan.workers()[0], load_data("digits", seed=plan.seed)
@@ -85,6 +87,8 @@ def trained_whole(kind: str = "cross-entropy") -> NDArray[np.float32]:
     for step in range(STEPS):
         batch = batch_of(node, step)
         inputs = torch.from_numpy(data.train_x[batch])
+        if standardized:
+            inputs = standardize(inputs)
         scores, labels = model(inputs), torch.from_numpy(data.train_y[batch].astype(np.int64))
         squared = (scores.softmax(dim=1) - F.one_hot(labels, 10)).square().sum() / len(scores)
         loss = squared if kind == "squared" else F.cross_entropy(scores, labels)
@@ -108,6 +112,14 @@ def test_the_squared_loss_is_that_of_one_process(runtime: str) -> None:
     assert found.summary.final_loss is not None
     assert 0.0 < found.summary.final_loss < 0.9  # that of equal scores
     assert (found.series.updates.loss <= 2.0).all()
+
+
+def test_inputs_are_standardized_where_the_task_says_so() -> None:
+    """Bit for bit what one process does; and otherwise than with inputs as they are."""
+    weights = trial("simulation", "back-propagation", "direct", inputs="standardized").checkpoint()
+
+    np.testing.assert_array_equal(weights, trained_whole(standardized=True))
+    assert not np.array_equal(weights, trained_whole())
 
 
 @pytest.mark.parametrize(("runtime", "traffic"), [of("process", "store"), *(of(each, "direct") for each in RUNTIMES)])

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from edgebed.learning import models
 from edgebed.learning.allocator import keep_freed_memory
+from edgebed.learning.inputs import prepared
 from edgebed.learning.losses import loss_of
 from edgebed.scenario.plan import Task
 
@@ -32,8 +33,7 @@ class Network:
         """
         torch.set_num_threads(1)
         keep_freed_memory()
-        self._standardized = task.inputs == "standardized"
-        self._loss = task.loss
+        self._task = task
         self._x = x
         self._y = y.astype(np.int64)
         with torch.random.fork_rng(devices=[]):
@@ -59,7 +59,7 @@ class Network:
         if not self._model.training:
             self._model.train()
         torch.default_generator.manual_seed(key & TORCH_SEED_MASK)
-        loss = loss_of(self._loss, self._model(self._inputs(batch)), torch.from_numpy(self._y[batch]))
+        loss = loss_of(self._task.loss, self._model(self._inputs(batch)), torch.from_numpy(self._y[batch]))
         trained = [parameter for parameter in self._parameters if parameter.requires_grad]
         gradients = iter(torch.autograd.grad(loss, trained, materialize_grads=True))
         pieces = [next(gradients) if p.requires_grad else torch.zeros_like(p) for p in self._parameters]
@@ -89,7 +89,7 @@ class Network:
                 scores = self._model(self._inputs(chunk))
                 examples += len(labels)
                 correct += int((scores.argmax(dim=1) == labels).sum())
-                losses.append(float(loss_of(self._loss, scores, labels, summed=True)))
+                losses.append(float(loss_of(self._task.loss, scores, labels, summed=True)))
         return examples, correct, tuple(losses)
 
     def _set(self, theta: NDArray[np.float32]) -> None:
@@ -100,15 +100,4 @@ class Network:
         """(b, *input_shape) float32: 8-bit pixels in [0, 1], floats as they are, then standardised if asked for."""
         # a copy even for a slice: the stored array may be read-only, which torch cannot express
         x = torch.from_numpy(self._x[which].copy() if isinstance(which, slice) else self._x[which])
-        inputs = x / 255 if x.dtype == torch.uint8 else x
-        return standardize(inputs) if self._standardized else inputs
-
-
-def standardize(x: Tensor) -> Tensor:
-    """Each of (b, ...) inputs to mean 0 and variance 1, with the rule of TensorFlow's `per_image_standardization`.
-
-    The standard deviation is taken to be at least 1 / sqrt(number of values), so that a constant image gives zeros.
-    """
-    axes = tuple(range(1, x.ndim))
-    deviation, mean = torch.std_mean(x, dim=axes, correction=0, keepdim=True)
-    return (x - mean) / deviation.clamp_min(x[0].numel() ** -0.5)
+        return prepared(x, self._task)

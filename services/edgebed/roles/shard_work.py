@@ -19,6 +19,7 @@ from edgebed.wire.messages import Tensor
 from edgebed.wire.tensors import Buffer, encode_exchanged
 
 Floats = NDArray[np.float32]
+Examples = Floats | NDArray[np.uint8]
 Exchange = Callable[[Floats], Exchanged]
 """Says what is sent of an array."""
 
@@ -224,19 +225,21 @@ class ShardWork:
         self,
         networks: Networks,
         rule: Rule,
-        x: Floats | NDArray[np.uint8] | None,
+        x: Examples | None,
         y: NDArray[np.integer],
         clock: Callable[[], float] = lambda: 0.0,
         exchange: Exchange = whole,
+        prepare: Callable[[Examples], Floats] = lambda x: x.astype(np.float32),
     ) -> None:
         """`x` are the training inputs, for the first shard and where inputs are predicted; `y` the labels, for all.
 
-        `exchange` says what is sent of an array.
+        `exchange` says what is sent of an array, and `prepare` what the model is given of examples.
         """
         self.exchange = exchange
         self.networks = networks
         self.rule = rule
         self.x = x
+        self.prepare = prepare
         self.y = y.astype(np.int64)
         self.clock = clock
 
@@ -276,10 +279,9 @@ class ShardWork:
         return self.networks.synthetic_inputs(examples) if self.networks.input_module else examples
 
     def _examples(self, batch: NDArray[np.int64]) -> Floats:
-        """(B,) positions -> (B, ...) float32; 8-bit pixels in [0, 1]."""
+        """(B,) positions -> (B, ...) as the model is given them."""
         assert self.x is not None, "this shard has no examples"
-        x = self.x[batch]
-        return x / np.float32(255) if x.dtype == np.uint8 else x  # type: ignore[return-value]
+        return self.prepare(self.x[batch])
 
     def _learn(self, job: LearnJob, started_s: float) -> LearnResult:
         gradient, loss, module_loss = self._gradient(job)

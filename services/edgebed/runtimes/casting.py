@@ -1,5 +1,6 @@
 """Which heart a node has, and who does its work, by its plan."""
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -58,7 +59,18 @@ def shard_work(
     exchange = exchange_of(plan.method)
     if plan.role == "modules":
         return ModuleWork(module_networks(plan), y, clock, exchange)
-    return ShardWork(shard_network(plan), rule_of(plan.method), x, y, clock, exchange)
+    return ShardWork(
+        shard_network(plan), rule_of(plan.method), x, y, clock, exchange, functools.partial(_given, plan.task)
+    )
+
+
+def _given(task: Task, x: NDArray[Any]) -> NDArray[np.float32]:
+    """What the model is given of these examples."""
+    import torch
+
+    from edgebed.learning.inputs import prepared
+
+    return prepared(torch.from_numpy(x), task).numpy()
 
 
 def _backup(

@@ -17,7 +17,8 @@ from torch import nn
 
 from edgebed.learning import models
 from edgebed.learning.data import DataSet, load_data
-from edgebed.learning.network import EVALUATION_CHUNK, Network, standardize
+from edgebed.learning.inputs import standardize
+from edgebed.learning.network import EVALUATION_CHUNK, Network
 from edgebed.scenario.plan import Task
 
 RNG = np.random.default_rng(7)
