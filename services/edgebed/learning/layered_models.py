@@ -10,7 +10,7 @@
                images of 3x32x32, all convolutions keeping the image's size.
 `cifar-cnn-keep`  the same with dropout as the report's words have it, "keep probability 0.25, 0.5, 0.25": it drops
                0.75, 0.5, 0.75. The model that it takes over drops 0.25, 0.25, 0.5, as `cifar-cnn` does.
-`sigmoid-200`  784-200-10 with a sigmoid; the same, section 6.
+`sigmoid-200`  784-200-10 with a sigmoid; the same, section 5.3. Weights begin as in the authors' code.
 
 Chen et al. give neither widths nor kernels; those of four and eight layers are the ones of Jaderberg et al. 2017,
 Decoupled neural interfaces using synthetic gradients: convolutions of 64 filters of 5x5, dense layers of 256, batch
@@ -32,6 +32,7 @@ DENSE = 256
 VGG16 = ((1, 1), (2, 2), (4, 4, 4), (8, 8, 8), (8, 8, 8))
 """Widths of the convolutions before each pool, in units of the first one's."""
 VGG16_DENSE = 4096
+SIGMOID_DEVIATION = 0.35
 
 
 def four_layer(input_shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
@@ -67,10 +68,11 @@ def cifar_cnn_keep(input_shape: tuple[int, ...], classes: int) -> nn.Sequential:
 
 
 def sigmoid_200(input_shape: tuple[int, ...], classes: int) -> nn.Sequential:
-    """Dense with a sigmoid; scores."""
-    return nn.Sequential(
-        nn.Sequential(nn.Flatten(), nn.Linear(math.prod(input_shape), 200), nn.Sigmoid()), nn.Linear(200, classes)
-    )
+    """Dense with a sigmoid; scores. Weights and biases are of a normal distribution, cut at twice its deviation."""
+    dense = [nn.Linear(math.prod(input_shape), 200), nn.Linear(200, classes)]
+    for parameter in (parameter for layer in dense for parameter in layer.parameters()):
+        nn.init.trunc_normal_(parameter, std=SIGMOID_DEVIATION, a=-2 * SIGMOID_DEVIATION, b=2 * SIGMOID_DEVIATION)
+    return nn.Sequential(nn.Sequential(nn.Flatten(), dense[0], nn.Sigmoid()), dense[1])
 
 
 def _cifar_cnn(

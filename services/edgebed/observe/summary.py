@@ -34,6 +34,7 @@ TRUSTED = 1.0
 """The verdict as a measure; 0 is degraded."""
 STEP_MESSAGES = ("activation", "gradient", "taken", "fetch")
 """Kinds of messages that steps need, in the order of tables; others begin a history or keep what was learnt."""
+TENTH = 10
 LOST_MAX = 3
 """Nodes that are named with the reason why they are gone."""
 JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
@@ -157,6 +158,10 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     match_staleness_mean: float | None = None
     """Epochs that the two of these pairs were apart, whichever was older."""
     match_staleness_max: float | None = None
+    gradient_loss_early: float | None = None
+    """What gradient modules could not predict, the sum over all of them: the mean over the first tenth of the steps."""
+    gradient_loss_late: float | None = None
+    """Likewise, over the last tenth."""
     exchanged_bytes: int | None = None
     """Payload of all messages that nodes sent each other over the data network, each counted once."""
     exchanges: tuple[Exchange, ...] = ()
@@ -349,9 +354,20 @@ def _shards(plan: Plan, series: Series) -> dict[str, Any]:
         "matched": len(epochs),
         "match_staleness_mean": float(epochs.mean()) if len(epochs) else None,
         "match_staleness_max": float(epochs.max()) if len(epochs) else None,
+        **_gradient_losses(series),
         "exchanged_bytes": sum(traffic.egress_payload for traffic in everybody),
         **_messages(plan, series),
     }
+
+
+def _gradient_losses(series: Series) -> dict[str, float]:
+    """Of modules that were taught, as long as all of them were."""
+    losses = [each.loss for each in series.module_losses.values()]
+    taught = min(map(len, losses), default=0)
+    if not taught:
+        return {}
+    total, tenth = np.sum([loss[:taught] for loss in losses], axis=0), max(1, taught // TENTH)
+    return {"gradient_loss_early": float(total[:tenth].mean()), "gradient_loss_late": float(total[-tenth:].mean())}
 
 
 def _shares(phases: ShardPhases) -> dict[str, float]:
