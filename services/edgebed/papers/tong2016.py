@@ -20,7 +20,8 @@ NET = {
     "sg-tuned": "Synthetic gradients, tuned",
     "si": "Synthetic inputs and gradients",
     "si-blocked": "The same, layer 1 blocked",
-    "si-by-batch": "The same, matched by batch",
+    "si-slow": "Synthetic inputs and gradients, a slow last layer",
+    "si-slow-by-batch": "The same, matched by batch",
 }
 CIFAR = {
     "bp": "Back-propagation",
@@ -102,21 +103,22 @@ FULLY_DECOUPLED = Table(
     title="Figure 17: synthetic inputs",
     text="The second layer does not wait for the first one either. *Blocked*: the first layer keeps its first weights. "
     "*Matched by batch* is the report's batch trick: what came for a batch in an epoch before is used, if "
-    "nothing newer has come.",
+    "nothing newer has come. The device of the last layer is then a slow one, as the report found it to be.",
     rows={
         **curve_rows("si"),
         **curve_rows("si-blocked"),
         "blocked-is-better": over_row("si-blocked", "si", 5000, 2, "The report has 86 % and 84 %."),
-        "by-batch-5000": at_row("si-by-batch", 5000, None),
         "trick-staleness": Row(
             what="Matched by batch: epochs between the two of a pair, in the mean",
-            cells=("si-by-batch",),
-            measure=of_summary("si-by-batch", "match_staleness_mean"),
+            cells=("si-slow-by-batch",),
+            measure=of_summary("si-slow-by-batch", "match_staleness_mean"),
             unit="",
         ),
-        "trick-costs": over_row("si", "si-by-batch", 5000, None, "The report says that it does not affect accuracy."),
+        "trick-costs": over_row(
+            "si-slow", "si-slow-by-batch", 10_000, None, "The report says that it does not affect accuracy."
+        ),
     },
-    curves=(Curve(title="Figure 17", cells=("bp", "si", "si-blocked", "si-by-batch"), over="updates"),),
+    curves=(Curve(title="Figure 17", cells=("bp", "si", "si-blocked", "si-slow", "si-slow-by-batch"), over="updates"),),
 )
 
 MESSAGES = Table(
