@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from edgebed.comparing.measures import moving_average
 from edgebed.observe.charts import AXES, accuracy_axis, draw_png, draw_svg, ingress_axis, line_style
@@ -101,6 +101,7 @@ def _error_axis(axes: Axes, lines: Sequence[Curve]) -> None:
     """Accuracies upwards, on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
     axes.set_yscale("function", functions=(_height, _accuracy))
     accuracy_axis(axes)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda accuracy, _: f"{100 * accuracy:.4g}"))
     axes.set_ylabel("test accuracy (%), logarithmic in the error")
     axes.yaxis.set_minor_locator(NullLocator())
     if lines:

@@ -221,7 +221,7 @@ paper trains for 500,000 steps; here it is less than one in a hundred of that. W
 follows.
 
 - Convolutions are of 5x5 with batch normalisation, those of VGG16 of 3x3; dense layers have 256 units. The paper gives
-  no widths but 64 to 512 of modules: the models here have half of that, 32 filters, and VGG16 from 16 to 128.
+  no widths but 64 to 512 of modules: the models here have half of that, 32 filters, and VGG16 a quarter, 16 to 128.
 - VGG16 takes images of 28x28 by pools that round up.
 - A module has one hidden layer as wide as the layer that it stands after, sees the labels, and ends in a layer that is
   zero at first. It is taught the gradient that the shard above computes from its own prediction, multiplied by the size

@@ -98,3 +98,9 @@ def test_a_long_line_is_thinned_out(measured):
     line = curve([measured(*rising)], "updates")
     assert isinstance(line, Curve)
     assert (len(line.x), line.x[0], line.x[-1]) == (400, 0, 99_900)
+
+
+def test_the_axis_says_half_a_per_cent_where_it_means_that(measured):
+    """Not 100 %, which a logarithm of the error has no place for."""
+    drawn = curves_svg({"good": [measured(0.1, 0.98, 0.996)]}, "updates")
+    assert ">99.5<" in drawn
