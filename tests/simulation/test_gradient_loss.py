@@ -55,7 +55,7 @@ def test_modules_on_a_node_of_their_own_tell_their_losses(tmp_path: Path) -> Non
     """With a queue of one the same as beside the layers."""
     method = {"preset": "synthetic-gradients"}
     beside, apart = (
-        trained(tmp_path, "simulation", method, queue=1, modules=where).series.module_losses
+        trained(tmp_path, "simulation", method, cuts="even", queue=1, modules=where).series.module_losses
         for where in ("beside", "apart")
     )
 
