@@ -1,7 +1,7 @@
 """What a real Prometheus, configured as ours is, makes of a real run: totals, dead nodes, every dashboard query.
 
-One run of two trials is watched from its first second: a short one, over before Prometheus has found its nodes, and a
-long one in which a worker is killed. Then Prometheus is asked and the journals are read.
+One run of three trials is watched from its first second: a short one, over before Prometheus has found its nodes, a
+long one in which a worker is killed, and one of layer shards. Then Prometheus is asked and the journals are read.
 """
 
 import contextlib
@@ -38,6 +38,11 @@ evaluation: { every: 50 updates }
 variants:
   short: { method: asgd, stop: { updates: 300 } }
   long: { method: adacomp, stop: { time: 40s }, faults: [{ freeze: slow-0, at: 5s, for: 1s }] }
+  layers:
+    method: synthetic-gradients
+    task: { model: eight-layer, width: 4, batch_size: 32 }
+    fleet: { edge: { waiting: 0s }, slow: { waiting: 0s } }
+    stop: { time: 20s }
 """
 RUN = "watched/0001"
 NODES = {"server", "evaluator", "edge-0", "edge-1", "edge-2", "slow-0"}
@@ -199,6 +204,15 @@ def test_the_last_values_at_the_workers_are_the_journals_totals(watched: Watched
             assert watched.prometheus.last(selector) == phases.steps > 0
 
 
+def test_the_last_values_at_layer_shards_are_the_journals_totals(watched: Watched) -> None:
+    """Steps of every shard."""
+    said = [node for node, _ in watched.journal("layers", records.Step)]
+    assert set(said) == NODES - {"server", "evaluator"}
+    for node in set(said):
+        selector = f'edgebed_shard_steps_total{{run="{RUN}",trial="layers",node="{node}"}}'
+        assert watched.prometheus.last(selector) == said.count(node)
+
+
 @pytest.mark.parametrize("trial", ["short", "long"])
 def test_the_last_values_at_the_controller_are_the_final_ones(watched: Watched, trial: str) -> None:
     """Accuracy of the final model, all updates, every node ended: each under the name of its own trial."""
@@ -263,4 +277,4 @@ def test_the_variables_find_the_run_and_its_trials(watched: Watched, dashboards,
         assert re.search(variables["run"]["regex"].strip("/"), f"{{{text}}} 1 1")[1] == RUN
         series, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variables["trial"]["query"]["query"]).groups()
         found = watched.prometheus.get("series", **{"match[]": filled(series, run=RUN)})
-        assert {one[label] for one in found} == {"short", "long"}
+        assert {one[label] for one in found} == {"short", "long", "layers"}
