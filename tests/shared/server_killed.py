@@ -10,6 +10,8 @@ KILLS = 20
 EVERY = 25
 """Updates between two checkpoints."""
 UPDATES = 1500
+CHANCE = 0.02
+"""Of 359 images an accuracy of 96 % has a standard deviation of a hundredth, the difference of two one and a half."""
 SEEDS = range(1, 6)
 """Of the runs without a kill, whose accuracies tell the spread."""
 
@@ -47,7 +49,7 @@ def check_killed(told: Told, living: list[float]) -> None:
     """It has gone on twenty times from the last checkpoint, its books close, and it has learnt as well.
 
     As well: its accuracy is below the lowest of the `living` runs, if at all, by less than these differ among each
-    other.
+    other, or than chance makes of two accuracies on so few images.
     """
     restored = [record.version for _, record in told.of(records.Restored)]
     killed = [record for _, record in told.of(records.Fault) if record.action == "kill"]
@@ -60,4 +62,4 @@ def check_killed(told: Told, living: list[float]) -> None:
     assert books.closes, books.problems
     assert (books.total.applied, books.total.unexplained) == (UPDATES, 0)
     assert books.total.lost_with_server >= KILLS
-    assert accuracy(told) >= min(living) - (max(living) - min(living))
+    assert accuracy(told) >= min(living) - max(max(living) - min(living), CHANCE)
