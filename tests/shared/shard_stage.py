@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from edgebed.algorithms.layerwise.rule import Rule
+from edgebed.algorithms.layerwise.rule import At, Rule
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.module_networks import ModuleNetworks
 from edgebed.learning.optimizers import Optimizer
@@ -24,7 +24,7 @@ from edgebed.roles import records
 from edgebed.roles.activation_store import ActivationStore
 from edgebed.roles.batch_shard import shard_of
 from edgebed.roles.events import Compute, Computed, Journal, Received, Send, Wake, Woken
-from edgebed.roles.layer_shard import LayerShard
+from edgebed.roles.layer_shard import LayerShard, batch_of
 from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.shard_server import ShardServer
 from edgebed.roles.shard_work import ModuleWork, ShardWork
@@ -205,3 +205,23 @@ class Stage:
             for node, record in self.journal
             if node == name and isinstance(record, records.Step) and record.step < limit[record.history]
         ]
+
+
+def one_after_the_other(rule: Rule) -> np.ndarray:
+    """The same in a plain loop, as the papers write it."""
+    shards = [networks_of(index, rule) for index in range(3)]
+    for step in range(STEPS):
+        at, batch = At(step), batch_of(plan_of(0), step)
+        h, below = X[batch], None
+        for shard in shards if rule.sends(step) else shards[:1]:
+            outputs = shard.forward(at, h, Y[batch])
+            if shard is shards[-1]:
+                gradient, _ = shard.final_gradient(at)
+            else:
+                gradient = shard.head_gradient(at)[0] if shard.head else shard.synthetic_gradient(at)
+            passed = shard.backward(at, gradient)
+            shard.step()
+            if below and below.predictor:
+                below.teach(at, passed)
+            h, below = outputs, shard
+    return np.concatenate([shard.weights() for shard in shards])

@@ -5,12 +5,12 @@ import hashlib
 import http.server
 import io
 import tarfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from local_mirror import serving
 
 from edgebed.errors import ScenarioError
 from edgebed.learning import cifar10
@@ -172,12 +172,8 @@ class Mirror(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def mirror() -> Iterator[str]:
     """The address of a local mirror."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mirror) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-        thread.join()
+    with serving(Mirror) as address:
+        yield address
 
 
 def test_the_archive_is_downloaded_once(tmp_path: Path, mirror: str, monkeypatch: pytest.MonkeyPatch) -> None:

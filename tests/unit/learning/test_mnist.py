@@ -4,12 +4,12 @@ import gzip
 import hashlib
 import http.server
 import struct
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from local_mirror import serving
 
 from edgebed.errors import InfrastructureError, ScenarioError
 from edgebed.learning import download, mnist
@@ -85,12 +85,8 @@ class Mirror(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def mirror() -> Iterator[str]:
     """The address of a local mirror."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Mirror) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-        server.shutdown()
-        thread.join()
+    with serving(Mirror) as address:
+        yield address
 
 
 @pytest.mark.parametrize("subfolder", ["mnist", "."])

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shard_stage import NAMES, OPTIMIZER, STEPS, Stage, X, Y, layers, networks_of, plan_of
+from shard_stage import NAMES, OPTIMIZER, STEPS, Stage, X, Y, layers, one_after_the_other, plan_of
 from torch import nn
 
 from edgebed.algorithms.layerwise import (
@@ -16,7 +16,7 @@ from edgebed.algorithms.layerwise import (
     synthetic_gradients,
     synthetic_inputs,
 )
-from edgebed.algorithms.layerwise.rule import At, Rule
+from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.learning.shard_network import ShardNetwork
 from edgebed.learning.trained import Trained
 from edgebed.roles import records
@@ -158,26 +158,6 @@ def test_modules_elsewhere_serve_shards_that_are_ahead(seed: int, deaths: list[t
 
     assert stage.server.finished
     assert [stage.surviving_steps(each) for each in NAMES] == [list(range(STEPS))] * 3
-
-
-def one_after_the_other(rule: Rule) -> np.ndarray:
-    """The same in a plain loop, as the papers write it."""
-    shards = [networks_of(index, rule) for index in range(3)]
-    for step in range(STEPS):
-        at, batch = At(step), batch_of(plan_of(0), step)
-        h, below = X[batch], None
-        for shard in shards:
-            outputs = shard.forward(at, h, Y[batch])
-            if shard is shards[-1]:
-                gradient, _ = shard.final_gradient(at)
-            else:
-                gradient = shard.head_gradient(at)[0] if shard.head else shard.synthetic_gradient(at)
-            passed = shard.backward(at, gradient)
-            shard.step()
-            if below and below.predictor:
-                below.teach(at, passed)
-            h, below = outputs, shard
-    return np.concatenate([shard.weights() for shard in shards])
 
 
 def test_the_blend_of_one_is_back_propagation() -> None:

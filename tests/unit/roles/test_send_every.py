@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shard_stage import NAMES, STEPS, Stage, X, Y, networks_of, plan_of
+from shard_stage import NAMES, STEPS, Stage, one_after_the_other, plan_of
 
 from edgebed.algorithms.layerwise import decoupled_greedy, synthetic_gradients, synthetic_inputs
-from edgebed.algorithms.layerwise.rule import At, Rule
+from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.learning.shard_network import ShardNetwork
 from edgebed.observe.series_steps import Steps
 from edgebed.roles import records
-from edgebed.roles.layer_shard import LayerShard, batch_of
+from edgebed.roles.layer_shard import LayerShard
 from edgebed.wire.messages import Activation, Gradient, Taken
 
 DEATHS = st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=3)
@@ -133,26 +133,6 @@ def test_one_at_a_time_leaves_nothing_to_chance(
 
     assert stage.server.finished
     np.testing.assert_array_equal(stage.server.theta, one_after_the_other(rule))
-
-
-def one_after_the_other(rule: Rule) -> np.ndarray:
-    """The same in a plain loop, as the papers write it."""
-    shards = [networks_of(index, rule) for index in range(3)]
-    for step in range(STEPS):
-        at, batch = At(step), batch_of(plan_of(0), step)
-        h, below = X[batch], None
-        for shard in shards if rule.sends(step) else shards[:1]:
-            outputs = shard.forward(at, h, Y[batch])
-            if shard is shards[-1]:
-                gradient, _ = shard.final_gradient(at)
-            else:
-                gradient = shard.head_gradient(at)[0] if shard.head else shard.synthetic_gradient(at)
-            passed = shard.backward(at, gradient)
-            shard.step()
-            if below and below.predictor:
-                below.teach(at, passed)
-            h, below = outputs, shard
-    return np.concatenate([shard.weights() for shard in shards])
 
 
 def test_a_shard_above_waits_for_its_own_steps_alone() -> None:
