@@ -26,6 +26,7 @@ from edgebed.learning.allocator import keep_freed_memory
 from edgebed.learning.footprint import kept_bytes
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.growth import grown_bytes
+from edgebed.learning.inputs import prepared
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shard_building import optimizer_of, shapes_of, task_layers
 from edgebed.learning.shard_network import ShardNetwork
@@ -76,8 +77,8 @@ def profile_trials(trials: Sequence[PlannedTrial], say: Callable[[str], None] = 
     """Of the model that these trials train, with a mini-batch of the training set's first examples."""
     task, methods = trials[0].plan.nodes[0].task, [trial.plan.nodes[0].method for trial in trials]
     x, y = (array[: task.batch_size] for array in (trials[0].data.train_x, trials[0].data.train_y))
-    scaled = x / np.float32(255) if x.dtype == np.uint8 else np.array(x)
-    return profile_of(task, methods, scaled.astype(np.float32), y.astype(np.int64), say)
+    inputs = prepared(torch.from_numpy(np.array(x)), task).numpy()
+    return profile_of(task, methods, inputs, y.astype(np.int64), say)
 
 
 def profile_of(

@@ -1,4 +1,4 @@
-"""Direct minimisation of the gradient loss in virtual time and in processes."""
+"""What gradient modules could not predict, and its direct minimisation, in virtual time and in processes."""
 
 from pathlib import Path
 from typing import Any
@@ -64,3 +64,23 @@ def test_modules_on_a_node_of_their_own_tell_their_losses(tmp_path: Path) -> Non
         count = min(len(losses.step), len(apart[shard].step))
         assert count >= 29
         np.testing.assert_array_equal(losses.loss[:count], apart[shard].loss[:count])
+
+
+@pytest.mark.parametrize("method", ["synthetic-gradients", "direct-minimisation"])
+def test_early_and_late_losses_are_those_of_the_journal(tmp_path: Path, method: str) -> None:
+    """The sum over all modules, over the first and the last tenth of the steps that all were taught."""
+    found = trained(tmp_path, "simulation", {"preset": method})
+    losses = [each.loss for each in found.series.module_losses.values()]
+    total = np.sum([loss[: min(map(len, losses))] for loss in losses], axis=0)
+    tenth = len(total) // 10
+
+    assert found.series.module_losses.keys() == {"edge-0", "edge-1"}
+    assert found.summary.gradient_loss_early == pytest.approx(total[:tenth].mean())
+    assert found.summary.gradient_loss_late == pytest.approx(total[-tenth:].mean())
+    assert found.summary.gradient_loss_early != found.summary.gradient_loss_late
+
+
+def test_without_modules_there_is_no_such_loss(tmp_path: Path) -> None:
+    """Neither a zero."""
+    summary = trained(tmp_path, "simulation", {"preset": "back-propagation"}).summary
+    assert (summary.gradient_loss_early, summary.gradient_loss_late) == (None, None)

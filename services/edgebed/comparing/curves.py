@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from edgebed.comparing.measures import moving_average
-from edgebed.observe.charts import AXES, accuracy_axis, draw_png, draw_svg, ingress_axis, line_style
+from edgebed.observe.charts import AXES, draw_png, draw_svg, ingress_axis, line_style
 from edgebed.observe.series import Evaluations, Floats, Series
 
 Over = Literal["updates", "ingress", "time"]
@@ -100,7 +100,6 @@ def _plot(arms: Arms, over: Over, window: int) -> Callable[[Axes], None]:
 def _error_axis(axes: Axes, lines: Sequence[Curve]) -> None:
     """Accuracies upwards, on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
     axes.set_yscale("function", functions=(_height, _accuracy))
-    accuracy_axis(axes)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda accuracy, _: f"{100 * accuracy:.4g}"))
     axes.set_ylabel("test accuracy (%), logarithmic in the error")
     axes.yaxis.set_minor_locator(NullLocator())

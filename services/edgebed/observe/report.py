@@ -64,12 +64,8 @@ TRIAL_ROWS: tuple[Row, ...] = (
     ("updates", lambda trial: number_text(trial.updates)),
     ("time to the last update", lambda trial: seconds_text(trial.time_s)),
     ("updates a second", lambda trial: number_text(trial.updates_per_s)),
-    ("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
-    ("all nodes started, joined: after launch", lambda trial: _start_up(trial, "started_s", "joined_s")),
-    ("training, update of every worker: after launch", lambda trial: _start_up(trial, "training_s", "contributed_s")),
-    ("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
 )
-"""The lines of the table of trials."""
+"""The first lines of the table of trials."""
 PUSH_ROWS: tuple[Row, ...] = (
     ("server ingress: payload of pushes", lambda trial: bytes_text(trial.ingress_bytes)),
     ("server ingress: at the interface", ingress_interface_text),
@@ -88,8 +84,13 @@ SHARD_ROWS: tuple[Row, ...] = (
     ("messages a step", lambda trial: number_text(trial.messages_per_step)),
 )
 """Those of shards, likewise."""
-ROWS_BEFORE = 8
-"""Lines of TRIAL_ROWS that come before them."""
+NODE_ROWS: tuple[Row, ...] = (
+    ("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
+    ("all nodes started, joined: after launch", lambda trial: _start_up(trial, "started_s", "joined_s")),
+    ("training, update of every worker: after launch", lambda trial: _start_up(trial, "training_s", "contributed_s")),
+    ("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
+)
+"""Its last lines."""
 
 
 def _start_up(trial: TrialSummary, *phases: str) -> str:
@@ -158,7 +159,7 @@ def _trials(summary: RunSummary) -> str:
     pushes = any(not trial.is_layerwise for trial in summary.trials)
     shards = any(trial.is_layerwise for trial in summary.trials)
     own = (*(PUSH_ROWS if pushes else ()), *(SHARD_ROWS if shards else ()))
-    lines = (*TRIAL_ROWS[:ROWS_BEFORE], *own, *TRIAL_ROWS[ROWS_BEFORE:])
+    lines = (*TRIAL_ROWS, *own, *NODE_ROWS)
     rows = [(label, *(value(trial) for trial in summary.trials)) for label, value in lines]
     body = table(("", *(trial.trial for trial in summary.trials)), rows) if summary.trials else ""
     if summary.not_begun:

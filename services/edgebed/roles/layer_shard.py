@@ -277,8 +277,7 @@ class LayerShard(Follower):
         at = self.next
         if self._pauses:
             return "answers" if self.unanswered or self.learnt < self._until(at.step) else None
-        waits = at.step > self.learnt if self.rule.waits else self._is_held_up(at)
-        return "answers" if waits else "inputs"
+        return "answers" if self._needs_answers(at) else "inputs"
 
     @property
     def _pauses(self) -> bool:
@@ -289,12 +288,12 @@ class LayerShard(Follower):
 
     def may_begin(self, at: At) -> bool:
         """Whether nothing has to be waited for."""
-        if at.step > self.learnt if self.rule.waits else self._is_held_up(at):
-            return False
-        return not self.shard.below or self._has_inputs(at)
+        return not self._needs_answers(at) and (not self.shard.below or self._has_inputs(at))
 
-    def _is_held_up(self, at: At) -> bool:
-        """Whether what would be sent has to wait for answers."""
+    def _needs_answers(self, at: At) -> bool:
+        """Whether answers have to come first: to the step before, or for there to be room for what would be sent."""
+        if self.rule.waits:
+            return at.step > self.learnt
         return len(self.unanswered) >= self.shard.queue and self.rule.sends(at.step)
 
     def _has_inputs(self, at: At) -> bool:
@@ -330,7 +329,7 @@ def batch_of(plan: NodePlan, step: int) -> NDArray[np.int64]:
     size, n = plan.task.batch_size, plan.num_examples
     if plan.shard and plan.shard.batches:
         start = step % plan.shard.batches * size
-        return chance.generator(plan.seed, "order", ORDER, 0).permutation(n)[start : start + size]
+        return _order(plan.seed, n, 0)[start : start + size]
     first, last = step * size // n, ((step + 1) * size - 1) // n
     start = step * size - first * n
     if first == last:
