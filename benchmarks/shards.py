@@ -13,6 +13,7 @@ from typing import Any
 import edgebed
 from edgebed.observe.series import Series
 from edgebed.profiling import profile_trials
+from edgebed.profiling_nodes import own_s
 from edgebed.scenario.bursts import burst_step_s
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.planning import plan_trials
@@ -38,7 +39,7 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
             "variants": {method: {"method": method} for method in METHODS},
             "method": METHODS[0],
         }
-        profile = profile_trials(plan_trials(load_scenario(scenario)))
+        profile = profile_trials(plan_trials(load_scenario(scenario))).model_copy(update={"own": own_s()})
         place.write_text(write_profile(profile, ()), encoding="utf-8")
         return list(_rows(place, 10.0 if quick else 40.0))
 

@@ -29,6 +29,7 @@ def profile(
     """Measure what each layer takes of time and memory on this machine, for `shards: {profile: FILE}`."""
     from edgebed.observe.run_folder import write_atomically
     from edgebed.profiling import profile_trials
+    from edgebed.profiling_nodes import own_s
     from edgebed.scenario.describe_profile import as_text, remarks
     from edgebed.scenario.profiles import write_profile
 
@@ -36,6 +37,8 @@ def profile(
     require_place("--output", place, "profile.yaml")
     trials = _layerwise(_loaded(scenario, sets or ()).only(variants or ()), scenario)
     found = profile_trials(trials, say)
+    say("what a live shard needs whatever layers it has …")
+    found = found.model_copy(update={"own": own_s()})
     task, methods = trials[0].plan.nodes[0].task, [trial.plan.nodes[0].method for trial in trials]
     write_atomically(place, write_profile(found, list(remarks(task, methods))).encode())
     if json:

@@ -30,7 +30,7 @@ from edgebed.learning.inputs import prepared
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shard_building import optimizer_of, shapes_of, task_layers
 from edgebed.learning.shard_network import ShardNetwork
-from edgebed.learning.trained import Trained
+from edgebed.learning.trained import Trained, gradients
 from edgebed.scenario.plan import Method, Task
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.scenario.profiles import Beside, BesideRows, LayerRow, Messages, Profile
@@ -41,6 +41,8 @@ from edgebed.wire.tensors import decode_exchanged, encode_exchanged
 
 Floats = NDArray[np.float32]
 ROUNDS, WARM_UP = 15, 3
+PAUSE_S = 0.02
+"""Before work is timed: a shard works after it has waited, on a core that is not as fast then as after long work."""
 MEMORY_ROUNDS = 3
 MIB = 2**20
 SMALL_VALUES, LARGE_VALUES = 256, MIB
@@ -137,17 +139,19 @@ def _layer_rows(
     for _ in range(ROUNDS + WARM_UP):
         inputs, outputs = [], []
         value = torch.from_numpy(x)
+        time.sleep(PAUSE_S)
         for k, layer in enumerate(layers):
             inputs.append(value.clone().requires_grad_())
             outputs.append(taken.of((k, "forward"), partial(layer, inputs[-1])))
             value = outputs[-1].detach()
         scores = value.requires_grad_()
         (delta,) = torch.autograd.grad(F.cross_entropy(scores, labels), scores)
+        time.sleep(PAUSE_S)
         for k in reversed(range(len(layers))):
             wanted = [inputs[k], *layers[k].parameters]
-            back = partial(torch.autograd.grad, outputs[k])
-            found = taken.of((k, "backward"), partial(back, wanted, delta, retain_graph=True))
-            taken.of((k, "again"), partial(back, inputs[k], delta))
+            back = partial(gradients, outputs[k], delta)
+            found = taken.of((k, "backward"), partial(back, wanted, keep=True))
+            taken.of((k, "again"), partial(back, [inputs[k]]))
             taken.of((k, "step"), partial(layers[k].step, found[1:]))
             delta = found[0].contiguous()
         del outputs, inputs, found
@@ -261,6 +265,7 @@ def _beside_layer(
     taken = _Taken()
     for step in range(ROUNDS + WARM_UP):
         at = At(step)
+        time.sleep(PAUSE_S)
         network.forward(at, inputs, y)
         if network.predictor:
             taken.of("predict", partial(network.synthetic_gradient, at))
@@ -312,6 +317,7 @@ def _carried_s(
     array = rng.standard_normal(values, np.float32)
     times_s = []
     for _ in range(ROUNDS + WARM_UP):
+        time.sleep(PAUSE_S)
         began_s = time.process_time()
         tensor, frames = encode_exchanged("h", exchange(array))
         encoded_s = time.process_time()

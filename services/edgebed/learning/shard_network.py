@@ -26,7 +26,7 @@ from edgebed.learning.losses import loss_of
 from edgebed.learning.network import TORCH_SEED_MASK
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.predictor import Predictor
-from edgebed.learning.trained import Trained, join_states, split_state
+from edgebed.learning.trained import Trained, gradients, join_states, split_state
 from edgebed.scenario.plan import Loss
 
 Floats = NDArray[np.float32]
@@ -139,7 +139,7 @@ class ShardNetwork:
         kept = self.kept[at]
         wanted = [kept.inputs, *(kept.parameters if learn else ())]
         delta = _own(gradient).view(kept.outputs.shape)
-        found = torch.autograd.grad(kept.outputs, wanted, delta, retain_graph=keep)
+        found = gradients(kept.outputs, delta, wanted, keep=keep)
         if learn:
             sums = found[1:]
             if self._sums is not None:

@@ -100,6 +100,17 @@ class Trained:
             setattr(owner, name, nn.Parameter(self.theta[place].view(shape)))
 
 
+def gradients(outputs: Tensor, delta: Tensor, wanted: Sequence[Tensor], *, keep: bool = False) -> tuple[Tensor, ...]:
+    """Of whatever has `delta` for its gradient by the `outputs`: its gradients by what is `wanted`.
+
+    With `keep` there may be another for the same graph. The product of the two has just that gradient, to the bit;
+    were `delta` given to torch as it is, torch 2.13 would load a system for symbolic mathematics first, which takes
+    more than a second of a core and 60 MB.
+    """
+    product = torch.dot(outputs.reshape(-1), delta.reshape(-1))
+    return torch.autograd.grad(product, wanted, retain_graph=keep)
+
+
 def join_states(parts: Sequence[Trained]) -> NDArray[np.float32]:
     """Fresh (s,) states of several, with how many steps each has made."""
     steps = np.array([part.steps for part in parts], dtype=np.int32).view(np.float32)  # bits, not numbers

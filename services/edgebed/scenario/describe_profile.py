@@ -37,6 +37,8 @@ def as_text(profile: Profile) -> str:
     for each in profile.messages:
         sizes = f"{_ms(each.each)}, and for each MiB of values {_ms(each.encode + each.carry)}"
         lines.append(f"A message with exchange {each.exchange['name']} takes {sizes}.")
+    if profile.own:
+        lines.append(f"A live shard needs {_ms(profile.own)} of each step whatever layers it has.")
     total_s = sum(row.forward + row.backward + row.step for row in profile.layers)
     lines.append(f"A step of the whole model takes {_ms(total_s)} with mini-batches of {profile.batch_size}.")
     return "\n".join(lines)

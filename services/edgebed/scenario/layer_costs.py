@@ -88,6 +88,8 @@ class Measured(NamedTuple):
     memory: list[LayerMemory]
     message_bytes: list[int]
     """Of a layer's outputs on their way to another shard."""
+    own_s: float = 0.0
+    """Of each step, what a shard needs whatever layers it has."""
 
 
 def counted(task: Task, method: Method, anatomy: Anatomy) -> Measured:
@@ -135,7 +137,7 @@ def measured(task: Task, method: Method, anatomy: Anatomy, file: ProfileFile) ->
         )
         for known, row, other in zip(_counted_memory(task, anatomy), profile.layers, beside, strict=True)
     ]
-    return Measured(times, memory, _message_bytes(task, method, anatomy))
+    return Measured(times, memory, _message_bytes(task, method, anatomy), profile.own)
 
 
 def _times(row: LayerRow, beside: Beside, messages: Messages, array_bytes: int) -> LayerTimes:
@@ -290,9 +292,19 @@ def _begin_memory(memory: LayerMemory, rule: Rule, queue: int) -> int:
 
 
 def shares(
-    times: Iterable[LayerTimes], below: LayerTimes | None, rule: Rule, unit_s: float, *, is_last: bool, apart: bool
+    times: Iterable[LayerTimes],
+    below: LayerTimes | None,
+    rule: Rule,
+    unit_s: float,
+    *,
+    is_last: bool,
+    apart: bool,
+    own_s: float = 0.0,
 ) -> dict[str, float]:
-    """What the jobs of a shard with these layers cost, by kind, in units of a gradient of the whole model."""
+    """What the jobs of a shard with these layers cost, by kind, in units of a gradient of the whole model.
+
+    `own_s` is what it needs of each step besides.
+    """
     layers = list(times)
     first, last = layers[0], layers[-1]
     found = dict.fromkeys(
@@ -302,6 +314,7 @@ def shares(
         for kind, cost in (("forward", each.forward), ("backward", each.backward), ("step", each.step)):
             found[kind] += cost
         found["again"] += each.again
+    found["step"] += own_s
     if not is_last:
         sent = 2 if apart else 1
         found["forward"] += sent * last.up_sent

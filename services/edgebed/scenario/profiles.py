@@ -1,6 +1,7 @@
 """A profile: what each layer of a model took of time and memory where it was measured, as a YAML file.
 
     batch_size: 128
+    own: 1.4ms
     layers:
     - {weights: 832, outputs: 6272, forward: 11.2ms, backward: 23.1ms, step: 0.1ms, ...}
     messages:
@@ -92,6 +93,8 @@ class Profile(Section):
     """The whole file."""
 
     batch_size: int = Field(ge=1)
+    own: DurationFromZero = 0.0
+    """CPU time of a step that a shard needs whatever layers it has: to follow the protocol, journal, be watched."""
     layers: list[LayerRow] = Field(min_length=1)
     messages: list[Messages]
     beside: list[BesideRows] = Field(default=[])
@@ -143,7 +146,9 @@ def _located(root: source.Node, problems: Iterator[Problem]) -> Iterator[Problem
 
 def write_profile(profile: Profile, remarks: Sequence[str]) -> str:
     """The file's text; what `read_profile` reads. `remarks` stand at its head."""
-    lines = [*(f"# {remark}" for remark in remarks), f"batch_size: {profile.batch_size}", "layers:"]
+    lines = [*(f"# {remark}" for remark in remarks), f"batch_size: {profile.batch_size}"]
+    lines += [f"own: {units.format_duration(profile.own)}"] if profile.own else []
+    lines += ["layers:"]
     lines += [f"- {_flow(row)}" for row in profile.layers]
     lines += ["messages:", *(f"- {_flow(row)}" for row in profile.messages)]
     if profile.beside:

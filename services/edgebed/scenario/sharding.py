@@ -53,7 +53,7 @@ def shard(
     members = [(name, each) for key, each in trial.fleet.items() for name in class_workers(key, each)]
     names = [name for name, _ in members]
     devices = [
-        device_of(name, each, seed)._replace(own_bytes=own)
+        device_of(name, each, seed)._replace(own_s=found.own_s, own_bytes=own)
         for (name, each), own in zip(members, own_bytes, strict=True)
     ]
     is_apart = section.modules == "apart"
@@ -80,6 +80,7 @@ def shard(
             task.gradient_time_s,
             is_last=end == len(layers),
             apart=is_apart,
+            own_s=found.own_s,
         )
         workers[name] = replace(
             common,

@@ -57,6 +57,8 @@ class Device(NamedTuple):
     downlink_bit_s: float = INFINITE
     latency_s: float = 0.0
     """One way."""
+    own_s: float = 0.0
+    """Of its computation in a step, at speed 1, what it needs whatever layers it has."""
     own_bytes: int = 0
     """What it needs of its memory whatever layers it has."""
 
@@ -170,7 +172,7 @@ class Stages:
             memory += self.layers[first].begin_memory_bytes
         if above and below:
             compute_s += self._again_s[end] - self._again_s[first]
-        compute_s /= device.speed
+        compute_s = (compute_s + device.own_s) / device.speed
         memory += self.kept_bytes(first, end)
         fits = device.memory_bytes is None or memory + device.own_bytes <= device.memory_bytes
         return Stage(compute_s, memory, fits, self._load(k, first, end, compute_s).that_counts(self.schedule))

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from edgebed import cli
+from edgebed.observe.quantities import number_text
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.planning import plan_trials
 from edgebed.scenario.profiles import read_profile
@@ -44,6 +45,8 @@ def test_a_scenario_names_the_profile_that_is_yet_to_be_made(edgebed, tmp_path):
     assert "Beside, with synthetic-gradients:" in out
     profile = read_profile(tmp_path / "small-profile.yaml").content
     assert len(profile.layers) == 4
+    assert 0 < profile.own < 0.1
+    assert f"A live shard needs {number_text(1000 * profile.own)} ms of each step" in out
     assert all(row.forward > 0 and row.backward > 0 for row in profile.layers)
     assert [row.teach > 0 for row in profile.beside[0].layers] == [True, True, True, False]
     (planned,) = plan_trials(load_scenario(path))

@@ -38,6 +38,7 @@ DEVICE = st.builds(
     uplink_bit_s=st.sampled_from([1e6, 1e7, float("inf")]),
     downlink_bit_s=st.sampled_from([1e6, 1e8, float("inf")]),
     latency_s=st.sampled_from([0.0, 0.05]),
+    own_s=st.sampled_from([0.0, 0.5]),
     own_bytes=st.integers(0, 100),
 )
 DEVICES = st.lists(DEVICE, min_size=1, max_size=4)

@@ -39,6 +39,7 @@ def test_what_is_written_is_read(tmp_path_factory, rows, batch, data):
     learning = {"name": "synthetic-gradients", "hidden": None, "labels": True, "blend": 0.0}
     profile = Profile(
         batch_size=batch,
+        own=data.draw(st.sampled_from(["0s", "1.5ms"])),
         layers=[LayerRow.model_validate(row) for row in rows],
         messages=[Messages.model_validate({"exchange": DENSE, "each": "1ms", "encode": "0s", "carry": "2us"})],
         beside=[BesideRows(learning=learning, layers=[Beside.model_validate(row) for row in beside])] if beside else [],
@@ -115,6 +116,20 @@ def test_cuts_and_virtual_time_follow_from_the_profile(tmp_path):
     pipelined = with_profile(written(tmp_path), cuts="auto") | {"method": "decoupled-greedy"}
     with pytest.raises(ScenarioError, match="has nothing of what 'decoupled-greedy' puts beside layers; measure anew"):
         planned(pipelined)
+
+
+def test_what_a_shard_needs_besides_counts_for_each(tmp_path):
+    """In the predicted step, where they take turns for both, and in virtual time, whatever the layers."""
+    plain = planned(with_profile(written(tmp_path)))
+    (tmp_path / "other").mkdir()
+    more = planned(with_profile(written(tmp_path / "other", old="layers:", new="own: 2ms\nlayers:")))
+
+    assert more.partition.step_s == pytest.approx(plain.partition.step_s + 2 * 2e-3)
+    of_plain, of_more = (
+        [sum(dict(node.shard.costs).values()) for node in each.plan.workers()] for each in (plain, more)
+    )
+    unit_s = plain.plan.nodes[0].task.gradient_time_s
+    assert of_more == pytest.approx([cost + 2e-3 / unit_s for cost in of_plain])
 
 
 def test_the_content_counts_and_not_the_path(tmp_path):
