@@ -28,6 +28,8 @@ from edgebed.errors import ScenarioError
 
 WIDTH = 64
 """Filters of a convolution of the four- and the eight-layer model, and of VGG16's first ones."""
+KERNEL = 5
+"""Side of the filters in both of them."""
 DENSE = 256
 VGG16 = ((1, 1), (2, 2), (4, 4, 4), (8, 8, 8), (8, 8, 8))
 """Widths of the convolutions before each pool, in units of the first one's."""
@@ -35,16 +37,16 @@ VGG16_DENSE = 4096
 SIGMOID_DEVIATION = 0.35
 
 
-def four_layer(input_shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
+def four_layer(input_shape: tuple[int, ...], classes: int, width: int = WIDTH, kernel: int = KERNEL) -> nn.Sequential:
     """Convolution and pool; dense, dense; scores."""
-    return nn.Sequential(*_convolutions("four-layer", input_shape, (width,), (True,), 5), *_dense(_flat(
+    return nn.Sequential(*_convolutions("four-layer", input_shape, (width,), (True,), kernel), *_dense(_flat(
         input_shape, width, 1), (DENSE, DENSE), classes))  # fmt: skip
 
 
-def eight_layer(input_shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
+def eight_layer(input_shape: tuple[int, ...], classes: int, width: int = WIDTH, kernel: int = KERNEL) -> nn.Sequential:
     """Five convolutions, three of them with a pool; dense, dense; scores."""
     pools = (True, False, True, False, True)
-    convolutions = _convolutions("eight-layer", input_shape, (width,) * 5, pools, 5)
+    convolutions = _convolutions("eight-layer", input_shape, (width,) * 5, pools, kernel)
     return nn.Sequential(*convolutions, *_dense(_flat(input_shape, width, 3), (DENSE, DENSE), classes))
 
 

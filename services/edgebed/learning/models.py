@@ -30,22 +30,27 @@ from edgebed.scenario.plan import Task, TensorLayout
 
 
 def build(
-    name: str, input_shape: tuple[int, ...], classes: int, python_path: Sequence[str] = (), width: int | None = None
+    name: str,
+    input_shape: tuple[int, ...],
+    classes: int,
+    python_path: Sequence[str] = (),
+    sizes: Sequence[tuple[str, int]] = (),
 ) -> nn.Module:
     """The model called `name`, with parameters as its author initialises them, drawn from torch's generator.
 
-    A user's function is called with `input_shape`, `classes` and `width` where it has parameters of these names.
+    A user's function is called with `input_shape`, `classes` and the `sizes`, such as `width`, where it has parameters
+    of these names.
     ScenarioError if there is no such model, or if it cannot be trained here.
     """
-    sized = {} if width is None else {"width": width}
     if name in MODELS:
-        if sized and "width" not in inspect.signature(MODELS[name]).parameters:
-            raise ScenarioError(f"model: '{name}' has one width alone; leave `width` out.")
-        return MODELS[name](input_shape, classes, **sized)
+        for size, _ in sizes:
+            if size not in inspect.signature(MODELS[name]).parameters:
+                raise ScenarioError(f"model: '{name}' has one {size} alone; leave `{size}` out.")
+        return MODELS[name](input_shape, classes, **dict(sizes))
     if not imports.is_import_path(name):
         raise ScenarioError(f"model: '{name}' is unknown; allowed: {', '.join(MODELS)} or package.module:function.")
     function = imports.resolve(name, python_path)
-    model = imports.call(name, function, input_shape=tuple(input_shape), classes=classes, **sized)
+    model = imports.call(name, function, input_shape=tuple(input_shape), classes=classes, **dict(sizes))
     _check(name, model)
     assert isinstance(model, nn.Module)
     return model
@@ -67,7 +72,7 @@ def layout(
     input_shape: tuple[int, ...],
     classes: int,
     python_path: Sequence[str] = (),
-    width: int | None = None,
+    sizes: Sequence[tuple[str, int]] = (),
     *,
     buffers: bool = False,
 ) -> tuple[TensorLayout, ...]:
@@ -77,7 +82,7 @@ def layout(
     ScenarioError then. Without `buffers` a model that keeps anything beside its parameters is refused as well.
     """
     with torch.random.fork_rng(devices=[]):
-        model = build(name, input_shape, classes, python_path, width).eval()
+        model = build(name, input_shape, classes, python_path, sizes).eval()
     if not buffers:
         _check_buffers(name, model)
     try:
@@ -110,7 +115,7 @@ def initial_parameters(task: Task, seed: int) -> NDArray[np.float32]:
 
 def build_for(task: Task) -> nn.Module:
     """The task's model."""
-    return build(task.model, task.input_shape, task.classes, task.python_path, task.width)
+    return build(task.model, task.input_shape, task.classes, task.python_path, task.sizes)
 
 
 class ChannelsLast(nn.Module):

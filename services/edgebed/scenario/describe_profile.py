@@ -14,10 +14,10 @@ BESIDE = {"predict": "predicts", "teach": "is taught", "head": "head", "guess": 
 def remarks(task: Task, methods: Sequence[Method]) -> Iterator[str]:
     """Where the numbers come from."""
     here = machine()
-    width = f", width {task.width}" if task.width else ""
+    sizes = "".join(f", {name} {size}" for name, size in task.sizes)
     names = ", ".join(dict.fromkeys(method.name for method in methods))
     yield "What layers take, measured by edgebed profile: CPU time of one thread, a mini-batch at a time."
-    yield f"{task.model}{width}; {names}; {methods[0].parts['optimizer'].name}"
+    yield f"{task.model}{sizes}; {names}; {methods[0].parts['optimizer'].name}"
     yield f"on {here.get('cpu', 'an unknown processor')}"
 
 

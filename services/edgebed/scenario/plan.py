@@ -200,8 +200,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Virtual time of one gradient on a device of compute speed 1; only the simulation uses it."""
     loss: Loss = "cross-entropy"
     """What training makes small, and what is measured on the test set."""
-    width: int | None = None
-    """Of a model that can be built narrower or wider; None: as its authors have it."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """By name, `width` or `kernel`: those of a model that are not as its authors have them."""
     python_path: tuple[str, ...] = ()
     """Folders in which the user's own `package.module` is found."""
 

@@ -28,13 +28,15 @@ from edgebed.scenario.layer_costs import counted, measured
 from edgebed.scenario.links import link_of
 from edgebed.scenario.partition import Partition
 from edgebed.scenario.plan import LINK_ACTIONS, Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout
-from edgebed.scenario.schema import Scenario, TaskSection, Trial, class_workers
+from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, Trial, class_workers
 from edgebed.scenario.shard_memory import own_bytes
 from edgebed.scenario.sharding import Sharding, shard
 from edgebed.wire.tensors import MAX_BYTES
 
 SERVER = "server"
 EVALUATOR = "evaluator"
+_LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...], bool]
+SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,7 +75,7 @@ class _Planner:
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.data: dict[str, DataSet] = {}
-        self.layouts: dict[tuple[str, tuple[int, ...], int, int | None, bool], tuple[TensorLayout, ...]] = {}
+        self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
 
     def plan(self, name: str, trial: Trial, trace: bool) -> PlannedTrial:
         data = self._load(name, trial.task)
@@ -117,9 +119,9 @@ class _Planner:
     def _shard(self, name: str, trial: Trial, task: Task, examples: NDArray[np.int64], data: DataSet) -> Sharding:
         assert trial.sharding is not None
         profile, method = trial.sharding.profile, trial.method
-        with self._locating(name, "task.model", "task.width"):
+        with self._locating(name, "task.model", *SIZES):
             anatomy = anatomy_of(task, method)
-        with self._locating(name, "shards.profile", "task.batch_size", "task.width", "task.model", "method"):
+        with self._locating(name, "shards.profile", "task.batch_size", *SIZES, "task.model", "method"):
             found = measured(task, method, anatomy, profile) if profile else counted(task, method, anatomy)
         rule, size = rule_of(method), data.train_x[:1].nbytes
         own = [own_bytes(rule, len(examples), size, is_first=k == 0) for k in range(trial.num_workers)]
@@ -129,10 +131,10 @@ class _Planner:
     def _task(self, name: str, trial: Trial, data: DataSet) -> Task:
         task, layerwise = trial.task, trial.method.is_layerwise
         python_path = self._python_path(task.model)
-        key = (task.model, data.input_shape, data.classes, task.width, layerwise)
+        key = (task.model, data.input_shape, data.classes, task.sizes, layerwise)
         if key not in self.layouts:
-            with self._locating(name, "task.model", "task.data", "task.width"):
-                self.layouts[key] = models.layout(*key[:3], python_path, task.width, buffers=layerwise)
+            with self._locating(name, "task.model", "task.data", *SIZES):
+                self.layouts[key] = models.layout(*key[:3], python_path, task.sizes, buffers=layerwise)
         return Task(
             model=task.model,
             input_shape=data.input_shape,
@@ -141,7 +143,7 @@ class _Planner:
             batch_size=task.batch_size,
             inputs=task.inputs,
             loss=task.loss,
-            width=task.width,
+            sizes=task.sizes,
             gradient_time_s=task.gradient_time,
             python_path=python_path,
         )

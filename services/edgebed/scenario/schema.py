@@ -42,6 +42,7 @@ DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
 MODELS = (
     "small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep", "sigmoid-200",
 )  # fmt: skip
+MODEL_SIZES = ("width", "kernel")
 MAX_COUNT = 100_000
 CHECK_MIN_S = 0.1  # signs of life come a few times as often, from every node
 
@@ -208,6 +209,9 @@ class TaskSection(Section):
     width: int | None = Field(default=None, ge=1)
     """Filters of a convolution of `four-layer` and `eight-layer`, and of the first ones of `vgg16`, 64 if left out;
     your own function is given it, too."""
+    kernel: int | None = Field(default=None, ge=1)
+    """Side of a convolution's filters in `four-layer` and `eight-layer`, 5 if left out; your own function is given it,
+    too."""
     batch_size: int = Field(default=10, ge=1)
     """Examples in a mini-batch."""
     inputs: Literal["unit", "standardized"] = "unit"
@@ -217,6 +221,11 @@ class TaskSection(Section):
     distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2."""
     gradient_time: Duration = 0.005
     """Virtual time of one gradient on a device of compute speed 1 with a core of its own; in the simulation only."""
+
+    @property
+    def sizes(self) -> tuple[tuple[str, int], ...]:
+        """Those of the model's that are given, by name."""
+        return tuple((name, size) for name in MODEL_SIZES if (size := getattr(self, name)) is not None)
 
 
 class Caps(Section):

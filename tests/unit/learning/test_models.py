@@ -109,6 +109,17 @@ def test_the_small_model_is_a_few_thousand_parameters() -> None:
     assert size("small", (1, 8, 8)) == 64 * 64 + 64 + 64 * 10 + 10
 
 
+def test_sizes_are_those_of_the_models_that_have_them() -> None:
+    """Filters of 3x3 instead of 5x5 in convolutions of one and of four inputs to four outputs; else it is said."""
+
+    def weights(*sizes: tuple[str, int]) -> int:
+        return sum(each.size for each in models.layout("eight-layer", (1, 28, 28), 10, (), sizes, buffers=True))
+
+    assert weights(("width", 4)) - weights(("width", 4), ("kernel", 3)) == (25 - 9) * (4 + 4 * 4 * 4)
+    with pytest.raises(ScenarioError, match="'vgg16' has one kernel alone; leave `kernel` out"):
+        models.build("vgg16", (1, 28, 28), 10, (), (("width", 4), ("kernel", 3)))
+
+
 @pytest.mark.parametrize("name", ["small", "mlp", "cnn"])
 @pytest.mark.parametrize("input_shape", [(1, 8, 8), (3, 32, 32), (1, 7, 9), (1, 28, 28)])
 def test_built_in_models_take_other_shapes_and_classes(name: str, input_shape: tuple[int, ...]) -> None:
