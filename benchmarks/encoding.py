@@ -13,11 +13,11 @@ AUTHORS_PICKLE_BYTES = 28_241 / 2_117  # a push of the released code of Hardy et
 
 def measure() -> dict[str, Any]:
     """Bytes an entry with float32 and float16 values, and of the AdaComp authors' format."""
-    sizes = [tensor.size for tensor in task().layout]
+    shapes = [tensor.shape for tensor in task().layout]
     found: dict[str, Any] = {"images": images().name, "authors": AUTHORS_PICKLE_BYTES}
     for values in ("float32", "float16"):
-        compression = top_k.Compression(top_k.Config(fraction=0.01, values=values), sizes)  # type: ignore[arg-type]
-        update, _ = compression.compress(real_gradient(), None, 0)
+        config = top_k.Config(fraction=0.01, values=values)  # type: ignore[arg-type]
+        update = top_k.Compression(config, shapes).choose(real_gradient())
         tensor, frames = encode_update("update", update)
         push = messages.Push(sender="edge-0", incarnation=1, step=100, base=19_000, loss=0.5, tensors=(tensor,))
         found[values] = codec.size_bytes(codec.encode(push, frames)) / update.entries

@@ -16,7 +16,8 @@ import numpy as np
 import zmq
 
 from benchmarks.subjects import PARAMETERS, node_plan, real_gradient, theta
-from edgebed.algorithms.compression import none, top_k
+from edgebed.algorithms.compression import top_k
+from edgebed.algorithms.update import Update
 from edgebed.learning.allocator import keep_freed_memory
 from edgebed.runtimes.node import Surroundings, run_node
 from edgebed.runtimes.sockets import data_socket, management_socket
@@ -32,10 +33,10 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
     """Rows of (push, clients, echo/s, server/s, ratio): medians over rounds that alternate the two."""
     rows = []
     gradient = real_gradient()
-    sizes = [tensor.size for tensor in node_plan("worker").task.layout]
+    shapes = [tensor.shape for tensor in node_plan("worker").task.layout]
     pushes = {
-        "1 % sparse": ("adacomp", top_k.Compression(top_k.Config(), sizes).compress(gradient, None, 0)[0]),
-        "dense": ("asgd", none.Compression(none.Config(), sizes).compress(gradient, None, 0)[0]),
+        "1 % sparse": ("adacomp", top_k.Compression(top_k.Config(), shapes).choose(gradient)),
+        "dense": ("asgd", Update(len(gradient), None, gradient)),
     }
     for kind, (method, update) in pushes.items():
         tensor, frames = encode_update("update", update)

@@ -76,7 +76,7 @@ class Work:
     def run(self, job):
         """All zero."""
         tensor, frames = encode_dense("update", np.zeros(self.size // 4, "f4"))
-        return GradientResult(tensor, frames, 1.0, None, 0.0, 0.0)
+        return GradientResult((tensor,), frames, 1.0, None, 0.0, 0.0)
 
 
 def plan_of(node: str, role: str, link: Link) -> NodePlan:

@@ -95,7 +95,7 @@ def remember(node: str, job: GradientJob) -> Steps:
     """A job whose memory is as large as a model."""
     yield
     tensor, frames = encode_update("update", Update(1000, np.arange(500), np.ones(500, np.float32)))
-    return GradientResult(tensor, frames, 0.0, job.memory + 1, 0.0, 0.0)
+    return GradientResult((tensor,), frames, 0.0, job.memory + 1, 0.0, 0.0)
 
 
 def test_the_cnn_on_real_images_repeats_too(data_dir: Path) -> None:

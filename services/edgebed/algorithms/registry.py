@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregation import asynchronous, synchronous
 from edgebed.algorithms.compression import none, top_k
+from edgebed.algorithms.compressor import Compressor
 from edgebed.algorithms.exchange import dense, int8
 from edgebed.algorithms.exchange import top_k as exchange_top_k
 from edgebed.algorithms.exchange.exchanged import Exchanged
@@ -27,7 +28,7 @@ from edgebed.algorithms.layerwise import (
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work import gradient_step
 from edgebed.algorithms.optimizer import adam, momentum, sgd
-from edgebed.scenario.plan import Method, NodePlan, Part
+from edgebed.scenario.plan import Method, NodePlan, Part, Task
 
 AGGREGATIONS: dict[str, ModuleType] = {"asynchronous": asynchronous, "synchronous": synchronous}
 COMPRESSIONS: dict[str, ModuleType] = {"none": none, "top-k": top_k}
@@ -104,6 +105,14 @@ def configure(kind: str, part: Part) -> Any:
     """The part's `Config`, checked; ValueError (msgspec.ValidationError is one) if a setting is wrong."""
     module = KINDS[kind][part.name]
     return msgspec.convert(part.settings | {"name": part.name}, module.Config)
+
+
+def compression_of(method: Method, task: Task) -> Compressor:
+    """What its pushes are compressed with."""
+    part = method.parts["compression"]
+    shapes = [tensor.shape for tensor in task.layout]
+    compressor: Compressor = COMPRESSIONS[part.name].Compression(configure("compression", part), shapes)
+    return compressor
 
 
 def has_modules(method: Method) -> bool:

@@ -3,7 +3,7 @@
 Shapes: n parameters, k chosen entries.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ class Update(NamedTuple):
     """n, the length of the flat vector."""
     indices: NDArray[np.int64] | None
     """(k,) strictly increasing positions."""
-    values: NDArray[np.float32] | NDArray[np.float16]
-    """(k,) or (n,); float16 only where the method asks for it, since it changes the method."""
+    values: NDArray[Any]
+    """(k,) or (n,) float32; float16 where the method asks for it, since it changes the method; others in its pieces."""
 
     @property
     def entries(self) -> int:

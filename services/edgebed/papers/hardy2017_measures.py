@@ -97,7 +97,7 @@ def _pickled(wrapped: bool) -> Callable[[FinishedTrial, int], float]:
         config = configure("compression", server.method.parts["compression"])
         if not isinstance(config, top_k.Config):
             return updates * authors_pickle.dense_bytes(sizes)
-        groups = top_k.Compression(config, sizes).groups
+        groups = top_k.Compression(config, [(size,) for size in sizes]).groups
         lengths, counts = [end - start for start, end, _ in groups], [count for _, _, count in groups]
         return updates * authors_pickle.selected_bytes(lengths, counts, wrapped=wrapped)
 

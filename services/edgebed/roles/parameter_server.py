@@ -28,7 +28,7 @@ from edgebed.roles.records import Dropped, Finished, Joined, Left, Refused, Upda
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Failed, Finish, Join, Pull, Push, Refuse, Start
-from edgebed.wire.tensors import Buffer, cut, decode_update
+from edgebed.wire.tensors import Buffer, cut, decode_piece, split_frames
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
 
@@ -58,6 +58,7 @@ class ParameterServer:
         config = registry.configure("aggregation", plan.method.parts["aggregation"])
         aggregation: Any = registry.AGGREGATIONS[plan.method.parts["aggregation"].name]
         self.aggregation: Aggregator = aggregation.Aggregation(config, theta, version)
+        self.compression = registry.compression_of(plan.method, plan.task)
         self.plan = plan
         self.workers = frozenset(peers)
         self.membership = Membership(plan.silence_s)
@@ -154,7 +155,7 @@ class ParameterServer:
         if self.finished:
             return self._refuse(event.peer, "finished", "no more updates are applied", push=push)
         try:
-            update = self._decode(event, push)
+            update, bits = self._decode(event, push)
         except RemoteWireError as error:
             return [
                 Journal(Dropped(socket="data", reason=f"{worker}: {error}"[:REASON_LENGTH_MAX])),
@@ -167,16 +168,19 @@ class ParameterServer:
         self.membership.waits(worker)
         if not self.held:
             self.held_s = self.now
-        self.held.append(Held(event.peer, push, update.entries, update.bits, event.bytes))
+        self.held.append(Held(event.peer, push, update.entries, bits, event.bytes))
         return self._applied(self.aggregation.push(worker, update, push.base))
 
-    def _decode(self, event: Received, push: Push) -> SentUpdate:
-        size = len(self.aggregation.theta)
-        if push.tensors[0].shape != (size,):
-            raise RemoteWireError(f"an update of shape {push.tensors[0].shape}; the model has ({size},)")
+    def _decode(self, event: Received, push: Push) -> tuple[SentUpdate, int]:
+        """The update, and the bits that the algorithm needed of it."""
         if not 0 <= push.base <= self.aggregation.version:
             raise RemoteWireError(f"base {push.base}; the model is at version {self.aggregation.version}")
-        return decode_update(push.tensors[0], event.frames)
+        parts = split_frames(push.tensors, event.frames).values()
+        pieces = tuple(decode_piece(tensor, frames) for tensor, frames in parts)
+        try:
+            return self.compression.restore(pieces), sum(piece.bits for piece in pieces)
+        except ValueError as error:
+            raise RemoteWireError(str(error)) from error
 
     def _applied(self, applied: Applied | None) -> list[Effect]:
         """What was held is in the model, if so: record it, and answer whom the method lets go on."""

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from edgebed import chance
 from edgebed.algorithms import registry
+from edgebed.algorithms.compressor import Moment
 from edgebed.roles.shard_work import ShardJob, ShardResult
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Tensor
-from edgebed.wire.tensors import Buffer, encode_update
+from edgebed.wire.tensors import Buffer, encode_piece
 
 
 class GradientJob(msgspec.Struct, frozen=True, gc=False):
@@ -39,7 +40,7 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
 class GradientResult(msgspec.Struct, frozen=True, gc=False):
     """A worker's update, ready to be sent."""
 
-    tensor: Tensor
+    tensors: tuple[Tensor, ...]
     frames: Sequence[Buffer]
     loss: float
     memory: Any
@@ -154,11 +155,8 @@ class Work:
         self.plan = plan
         self.model = model
         self.clock = clock
-        sizes = [tensor.size for tensor in plan.task.layout]
-        compression, local_work = plan.method.parts["compression"], plan.method.parts["local_work"]
-        self.compression = registry.COMPRESSIONS[compression.name].Compression(
-            registry.configure("compression", compression), sizes
-        )
+        local_work = plan.method.parts["local_work"]
+        self.compression = registry.compression_of(plan.method, plan.task)
         self.local_work = registry.LOCAL_WORKS[local_work.name].LocalWork(registry.configure("local_work", local_work))
 
     def run(self, job: Job) -> Result:
@@ -175,10 +173,12 @@ class Work:
         )
         computed = self.clock()
         yield
-        update, memory = self.compression.compress(gradient, job.memory, key)
+        epoch = job.step * self.plan.task.batch_size / self.plan.num_examples
+        pieces, memory = self.compression.compress(gradient, job.memory, Moment(key, job.step, epoch, loss))
         yield
-        tensor, frames = encode_update("update", update)
-        return GradientResult(tensor, frames, loss, memory, computed - started, self.clock() - computed)
+        encoded = [encode_piece(piece) for piece in pieces]
+        tensors, frames = tuple(tensor for tensor, _ in encoded), [frame for _, part in encoded for frame in part]
+        return GradientResult(tensors, frames, loss, memory, computed - started, self.clock() - computed)
 
 
 def in_step(jobs: Sequence[Steps]) -> list[Result | Exception]:

@@ -213,7 +213,7 @@ class Worker:
             step=self.step,
             base=self.base,
             loss=result.loss,
-            tensors=(result.tensor,),
+            tensors=result.tensors,
         )
         self.computing = False
         self.step += 1

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from edgebed.algorithms.registry import COMPRESSIONS, configure
+from edgebed.algorithms.compressor import Moment
+from edgebed.algorithms.registry import compression_of
 from edgebed.emulation.calibration import doubts_here
 from edgebed.emulation.means import Means, means_of
 from edgebed.observe.quantities import bytes_text
@@ -100,7 +101,7 @@ def describe_plan(
     plan, host = planned.plan, host or Host.here()
     task, method = plan.nodes[0].task, plan.nodes[0].method
     sizes = [tensor.size for tensor in task.layout]
-    entries, push_bytes = (0, 0) if method.is_layerwise else _push(plan, sizes)
+    entries, push_bytes = (0, 0) if method.is_layerwise else _push(plan, sum(sizes))
     needs = needs_of(planned) if runtime == "docker" else {}
     links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))
     shards = tuple(shard_rows(plan, planned.partition))
@@ -207,13 +208,12 @@ def _row(node: NodePlan) -> NodeRow:
     )
 
 
-def _push(plan: Plan, sizes: list[int]) -> tuple[int, int]:
+def _push(plan: Plan, size: int) -> tuple[int, int]:
     """Entries and bytes of the push of a random gradient."""
-    part = plan.nodes[0].method.parts["compression"]
-    compression = COMPRESSIONS[part.name].Compression(configure("compression", part), sizes)
-    gradient = np.random.default_rng(0).standard_normal(sum(sizes), np.float32)
-    update, _ = compression.compress(gradient, None, 0)
-    return update.entries, update.bits // 8
+    compression = compression_of(plan.nodes[0].method, plan.nodes[0].task)
+    gradient = np.random.default_rng(0).standard_normal(size, np.float32)
+    pieces, _ = compression.compress(gradient, None, Moment(0))
+    return compression.restore(pieces).entries, sum(piece.bits for piece in pieces) // 8
 
 
 def _on_failure(plan: Plan) -> str:

@@ -39,6 +39,8 @@ class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """Values that travel."""
     index_bytes: int = 0
     """`sparse`: length of the encoded positions."""
+    packed_bytes: int = 0
+    """Length of all its bytes packed with DEFLATE (RFC 1950); 0: they are not packed."""
 
 
 class Message(
@@ -88,7 +90,7 @@ class Push(Message, kw_only=True):
     sent_s: Seconds = -1.0
     """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
     tensors: tuple[Tensor, ...]
-    """One, called `update`, of the model's flat shape."""
+    """One, called `update`, of the model's flat shape, or what else the method's compression sends instead."""
 
 
 class Pull(Message, kw_only=True):

@@ -9,13 +9,16 @@ Whatever the bytes are, decoding gives a tensor or raises RemoteWireError. Sizes
 """
 
 import math
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from edgebed.algorithms.compressor import Piece
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.update import Update
 from edgebed.wire.errors import LocalWireError, RemoteWireError
@@ -61,6 +64,15 @@ def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
     return _encode_sparse(name, (update.size,), update.indices, update.values)
 
 
+def encode_piece(piece: Piece) -> tuple[Tensor, list[memoryview]]:
+    """One piece of what a compression sends."""
+    tensor, frames = encode_update(piece.name, piece.update)
+    if not piece.deflate or not frames:
+        return tensor, frames
+    packed = zlib.compress(join(frames))
+    return msgspec.structs.replace(tensor, packed_bytes=len(packed)), cut(memoryview(packed))
+
+
 def _encode_sparse(
     name: str, shape: tuple[int, ...], indices: NDArray[np.int64], values: NDArray[Any]
 ) -> tuple[Tensor, list[memoryview]]:
@@ -85,6 +97,7 @@ def decode_exchanged(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[np.flo
     """The array as its receiver sees it; it may be read-only, or share memory."""
     if tensor.dtype not in ("float32", "float16", "int8"):
         raise RemoteWireError(f"{tensor.name}: {tensor.dtype}; shards send float32, float16 or int8")
+    _check_unpacked(tensor)
     if tensor.encoding == "sparse":
         return Exchanged(tensor.shape, *_decode_sparse(tensor, frames)).restored()
     payload, scale = memoryview(join(frames)), None
@@ -161,13 +174,21 @@ def payload_bytes(tensor: Tensor) -> int:
         extent *= length or 1  # 0 hides no huge length
     if extent * dtype.itemsize > MAX_BYTES:
         raise RemoteWireError(f"a tensor of shape {tensor.shape} is too large")
+    if not 0 <= tensor.packed_bytes <= MAX_BYTES:
+        raise RemoteWireError(f"{tensor.packed_bytes} packed bytes")
+    plain_bytes = _plain_bytes(tensor, size, dtype.itemsize)
+    return tensor.packed_bytes or plain_bytes
+
+
+def _plain_bytes(tensor: Tensor, size: int, itemsize: int) -> int:
+    """Bytes of a tensor of `size` values of so many bytes; RemoteWireError if its description is impossible."""
     if tensor.encoding != "sparse":
         if tensor.entries != size or tensor.index_bytes:
             raise RemoteWireError(f"{tensor.entries} entries in a {tensor.encoding} tensor of {size}")
     elif not 0 <= tensor.entries <= size or not 0 <= tensor.index_bytes <= MAX_BYTES:
         raise RemoteWireError(f"{tensor.entries} entries, {tensor.index_bytes} index bytes in {tensor.shape}")
     scale_bytes = SCALE_BYTES if tensor.encoding == "scaled" else 0
-    return tensor.index_bytes + scale_bytes + tensor.entries * dtype.itemsize
+    return tensor.index_bytes + scale_bytes + tensor.entries * itemsize
 
 
 def check_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> None:
@@ -201,6 +222,7 @@ def decode_dense(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[Any]:
     """The tensor's array; read-only or shared memory is possible, so do not write to it."""
     if tensor.encoding != "dense":
         raise RemoteWireError(f"{tensor.name} is {tensor.encoding}; dense is expected")
+    _check_unpacked(tensor)
     return np.frombuffer(join(frames), DTYPES[tensor.dtype]).reshape(tensor.shape)
 
 
@@ -210,9 +232,39 @@ def decode_update(tensor: Tensor, frames: Sequence[Buffer]) -> Update:
         raise RemoteWireError(f"{tensor.name}: an update is a flat float32 or float16 tensor")
     if tensor.encoding == "scaled":
         raise RemoteWireError(f"{tensor.name}: an update is dense or sparse")
+    _check_unpacked(tensor)
     if tensor.encoding == "dense":
         return Update(tensor.shape[0], None, decode_dense(tensor, frames))
     return Update(tensor.shape[0], *_decode_sparse(tensor, frames))
+
+
+def _check_unpacked(tensor: Tensor) -> None:
+    if tensor.packed_bytes:
+        raise RemoteWireError(f"{tensor.name} is packed; that only pieces of an update are")
+
+
+def decode_piece(tensor: Tensor, frames: Sequence[Buffer]) -> Piece:
+    """What a compression sent, with values as they travelled."""
+    if len(tensor.shape) != 1 or tensor.encoding == "scaled":
+        raise RemoteWireError(f"{tensor.name}: a piece of an update is flat, and dense or sparse")
+    plain = msgspec.structs.replace(tensor, packed_bytes=0)
+    if tensor.packed_bytes:
+        frames = [_unpacked(plain, frames)]
+    if tensor.encoding == "sparse":
+        return Piece(tensor.name, Update(tensor.shape[0], *_decode_sparse(plain, frames)), bool(tensor.packed_bytes))
+    return Piece(tensor.name, Update(tensor.shape[0], None, decode_dense(plain, frames)), bool(tensor.packed_bytes))
+
+
+def _unpacked(plain: Tensor, frames: Sequence[Buffer]) -> bytes:
+    """The bytes as they were before they were packed, as many as there should be."""
+    size, unpacker = payload_bytes(plain), zlib.decompressobj()
+    try:
+        unpacked = unpacker.decompress(join(frames), size + 1)
+    except zlib.error as error:
+        raise RemoteWireError(f"{plain.name} cannot be unpacked: {error}") from error
+    if len(unpacked) != size or not unpacker.eof or unpacker.unused_data:
+        raise RemoteWireError(f"{plain.name}: not the {size} bytes that were announced, once unpacked")
+    return unpacked
 
 
 def join(frames: Sequence[Buffer]) -> Buffer:

@@ -10,9 +10,11 @@ from hypothesis.extra import numpy as arrays
 
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.compression.top_k import Compression, Config, largest
+from edgebed.algorithms.compressor import Moment
 
 CNN_SIZES = [288, 32, 9216, 32, 200_704, 128, 1280, 10]
 """Lengths of the tensors of the 211,690-parameter CNN, weights before biases."""
+CNN_SHAPES = [(size,) for size in CNN_SIZES]
 
 
 def largest_slowly(magnitude, k):
@@ -92,9 +94,10 @@ def test_numbers_that_are_none_do_not_break_the_selection(size, num_nans):
 def test_what_is_sent_and_what_is_discarded_make_up_the_gradient(sizes, fraction, scope, seed):
     """No value is changed, no position is twice, the number sent is the sum of max(1, floor(length * c))."""
     gradient = np.random.default_rng(seed).normal(size=sum(sizes)).astype("f4")
-    compression = Compression(Config(fraction=fraction, scope=scope), sizes)
+    compression = Compression(Config(fraction=fraction, scope=scope), [(size,) for size in sizes])
 
-    update, memory = compression.compress(gradient, None, 0)
+    pieces, memory = compression.compress(gradient, None, Moment(0))
+    update = compression.restore(pieces)
 
     assert memory is None
     groups = sizes if scope == "tensor" else [sum(sizes)]
@@ -113,7 +116,7 @@ def test_a_tensor_of_small_gradients_is_heard_within_tensors_and_not_across_the_
     gradient = np.array([9, 8, 7, 6, 0.1, 0.2, 0.3, 0.4], "f4")
 
     def sent(scope):
-        return Compression(Config(fraction=0.5, scope=scope), [4, 4]).compress(gradient, None, 0)[0].indices.tolist()
+        return Compression(Config(fraction=0.5, scope=scope), [(4,), (4,)]).choose(gradient).indices.tolist()
 
     assert sent("tensor") == [0, 1, 6, 7]
     assert sent("model") == [0, 1, 2, 3]
@@ -125,14 +128,14 @@ def test_the_cnn_sends_the_numbers_of_entries_that_the_paper_implies(fraction, e
     assert sum(CNN_SIZES) == 211_690
     gradient = np.random.default_rng(1).normal(size=211_690).astype("f4")
 
-    update, _ = Compression(Config(fraction=fraction), CNN_SIZES).compress(gradient, None, 0)
+    update = Compression(Config(fraction=fraction), CNN_SHAPES).choose(gradient)
 
     assert update.entries == entries
 
 
 def test_one_percent_of_the_cnn_is_spread_over_its_tensors_as_stated():
     """conv1 2 and 1, conv2 92 and 1, the large matrix 2007 and 1, the last 12 and 1."""
-    groups = Compression(Config(fraction=0.01), CNN_SIZES).groups
+    groups = Compression(Config(fraction=0.01), CNN_SHAPES).groups
 
     assert [k for _, _, k in groups] == [2, 1, 92, 1, 2007, 1, 12, 1]
 
@@ -140,7 +143,7 @@ def test_one_percent_of_the_cnn_is_spread_over_its_tensors_as_stated():
 def test_the_gradient_handed_in_is_not_changed_and_not_kept():
     """Who computed it may go on using it."""
     gradient = np.array([1, -5, 3, 2], "f4")
-    update, _ = Compression(Config(fraction=0.5), [4]).compress(gradient, None, 0)
+    update = Compression(Config(fraction=0.5), [(4,)]).choose(gradient)
 
     gradient[:] = 0
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from edgebed.algorithms.compression import none
+from edgebed.algorithms.compressor import Moment
 from edgebed.algorithms.update import FLOAT16_MAX, Update, as_dtype
 
 
@@ -47,7 +48,8 @@ def test_no_compression_sends_every_entry(values, dtype):
     """In order, without indices."""
     gradient = np.array([0.5, 0.0, -2.0], "f4")
 
-    update, memory = none.Compression(none.Config(values=values), [2, 1]).compress(gradient, None, 0)
+    (piece,), memory = none.Compression(none.Config(values=values), [(2,), (1,)]).compress(gradient, None, Moment(0))
+    update = piece.update
 
     assert (update.size, update.indices, update.values.tolist(), memory) == (3, None, [0.5, 0.0, -2.0], None)
     assert update.values.dtype == dtype

@@ -28,7 +28,7 @@ def scenarios() -> dict[str, Scenario]:
 
 def counts(fraction: float) -> list[int]:
     """Entries that AdaComp selects of each tensor of the CNN."""
-    groups = top_k.Compression(top_k.Config(fraction=fraction), CNN).groups
+    groups = top_k.Compression(top_k.Config(fraction=fraction), [(size,) for size in CNN]).groups
     return [count for _, _, count in groups]
 
 

@@ -84,7 +84,7 @@ class Fleet:
 def result(update):
     """What a worker is to push."""
     tensor, frames = encode_update("update", update)
-    return GradientResult(tensor, frames, 1.0, None, 0.0, 0.0)
+    return GradientResult((tensor,), frames, 1.0, None, 0.0, 0.0)
 
 
 def sparse(*indices, value=1.0):

@@ -28,7 +28,7 @@ def model(version, *, final=False):
 def result(memory=None):
     """The result of a gradient job."""
     tensor = Tensor("update", "float32", (6,), "dense", 6)
-    return GradientResult(tensor, [bytes(24)], 1.5, memory, 0.0, 0.0)
+    return GradientResult((tensor,), [bytes(24)], 1.5, memory, 0.0, 0.0)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_worker_joins_computes_and_pushes_in_turn(worker, received):
         assert compute.pause_s == chance.waiting_time(worker.plan.waiting, 1, "edge-0#2", step) > 0.0
 
         push = Push(
-            sender="edge-0", incarnation=2, step=step, base=version, loss=1.5, tensors=(result().tensor,)
+            sender="edge-0", incarnation=2, step=step, base=version, loss=1.5, tensors=result().tensors
         )  # fmt: skip
         assert worker.handle(Computed(result()), 0.0) == [Send("server", push, result().frames)]
 

@@ -15,7 +15,7 @@ from edgebed.wire.tensors import encode_dense
 
 START = Start(sender="controller", addresses=(("server", "x"),))
 PROCEED = Proceed(sender="controller")
-RESULT = Computed(GradientResult(Tensor("update", "float32", (6,), "dense", 6), [bytes(24)], 1.5, None, 0.0, 0.0))
+RESULT = Computed(GradientResult((Tensor("update", "float32", (6,), "dense", 6),), [bytes(24)], 1.5, None, 0.0, 0.0))
 POINTS = ("before-push", "during-push", "after-push", "during-pull", "after-pull")
 
 

@@ -36,7 +36,7 @@ class Work:
     def run(self, job):
         """All zero."""
         tensor, frames = encode_dense("update", np.zeros(SIZE, "f4"))
-        return GradientResult(tensor, frames, 1.0, None, 0.0, 0.0)
+        return GradientResult((tensor,), frames, 1.0, None, 0.0, 0.0)
 
 
 class Stage:

@@ -35,7 +35,7 @@ def run(node: str, job: Job) -> Steps:
     if node == "broken":
         raise ValueError("this was cancelled")
     tensor, frames = encode_update("update", Update(SIZE, None, np.full(SIZE, job.step, np.float32)))
-    return GradientResult(tensor, [bytes(frame) for frame in frames], float(job.step), None, 0.0, 0.0)
+    return GradientResult((tensor,), [bytes(frame) for frame in frames], float(job.step), None, 0.0, 0.0)
 
 
 def submit(pool: Pool, arena: Arena, step: int, node: str = "edge-0") -> int:

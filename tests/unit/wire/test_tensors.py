@@ -254,8 +254,8 @@ def test_a_real_gradient_of_the_cnn_at_one_percent_costs_few_bytes_an_entry(valu
     from edgebed.algorithms.compression import top_k
 
     gradient, sizes = cnn_gradient
-    compression = top_k.Compression(top_k.Config(fraction=0.01, values=values), sizes)
-    update, _ = compression.compress(gradient, None, 0)
+    compression = top_k.Compression(top_k.Config(fraction=0.01, values=values), [(size,) for size in sizes])
+    update = compression.choose(gradient)
     tensor, frames = encode_update("update", update)
     push = Push(sender="edge-199", incarnation=1, step=1250, base=249_999, loss=0.123456789, tensors=(tensor,))
 

@@ -1,12 +1,12 @@
 """No compression: every entry is sent. The baseline is a peer of the others, not an `if`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
 from edgebed.algorithms.update import Update, as_dtype
 
 
@@ -19,14 +19,13 @@ class Config:
     """How a value travels; float16 halves the bytes and rounds the gradient."""
 
 
-class Compression:
+class Compression(Compressor):
     """Stateless: `compress` returns its input."""
 
-    def __init__(self, config: Config, sizes: Sequence[int]) -> None:
-        """`sizes` are the lengths of the tensors that make up the flat vector, in order."""
+    def __init__(self, config: Config, shapes: Shapes) -> None:
+        super().__init__(shapes)
         self.config = config
-        self.size = sum(sizes)
 
-    def compress(self, gradient: NDArray[np.float32], memory: None, key: int) -> tuple[Update, None]:
-        """(n,) gradient -> all of it. There is no memory."""
-        return Update(self.size, None, as_dtype(gradient, self.config.values)), memory
+    def compress(self, vector: NDArray[np.float32], memory: None, at: Moment) -> tuple[Pieces, None]:
+        """(n,) vector -> all of it. There is no memory."""
+        return sent(Update(self.size, None, as_dtype(vector, self.config.values))), memory

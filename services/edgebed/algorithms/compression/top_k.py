@@ -9,13 +9,13 @@ Shapes: n parameters in tensors of lengths `sizes`; per group k = max(1, floor(l
 Equal magnitudes at the boundary: the one at the lower position is kept, so the result depends on the values alone.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
 from edgebed.algorithms.update import Update, as_dtype
 
 SAMPLE_STRIDE = 128  # so large that sample and candidates together are few: both have to be sorted
@@ -40,26 +40,29 @@ class Config:
             raise ValueError(f"fraction: {self.fraction} is not in (0, 1]")
 
 
-class Compression:
+class Compression(Compressor):
     """Stateless selection of the largest magnitudes."""
 
-    def __init__(self, config: Config, sizes: Sequence[int]) -> None:
-        """`sizes` are the lengths of the tensors that make up the flat vector, in order."""
+    def __init__(self, config: Config, shapes: Shapes) -> None:
+        super().__init__(shapes)
         self.config = config
-        self.size = sum(sizes)
-        groups = sizes if config.scope == "tensor" else [self.size]
+        groups = self.sizes if config.scope == "tensor" else [self.size]
         ends = np.cumsum(groups)
         self.groups = [
             (int(end) - length, int(end), max(1, int(length * config.fraction)))
             for length, end in zip(groups, ends, strict=True)
         ]
 
-    def compress(self, gradient: NDArray[np.float32], memory: None, key: int) -> tuple[Update, None]:
-        """(n,) gradient -> the (k,) entries of largest magnitude of each group. There is no memory."""
-        magnitude = np.abs(gradient)
+    def compress(self, vector: NDArray[np.float32], memory: None, at: Moment) -> tuple[Pieces, None]:
+        """(n,) vector -> the (k,) entries of largest magnitude of each group. There is no memory."""
+        return sent(self.choose(vector)), memory
+
+    def choose(self, vector: NDArray[np.float32]) -> Update:
+        """The same, as the update that it is."""
+        magnitude = np.abs(vector)
         chosen = [largest(magnitude[start:end], k) for start, end, k in self.groups]
         indices = np.concatenate([within + start for within, (start, _, _) in zip(chosen, self.groups, strict=True)])
-        return Update(self.size, indices, as_dtype(gradient.take(indices), self.config.values)), memory
+        return Update(self.size, indices, as_dtype(vector.take(indices), self.config.values))
 
 
 def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:

@@ -32,5 +32,5 @@ class Config:
 def exchange(array: NDArray[np.float32], config: Config) -> Exchanged:
     """max(1, floor(n * fraction)) values; of equal magnitudes those at lower positions."""
     settings = top_k.Config(fraction=config.fraction, scope="model", values=config.values)
-    update, _ = top_k.Compression(settings, [array.size]).compress(array.reshape(-1), None, 0)
+    update = top_k.Compression(settings, [(array.size,)]).choose(array.reshape(-1))
     return Exchanged(array.shape, update.indices, update.values)
