@@ -33,6 +33,8 @@ class Moment(NamedTuple):
     """How often it has gone through its own data before this mini-batch."""
     loss: float = 0.0
     """Mean loss of the mini-batch that the vector comes from."""
+    workers: int = 1
+    """How many the scenario has."""
 
 
 class Piece(NamedTuple):
@@ -42,11 +44,6 @@ class Piece(NamedTuple):
     update: Update
     deflate: bool = False
     """Whether its bytes are packed with DEFLATE."""
-
-    @property
-    def bits(self) -> int:
-        """What the algorithm needs of it, unpacked."""
-        return self.update.bits
 
 
 Pieces = tuple[Piece, ...]
@@ -71,6 +68,7 @@ class Compressor:
         """(n,) gradient or change of the model -> what is sent of it, and what is to be remembered until the next.
 
         A function of its arguments; `memory` is None at the first step. Nothing that is handed in is written to.
+        Training that diverges is a result: numpy does not warn where this is called.
         """
         raise AssertionError(f"{type(self).__name__} does not say what it sends")
 

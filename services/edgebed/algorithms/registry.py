@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregation import asynchronous, synchronous
-from edgebed.algorithms.compression import none, top_k
+from edgebed.algorithms.compression import dgc, esgd, none, powersgd, qsgd, sign, threshold, top_k
+from edgebed.algorithms.compression import int8 as compression_int8
 from edgebed.algorithms.compressor import Compressor
 from edgebed.algorithms.exchange import dense, int8
 from edgebed.algorithms.exchange import top_k as exchange_top_k
@@ -31,7 +32,17 @@ from edgebed.algorithms.optimizer import adam, momentum, sgd
 from edgebed.scenario.plan import Method, NodePlan, Part, Task
 
 AGGREGATIONS: dict[str, ModuleType] = {"asynchronous": asynchronous, "synchronous": synchronous}
-COMPRESSIONS: dict[str, ModuleType] = {"none": none, "top-k": top_k}
+COMPRESSIONS: dict[str, ModuleType] = {
+    "none": none,
+    "top-k": top_k,
+    "threshold": threshold,
+    "esgd": esgd,
+    "dgc": dgc,
+    "int8": compression_int8,
+    "qsgd": qsgd,
+    "sign": sign,
+    "powersgd": powersgd,
+}
 LOCAL_WORKS: dict[str, ModuleType] = {"gradient-step": gradient_step}
 
 LEARNINGS: dict[str, ModuleType] = {

@@ -42,6 +42,14 @@ class Applied(NamedTuple):
     """(k,) positions of the entries whose value may have changed; None: all of them."""
 
 
+def remainder(whole: NDArray[np.float32], update: Update) -> NDArray[np.float32]:
+    """(n,) what of a vector is not in a sparse update of it, what rounding took away included."""
+    assert update.indices is not None
+    left = whole.copy()
+    left[update.indices] -= update.values
+    return left
+
+
 def as_dtype(values: NDArray[np.float32], dtype: str) -> NDArray[np.float32] | NDArray[np.float16]:
     """The values as they travel; float16 saturates at its largest number instead of overflowing to infinity."""
     if dtype == "float16":

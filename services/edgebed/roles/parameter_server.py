@@ -28,7 +28,7 @@ from edgebed.roles.records import Dropped, Finished, Joined, Left, Refused, Upda
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Failed, Finish, Join, Pull, Push, Refuse, Start
-from edgebed.wire.tensors import Buffer, cut, decode_piece, split_frames
+from edgebed.wire.tensors import Buffer, bits, cut, decode_piece, split_frames
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
 
@@ -155,7 +155,7 @@ class ParameterServer:
         if self.finished:
             return self._refuse(event.peer, "finished", "no more updates are applied", push=push)
         try:
-            update, bits = self._decode(event, push)
+            update, num_bits = self._decode(event, push)
         except RemoteWireError as error:
             return [
                 Journal(Dropped(socket="data", reason=f"{worker}: {error}"[:REASON_LENGTH_MAX])),
@@ -168,7 +168,7 @@ class ParameterServer:
         self.membership.waits(worker)
         if not self.held:
             self.held_s = self.now
-        self.held.append(Held(event.peer, push, update.entries, bits, event.bytes))
+        self.held.append(Held(event.peer, push, update.entries, num_bits, event.bytes))
         return self._applied(self.aggregation.push(worker, update, push.base))
 
     def _decode(self, event: Received, push: Push) -> tuple[SentUpdate, int]:
@@ -178,7 +178,8 @@ class ParameterServer:
         parts = split_frames(push.tensors, event.frames).values()
         pieces = tuple(decode_piece(tensor, frames) for tensor, frames in parts)
         try:
-            return self.compression.restore(pieces), sum(piece.bits for piece in pieces)
+            with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
+                return self.compression.restore(pieces), sum(map(bits, push.tensors, pieces))
         except ValueError as error:
             raise RemoteWireError(str(error)) from error
 

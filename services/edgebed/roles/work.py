@@ -174,7 +174,9 @@ class Work:
         computed = self.clock()
         yield
         epoch = job.step * self.plan.task.batch_size / self.plan.num_examples
-        pieces, memory = self.compression.compress(gradient, job.memory, Moment(key, job.step, epoch, loss))
+        at = Moment(key, job.step, epoch, loss)
+        with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
+            pieces, memory = self.compression.compress(gradient, job.memory, at)
         yield
         encoded = [encode_piece(piece) for piece in pieces]
         tensors, frames = tuple(tensor for tensor, _ in encoded), [frame for _, part in encoded for frame in part]

@@ -25,6 +25,7 @@ from edgebed.scenario.memory import needs_of
 from edgebed.scenario.plan import NodePlan, Plan, Waiting
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.scenario.units import format_duration, format_memory
+from edgebed.wire.tensors import bits, encode_piece
 
 NOTHING = "-"
 
@@ -213,7 +214,7 @@ def _push(plan: Plan, size: int) -> tuple[int, int]:
     compression = compression_of(plan.nodes[0].method, plan.nodes[0].task)
     gradient = np.random.default_rng(0).standard_normal(size, np.float32)
     pieces, _ = compression.compress(gradient, None, Moment(0))
-    return compression.restore(pieces).entries, sum(piece.bits for piece in pieces) // 8
+    return compression.restore(pieces).entries, sum(bits(encode_piece(piece)[0], piece) for piece in pieces) // 8
 
 
 def _on_failure(plan: Plan) -> str:

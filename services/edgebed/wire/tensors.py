@@ -73,6 +73,11 @@ def encode_piece(piece: Piece) -> tuple[Tensor, list[memoryview]]:
     return msgspec.structs.replace(tensor, packed_bytes=len(packed)), cut(memoryview(packed))
 
 
+def bits(tensor: Tensor, piece: Piece) -> int:
+    """What the algorithm needs of a piece: what it says itself, or what is left of that when it is packed."""
+    return 8 * tensor.packed_bytes or piece.update.bits
+
+
 def _encode_sparse(
     name: str, shape: tuple[int, ...], indices: NDArray[np.int64], values: NDArray[Any]
 ) -> tuple[Tensor, list[memoryview]]:

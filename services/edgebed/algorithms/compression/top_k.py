@@ -1,9 +1,11 @@
-"""Top-k selection without residual: keep the entries of largest magnitude, discard the others.
+"""Top-k selection: the entries of largest magnitude are sent, the others discarded or remembered.
 
 `scope: tensor` is the selection of AdaComp: Hardy, Le Merrer, Sericola 2017, Distributed deep learning on edge-devices:
 feasibility via adaptive compression, IEEE NCA, section IV.b: a fraction c of the largest gradients per matrix V_l and
 vector beta_l. `scope: model` is the selection of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS: the
-largest across the whole model. Neither keeps what was not sent.
+largest across the whole model. Neither keeps what was not sent. With `residual` it is added the next time: Stich,
+Cordonnier, Jaggi 2018, Sparsified SGD with memory, NeurIPS, in units of the gradient and not of the step, which is the
+same as long as the learning rate does not change.
 
 Shapes: n parameters in tensors of lengths `sizes`; per group k = max(1, floor(length * fraction)).
 Equal magnitudes at the boundary: the one at the lower position is kept, so the result depends on the values alone.
@@ -16,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
-from edgebed.algorithms.update import Update, as_dtype
+from edgebed.algorithms.update import Update, as_dtype, remainder
 
 SAMPLE_STRIDE = 128  # so large that sample and candidates together are few: both have to be sorted
 LARGE = 4_096  # below this length sorting everything costs no more than sampling
@@ -25,13 +27,15 @@ SMALLEST = np.finfo(np.float32).smallest_subnormal  # zeros are no candidates, h
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The largest entries of the gradient are sent; the others are discarded."""
+    """The largest entries of the gradient are sent."""
 
     name: Literal["top-k"] = "top-k"
     fraction: float = 0.01
     """Share of the entries that is sent, in (0, 1]; smaller means fewer bytes and slower learning."""
     scope: Literal["tensor", "model"] = "tensor"
     """Select within each tensor (AdaComp) or across the whole model (Comp-ASGD)."""
+    residual: bool = False
+    """Whether what is not sent is remembered, and added the next time."""
     values: Literal["float32", "float16"] = "float32"
     """How a value travels; float16 saves two bytes an entry and rounds the gradient."""
 
@@ -41,7 +45,7 @@ class Config:
 
 
 class Compression(Compressor):
-    """Stateless selection of the largest magnitudes."""
+    """Selection of the largest magnitudes; remembers the others, if anything."""
 
     def __init__(self, config: Config, shapes: Shapes) -> None:
         super().__init__(shapes)
@@ -53,12 +57,16 @@ class Compression(Compressor):
             for length, end in zip(groups, ends, strict=True)
         ]
 
-    def compress(self, vector: NDArray[np.float32], memory: None, at: Moment) -> tuple[Pieces, None]:
-        """(n,) vector -> the (k,) entries of largest magnitude of each group. There is no memory."""
-        return sent(self.choose(vector)), memory
+    def compress(
+        self, vector: NDArray[np.float32], memory: NDArray[np.float32] | None, at: Moment
+    ) -> tuple[Pieces, NDArray[np.float32] | None]:
+        """(n,) vector -> the (k,) entries of largest magnitude of each group."""
+        whole = vector if memory is None else vector + memory
+        update = self.choose(whole)
+        return sent(update), remainder(whole, update) if self.config.residual else None
 
     def choose(self, vector: NDArray[np.float32]) -> Update:
-        """The same, as the update that it is."""
+        """The (k,) entries of a (n,) vector."""
         magnitude = np.abs(vector)
         chosen = [largest(magnitude[start:end], k) for start, end, k in self.groups]
         indices = np.concatenate([within + start for within, (start, _, _) in zip(chosen, self.groups, strict=True)])

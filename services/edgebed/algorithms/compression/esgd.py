@@ -1,0 +1,144 @@
+"""eSGD: the same coordinates as long as the loss falls, else others by how often they helped, and what has added up.
+
+Tao, Li 2018, eSGD: communication efficient distributed deep learning on the edge, HotEdge, algorithms 1 and 2. At node
+n in step t, with k coordinates:
+
+    t = 1            I drawn uniformly
+    loss has fallen  I as before, new values; H[I] <- H[I] + 1
+    else             I drawn without replacement, by weight H + 1
+    i not in I       r_i <- 0.9 r_i + 0.1 g_i
+    where |r_i| is above the mean of |g|, the largest first: r_i is sent, and set to 0, in place of the coordinate of I
+    with the smallest H, whose gradient is left for later
+
+What the paper leaves open is read as follows. The threshold is the mean of magnitudes; it prints that of the signed
+values, which is about zero (`threshold: signed`). Losses are of consecutive mini-batches. H begins with zeros, so
+weights are H + 1. At most k residuals go, so that the uplink stays at k.
+
+Shapes: n parameters; k = max(1, floor(n * fraction)).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.update import Update, as_dtype
+
+Floats = NDArray[np.float32]
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Coordinates that helped before are sent, and what has added up elsewhere."""
+
+    name: Literal["esgd"] = "esgd"
+    fraction: float = 0.5
+    """Share of the entries that is sent, in (0, 1]; the paper's drop ratio is 1 less this."""
+    decay: float = 0.9
+    """beta, what is left of a residual from one step to the next."""
+    threshold: Literal["magnitude", "signed"] = "magnitude"
+    """What a residual has to be above: the mean of the gradient's magnitudes, or of its signed values as printed."""
+    scope: Literal["model", "tensor"] = "model"
+    """Whether that mean is of the whole model or of each tensor."""
+    reuse: bool = True
+    """Whether the same coordinates are sent again after the loss has fallen."""
+    weights: Literal["loss-fell", "sent", "none"] = "loss-fell"
+    """When H grows: for what is sent again because the loss has fallen, for all that is sent, or never."""
+    residual: bool = True
+    """Whether there are residuals."""
+    clear: bool = True
+    """Whether a residual that was sent begins anew."""
+    values: Literal["float32", "float16"] = "float32"
+    """How a value travels."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.fraction <= 1.0:
+            raise ValueError(f"fraction: {self.fraction} is not in (0, 1]")
+        if not 0.0 <= self.decay < 1.0:
+            raise ValueError(f"decay: {self.decay:g} is not from 0 to below 1")
+
+
+class Memory(NamedTuple):
+    """What a node has from the steps before; lost with it."""
+
+    chosen: Positions
+    """I, those sent in the step before, (k,) increasing."""
+    weights: Floats
+    """H, (n,)"""
+    residual: Floats
+    """r, (n,)"""
+    loss: float
+
+
+class Compression(Compressor):
+    """Coordinates, their weights and residuals are its memory."""
+
+    def __init__(self, config: Config, shapes: Shapes) -> None:
+        super().__init__(shapes)
+        self.config = config
+        self.count = max(1, int(self.size * config.fraction))
+
+    def compress(self, vector: Floats, memory: Memory | None, at: Moment) -> tuple[Pieces, Memory]:
+        """(n,) gradient -> (k,) of its entries and of the residuals."""
+        rng = np.random.Generator(np.random.Philox(key=at.key))
+        if memory is None:
+            chosen = np.sort(rng.choice(self.size, self.count, replace=False))
+            zeros = np.zeros(self.size, np.float32)
+            remembered = Memory(chosen, self._grown(zeros, chosen, fell=False), zeros, at.loss)
+            return self._sent(chosen, vector), remembered
+        fell = at.loss < memory.loss
+        reused = fell and self.config.reuse
+        chosen = memory.chosen if reused else self._drawn(memory.weights, rng)
+        weights = self._grown(memory.weights, chosen, fell=reused)
+        values, residual = vector, memory.residual
+        if self.config.residual:
+            chosen, values, residual = self._with_residuals(vector, chosen, weights, residual)
+        return self._sent(chosen, values), Memory(chosen, weights, residual, at.loss)
+
+    def _sent(self, chosen: Positions, values: Floats) -> Pieces:
+        return sent(Update(self.size, chosen, as_dtype(values.take(chosen), self.config.values)))
+
+    def _drawn(self, weights: Floats, rng: np.random.Generator) -> Positions:
+        """Without replacement, by weight H + 1: the largest of log(H + 1) with Gumbel noise added."""
+        keys = np.log1p(weights) + rng.gumbel(size=self.size).astype(np.float32)
+        return np.sort(np.argpartition(keys, self.size - self.count)[self.size - self.count :])
+
+    def _grown(self, weights: Floats, chosen: Positions, *, fell: bool) -> Floats:
+        if self.config.weights == "none" or (self.config.weights == "loss-fell" and not fell):
+            return weights
+        grown = weights.copy()
+        grown[chosen] += 1.0
+        return grown
+
+    def _with_residuals(
+        self, gradient: Floats, chosen: Positions, weights: Floats, residual: Floats
+    ) -> tuple[Positions, Floats, Floats]:
+        """Coordinates and (n,) values to send, with residuals in the place of the least of them, and what is left."""
+        is_chosen = np.zeros(self.size, bool)
+        is_chosen[chosen] = True
+        beta = np.float32(self.config.decay)
+        averaged = beta * residual + (np.float32(1.0) - beta) * gradient
+        left = np.where(is_chosen, residual, averaged)
+        above = np.flatnonzero(~is_chosen & (np.abs(left) > self._thresholds(gradient)))
+        order = np.argsort(-np.abs(left[above]), kind="stable")[: len(chosen)]
+        instead = above[order]
+        displaced = chosen[np.argsort(weights[chosen], kind="stable")[: len(instead)]]
+        values = gradient.copy()
+        values[instead] = left[instead]
+        left[displaced] = averaged[displaced]
+        if self.config.clear:
+            left[instead] = 0.0
+        is_chosen[displaced] = False
+        is_chosen[instead] = True
+        return np.flatnonzero(is_chosen), values, left
+
+    def _thresholds(self, gradient: Floats) -> Floats | np.float32:
+        """What a residual has to be above, for all or (n,)."""
+        values = np.abs(gradient) if self.config.threshold == "magnitude" else gradient
+        if self.config.scope == "model":
+            return np.float32(values.mean())
+        means = [values[span].mean() if span.stop > span.start else 0.0 for span in self.spans]
+        return np.repeat(np.array(means, np.float32), self.sizes)

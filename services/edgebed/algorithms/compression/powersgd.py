@@ -1,0 +1,132 @@
+"""Two thin matrices in the place of each large one, and what they lack the next time.
+
+Vogels, Karimireddy, Jaggi 2019, PowerSGD: practical low-rank gradient compression for distributed optimization,
+NeurIPS, algorithm 1: one step of subspace iteration for M = g + e, begun at the last Q.
+
+    P <- orthogonalised M Q ;  Q <- M^T P ;  sent P and Q ;  e <- M - P Q^T
+
+Tensors of one dimension are sent whole, and matrices that two thin ones would not be smaller than. Differs from the
+paper: there all workers share P and Q, by a mean in between; at a parameter server each sends its own in one message,
+and the server's mean has the rank of all together.
+
+Shapes: a tensor (a, b, ...) is a matrix (a, b ...); rank r; (a, r) and (b ..., r) float32 travel.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.compressor import Compressor, Moment, Piece, Pieces, Shapes, checked, named
+from edgebed.algorithms.update import Update
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Each matrix is sent as two thin ones."""
+
+    name: Literal["powersgd"] = "powersgd"
+    rank: int = 2
+    """r; smaller means fewer bytes and slower learning."""
+    residual: bool = True
+    """Whether what the thin matrices lack is remembered, and added the next time."""
+
+    def __post_init__(self) -> None:
+        if self.rank < 1:
+            raise ValueError(f"rank: {self.rank} is below 1")
+
+
+class Memory(NamedTuple):
+    """What a worker has from the step before; lost with it."""
+
+    residual: Floats
+    """e, (n,)"""
+    seconds: tuple[Floats, ...]
+    """Q of each matrix."""
+
+
+class Compression(Compressor):
+    """What was not sent, and each last Q, are its memory."""
+
+    def __init__(self, config: Config, shapes: Shapes) -> None:
+        super().__init__(shapes)
+        self.config = config
+        self.matrices = [self._matrix(shape) for shape in self.shapes]
+        """Of each tensor its (rows, columns), None where it is sent whole."""
+        thin = [config.rank * sum(matrix) for matrix in self.matrices if matrix]
+        self.num_factors = sum(thin)
+        self.num_whole = sum(size for size, matrix in zip(self.sizes, self.matrices, strict=True) if not matrix)
+
+    def _matrix(self, shape: tuple[int, ...]) -> tuple[int, int] | None:
+        if len(shape) < 2:
+            return None
+        rows, columns = shape[0], int(np.prod(shape[1:]))
+        return (rows, columns) if self.config.rank * (rows + columns) < rows * columns else None
+
+    def compress(self, vector: Floats, memory: Memory | None, at: Moment) -> tuple[Pieces, Memory]:
+        """(n,) vector -> thin matrices, and the rest whole."""
+        whole = vector if memory is None else vector + memory.residual
+        seconds = list(memory.seconds) if memory else self._begun(at.key)
+        factors: list[Floats] = []
+        plain: list[Floats] = []
+        left = np.zeros_like(whole)
+        place = 0
+        for span, matrix in zip(self.spans, self.matrices, strict=True):
+            if matrix is None:
+                plain.append(whole[span])
+                continue
+            m: Floats = whole[span].reshape(matrix)
+            p = orthogonal(np.matmul(m, seconds[place], dtype=np.float32))
+            q: Floats = np.matmul(m.T, p, dtype=np.float32)
+            factors += [p.reshape(-1), q.reshape(-1)]
+            left[span] = (m - p @ q.T).reshape(-1)
+            seconds[place] = q
+            place += 1
+        empty = np.zeros(0, np.float32)
+        pieces = (
+            Piece("factors", Update(self.num_factors, None, np.concatenate([empty, *factors]))),
+            Piece("whole", Update(self.num_whole, None, np.concatenate([empty, *plain]))),
+        )
+        residual = left if self.config.residual else np.zeros_like(whole)
+        return pieces, Memory(residual, tuple(seconds))
+
+    def restore(self, pieces: Pieces) -> Update:
+        """The products."""
+        factors, whole = named(pieces, "factors", "whole")
+        checked(factors, self.num_factors, ("float32",), dense=True)
+        checked(whole, self.num_whole, ("float32",), dense=True)
+        rank, values = self.config.rank, np.empty(self.size, np.float32)
+        place = plain = 0
+        for span, matrix in zip(self.spans, self.matrices, strict=True):
+            if matrix is None:
+                size = span.stop - span.start
+                values[span] = whole.values[plain : plain + size]
+                plain += size
+                continue
+            rows, columns = matrix
+            p = factors.values[place : place + rows * rank].reshape(rows, rank)
+            place += rows * rank
+            q = factors.values[place : place + columns * rank].reshape(columns, rank)
+            place += columns * rank
+            values[span] = (p @ q.T).reshape(-1)
+        return Update(self.size, None, values)
+
+    def _begun(self, key: int) -> list[Floats]:
+        """Q of each matrix, drawn at random."""
+        rng = np.random.Generator(np.random.Philox(key=key))
+        return [rng.standard_normal((matrix[1], self.config.rank), np.float32) for matrix in self.matrices if matrix]
+
+
+def orthogonal(p: Floats) -> Floats:
+    """(a, r) columns made orthonormal, one after the other (Gram, Schmidt); one that is nothing stays nothing."""
+    columns: list[Floats] = []
+    for column in p.T:
+        rest = column.copy()
+        for known in columns:
+            rest -= known * np.dot(known, rest)
+        norm = np.linalg.norm(rest)
+        columns.append((rest / norm if norm > 0.0 else rest).astype(np.float32))
+    return np.stack(columns, axis=1)

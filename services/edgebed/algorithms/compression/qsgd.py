@@ -1,0 +1,72 @@
+"""A few levels, chosen at random so that the update is right on average.
+
+Alistarh, Grubic, Li, Tomioka, Vojnovic 2017, QSGD: communication-efficient SGD via gradient quantization and encoding,
+NIPS, equation (3.1): of buckets of d entries each is sent as ||v||_2 sign(v_i) l / s, where l is s |v_i| / ||v||_2
+rounded up or down by chance. Differs from the paper: levels travel as bytes packed with DEFLATE where it has an Elias
+code; buckets run over the borders of tensors.
+
+Shapes: n parameters in ceil(n / d) buckets; (n,) int8 levels and a float32 norm for each bucket travel.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.compressor import Compressor, Moment, Piece, Pieces, Shapes, checked, named
+from edgebed.algorithms.update import Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Every entry is sent as one of a few levels, right on average."""
+
+    name: Literal["qsgd"] = "qsgd"
+    levels: int = 4
+    """s, levels above zero, from 1 to 127; fewer mean fewer bytes and a noisier update."""
+    bucket: int = 512
+    """d, entries that share a norm; fewer mean less noise and more bytes."""
+    deflate: bool = True
+    """Pack the levels with DEFLATE."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.levels <= 127:
+            raise ValueError(f"levels: {self.levels} is not from 1 to 127")
+        if self.bucket < 1:
+            raise ValueError(f"bucket: {self.bucket} is below 1")
+
+
+class Compression(Compressor):
+    """A draw without memory."""
+
+    def __init__(self, config: Config, shapes: Shapes) -> None:
+        super().__init__(shapes)
+        self.config = config
+        self.buckets = -(-self.size // config.bucket)
+
+    def compress(self, vector: NDArray[np.float32], memory: None, at: Moment) -> tuple[Pieces, None]:
+        """(n,) vector -> levels and norms."""
+        rng = np.random.Generator(np.random.Philox(key=at.key))
+        rows = np.zeros((self.buckets, self.config.bucket), np.float32)
+        rows.reshape(-1)[: self.size] = vector
+        norms = np.linalg.norm(rows, axis=1).astype(np.float32)
+        usable = np.isfinite(norms) & (norms > 0.0)
+        scaled = np.abs(rows) * np.where(usable, self.config.levels / norms, 0.0).astype(np.float32)[:, None]
+        raised = np.floor(scaled + rng.random(rows.shape, np.float32))
+        levels = np.where(usable[:, None], np.copysign(np.minimum(raised, self.config.levels), rows), 0.0)
+        pieces = (
+            Piece(
+                "levels", Update(self.size, None, levels.astype(np.int8).reshape(-1)[: self.size]), self.config.deflate
+            ),
+            Piece("norms", Update(self.buckets, None, norms)),
+        )
+        return pieces, memory
+
+    def restore(self, pieces: Pieces) -> Update:
+        """Levels times norms."""
+        levels, norms = named(pieces, "levels", "norms")
+        checked(levels, self.size, ("int8",), dense=True)
+        checked(norms, self.buckets, ("float32",), dense=True)
+        of_each = np.repeat(norms.values / np.float32(self.config.levels), self.config.bucket)[: self.size]
+        return Update(self.size, None, levels.values * of_each)

@@ -1,0 +1,58 @@
+"""One bit an entry, and a scale for each tensor; what is lost is added the next time.
+
+Karimireddy, Rebjock, Stich, Jaggi 2019, Error feedback fixes SignSGD and other gradient compression schemes, ICML,
+algorithm 1 with the scaled sign: p = g + e; sent (||p||_1 / d) sign(p); e = p - sent. Differs: the memory is in units
+of the gradient and not of the step, the same as long as the learning rate does not change; a scale for each tensor, as
+in their experiments. Zero counts as positive. Without `residual` it is signSGD with that scale (Bernstein et al. 2018).
+
+Shapes: n parameters in t tensors of d entries; ceil(n / 8) bytes of bits, lowest first, and (t,) float32 scales travel.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.compressor import Compressor, Moment, Piece, Pieces, Shapes, checked, named
+from edgebed.algorithms.update import Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The signs of all entries are sent, with a scale for each tensor."""
+
+    name: Literal["sign"] = "sign"
+    residual: bool = True
+    """Whether what is lost is remembered, and added the next time."""
+
+
+class Compression(Compressor):
+    """Remembers what was lost, if anything."""
+
+    def __init__(self, config: Config, shapes: Shapes) -> None:
+        super().__init__(shapes)
+        self.config = config
+
+    def compress(
+        self, vector: NDArray[np.float32], memory: NDArray[np.float32] | None, at: Moment
+    ) -> tuple[Pieces, NDArray[np.float32] | None]:
+        """(n,) vector -> signs and scales."""
+        whole = vector if memory is None else vector + memory
+        is_negative = whole < 0.0
+        scales = np.array([np.abs(whole[span]).mean() if span.stop > span.start else 0.0 for span in self.spans], "f4")
+        left = whole - self._restored(is_negative, scales) if self.config.residual else None
+        bits = np.packbits(is_negative, bitorder="little")
+        return (Piece("signs", Update(len(bits), None, bits)), Piece("scales", Update(len(scales), None, scales))), left
+
+    def restore(self, pieces: Pieces) -> Update:
+        """Plus or minus the scale of the tensor."""
+        signs, scales = named(pieces, "signs", "scales")
+        checked(signs, -(-self.size // 8), ("uint8",), dense=True)
+        checked(scales, len(self.sizes), ("float32",), dense=True)
+        is_negative = np.unpackbits(signs.values, count=self.size, bitorder="little").view(bool)
+        return Update(self.size, None, self._restored(is_negative, scales.values))
+
+    def _restored(self, is_negative: NDArray[np.bool_], scales: NDArray[np.float32]) -> NDArray[np.float32]:
+        magnitude = np.repeat(scales, self.sizes)
+        return np.where(is_negative, -magnitude, magnitude)

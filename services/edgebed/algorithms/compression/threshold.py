@@ -1,0 +1,52 @@
+"""Entries above a fixed threshold are sent.
+
+The "thresholdSGD" that Tao, Li 2018, eSGD: communication efficient distributed deep learning on the edge, HotEdge,
+compare with; they do not say which threshold. With `residual` what is not sent adds up until it passes the threshold:
+Strom 2015, Scalable distributed DNN training using commodity GPU cloud computing, Interspeech; that work sends plus or
+minus the threshold where here the value itself travels.
+
+Shapes: n parameters; k entries pass, as many as happen to.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.update import Update, as_dtype, remainder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Entries whose magnitude is above a threshold are sent."""
+
+    name: Literal["threshold"] = "threshold"
+    threshold: float = 0.001
+    """What a magnitude has to be above; larger means fewer bytes and slower learning."""
+    residual: bool = False
+    """Whether what is not sent is remembered, and added the next time."""
+    values: Literal["float32", "float16"] = "float32"
+    """How a value travels."""
+
+    def __post_init__(self) -> None:
+        if not self.threshold >= 0.0:
+            raise ValueError(f"threshold: {self.threshold} is below 0")
+
+
+class Compression(Compressor):
+    """Remembers what was not sent, if anything."""
+
+    def __init__(self, config: Config, shapes: Shapes) -> None:
+        super().__init__(shapes)
+        self.config = config
+
+    def compress(
+        self, vector: NDArray[np.float32], memory: NDArray[np.float32] | None, at: Moment
+    ) -> tuple[Pieces, NDArray[np.float32] | None]:
+        """(n,) vector -> its entries above the threshold."""
+        whole = vector if memory is None else vector + memory
+        indices = np.flatnonzero(~(np.abs(whole) <= self.config.threshold))  # what is no number is not held back
+        update = Update(self.size, indices, as_dtype(whole.take(indices), self.config.values))
+        return sent(update), remainder(whole, update) if self.config.residual else None

@@ -1,0 +1,59 @@
+"""PowerSGD: what has the rank is exact, the rest is fed back, small tensors go whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgebed.algorithms.compression import powersgd
+from edgebed.algorithms.compressor import Moment
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=st.integers(6, 12), columns=st.integers(6, 12), rank=st.integers(1, 2), seed=st.integers(0, 99))
+def test_a_matrix_of_that_rank_is_exact(rows, columns, rank, seed):
+    """In the first step already."""
+    rng = np.random.default_rng(seed)
+    matrix = (rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))).astype("f4")
+    compression = powersgd.Compression(powersgd.Config(rank=rank), [(rows, columns)])
+    pieces, memory = compression.compress(matrix.reshape(-1), None, Moment(seed))
+
+    assert pieces[0].update.entries == rank * (rows + columns)
+    np.testing.assert_allclose(compression.restore(pieces).values, matrix.reshape(-1), atol=2e-3)
+    np.testing.assert_allclose(memory.residual, 0, atol=2e-3)
+
+
+def test_small_tensors_and_vectors_go_whole():
+    """A (2, 2) matrix would not become smaller; a convolution is a matrix of its filters."""
+    compression = powersgd.Compression(powersgd.Config(rank=1), [(2, 2), (5,), (8, 3, 3, 3)])
+    vector = np.arange(4 + 5 + 216, dtype="f4")
+    pieces, _ = compression.compress(vector, None, Moment(0))
+
+    assert [piece.update.size for piece in pieces] == [8 + 27, 9]
+    np.testing.assert_array_equal(compression.restore(pieces).values[:9], vector[:9])
+
+
+def test_a_matrix_that_stays_is_approached():
+    """The last Q is where the next step begins: the same matrix comes out better each time."""
+    rng = np.random.default_rng(1)
+    matrix = (rng.normal(size=(20, 30)) * np.linspace(3, 0.1, 30)).astype("f4").reshape(-1)
+    compression = powersgd.Compression(powersgd.Config(rank=3, residual=False), [(20, 30)])
+    memory, errors = None, []
+    for step in range(6):
+        pieces, memory = compression.compress(matrix, memory, Moment(0, step))
+        errors.append(float(np.linalg.norm(compression.restore(pieces).values - matrix)))
+
+    assert errors[-1] < errors[0]
+    best = np.sqrt((np.linalg.svd(matrix.reshape(20, 30), compute_uv=False)[3:] ** 2).sum())
+    assert errors[-1] == pytest.approx(best, rel=0.05)
+
+
+@given(st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_columns_are_made_orthonormal(seed):
+    """Also where one is a multiple of another: then nothing is left of it."""
+    p = np.random.default_rng(seed).normal(size=(9, 3)).astype("f4")
+    p[:, 2] = 0.0
+    q = powersgd.orthogonal(p)
+
+    np.testing.assert_allclose(q.T @ q, np.diag([1.0, 1.0, 0.0]), atol=1e-5)
