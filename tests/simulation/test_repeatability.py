@@ -82,7 +82,7 @@ def test_a_compression_with_a_large_memory_does_not_block_the_pool() -> None:
     arena = Arena(1000, 32)
     pool = Pool(remember, 2, arena)
     tickets = [
-        pool.submit("edge-0", GradientJob(arena.empty(), np.arange(3), step, np.full(2**18, step, np.float32)), step)
+        pool.submit("edge-0", GradientJob(arena.empty(), (np.arange(3),), step, np.full(2**18, step, np.float32)), step)
         for step in range(12)
     ]
     results = [pool.result(ticket) for ticket in tickets]

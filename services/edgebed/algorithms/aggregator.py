@@ -8,10 +8,25 @@
 What is applied is always everything that was held, in one step; `version` grows by the number of those pushes.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.update import Applied, Update
+
+
+class Told(NamedTuple):
+    """What a push says besides its update."""
+
+    examples: int = 1
+    """That its worker has."""
+    loss: float = 0.0
+    """Mean loss of the mini-batches that it comes from."""
+
+
+ALIKE = Told()
+"""Where nothing more is known."""
 
 
 class Aggregator:
@@ -39,8 +54,8 @@ class Aggregator:
         """Whether a push computed at version `base` can be applied no more."""
         return False
 
-    def push(self, worker: str, update: Update, base: int) -> Applied | None:
-        """Take `update`, computed at version `base` by a worker that takes part; None: it is held."""
+    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied | None:
+        """Take `update`, computed at version `base` by a worker that takes part; None: it is held, and waits."""
         raise AssertionError(f"{type(self).__name__} does not say what it does with a push")
 
     def expire(self) -> Applied | None:

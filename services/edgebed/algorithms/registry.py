@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregation import asynchronous, synchronous
+from edgebed.algorithms.aggregation import asynchronous, buffered, stale_synchronous, synchronous
 from edgebed.algorithms.compression import dgc, esgd, none, powersgd, qsgd, sign, threshold, top_k
 from edgebed.algorithms.compression import int8 as compression_int8
 from edgebed.algorithms.compressor import Compressor
@@ -27,11 +27,16 @@ from edgebed.algorithms.layerwise import (
     synthetic_inputs,
 )
 from edgebed.algorithms.layerwise.rule import Rule
-from edgebed.algorithms.local_work import gradient_step
+from edgebed.algorithms.local_work import gradient_step, local_steps
 from edgebed.algorithms.optimizer import adam, momentum, sgd
 from edgebed.scenario.plan import Method, NodePlan, Part, Task
 
-AGGREGATIONS: dict[str, ModuleType] = {"asynchronous": asynchronous, "synchronous": synchronous}
+AGGREGATIONS: dict[str, ModuleType] = {
+    "asynchronous": asynchronous,
+    "synchronous": synchronous,
+    "stale-synchronous": stale_synchronous,
+    "buffered": buffered,
+}
 COMPRESSIONS: dict[str, ModuleType] = {
     "none": none,
     "top-k": top_k,
@@ -43,7 +48,7 @@ COMPRESSIONS: dict[str, ModuleType] = {
     "sign": sign,
     "powersgd": powersgd,
 }
-LOCAL_WORKS: dict[str, ModuleType] = {"gradient-step": gradient_step}
+LOCAL_WORKS: dict[str, ModuleType] = {"gradient-step": gradient_step, "local-steps": local_steps}
 
 LEARNINGS: dict[str, ModuleType] = {
     "back-propagation": back_propagation,
@@ -99,6 +104,48 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": {"name": "gradient-step"},
     },
+    # the same coordinates while the loss falls, averaged in rounds (Tao, Li 2018)
+    "esgd": {
+        "aggregation": {"name": "synchronous"},
+        "compression": {"name": "esgd"},
+        "local_work": {"name": "gradient-step"},
+    },
+    # the largest of what has added up, momentum at the workers (Lin et al. 2018)
+    "dgc": {
+        "aggregation": {"name": "synchronous"},
+        "compression": {"name": "dgc"},
+        "local_work": {"name": "gradient-step"},
+    },
+    # nobody gets too far ahead of the slowest (Ho et al. 2013)
+    "ssp": {
+        "aggregation": {"name": "stale-synchronous"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "gradient-step"},
+    },
+    # the model moves at every so-manieth gradient (Zhang et al. 2016)
+    "softsync": {
+        "aggregation": {"name": "buffered", "staleness": "divide"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "gradient-step"},
+    },
+    # models that were trained apart are averaged (McMahan et al. 2017)
+    "fedavg": {
+        "aggregation": {"name": "synchronous", "learning_rate": 1.0, "weights": "examples"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps"},
+    },
+    # the same, held to the model that they began with (Li et al. 2020)
+    "fedprox": {
+        "aggregation": {"name": "synchronous", "learning_rate": 1.0, "weights": "examples"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps", "proximal": 0.01},
+    },
+    # changes of models that were trained apart, a few at a time (Nguyen et al. 2022)
+    "fedbuff": {
+        "aggregation": {"name": "buffered", "learning_rate": 1.0, "staleness": "power"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps"},
+    },
     # the layers on different nodes, which wait for each other
     "back-propagation": {"learning": {"name": "back-propagation"}, **_LAYERWISE},
     # nobody waits: a module beside each shard predicts the gradient (Jaderberg et al. 2017; Chen et al. 2019)
@@ -124,6 +171,18 @@ def compression_of(method: Method, task: Task) -> Compressor:
     shapes = [tensor.shape for tensor in task.layout]
     compressor: Compressor = COMPRESSIONS[part.name].Compression(configure("compression", part), shapes)
     return compressor
+
+
+def local_work_of(method: Method) -> Any:
+    """What its workers do between a pull and a push."""
+    part = method.parts["local_work"]
+    return LOCAL_WORKS[part.name].LocalWork(configure("local_work", part))
+
+
+def batches_a_push(plan: NodePlan) -> int:
+    """Mini-batches that a worker goes through between a pull and a push."""
+    found: int = local_work_of(plan.method).batches(plan.num_examples, plan.task.batch_size)
+    return found
 
 
 def has_modules(method: Method) -> bool:

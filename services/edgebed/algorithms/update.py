@@ -34,12 +34,14 @@ class Update(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What an aggregation did with the pushes that it held: all of them are applied."""
+    """What an aggregation did with the pushes that it held: all of them are applied, or they are held still."""
 
     released: tuple[str, ...]
     """The workers that are answered with the model as it is now; each takes part."""
     changed: NDArray[np.int64] | None
     """(k,) positions of the entries whose value may have changed; None: all of them."""
+    held: bool = False
+    """Whether the pushes are held still, and the model is as it was."""
 
 
 def remainder(whole: NDArray[np.float32], update: Update) -> NDArray[np.float32]:

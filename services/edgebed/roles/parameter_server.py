@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms import registry
-from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.aggregator import Aggregator, Told
 from edgebed.algorithms.update import Applied
 from edgebed.algorithms.update import Update as SentUpdate
 from edgebed.roles.alarm import Alarm
@@ -169,7 +169,7 @@ class ParameterServer:
         if not self.held:
             self.held_s = self.now
         self.held.append(Held(event.peer, push, update.entries, num_bits, event.bytes))
-        return self._applied(self.aggregation.push(worker, update, push.base))
+        return self._applied(self.aggregation.push(worker, update, push.base, Told(push.examples, push.loss)))
 
     def _decode(self, event: Received, push: Push) -> tuple[SentUpdate, int]:
         """The update, and the bits that the algorithm needed of it."""
@@ -187,6 +187,8 @@ class ParameterServer:
         """What was held is in the model, if so: record it, and answer whom the method lets go on."""
         if applied is None:
             return []
+        if applied.held:
+            return [self._answer(worker) for worker in applied.released]
         held, self.held = self.held, []
         before = self.aggregation.version - len(held)
         effects: list[Effect] = [Journal(_record(each, before, before + k)) for k, each in enumerate(held, 1)]

@@ -28,8 +28,8 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
 
     theta: NDArray[np.float32]
     """(n,)"""
-    batch: NDArray[np.int64]
-    """(b,) positions in the node's own data."""
+    batches: tuple[NDArray[np.int64], ...]
+    """(b,) positions in the node's own data, of each mini-batch."""
     step: int
     memory: Any = None
     """What the compression remembers from the step before."""
@@ -155,9 +155,8 @@ class Work:
         self.plan = plan
         self.model = model
         self.clock = clock
-        local_work = plan.method.parts["local_work"]
         self.compression = registry.compression_of(plan.method, plan.task)
-        self.local_work = registry.LOCAL_WORKS[local_work.name].LocalWork(registry.configure("local_work", local_work))
+        self.local_work = registry.local_work_of(plan.method)
 
     def run(self, job: Job) -> Result:
         """The result of `job`; the same whenever and wherever it is run."""
@@ -168,15 +167,15 @@ class Work:
         assert isinstance(job, GradientJob)
         key = chance.key(self.plan.seed, "work", job.life or self.plan.node, job.step)
         started = self.clock()
-        gradient, loss = self.local_work.run(
-            lambda theta, batch: self.model.gradient(theta, batch, key), job.theta, job.batch
+        vector, loss = self.local_work.run(
+            lambda theta, batch: self.model.gradient(theta, batch, key), job.theta, job.batches
         )
         computed = self.clock()
         yield
-        epoch = job.step * self.plan.task.batch_size / self.plan.num_examples
-        at = Moment(key, job.step, epoch, loss)
+        before = job.step * len(job.batches) * self.plan.task.batch_size
+        at = Moment(key, job.step, before / self.plan.num_examples, loss, self.plan.num_workers)
         with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
-            pieces, memory = self.compression.compress(gradient, job.memory, at)
+            pieces, memory = self.compression.compress(vector, job.memory, at)
         yield
         encoded = [encode_piece(piece) for piece in pieces]
         tensors, frames = tuple(tensor for tensor, _ in encoded), [frame for _, part in encoded for frame in part]

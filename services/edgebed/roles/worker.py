@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed import chance
+from edgebed.algorithms.registry import batches_a_push
 from edgebed.roles.events import (
     AtPoint,
     Await,
@@ -62,6 +63,7 @@ class Worker:
         self.copy = copy
         self.life = chance.life(plan.node, incarnation)
         self.order = BatchOrder(plan, self.life)
+        self.batches = batches_a_push(plan)
         self.points = Points(plan, incarnation)
         self.joins = -1
         """How often it had joined before its last join."""
@@ -191,7 +193,9 @@ class Worker:
         if self.plan.pull == "changed-since":
             self.theta = theta
         self.asking, self.computing = None, True
-        job = GradientJob(theta, self.order.batch(self.step), self.step, self.memory, self.life)
+        first = self.step * self.batches
+        batches = tuple(self.order.batch(first + k) for k in range(self.batches))
+        job = GradientJob(theta, batches, self.step, self.memory, self.life)
         return [Compute(job, chance.waiting_time(self.plan.waiting, self.plan.seed, self.life, self.step))]
 
     def _changed(self, theta: NDArray[np.float32], model: Model, frames: Sequence[Buffer]) -> NDArray[np.float32]:
@@ -213,6 +217,7 @@ class Worker:
             step=self.step,
             base=self.base,
             loss=result.loss,
+            examples=self.plan.num_examples,
             tensors=result.tensors,
         )
         self.computing = False

@@ -241,7 +241,9 @@ class Pool:
 
 def is_large(job: Job) -> bool:
     """Whether the job itself might fill a pipe; a model lies in the arena and does not count."""
-    return isinstance(job, GradientJob) and (job.memory is not None or job.batch.nbytes > SMALL_BYTES)
+    return isinstance(job, GradientJob) and (
+        job.memory is not None or sum(each.nbytes for each in job.batches) > SMALL_BYTES
+    )
 
 
 def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connection]) -> None:

@@ -419,5 +419,5 @@ def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
     """Virtual time that `job` takes on the node's device with that cap."""
     if isinstance(job, EvaluationJob | ScoreJob):
         return 0.0
-    share = 1.0 if isinstance(job, GradientJob) else share_of(job, plan)
+    share = float(len(job.batches)) if isinstance(job, GradientJob) else share_of(job, plan)
     return share * plan.task.gradient_time_s / (plan.compute_speed * min(1.0, cpus or 1.0))

@@ -264,6 +264,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     link: Link = Link()
     task: Task
     method: Method
+    num_workers: int = 1
+    """That the trial has."""
     num_examples: int = 0
     """Size of the node's own part of the data."""
     label_counts: tuple[int, ...] = ()

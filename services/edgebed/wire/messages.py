@@ -14,7 +14,7 @@ import msgspec
 from edgebed.roles.records import AnyRecord
 from edgebed.scenario.plan import Injection, Link, NodePlan
 
-PROTOCOL = 4
+PROTOCOL = 5
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -87,6 +87,8 @@ class Push(Message, kw_only=True):
     """The version of the model that the update was computed at."""
     loss: float
     """Mean mini-batch loss at that version."""
+    examples: Count = 1
+    """That the worker has."""
     sent_s: Seconds = -1.0
     """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
     tensors: tuple[Tensor, ...]
@@ -379,7 +381,7 @@ MANAGEMENT: tuple[type[Message], ...] = (
 )  # fmt: skip
 
 TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
-    Push: (("update",),),
+    Push: (("update",), ("levels", "scales"), ("factors", "whole")),
     Model: (("theta",),),
     Activation: (("h",),),
     Gradient: (("gradient",),),

@@ -1,7 +1,8 @@
 """A small fleet: six parameters, a server, an evaluator, a few workers."""
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -187,12 +188,18 @@ class ServerBench:
 
 @pytest.fixture(scope="session")
 def make_bench() -> Callable[..., ServerBench]:
-    """`make_bench(version=…, aggregation=Part(…), method=…, **plan)`: a server of three workers, all zeros."""
+    """`make_bench(version=…, parts={…}, aggregation=Part(…), method=…, **plan)`: a server of three workers, zeros."""
 
-    def make(version: int = 0, aggregation: Part | None = None, method: str = "asgd", **fields: Any) -> ServerBench:
+    def make(
+        version: int = 0,
+        aggregation: Part | None = None,
+        method: str = "asgd",
+        parts: Mapping[str, Part] = MappingProxyType({}),
+        **fields: Any,
+    ) -> ServerBench:
         made = preset(method)
-        if aggregation:
-            made = msgspec.structs.replace(made, parts=made.parts | {"aggregation": aggregation})
+        given = parts if aggregation is None else {**parts, "aggregation": aggregation}
+        made = msgspec.structs.replace(made, parts=made.parts | dict(given))
         return ServerBench(plan_node("server", "server", method=made, **fields), version)
 
     return make

@@ -44,12 +44,12 @@ def test_a_worker_joins_computes_and_pushes_in_turn(worker, received):
         (compute,) = worker.handle(received(*model(version)), 0.0)
         assert isinstance(compute, Compute)
         np.testing.assert_array_equal(compute.job.theta, np.full(6, version, "f4"))
-        np.testing.assert_array_equal(compute.job.batch, BatchOrder(worker.plan, "edge-0#2").batch(step))
+        np.testing.assert_array_equal(compute.job.batches[0], BatchOrder(worker.plan, "edge-0#2").batch(step))
         assert (compute.job.step, compute.job.life) == (step, "edge-0#2")
         assert compute.pause_s == chance.waiting_time(worker.plan.waiting, 1, "edge-0#2", step) > 0.0
 
         push = Push(
-            sender="edge-0", incarnation=2, step=step, base=version, loss=1.5, tensors=result().tensors
+            sender="edge-0", incarnation=2, step=step, base=version, loss=1.5, examples=10, tensors=result().tensors
         )  # fmt: skip
         assert worker.handle(Computed(result()), 0.0) == [Send("server", push, result().frames)]
 
@@ -145,6 +145,6 @@ def test_the_work_of_a_later_life_has_draws_of_its_own(make_node):
     work = Work(make_node("edge-0", "worker"), Noted())
     for incarnation in (1, 2, 2):
         life = chance.life("edge-0", incarnation)
-        work.run(GradientJob(np.zeros(6, "f4"), np.arange(4), 0, None, life))
+        work.run(GradientJob(np.zeros(6, "f4"), (np.arange(4),), 0, None, life))
 
     assert keys[0] == chance.key(1, "work", "edge-0", 0) != keys[1] == keys[2]

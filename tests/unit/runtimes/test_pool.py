@@ -40,7 +40,7 @@ def run(node: str, job: Job) -> Steps:
 
 def submit(pool: Pool, arena: Arena, step: int, node: str = "edge-0") -> int:
     """A job of that step, needed at that time."""
-    return pool.submit(node, GradientJob(arena.empty(), np.arange(3), step), float(step))
+    return pool.submit(node, GradientJob(arena.empty(), (np.arange(3),), step), float(step))
 
 
 @pytest.fixture(params=[1, 2])

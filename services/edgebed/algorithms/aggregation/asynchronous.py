@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
 from edgebed.algorithms.update import Applied, Update
 
 
@@ -60,7 +60,7 @@ class Aggregation(Aggregator):
             remembered = self.counts_at_pull.setdefault(worker, np.empty_like(self.counts))
             np.copyto(remembered, self.counts)
 
-    def push(self, worker: str, update: Update, base: int) -> Applied:
+    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
         """Apply `update`, computed at version `base`; its worker is answered with the new model."""
         self.version += 1
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss

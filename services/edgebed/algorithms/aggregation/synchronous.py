@@ -6,7 +6,12 @@ who take part at that moment, and a deadline may end a round with fewer.
 
 Theta (n,) the model; g_1 … g_m the updates of a round, all computed at Theta.
 
-    Theta <- Theta - alpha / m (g_1 + … + g_m)
+    Theta <- Theta - alpha (w_1 g_1 + … + w_m g_m)
+
+Each w is 1 / m; or the worker's share of the examples that those who have pushed have (`weights: examples`), as McMahan
+et al. 2017, Communication-efficient learning of deep networks from decentralized data, AISTATS, weight models. With
+`momentum` the server keeps a velocity of these sums, and steps along it: Hsu, Qi, Brown 2019, Measuring the effects of
+non-identical data distribution for federated visual classification, arXiv:1909.06335 (FedAvgM).
 
 A round ends as soon as every worker that takes part has pushed, or a `quorum` of them, or by `deadline_s`. One that has
 left is not waited for; what it pushed counts. One that joins in the middle of a round is waited for from then on; if it
@@ -22,7 +27,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
 from edgebed.algorithms.update import Applied, Update
 
 
@@ -37,6 +42,10 @@ class Config:
     """The share of the joined workers, in (0, 1], whose updates end a round; below 1 the slowest are not waited for."""
     deadline_s: float | None = None
     """A round ends so many seconds after its first update, whoever is missing; none: it waits for its quorum."""
+    weights: Literal["equal", "examples"] = "equal"
+    """Whether updates count alike, or by how many examples their workers have."""
+    momentum: float = 0.0
+    """What is left of the server's velocity from one round to the next."""
 
     def __post_init__(self) -> None:
         if not self.learning_rate > 0.0:
@@ -45,6 +54,8 @@ class Config:
             raise ValueError(f"quorum: {self.quorum} is not in (0, 1]")
         if self.deadline_s is not None and not 0.0 < self.deadline_s < math.inf:
             raise ValueError(f"deadline_s: {self.deadline_s} is not a time above 0; leave it out to have none")
+        if not 0.0 <= self.momentum < 1.0:
+            raise ValueError(f"momentum: {self.momentum:g} is not from 0 to below 1")
 
 
 class Aggregation(Aggregator):
@@ -60,6 +71,9 @@ class Aggregation(Aggregator):
         self.sums: dict[str, Update] = {}
         """Worker: what it has pushed in this round, one that has left as well."""
         self.pushes = 0
+        self.weight = 0.0
+        """Of all updates of this round."""
+        self.velocity = np.zeros(len(theta) if config.momentum else 0, np.float32)
 
     def joined(self, worker: str) -> None:
         """The round waits for it, also if it has pushed in an earlier join."""
@@ -76,8 +90,13 @@ class Aggregation(Aggregator):
         """Its round is over."""
         return base < self.version
 
-    def push(self, worker: str, update: Update, base: int) -> Applied | None:
+    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied | None:
         """Hold it until the round ends; perhaps it does so now."""
+        if self.config.weights == "examples":
+            self.weight += told.examples
+            update = update._replace(values=np.float32(told.examples) * update.values)
+        else:
+            self.weight += 1
         known = self.sums.get(worker)
         self.sums[worker] = update if known is None else total([known, update])
         self.pushes += 1
@@ -94,16 +113,21 @@ class Aggregation(Aggregator):
         return self.expire() if len(self.waiting) >= needed else None
 
     def _end(self) -> Applied:
-        rate = np.float32(self.config.learning_rate / self.pushes)
+        rate = np.float32(self.config.learning_rate / self.weight)
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total([self.sums[worker] for worker in sorted(self.sums)])
-            if indices is None:
+            if self.config.momentum:
+                self.velocity *= np.float32(self.config.momentum)
+                self.velocity[slice(None) if indices is None else indices] += rate * values
+                self.theta -= self.velocity
+                indices = None
+            elif indices is None:
                 self.theta -= rate * values
             else:
                 self.theta[indices] -= rate * values
         self.version += self.pushes
         applied = Applied(tuple(self.waiting), indices)
-        self.waiting, self.sums, self.pushes = {}, {}, 0
+        self.waiting, self.sums, self.pushes, self.weight = {}, {}, 0, 0.0
         return applied
 
 

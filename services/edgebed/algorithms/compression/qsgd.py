@@ -59,13 +59,13 @@ class Compression(Compressor):
             Piece(
                 "levels", Update(self.size, None, levels.astype(np.int8).reshape(-1)[: self.size]), self.config.deflate
             ),
-            Piece("norms", Update(self.buckets, None, norms)),
+            Piece("scales", Update(self.buckets, None, norms)),
         )
         return pieces, memory
 
     def restore(self, pieces: Pieces) -> Update:
         """Levels times norms."""
-        levels, norms = named(pieces, "levels", "norms")
+        levels, norms = named(pieces, "levels", "scales")
         checked(levels, self.size, ("int8",), dense=True)
         checked(norms, self.buckets, ("float32",), dense=True)
         of_each = np.repeat(norms.values / np.float32(self.config.levels), self.config.bucket)[: self.size]

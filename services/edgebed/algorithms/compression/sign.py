@@ -43,11 +43,14 @@ class Compression(Compressor):
         scales = np.array([np.abs(whole[span]).mean() if span.stop > span.start else 0.0 for span in self.spans], "f4")
         left = whole - self._restored(is_negative, scales) if self.config.residual else None
         bits = np.packbits(is_negative, bitorder="little")
-        return (Piece("signs", Update(len(bits), None, bits)), Piece("scales", Update(len(scales), None, scales))), left
+        return (
+            Piece("levels", Update(len(bits), None, bits)),
+            Piece("scales", Update(len(scales), None, scales)),
+        ), left
 
     def restore(self, pieces: Pieces) -> Update:
         """Plus or minus the scale of the tensor."""
-        signs, scales = named(pieces, "signs", "scales")
+        signs, scales = named(pieces, "levels", "scales")
         checked(signs, -(-self.size // 8), ("uint8",), dense=True)
         checked(scales, len(self.sizes), ("float32",), dense=True)
         is_negative = np.unpackbits(signs.values, count=self.size, bitorder="little").view(bool)

@@ -1,6 +1,6 @@
 """One mini-batch gradient at the pulled model; the worker never steps its own copy (Hardy et al. 2017, Algorithm 1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,8 +24,13 @@ class LocalWork:
     def __init__(self, config: Config) -> None:
         self.config = config
 
+    def batches(self, examples: int, batch_size: int) -> int:
+        """Mini-batches between a pull and a push, of a worker with so many examples."""
+        return 1
+
     def run(
-        self, gradient: Gradient, theta: NDArray[np.float32], batch: NDArray[np.int64]
+        self, gradient: Gradient, theta: NDArray[np.float32], batches: Sequence[NDArray[np.int64]]
     ) -> tuple[NDArray[np.float32], float]:
         """The vector to compress and push, and the loss."""
+        (batch,) = batches
         return gradient(theta, batch)

@@ -1,0 +1,80 @@
+"""Buffered asynchronous aggregation: the model moves after every K-th push, and nobody waits for it.
+
+n-softsync: Zhang, Gupta, Lian, Liu 2016, Staleness-aware async-SGD for distributed deep learning, IJCAI: the server
+updates after K = floor(lambda / n) of lambda learners' gradients, each divided by its staleness (`staleness: divide`).
+FedBuff: Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba 2022, Federated learning with buffered asynchronous
+aggregation, AISTATS, algorithm 1: K changes of the model, each weighted by (1 + tau)^-1/2 (`staleness: power`).
+
+Theta (n,) the model; x_1 ... x_K what was held; tau_k how often the model moved between x_k's pull and now.
+
+    Theta <- Theta - alpha / K (s(tau_1) x_1 + ... + s(tau_K) x_K)
+
+A worker is answered with the present model as soon as it has pushed. The sum is taken in order of arrival.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.aggregation.synchronous import total
+from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.update import Applied, Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The mean of every K pushes is applied in one step; nobody waits for it."""
+
+    name: Literal["buffered"] = "buffered"
+    learning_rate: float = 0.1
+    """alpha, the learning rate of a mean; 1 for changes of the model."""
+    count: int = 10
+    """K, pushes that the model moves by at a time; more mean less noise and fewer steps."""
+    staleness: Literal["none", "divide", "power"] = "divide"
+    """What a push is weighted by: nothing, 1 / max(1, tau), or (1 + tau)^-exponent."""
+    exponent: float = 0.5
+    """Of `power`."""
+
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0.0:
+            raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
+        if self.count < 1:
+            raise ValueError(f"count: {self.count} is below 1")
+        if not self.exponent >= 0.0:
+            raise ValueError(f"exponent: {self.exponent:g} is below 0")
+
+
+class Aggregation(Aggregator):
+    """The pushes that the model has yet to move by."""
+
+    def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
+        super().__init__(theta, version)
+        self.config = config
+        self.held: list[tuple[Update, int]] = []
+        """Each with the version that it was computed at."""
+
+    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
+        """Hold it; the K-th moves the model. Its worker goes on at once."""
+        self.held.append((update, base))
+        if len(self.held) < self.config.count:
+            return Applied((worker,), np.zeros(0, np.int64), held=True)
+        weighted = [self._weighted(each, base) for each, base in self.held]
+        rate = np.float32(self.config.learning_rate / len(self.held))
+        with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
+            _, indices, values = total(weighted)
+            if indices is None:
+                self.theta -= rate * values
+            else:
+                self.theta[indices] -= rate * values
+        self.version += len(self.held)
+        self.held = []
+        return Applied((worker,), indices)
+
+    def _weighted(self, update: Update, base: int) -> Update:
+        tau = (self.version - base) // self.config.count
+        if self.config.staleness == "none":
+            return update
+        weight = 1 / max(1, tau) if self.config.staleness == "divide" else (1 + tau) ** -self.config.exponent
+        return update._replace(values=np.float32(weight) * update.values)

@@ -1,0 +1,84 @@
+"""Stale-synchronous parallel: each push is applied at once, and nobody gets more than so many steps ahead.
+
+Ho, Cipar, Cui, Kim, Gibbons, Gibson, Ganger, Xing 2013, More effective distributed ML via a stale synchronous parallel
+parameter server, NIPS, section 2: a worker at clock c waits while c > s + the clock of the slowest. Differs from the
+paper: workers have no caches, each pull is of all that was applied. With s = 0 all are at one clock at a time.
+
+Theta (n,) the model; g a push.
+
+    Theta <- Theta - alpha g
+
+A worker's clock is how often it has pushed. One that joins begins at the clock of the slowest, so that nobody waits for
+what it has missed; one that has left is not waited for.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.update import Applied, Update
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Each push is applied at once; who is too far ahead of the slowest waits."""
+
+    name: Literal["stale-synchronous"] = "stale-synchronous"
+    learning_rate: float = 0.1
+    """alpha."""
+    bound: int = 3
+    """s, steps that a worker may be ahead of the slowest; fewer mean less staleness and more waiting."""
+
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0.0:
+            raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
+        if self.bound < 0:
+            raise ValueError(f"bound: {self.bound} is below 0")
+
+
+class Aggregation(Aggregator):
+    """The model, and everybody's clock."""
+
+    def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
+        super().__init__(theta, version)
+        self.config = config
+        self.clocks: dict[str, int] = {}
+        self.waiting: dict[str, None] = {}
+        """Those that are too far ahead, in the order in which they came."""
+
+    def joined(self, worker: str) -> None:
+        """It begins beside the slowest."""
+        self.waiting.pop(worker, None)
+        self.clocks.pop(worker, None)
+        self.clocks[worker] = min(self.clocks.values(), default=0)
+
+    def left(self, worker: str) -> Applied | None:
+        """Some may have waited for it alone."""
+        self.clocks.pop(worker, None)
+        self.waiting.pop(worker, None)
+        released = self._released()
+        return Applied(released, np.zeros(0, np.int64)) if released else None
+
+    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
+        """Apply it; its worker goes on unless it is too far ahead, and perhaps others do that waited for it."""
+        self.version += 1
+        rate = np.float32(self.config.learning_rate)
+        with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
+            if update.indices is None:
+                self.theta -= rate * update.values
+            else:
+                self.theta[update.indices] -= rate * update.values
+        self.clocks[worker] += 1
+        self.waiting[worker] = None
+        return Applied(self._released(), update.indices)
+
+    def _released(self) -> tuple[str, ...]:
+        """Those that need not wait any more."""
+        furthest = min(self.clocks.values(), default=0) + self.config.bound
+        released = tuple(worker for worker in self.waiting if self.clocks[worker] <= furthest)
+        for worker in released:
+            del self.waiting[worker]
+        return released
