@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.schedule import Schedule, Scheduled
 from edgebed.algorithms.update import Applied, Update
 
 
@@ -32,13 +33,26 @@ ALIKE = Told()
 class Aggregator:
     """The model and the rule by which pushes change it. Owns and writes `theta`; hand out copies."""
 
+    epochs_a_push = 0.0
+    """Passes through all data that a push stands for."""
     deadline_s: float | None = None
     """How long a push may be held: `expire` is called so long after the first that is; None: as long as it takes."""
 
-    def __init__(self, theta: NDArray[np.float32], version: int) -> None:
+    def __init__(self, config: Scheduled, theta: NDArray[np.float32], version: int) -> None:
         """`theta` (n,) is the model of `version`: 0, or that of a checkpoint."""
         self.theta = theta
         self.version = version
+        self.schedule = Schedule(config)
+
+    @property
+    def learning_rate(self) -> float:
+        """That of the step that is next."""
+        return self.schedule.rate(self.epoch, self.epochs_a_push)
+
+    @property
+    def epoch(self) -> float:
+        """How often all data has been gone through."""
+        return self.version * self.epochs_a_push
 
     def joined(self, worker: str) -> None:
         """`worker` takes part from now on; if it did before, that was an earlier life or join of it."""

@@ -58,6 +58,7 @@ class ParameterServer:
         config = registry.configure("aggregation", plan.method.parts["aggregation"])
         aggregation: Any = registry.AGGREGATIONS[plan.method.parts["aggregation"].name]
         self.aggregation: Aggregator = aggregation.Aggregation(config, theta, version)
+        self.aggregation.epochs_a_push = plan.epochs_a_push
         self.compression = registry.compression_of(plan.method, plan.task)
         self.plan = plan
         self.workers = frozenset(peers)
@@ -166,6 +167,7 @@ class ParameterServer:
             late = f"the model is at version {self.aggregation.version}"
             return [*self._refuse(event.peer, "late", late, push=push), self._answer(worker)]
         self.membership.waits(worker)
+        self.aggregation.schedule.note(self.aggregation.epoch, push.loss)
         if not self.held:
             self.held_s = self.now
         self.held.append(Held(event.peer, push, update.entries, num_bits, event.bytes))

@@ -266,6 +266,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     method: Method
     num_workers: int = 1
     """That the trial has."""
+    epochs_a_push: float = 0.0
+    """Server: passes through all workers' data that a push stands for."""
     num_examples: int = 0
     """Size of the node's own part of the data."""
     label_counts: tuple[int, ...] = ()

@@ -5,7 +5,7 @@ in the same parts. Mistakes that only the data or the model can show are found h
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed import chance
-from edgebed.algorithms.registry import rule_of
+from edgebed.algorithms.registry import local_work_of, rule_of
 from edgebed.errors import ScenarioError
 from edgebed.faults.registry import plan_faults
 from edgebed.learning import models
@@ -225,6 +225,7 @@ def _nodes(
         task=task,
         method=trial.method,
         num_workers=trial.num_workers,
+        epochs_a_push=_epochs_a_push(trial, task, parts),
         stop_updates=trial.stop.updates,
         pull=trial.pull,
         shard=sharding.server if sharding else None,
@@ -295,6 +296,15 @@ def _nodes(
         for node in class_workers(name, device_class)
     ]
     return (server, evaluator, *serving, *workers)
+
+
+def _epochs_a_push(trial: Trial, task: Task, parts: Mapping[str, NDArray[np.int64]]) -> float:
+    """Of a worker with as much data as there is on average."""
+    if trial.method.is_layerwise:
+        return 0.0
+    total = sum(map(len, parts.values()))
+    batches = local_work_of(trial.method).batches(total // len(parts), task.batch_size)
+    return float(batches * task.batch_size / total)
 
 
 def _told(nodes: Sequence[NodePlan], faults: Sequence[Fault]) -> tuple[NodePlan, ...]:

@@ -21,31 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.schedule import Scheduled
 from edgebed.algorithms.update import Applied, Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Scheduled):
     """Each push is applied at once, divided by its staleness."""
 
     name: Literal["asynchronous"] = "asynchronous"
-    learning_rate: float = 0.1
-    """alpha, the learning rate of an update that is not stale."""
     staleness: Literal["none", "whole-update", "per-parameter"] = "whole-update"
     """What divides the learning rate: nothing, the updates since the pull, or those of them that touched the entry."""
     indicator: Literal["nonzero", "selected"] = "nonzero"
     """per-parameter: an entry counts as touched if its sent value is not zero (the paper), or if it was sent at all."""
-
-    def __post_init__(self) -> None:
-        if not self.learning_rate > 0.0:
-            raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
 
 
 class Aggregation(Aggregator):
     """The model, and what the staleness of each parameter is counted by."""
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
-        super().__init__(theta, version)
+        super().__init__(config, theta, version)
         self.config = config
         self.counts = np.zeros(len(theta) if config.staleness == "per-parameter" else 0, np.int32)  # (n,)
         self.counts_at_pull: dict[str, NDArray[np.int32]] = {}
@@ -62,17 +57,17 @@ class Aggregation(Aggregator):
 
     def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
         """Apply `update`, computed at version `base`; its worker is answered with the new model."""
-        self.version += 1
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             if self.config.staleness == "per-parameter":
                 self._apply_per_parameter(worker, update)
             else:
-                self._apply_whole(update, self.version - 1 - base)
+                self._apply_whole(update, self.version - base)
+        self.version += 1
         return Applied((worker,), update.indices)
 
     def _apply_whole(self, update: Update, staleness: int) -> None:
         divisor = max(1, staleness) if self.config.staleness == "whole-update" else 1
-        rate = np.float32(self.config.learning_rate / divisor)
+        rate = np.float32(self.learning_rate / divisor)
         if update.indices is None:
             self.theta -= rate * update.values
         else:
@@ -93,4 +88,4 @@ class Aggregation(Aggregator):
 
     def _rates(self, sigma: NDArray[np.int32]) -> NDArray[np.float32]:
         # divided in double precision and rounded once, as the scalar of `whole-update` is: equal to the last bit
-        return (self.config.learning_rate / np.maximum(sigma, 1)).astype(np.float32)
+        return (self.learning_rate / np.maximum(sigma, 1)).astype(np.float32)

@@ -20,16 +20,15 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregation.synchronous import total
 from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.schedule import Scheduled
 from edgebed.algorithms.update import Applied, Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Scheduled):
     """The mean of every K pushes is applied in one step; nobody waits for it."""
 
     name: Literal["buffered"] = "buffered"
-    learning_rate: float = 0.1
-    """alpha, the learning rate of a mean; 1 for changes of the model."""
     count: int = 10
     """K, pushes that the model moves by at a time; more mean less noise and fewer steps."""
     staleness: Literal["none", "divide", "power"] = "divide"
@@ -38,8 +37,7 @@ class Config:
     """Of `power`."""
 
     def __post_init__(self) -> None:
-        if not self.learning_rate > 0.0:
-            raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
+        super().__post_init__()
         if self.count < 1:
             raise ValueError(f"count: {self.count} is below 1")
         if not self.exponent >= 0.0:
@@ -50,7 +48,7 @@ class Aggregation(Aggregator):
     """The pushes that the model has yet to move by."""
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
-        super().__init__(theta, version)
+        super().__init__(config, theta, version)
         self.config = config
         self.held: list[tuple[Update, int]] = []
         """Each with the version that it was computed at."""
@@ -61,7 +59,7 @@ class Aggregation(Aggregator):
         if len(self.held) < self.config.count:
             return Applied((worker,), np.zeros(0, np.int64), held=True)
         weighted = [self._weighted(each, base) for each, base in self.held]
-        rate = np.float32(self.config.learning_rate / len(self.held))
+        rate = np.float32(self.learning_rate / len(self.held))
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total(weighted)
             if indices is None:

@@ -19,22 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.schedule import Scheduled
 from edgebed.algorithms.update import Applied, Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Scheduled):
     """Each push is applied at once; who is too far ahead of the slowest waits."""
 
     name: Literal["stale-synchronous"] = "stale-synchronous"
-    learning_rate: float = 0.1
-    """alpha."""
     bound: int = 3
     """s, steps that a worker may be ahead of the slowest; fewer mean less staleness and more waiting."""
 
     def __post_init__(self) -> None:
-        if not self.learning_rate > 0.0:
-            raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
+        super().__post_init__()
         if self.bound < 0:
             raise ValueError(f"bound: {self.bound} is below 0")
 
@@ -43,7 +41,7 @@ class Aggregation(Aggregator):
     """The model, and everybody's clock."""
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
-        super().__init__(theta, version)
+        super().__init__(config, theta, version)
         self.config = config
         self.clocks: dict[str, int] = {}
         self.waiting: dict[str, None] = {}
@@ -64,13 +62,13 @@ class Aggregation(Aggregator):
 
     def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
         """Apply it; its worker goes on unless it is too far ahead, and perhaps others do that waited for it."""
-        self.version += 1
-        rate = np.float32(self.config.learning_rate)
+        rate = np.float32(self.learning_rate)
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             if update.indices is None:
                 self.theta -= rate * update.values
             else:
                 self.theta[update.indices] -= rate * update.values
+        self.version += 1
         self.clocks[worker] += 1
         self.waiting[worker] = None
         return Applied(self._released(), update.indices)

@@ -28,16 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.schedule import Scheduled
 from edgebed.algorithms.update import Applied, Update
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Scheduled):
     """The mean of a round's updates is applied in one step; who is late for a round is sent the model anew."""
 
     name: Literal["synchronous"] = "synchronous"
-    learning_rate: float = 0.1
-    """alpha, the learning rate of a round's mean."""
     quorum: float = 1.0
     """The share of the joined workers, in (0, 1], whose updates end a round; below 1 the slowest are not waited for."""
     deadline_s: float | None = None
@@ -48,8 +47,7 @@ class Config:
     """What is left of the server's velocity from one round to the next."""
 
     def __post_init__(self) -> None:
-        if not self.learning_rate > 0.0:
-            raise ValueError(f"learning_rate: {self.learning_rate} is not above 0")
+        super().__post_init__()
         if not 0.0 < self.quorum <= 1.0:
             raise ValueError(f"quorum: {self.quorum} is not in (0, 1]")
         if self.deadline_s is not None and not 0.0 < self.deadline_s < math.inf:
@@ -62,7 +60,7 @@ class Aggregation(Aggregator):
     """The round that is open: who takes part, what has come."""
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
-        super().__init__(theta, version)
+        super().__init__(config, theta, version)
         self.config = config
         self.deadline_s = config.deadline_s
         self.members: set[str] = set()
@@ -113,7 +111,7 @@ class Aggregation(Aggregator):
         return self.expire() if len(self.waiting) >= needed else None
 
     def _end(self) -> Applied:
-        rate = np.float32(self.config.learning_rate / self.weight)
+        rate = np.float32(self.learning_rate / self.weight)
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total([self.sums[worker] for worker in sorted(self.sums)])
             if self.config.momentum:

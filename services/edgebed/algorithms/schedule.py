@@ -1,0 +1,100 @@
+"""How a learning rate changes while training goes on, in passes through all data.
+
+    constant   alpha
+    step       alpha times `decay_by` for each of `decay_at` that is over
+    cosine     alpha (1 + cos(pi e / E)) / 2: Loshchilov, Hutter 2017, SGDR: stochastic gradient descent with warm
+               restarts, ICLR, equation (5), without restarts
+    per-epoch  alpha / (2 (floor(e) + 1)): Tao, Li 2018, eSGD, HotEdge, section 4.1, with alpha = 0.1
+    plateau    alpha times `decay_by` whenever the mean training loss of an epoch has not been lower than the lowest, by
+               a share of `threshold`, for more than `patience` epochs; as torch.optim's ReduceLROnPlateau
+
+e is how often all data has been gone through, E the epochs of the whole training. All begin by rising to their value in
+a straight line, over `warm_up` epochs: Goyal et al. 2017, Accurate, large minibatch SGD, arXiv:1706.02677, 2.2.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheduled:
+    """A learning rate that may change."""
+
+    learning_rate: float = 0.1
+    """alpha, where nothing has changed it."""
+    schedule: Literal["constant", "step", "cosine", "per-epoch", "plateau"] = "constant"
+    """How it changes."""
+    epochs: float = 100.0
+    """`cosine`: E, epochs until it is zero."""
+    decay_at: list[float] = dataclasses.field(default_factory=list)
+    """`step`: epochs after which it falls."""
+    decay_by: float = 0.1
+    """`step`, `plateau`: what it is multiplied by."""
+    patience: int = 10
+    """`plateau`: epochs without a lower loss that are waited for."""
+    threshold: float = 1e-4
+    """`plateau`: the share by which a loss has to be lower."""
+    warm_up: float = 0.0
+    """Epochs until it has risen from zero."""
+
+    def __post_init__(self) -> None:
+        """ValueError, `field: what`, where a setting is outside its range."""
+        for name in ("learning_rate", "epochs", "decay_by"):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"{name}: {getattr(self, name)} is not above 0")
+        for name in ("patience", "threshold", "warm_up"):
+            if not getattr(self, name) >= 0.0:
+                raise ValueError(f"{name}: {getattr(self, name)} is below 0")
+        if any(each < 0.0 for each in self.decay_at):
+            raise ValueError("decay_at: epochs are counted from 0")
+
+
+class Schedule:
+    """The learning rate of a training in progress."""
+
+    def __init__(self, config: Scheduled) -> None:
+        self.config = config
+        self.lowest = math.inf
+        """Mean loss of an epoch."""
+        self.waited = 0
+        """Epochs since then."""
+        self.factor = 1.0
+        """What `plateau` has come to."""
+        self._epoch = 0
+        self._losses: list[float] = []
+
+    def rate(self, epoch: float, step: float = 0.0) -> float:
+        """At that time, of a step that goes on for so many epochs."""
+        config = self.config
+        if config.schedule == "step":
+            factor = config.decay_by ** sum(epoch >= each for each in config.decay_at)
+        elif config.schedule == "cosine":
+            factor = (1.0 + math.cos(math.pi * min(1.0, epoch / config.epochs))) / 2.0
+        elif config.schedule == "per-epoch":
+            factor = 1.0 / (2 * (int(epoch) + 1))
+        else:
+            factor = self.factor
+        if epoch + step < config.warm_up:
+            factor *= (epoch + step) / config.warm_up
+        return config.learning_rate * factor
+
+    def note(self, epoch: float, loss: float) -> None:
+        """A push has come at that time, with the mean loss of its mini-batches."""
+        if self.config.schedule != "plateau":
+            return
+        if int(epoch) > self._epoch and self._losses:
+            self._end_epoch(sum(self._losses) / len(self._losses))
+            self._losses = []
+        self._epoch = int(epoch)
+        self._losses.append(loss)
+
+    def _end_epoch(self, loss: float) -> None:
+        if loss < self.lowest * (1.0 - self.config.threshold):
+            self.lowest, self.waited = loss, 0
+            return
+        self.waited += 1
+        if self.waited > self.config.patience:
+            self.factor *= self.config.decay_by
+            self.waited = 0
