@@ -81,7 +81,7 @@ def _cifar_cnn(
     name: str, input_shape: tuple[int, ...], classes: int, drop: tuple[float, float, float]
 ) -> nn.Sequential:
     """`drop` is the share dropped after each pool and after the dense layer."""
-    channels = _channels(name, input_shape)
+    channels = channels_of(name, input_shape)
     flat = _flat(input_shape, 64, 2)
     return nn.Sequential(
         nn.Sequential(nn.Conv2d(channels, 32, 3, padding="same"), nn.ReLU()),
@@ -97,7 +97,7 @@ def _convolutions(
     model: str, input_shape: tuple[int, ...], widths: tuple[int, ...] | list[int], pools: object, kernel: int
 ) -> list[nn.Module]:
     layers: list[nn.Module] = []
-    before = _channels(model, input_shape)
+    before = channels_of(model, input_shape)
     for width, pooled in zip(widths, pools, strict=True):  # type: ignore[call-overload]
         parts = [nn.Conv2d(before, width, kernel, padding="same"), nn.BatchNorm2d(width), nn.ReLU()]
         layers.append(nn.Sequential(*parts, *([_pool()] if pooled else [])))
@@ -126,7 +126,8 @@ def _flat(input_shape: tuple[int, ...], width: int, pools: int) -> int:
     return width * height * breadth
 
 
-def _channels(model: str, input_shape: tuple[int, ...]) -> int:
+def channels_of(model: str, input_shape: tuple[int, ...]) -> int:
+    """Those of an image; ScenarioError where inputs are none."""
     if len(input_shape) != 3:
         raise ScenarioError(
             f"model: '{model}' needs images of shape (channels, height, width), not {tuple(input_shape)}."

@@ -26,6 +26,7 @@ from edgebed import chance
 from edgebed.errors import ScenarioError
 from edgebed.learning import imports
 from edgebed.learning.layered_models import LAYERED_MODELS
+from edgebed.learning.residual_models import RESIDUAL_MODELS
 from edgebed.scenario.plan import Task, TensorLayout
 
 
@@ -202,4 +203,10 @@ def _check_buffers(name: str, model: nn.Module) -> None:
         )
 
 
-MODELS: dict[str, Callable[..., nn.Module]] = {"small": _small, "mlp": _mlp, "cnn": _cnn, **LAYERED_MODELS}
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    "small": _small,
+    "mlp": _mlp,
+    "cnn": _cnn,
+    **LAYERED_MODELS,
+    **RESIDUAL_MODELS,
+}

@@ -41,6 +41,7 @@ IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
 DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
 MODELS = (
     "small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep", "sigmoid-200",
+    "resnet8", "resnet20", "resnet18", "resnet18-imagenet", "resnet50", "resnet50-imagenet",
 )  # fmt: skip
 MODEL_SIZES = ("width", "kernel")
 MAX_COUNT = 100_000
