@@ -8,7 +8,7 @@
 What is applied is always everything that was held, in one step; `version` grows by the number of those pushes.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ ALIKE = Told()
 class Aggregator:
     """The model and the rule by which pushes change it. Owns and writes `theta`; hand out copies."""
 
+    kept: NDArray[np.bool_] | None = None
+    """(n,) where the vector is no parameter, but what modules keep beside them; None: nowhere."""
     epochs_a_push = 0.0
     """Passes through all data that a push stands for."""
     deadline_s: float | None = None
@@ -53,6 +55,26 @@ class Aggregator:
     def epoch(self) -> float:
         """How often all data has been gone through."""
         return self.version * self.epochs_a_push
+
+    def move(
+        self, indices: NDArray[np.int64] | None, values: NDArray[Any], divisor: float | NDArray[np.int32] = 1.0
+    ) -> None:
+        """Theta <- Theta - alpha / divisor values, at some entries or at all."""
+        step = self.rates(indices, divisor) * values
+        if indices is None:
+            self.theta -= step
+        else:
+            self.theta[indices] -= step
+
+    def rates(
+        self, indices: NDArray[np.int64] | None, divisor: float | NDArray[np.int32] = 1.0
+    ) -> np.float32 | NDArray[np.float32]:
+        """Alpha / divisor; 1 / divisor for what modules keep beside parameters, so that its changes are averaged."""
+        alpha: Any = self.learning_rate
+        if self.kept is not None:
+            alpha = np.where(self.kept if indices is None else self.kept.take(indices), 1.0, alpha)
+        rates: np.float32 | NDArray[np.float32] = np.divide(alpha, divisor).astype(np.float32)
+        return rates
 
     def joined(self, worker: str) -> None:
         """`worker` takes part from now on; if it did before, that was an earlier life or join of it."""

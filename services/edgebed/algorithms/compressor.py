@@ -78,6 +78,36 @@ class Compressor:
         return checked(piece, self.size, ("float32", "float16"))
 
 
+class Apart(Compressor):
+    """Compresses parameters alone: what modules keep beside them, running means and the like, travels whole."""
+
+    def __init__(self, inner: Compressor, kept: NDArray[np.bool_]) -> None:
+        """`kept` (n,) says where the vector is no parameter; `inner` is for the rest of it."""
+        super().__init__([(len(kept),)])
+        self.inner = inner
+        self.kept = np.flatnonzero(kept)
+        self.parameters = np.flatnonzero(~kept)
+
+    def compress(self, vector: NDArray[np.float32], memory: Any, at: Moment) -> tuple[Pieces, Any]:
+        """(n,) vector -> the pieces of its parameters, and the rest."""
+        pieces, memory = self.inner.compress(vector.take(self.parameters), memory, at)
+        return (*pieces, Piece("kept", Update(len(self.kept), None, vector.take(self.kept)))), memory
+
+    def restore(self, pieces: Pieces) -> Update:
+        """Both together again."""
+        (kept,) = named(pieces[-1:], "kept")
+        checked(kept, len(self.kept), ("float32",), dense=True)
+        update = self.inner.restore(pieces[:-1])
+        if update.indices is None:
+            values = np.empty(self.size, np.float32)
+            values[self.parameters], values[self.kept] = update.values, kept.values
+            return Update(self.size, None, values)
+        indices = np.concatenate([self.parameters.take(update.indices), self.kept])
+        order = np.argsort(indices)
+        values = np.concatenate([update.values.astype(np.float32), kept.values])
+        return Update(self.size, indices[order], values[order])
+
+
 def sent(update: Update) -> Pieces:
     """The update itself travels."""
     return (Piece("update", update),)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.aggregation import asynchronous, buffered, stale_synchronous, synchronous
 from edgebed.algorithms.compression import dgc, esgd, none, powersgd, qsgd, sign, threshold, top_k
 from edgebed.algorithms.compression import int8 as compression_int8
-from edgebed.algorithms.compressor import Compressor
+from edgebed.algorithms.compressor import Apart, Compressor
 from edgebed.algorithms.exchange import dense, int8
 from edgebed.algorithms.exchange import top_k as exchange_top_k
 from edgebed.algorithms.exchange.exchanged import Exchanged
@@ -168,20 +168,28 @@ def configure(kind: str, part: Part) -> Any:
 def compression_of(method: Method, task: Task) -> Compressor:
     """What its pushes are compressed with."""
     part = method.parts["compression"]
-    shapes = [tensor.shape for tensor in task.layout]
+    shapes = [tensor.shape for tensor in task.layout if not tensor.kept]
     compressor: Compressor = COMPRESSIONS[part.name].Compression(configure("compression", part), shapes)
-    return compressor
+    kept = kept_of(task)
+    return compressor if kept is None else Apart(compressor, kept)
 
 
-def local_work_of(method: Method) -> Any:
+def kept_of(task: Task) -> NDArray[np.bool_] | None:
+    """(n,) where the model's vector is no parameter, but what modules keep beside them; None: nowhere."""
+    if not any(tensor.kept for tensor in task.layout):
+        return None
+    return np.repeat([tensor.kept for tensor in task.layout], [tensor.size for tensor in task.layout])
+
+
+def local_work_of(method: Method, task: Task) -> Any:
     """What its workers do between a pull and a push."""
     part = method.parts["local_work"]
-    return LOCAL_WORKS[part.name].LocalWork(configure("local_work", part))
+    return LOCAL_WORKS[part.name].LocalWork(configure("local_work", part), kept_of(task))
 
 
 def batches_a_push(plan: NodePlan) -> int:
     """Mini-batches that a worker goes through between a pull and a push."""
-    found: int = local_work_of(plan.method).batches(plan.num_examples, plan.task.batch_size)
+    found: int = local_work_of(plan.method, plan.task).batches(plan.num_examples, plan.task.batch_size)
     return found
 
 

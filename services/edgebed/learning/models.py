@@ -74,18 +74,14 @@ def layout(
     classes: int,
     python_path: Sequence[str] = (),
     sizes: Sequence[tuple[str, int]] = (),
-    *,
-    buffers: bool = False,
 ) -> tuple[TensorLayout, ...]:
     """Name and shape of each tensor of the model, in the order of the flat vector.
 
     Tries the model on an input too, so that a model that does not fit the data is found before anything starts:
-    ScenarioError then. Without `buffers` a model that keeps anything beside its parameters is refused as well.
+    ScenarioError then.
     """
     with torch.random.fork_rng(devices=[]):
         model = build(name, input_shape, classes, python_path, sizes).eval()
-    if not buffers:
-        _check_buffers(name, model)
     try:
         with torch.inference_mode():
             output = model(torch.zeros(2, *input_shape))
@@ -100,7 +96,8 @@ def layout(
             f"{name}: for two inputs of shape {tuple(input_shape)} the model gives {got}, not one score "
             f"for each of the {classes} classes, shape {expected}."
         )
-    return tuple(TensorLayout(key, tuple(tensor.shape)) for key, tensor in tensors(model))
+    trained = {id(parameter) for parameter in model.parameters()}
+    return tuple(TensorLayout(key, tuple(each.shape), id(each) not in trained) for key, each in tensors(model))
 
 
 def initial_parameters(task: Task, seed: int) -> NDArray[np.float32]:
@@ -191,15 +188,6 @@ def _check(name: str, model: object) -> None:
     if other := [key for key, parameter in parameters.items() if parameter.dtype != torch.float32]:
         raise ScenarioError(
             f"{name}: parameter '{other[0]}' is {parameters[other[0]].dtype}; only float32 is exchanged."
-        )
-
-
-def _check_buffers(name: str, model: nn.Module) -> None:
-    if state := [key for key, buffer in model.named_buffers() if buffer.is_floating_point()]:
-        raise ScenarioError(
-            f"{name}: the model keeps values beside its parameters ('{state[0]}'), as BatchNorm does with its running "
-            "statistics; these would not be exchanged between nodes. Use GroupNorm or LayerNorm instead, or a "
-            "layer-wise method."
         )
 
 

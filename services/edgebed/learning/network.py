@@ -38,8 +38,8 @@ class Network:
         self._y = y.astype(np.int64)
         with torch.random.fork_rng(devices=[]):
             self._model = models.build_for(task)
-        self._parameters = list(self._model.parameters())
         tensors = [tensor for _, tensor in models.tensors(self._model)]
+        self._tensors = tensors
         self._theta = torch.empty(sum(tensor.numel() for tensor in tensors))
         start = 0
         for tensor in tensors:
@@ -53,17 +53,25 @@ class Network:
     ) -> tuple[NDArray[np.float32], float]:
         """(n,) parameters, (b,) positions in the data -> fresh (n,) gradient of the batch's mean loss, and that loss.
 
-        `key` seeds what the model itself draws at random, such as dropout. A frozen parameter has gradient 0.
+        Of what modules keep beside parameters, such as running means, it is by how much that was larger before. `key`
+        seeds what the model itself draws at random, such as dropout. A frozen parameter has gradient 0.
         """
         self._set(theta)
         if not self._model.training:
             self._model.train()
         torch.default_generator.manual_seed(key & TORCH_SEED_MASK)
         loss = loss_of(self._task.loss, self._model(self._inputs(batch)), torch.from_numpy(self._y[batch]))
-        trained = [parameter for parameter in self._parameters if parameter.requires_grad]
+        trained = [tensor for tensor in self._tensors if tensor.requires_grad]
         gradients = iter(torch.autograd.grad(loss, trained, materialize_grads=True))
-        pieces = [next(gradients) if p.requires_grad else torch.zeros_like(p) for p in self._parameters]
-        return torch.cat([piece.reshape(-1) for piece in pieces]).numpy(), loss.item()
+        pieces, start = [], 0
+        for tensor in self._tensors:
+            end = start + tensor.numel()
+            if tensor.requires_grad:
+                pieces.append(next(gradients).reshape(-1))
+            else:  # a frozen parameter has not moved
+                pieces.append(torch.from_numpy(theta[start:end] - self._theta_numpy[start:end]))
+            start = end
+        return torch.cat(pieces).numpy(), loss.item()
 
     def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
         """(n,) weights -> (share of all N examples classified correctly, mean loss over them)."""

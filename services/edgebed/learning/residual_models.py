@@ -4,9 +4,9 @@
                                  with a stem for small images: one convolution of 3x3, no pool.
 `resnet18-imagenet`, `resnet50-imagenet`
                                  with the paper's stem: 7x7 in steps of two, then a pool in steps of two.
-`resnet8`, `resnet20`            the paper's section 4.2, for CIFAR-10: three stages of n blocks of 16, 32 and 64 filters,
-                                 6 n + 2 layers. Its shortcuts have no parameters: they drop every second pixel and add
-                                 zeros for the new channels.
+`resnet8`, `resnet20`            the paper's section 4.2, for CIFAR-10: three stages of n blocks of 16, 32 and 64
+                                 filters, 6 n + 2 layers. Its shortcuts have no parameters: they drop every second pixel
+                                 and add zeros for the new channels.
 
 A bottleneck's stride is in its 3x3 convolution, as in the authors' later code and in torchvision. Shapes: an input is
 (channels, height, width).

@@ -59,6 +59,7 @@ class ParameterServer:
         aggregation: Any = registry.AGGREGATIONS[plan.method.parts["aggregation"].name]
         self.aggregation: Aggregator = aggregation.Aggregation(config, theta, version)
         self.aggregation.epochs_a_push = plan.epochs_a_push
+        self.aggregation.kept = registry.kept_of(plan.task)
         self.compression = registry.compression_of(plan.method, plan.task)
         self.plan = plan
         self.workers = frozenset(peers)

@@ -156,7 +156,7 @@ class Work:
         self.model = model
         self.clock = clock
         self.compression = registry.compression_of(plan.method, plan.task)
-        self.local_work = registry.local_work_of(plan.method)
+        self.local_work = registry.local_work_of(plan.method, plan.task)
 
     def run(self, job: Job) -> Result:
         """The result of `job`; the same whenever and wherever it is run."""

@@ -168,10 +168,12 @@ class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TensorLayout(msgspec.Struct, frozen=True):
-    """A named parameter tensor and its place in the flat parameter vector, in order."""
+    """A named tensor and its place in the model's flat vector, in order."""
 
     name: str
     shape: tuple[int, ...]
+    kept: bool = False
+    """No parameter, but what a module keeps beside them, such as a running mean."""
 
     @property
     def size(self) -> int:
@@ -192,7 +194,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Shape of one input without the batch axis, e.g. (1, 28, 28)."""
     classes: int
     layout: tuple[TensorLayout, ...]
-    """The model's parameters in the order of the flat vector."""
+    """The model's parameters, and what its modules keep beside them, in the order of the flat vector."""
     batch_size: int
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""

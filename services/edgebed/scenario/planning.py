@@ -35,7 +35,7 @@ from edgebed.wire.tensors import MAX_BYTES
 
 SERVER = "server"
 EVALUATOR = "evaluator"
-_LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...], bool]
+_LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...]]
 SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
 
 
@@ -129,12 +129,12 @@ class _Planner:
             return shard(trial, task, anatomy, found, own, self.scenario.seed, len(examples))
 
     def _task(self, name: str, trial: Trial, data: DataSet) -> Task:
-        task, layerwise = trial.task, trial.method.is_layerwise
+        task = trial.task
         python_path = self._python_path(task.model)
-        key = (task.model, data.input_shape, data.classes, task.sizes, layerwise)
+        key = (task.model, data.input_shape, data.classes, task.sizes)
         if key not in self.layouts:
             with self._locating(name, "task.model", "task.data", *SIZES):
-                self.layouts[key] = models.layout(*key[:3], python_path, task.sizes, buffers=layerwise)
+                self.layouts[key] = models.layout(*key[:3], python_path, task.sizes)
         return Task(
             model=task.model,
             input_shape=data.input_shape,
@@ -303,7 +303,7 @@ def _epochs_a_push(trial: Trial, task: Task, parts: Mapping[str, NDArray[np.int6
     if trial.method.is_layerwise:
         return 0.0
     total = sum(map(len, parts.values()))
-    batches = local_work_of(trial.method).batches(total // len(parts), task.batch_size)
+    batches = local_work_of(trial.method, task).batches(total // len(parts), task.batch_size)
     return float(batches * task.batch_size / total)
 
 

@@ -380,8 +380,10 @@ MANAGEMENT: tuple[type[Message], ...] = (
     Refuse,
 )  # fmt: skip
 
+PIECES = (("update",), ("levels", "scales"), ("factors", "whole"))
+"""What compressions send."""
 TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
-    Push: (("update",), ("levels", "scales"), ("factors", "whole")),
+    Push: (*PIECES, *((*names, "kept") for names in PIECES)),
     Model: (("theta",),),
     Activation: (("h",),),
     Gradient: (("gradient",),),

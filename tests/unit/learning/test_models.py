@@ -113,7 +113,7 @@ def test_sizes_are_those_of_the_models_that_have_them() -> None:
     """Filters of 3x3 instead of 5x5 in convolutions of one and of four inputs to four outputs; else it is said."""
 
     def weights(*sizes: tuple[str, int]) -> int:
-        return sum(each.size for each in models.layout("eight-layer", (1, 28, 28), 10, (), sizes, buffers=True))
+        return sum(each.size for each in models.layout("eight-layer", (1, 28, 28), 10, (), sizes))
 
     assert weights(("width", 4)) - weights(("width", 4), ("kernel", 3)) == (25 - 9) * (4 + 4 * 4 * 4)
     with pytest.raises(ScenarioError, match="'vgg16' has one kernel alone; leave `kernel` out"):
@@ -195,7 +195,6 @@ def test_a_users_model_is_built_by_its_import_path(users_folder: str, function: 
 @pytest.mark.parametrize(
     ("function", "says"),
     [
-        ("batch_norm", "'1.running_mean'.*Use GroupNorm or LayerNorm"),
         ("double", "'1.weight' is torch.float64"),
         ("lazy", "has no shape yet"),
         ("nothing", "has no parameters"),
@@ -211,6 +210,14 @@ def test_a_model_that_cannot_be_trained_is_refused_with_the_reason(users_folder:
     """Found when the plan is made, before anything starts."""
     with pytest.raises(ScenarioError, match=says):
         models.layout(f"usernets:{function}", (1, 8, 8), 10, (users_folder,))
+
+
+def test_what_modules_keep_beside_parameters_is_part_of_the_layout(users_folder: str) -> None:
+    """Running means and variances, and no counter of batches."""
+    layout = models.layout("usernets:batch_norm", (1, 8, 8), 10, (users_folder,))
+
+    assert [tensor.name for tensor in layout if tensor.kept] == ["1.running_mean", "1.running_var"]
+    assert [tensor.shape for tensor in layout if tensor.kept] == [(4,), (4,)]
 
 
 def test_an_unknown_model_is_refused_with_what_is_allowed() -> None:

@@ -67,25 +67,17 @@ class Aggregation(Aggregator):
 
     def _apply_whole(self, update: Update, staleness: int) -> None:
         divisor = max(1, staleness) if self.config.staleness == "whole-update" else 1
-        rate = np.float32(self.learning_rate / divisor)
-        if update.indices is None:
-            self.theta -= rate * update.values
-        else:
-            self.theta[update.indices] -= rate * update.values
+        self.move(update.indices, update.values, divisor)
 
     def _apply_per_parameter(self, worker: str, update: Update) -> None:
         at_pull = self.counts_at_pull[worker]
         if update.indices is None:
             sigma = self.counts - at_pull  # (n,)
-            self.theta -= self._rates(sigma) * update.values
+            self.move(None, update.values, np.maximum(sigma, 1))
             self.counts += (update.values != 0) if self.config.indicator == "nonzero" else 1
             return
         k = update.indices
         counts = self.counts.take(k)  # (k,)
-        self.theta[k] = self.theta.take(k) - self._rates(counts - at_pull.take(k)) * update.values
+        self.move(k, update.values, np.maximum(counts - at_pull.take(k), 1))
         counts += (update.values != 0) if self.config.indicator == "nonzero" else 1
         self.counts[k] = counts
-
-    def _rates(self, sigma: NDArray[np.int32]) -> NDArray[np.float32]:
-        # divided in double precision and rounded once, as the scalar of `whole-update` is: equal to the last bit
-        return (self.learning_rate / np.maximum(sigma, 1)).astype(np.float32)

@@ -59,13 +59,9 @@ class Aggregation(Aggregator):
         if len(self.held) < self.config.count:
             return Applied((worker,), np.zeros(0, np.int64), held=True)
         weighted = [self._weighted(each, base) for each, base in self.held]
-        rate = np.float32(self.learning_rate / len(self.held))
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total(weighted)
-            if indices is None:
-                self.theta -= rate * values
-            else:
-                self.theta[indices] -= rate * values
+            self.move(indices, values, len(self.held))
         self.version += len(self.held)
         self.held = []
         return Applied((worker,), indices)

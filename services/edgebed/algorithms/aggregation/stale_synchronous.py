@@ -62,12 +62,8 @@ class Aggregation(Aggregator):
 
     def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
         """Apply it; its worker goes on unless it is too far ahead, and perhaps others do that waited for it."""
-        rate = np.float32(self.learning_rate)
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
-            if update.indices is None:
-                self.theta -= rate * update.values
-            else:
-                self.theta[update.indices] -= rate * update.values
+            self.move(update.indices, update.values)
         self.version += 1
         self.clocks[worker] += 1
         self.waiting[worker] = None

@@ -111,22 +111,25 @@ class Aggregation(Aggregator):
         return self.expire() if len(self.waiting) >= needed else None
 
     def _end(self) -> Applied:
-        rate = np.float32(self.learning_rate / self.weight)
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total([self.sums[worker] for worker in sorted(self.sums)])
             if self.config.momentum:
-                self.velocity *= np.float32(self.config.momentum)
-                self.velocity[slice(None) if indices is None else indices] += rate * values
-                self.theta -= self.velocity
+                self._accelerate(indices, values)
                 indices = None
-            elif indices is None:
-                self.theta -= rate * values
             else:
-                self.theta[indices] -= rate * values
+                self.move(indices, values, self.weight)
         self.version += self.pushes
         applied = Applied(tuple(self.waiting), indices)
         self.waiting, self.sums, self.pushes, self.weight = {}, {}, 0, 0.0
         return applied
+
+    def _accelerate(self, indices: NDArray[np.int64] | None, values: NDArray[np.float32]) -> None:
+        """Step along a velocity, but for what modules keep beside parameters."""
+        step = np.zeros_like(self.theta)
+        step[slice(None) if indices is None else indices] = self.rates(indices, self.weight) * values
+        velocity = np.float32(self.config.momentum) * self.velocity + step
+        self.velocity = velocity if self.kept is None else np.where(self.kept, step, velocity)
+        self.theta -= self.velocity
 
 
 def total(updates: Sequence[Update]) -> Update:

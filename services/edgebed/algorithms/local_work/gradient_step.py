@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Gradient = Callable[[NDArray[np.float32], NDArray[np.int64]], tuple[NDArray[np.float32], float]]
-"""(n,) parameters and (b,) positions in the node's data -> (n,) gradient of the mean loss, the mean loss."""
+"""(n,) parameters and (b,) positions in the node's data -> (n,) gradient of the mean loss, the mean loss.
+
+Of what modules keep beside parameters, such as running means, it is by how much that was larger before.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +24,10 @@ class Config:
 class LocalWork:
     """What a worker does between a pull and a push."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, kept: NDArray[np.bool_] | None = None) -> None:
+        """`kept` (n,): where the vector is no parameter, but what modules keep beside them; None: nowhere."""
         self.config = config
+        self.kept = kept
 
     def batches(self, examples: int, batch_size: int) -> int:
         """Mini-batches between a pull and a push, of a worker with so many examples."""

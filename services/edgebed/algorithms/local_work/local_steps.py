@@ -53,8 +53,10 @@ class Config:
 class LocalWork:
     """What a worker does between a pull and a push."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, kept: NDArray[np.bool_] | None = None) -> None:
+        """`kept` (n,): where the vector is no parameter, but what modules keep beside them; None: nowhere."""
         self.config = config
+        self.kept = kept
 
     def batches(self, examples: int, batch_size: int) -> int:
         """Mini-batches between a pull and a push, of a worker with so many examples."""
@@ -71,9 +73,8 @@ class LocalWork:
         losses = []
         for batch in batches:
             slope, loss = gradient(theta - gone, batch)
-            if self.config.proximal:
-                slope = slope - mu * gone
-            velocity = m * velocity + slope if self.config.momentum else slope
-            gone += alpha * velocity
+            pull = slope - mu * gone if self.config.proximal else slope
+            velocity = m * velocity + pull if self.config.momentum else pull
+            gone += alpha * velocity if self.kept is None else np.where(self.kept, slope, alpha * velocity)
             losses.append(loss)
         return gone, float(np.mean(losses))

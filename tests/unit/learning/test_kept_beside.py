@@ -1,0 +1,113 @@
+"""What modules keep beside parameters, such as running means: its changes are averaged, and never compressed."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from edgebed.algorithms.aggregation import asynchronous, buffered, stale_synchronous, synchronous
+from edgebed.algorithms.compressor import Moment
+from edgebed.algorithms.local_work import local_steps
+from edgebed.algorithms.registry import compression_of, kept_of
+from edgebed.algorithms.update import Update
+from edgebed.learning import models
+from edgebed.learning.network import Network
+from edgebed.scenario.plan import Method, Part, Task
+
+SHAPE = (3, 8, 8)
+X = np.random.default_rng(0).random((12, *SHAPE), np.float32)
+Y = np.arange(12) % 3
+
+
+@pytest.fixture(scope="module")
+def task():
+    """A small residual network."""
+    sizes = (("width", 4),)
+    layout = models.layout("resnet8", SHAPE, 3, (), sizes)
+    return Task(
+        model="resnet8", input_shape=SHAPE, classes=3, layout=layout, batch_size=4, gradient_time_s=0.01, sizes=sizes
+    )
+
+
+def test_a_gradient_says_how_far_running_means_have_moved(task):
+    """Old minus new, as torch itself has them after the same forward pass; the rest is torch's gradient."""
+    theta, network = models.initial_parameters(task, 1), Network(task, X, Y)
+    found, _ = network.gradient(theta, np.arange(4))
+    model = models.build_for(task)
+    for (_, tensor), part in zip(models.tensors(model), _split(task, theta), strict=True):
+        tensor.data.copy_(torch.from_numpy(part.copy()).view(tensor.shape))
+    loss = nn.functional.cross_entropy(model(torch.from_numpy(X[:4])), torch.from_numpy(Y[:4]))
+    loss.backward()
+    for (name, tensor), part, before in zip(
+        models.tensors(model), _split(task, found), _split(task, theta), strict=True
+    ):
+        expected = tensor.grad if tensor.requires_grad else torch.from_numpy(before).view(tensor.shape) - tensor
+        np.testing.assert_allclose(part, expected.detach().reshape(-1), atol=1e-5, err_msg=name)
+    assert np.abs(found[kept_of(task)]).max() > 0.01
+
+
+def _split(task, theta):
+    ends = np.cumsum([tensor.size for tensor in task.layout])
+    return [theta[end - tensor.size : end] for end, tensor in zip(ends, task.layout, strict=True)]
+
+
+KEPT = np.array([False, True, False, True])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: asynchronous.Aggregation(asynchronous.Config(learning_rate=0.1), np.zeros(4, "f4")),
+        lambda: asynchronous.Aggregation(
+            asynchronous.Config(learning_rate=0.1, staleness="per-parameter"), np.zeros(4, "f4")
+        ),
+        lambda: stale_synchronous.Aggregation(stale_synchronous.Config(learning_rate=0.1), np.zeros(4, "f4")),
+        lambda: buffered.Aggregation(buffered.Config(learning_rate=0.1, count=1), np.zeros(4, "f4")),
+        lambda: synchronous.Aggregation(synchronous.Config(learning_rate=0.1), np.zeros(4, "f4")),
+        lambda: synchronous.Aggregation(synchronous.Config(learning_rate=0.1, momentum=0.9), np.zeros(4, "f4")),
+    ],
+)
+def test_no_learning_rate_and_no_momentum_is_for_them(make, sparse):
+    """They move by all of their change, each time."""
+    server = make()
+    server.kept = KEPT
+    server.joined("a")
+    server.pulled("a")
+    update = Update(4, np.arange(4) if sparse else None, np.array([1.0, 2.0, 3.0, 4.0], "f4"))
+    server.push("a", update, server.version)
+
+    np.testing.assert_allclose(server.theta, [-0.1, -2.0, -0.3, -4.0], rtol=1e-6)
+    server.pulled("a")
+    server.push("a", Update(4, np.array([1]) if sparse else None, np.zeros(1 if sparse else 4, "f4")), server.version)
+    np.testing.assert_allclose(server.theta[KEPT], [-2.0, -4.0], rtol=1e-6)
+
+
+def test_local_steps_move_them_as_the_worker_did():
+    """Whatever the learning rate, momentum, and what holds parameters back."""
+    config = local_steps.Config(learning_rate=0.5, momentum=0.9, proximal=0.1)
+
+    def slope(theta, batch):
+        return np.array([1.0, 0.25, 1.0, -0.5], "f4"), 1.0
+
+    gone, _ = local_steps.LocalWork(config, KEPT).run(slope, np.zeros(4, "f4"), [np.arange(1)] * 3)
+
+    np.testing.assert_allclose(gone[KEPT], [0.75, -1.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["none", "top-k", "int8", "sign", "powersgd", "dgc"])
+def test_they_are_sent_whole(task, name):
+    """Exactly, beside whatever is sent of the parameters."""
+    kept = kept_of(task)
+    compression = compression_of(Method(name="", parts={"compression": Part(name=name, settings={})}), task)
+    vector = np.random.default_rng(1).normal(size=len(kept)).astype("f4")
+    pieces, _ = compression.compress(vector, None, Moment(0))
+    update = compression.restore(pieces)
+    whole = np.zeros(update.size, "f4")
+    whole[slice(None) if update.indices is None else update.indices] = update.values
+
+    np.testing.assert_array_equal(whole[kept], vector[kept])
+    assert update.size == len(kept)
+    if update.indices is not None:
+        assert (np.diff(update.indices) > 0).all()
+        assert len(update.indices) < len(kept)
