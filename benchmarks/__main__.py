@@ -9,18 +9,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks import containers, encoding, faults, links, namespaces, nodes, server, shards, simulation
+from benchmarks import compression, containers, encoding, faults, links, namespaces, nodes, server, shards, simulation
 
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
-PARTS = ("encoding", "nodes", "simulation", "server", "links", "namespaces", "containers", "faults", "shards")
-DEFAULT_PARTS = PARTS[:4]
+PARTS = ("encoding", "compression", "nodes", "simulation", "server", "links", "namespaces", "containers", "faults", "shards")
+DEFAULT_PARTS = PARTS[:5]
 """The others need root, or Docker."""
 
 
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first four)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first five)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -40,6 +40,8 @@ def main() -> None:
 def _measure(part: str, *, quick: bool) -> Any:
     if part == "encoding":
         return encoding.measure()
+    if part == "compression":
+        return compression.measure(quick=quick)
     if part == "nodes":
         return nodes.measure(seconds=1.0 if quick else 8.0)
     if part == "simulation":
@@ -88,6 +90,8 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
             what = f"bytes an entry at 1 % density, {values}, headers included ({found['images']})"
             pickles = f"(the AdaComp authors' pickles: {found['authors']:.1f})"
             yield f"{what:<76} {found[values]:>10.2f}  {limit:<8} {pickles}"
+    if found := measured.get("compression"):
+        yield from _compression(found)
     yield from map(_links, measured.get("links", ()))
     for row in measured.get("namespaces", ()):
         yield from _namespaces(row)
@@ -95,6 +99,16 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
         yield from _containers(found)
     yield from map(_faults, measured.get("faults", ()))
     yield from _shards(measured.get("shards", ()))
+
+
+def _compression(found: dict[str, Any]) -> Iterator[str]:
+    for row in found["kinds"]:
+        what = f"CPU time to compress and encode a million parameters: {row['what']}"
+        sizes = f"{row['bytes_an_entry']:.2f} bytes an entry, {row['share_of_dense']:.2%} of dense float32"
+        yield f"{what:<76} {row['send_us']:>7,.0f} us           (restored in {row['restore_us']:,.0f} us; {sizes})"
+    for row in found["top_k"]:
+        what = f"time of exact top-k, own / torch.topk, {row['fraction']:.1%} of a million"
+        yield f"{what:<76} {row['ratio']:>10.2f}  <= 0.33  ({row['own_us']:,.0f} of {row['torch_us']:,.0f} us)"
 
 
 def _links(row: dict[str, Any]) -> str:

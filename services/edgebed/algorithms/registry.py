@@ -63,6 +63,7 @@ OPTIMIZERS: dict[str, ModuleType] = {"sgd": sgd, "momentum": momentum, "adam": a
 KINDS: dict[str, dict[str, ModuleType]] = {
     "aggregation": AGGREGATIONS,
     "compression": COMPRESSIONS,
+    "downlink": COMPRESSIONS,
     "local_work": LOCAL_WORKS,
     "learning": LEARNINGS,
     "optimizer": OPTIMIZERS,
@@ -74,8 +75,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "layer-wise": ("learning", "optimizer", "exchange"),
 }
 """The kinds of parts that a method has: of workers that push gradients, and of shards of a model."""
-LIKE: dict[str, str] = {"module_optimizer": "optimizer"}
-"""Kinds that a method may have besides: without it, it is as that other one."""
+LIKE: dict[str, str] = {"module_optimizer": "optimizer", "downlink": "compression"}
+"""Kinds that a method may have besides, and what settings are taken from where it says nothing itself. Without a
+`module_optimizer` it is the optimizer; without a `downlink` models travel whole."""
 
 _LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 
@@ -165,11 +167,11 @@ def configure(kind: str, part: Part) -> Any:
     return msgspec.convert(part.settings | {"name": part.name}, module.Config)
 
 
-def compression_of(method: Method, task: Task) -> Compressor:
-    """What its pushes are compressed with."""
-    part = method.parts["compression"]
+def compression_of(method: Method, task: Task, kind: str = "compression") -> Compressor:
+    """What its pushes are compressed with; of kind `downlink`, what it sends down."""
+    part = method.parts[kind]
     shapes = [tensor.shape for tensor in task.layout if not tensor.kept]
-    compressor: Compressor = COMPRESSIONS[part.name].Compression(configure("compression", part), shapes)
+    compressor: Compressor = COMPRESSIONS[part.name].Compression(configure(kind, part), shapes)
     kept = kept_of(task)
     return compressor if kept is None else Apart(compressor, kept)
 

@@ -2,7 +2,8 @@
 
 With `pull: changed-since` a worker that has been answered since it joined gets only the entries that may have changed
 since then, with their new values, bit for bit. It gets the whole model when it has joined, when its push names another
-version than it was last sent, when the model is final, and when the whole model is no larger.
+version than it was last sent, when the model is final, and when the whole model is no larger. With a `downlink` it gets what
+it lacks as that compresses it (downlink.py); the whole model only when it has joined, and in the end.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.registry import compression_of
 from edgebed.algorithms.update import Update
 from edgebed.roles.changes import Changes
+from edgebed.roles.downlink import Downlink
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Checkpoint, Model, Tensor
 from edgebed.wire.tensors import Buffer, encode_update, payload_bytes
@@ -32,6 +35,9 @@ class Answers:
         size = aggregation.theta.size
         self.tensor = Tensor("theta", "float32", (size,), "dense", size)
         self.changes = Changes(size, aggregation.version) if plan.pull == "changed-since" else None
+        self.downlink = None
+        if "downlink" in plan.method.parts:
+            self.downlink = Downlink(compression_of(plan.method, plan.task, "downlink"), plan.seed)
         self.held: dict[str, int] = {}
         """Worker: the version it was last sent, and said it had if it has pushed since; absent: it needs all of it."""
         self.final = False
@@ -54,11 +60,20 @@ class Answers:
     def forget(self, worker: str) -> None:
         """It needs all of the model."""
         self.held.pop(worker, None)
+        if self.downlink:
+            self.downlink.forget(worker)
 
     def to_worker(self, worker: str) -> tuple[Model, Sequence[Buffer]]:
         """What it needs of the present model."""
+        version = self.aggregation.version
         since = self.held.get(worker) if self.changes and not self.final else None
-        self.held[worker] = self.aggregation.version
+        self.held[worker] = version
+        if self.downlink and not self.final:
+            sent = self.downlink.changes(worker, self.aggregation.theta, version)
+            if sent is not None:
+                model = Model(sender=self.node, version=version, final=False, since=sent.since, tensors=sent.tensors)
+                return model, sent.frames
+            self.downlink.whole(worker, self.aggregation.theta, version)
         return self._since(since)
 
     def whole(self) -> tuple[Model, Sequence[Buffer]]:

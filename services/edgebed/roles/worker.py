@@ -4,8 +4,8 @@
 
 Hardy, Le Merrer, Sericola 2017, Algorithm 1; the pause stands between the computation and the push (their section V.A).
 
-With `pull: changed-since` it keeps the model, and a `Model` may bring only what changed since that version. Of one that
-brings what changed since another version nothing is used: the worker says so, and joins anew to be sent all of it.
+With `pull: changed-since`, or a method's `downlink`, it keeps the model, and a `Model` may bring only what changed since
+that version. Of one that brings what changed since another version nothing is used: the worker says so, and joins anew to be sent all of it.
 
 A worker is either asking (it has joined or pushed, and waits for the answer), or computing, or neither: not started, or
 done. When its connection had broken, or the server is elsewhere now, a worker that is asking gives up and joins anew;
@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed import chance
-from edgebed.algorithms.registry import batches_a_push
+from edgebed.algorithms.registry import batches_a_push, compression_of
+from edgebed.roles.downlink import add
 from edgebed.roles.events import (
     AtPoint,
     Await,
@@ -44,7 +45,7 @@ from edgebed.roles.work import GradientJob, GradientResult
 from edgebed.scenario.plan import NodePlan, Point
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start
-from edgebed.wire.tensors import Buffer, decode_dense, decode_update
+from edgebed.wire.tensors import Buffer, decode_dense, decode_piece, decode_update, split_frames
 
 ONLY_JOINED = -1  # in place of a push: what is asked for is the answer to a join
 
@@ -64,6 +65,9 @@ class Worker:
         self.life = chance.life(plan.node, incarnation)
         self.order = BatchOrder(plan, self.life)
         self.batches = batches_a_push(plan)
+        self.downlink = None
+        if "downlink" in plan.method.parts:
+            self.downlink = compression_of(plan.method, plan.task, "downlink")
         self.points = Points(plan, incarnation)
         self.joins = -1
         """How often it had joined before its last join."""
@@ -190,7 +194,7 @@ class Worker:
             text = f"sent what changed since version {model.since} of the model, and has {has}: joins anew"
             return [Journal(Note(text=text)), *self._join()]
         self.base = model.version
-        if self.plan.pull == "changed-since":
+        if self.plan.pull == "changed-since" or self.downlink:
             self.theta = theta
         self.asking, self.computing = None, True
         first = self.step * self.batches
@@ -200,6 +204,15 @@ class Worker:
 
     def _changed(self, theta: NDArray[np.float32], model: Model, frames: Sequence[Buffer]) -> NDArray[np.float32]:
         """A copy of `theta` with the entries that `model` brings; RemoteWireError if they are not such."""
+        if self.downlink:
+            parts = split_frames(model.tensors, frames).values()
+            present = self.copy(theta)
+            try:
+                with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
+                    add(present, self.downlink.restore(tuple(decode_piece(*each) for each in parts)))
+            except ValueError as error:
+                raise RemoteWireError(str(error)) from error
+            return present
         tensor = model.tensors[0]
         if (tensor.encoding, tensor.dtype, tensor.shape) != ("sparse", "float32", theta.shape):
             raise RemoteWireError(f"changes of {tensor.encoding} {tensor.dtype} {tensor.shape} to {theta.shape} floats")

@@ -103,7 +103,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need
         copied = EVALUATOR_COPIES.bytes(model)
         batch = EVALUATION_COPIES * EVALUATION_CHUNK * activations
     else:
-        copied = _worker_copies(node, model) + (model if node.pull == "changed-since" else 0)  # the one it keeps
+        copied = _worker_copies(node, model) + (model if _keeps_model(node) else 0)
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
     examples = examples_bytes(node.num_examples, data.train_x[:1].nbytes)
     return Need({"torch": TORCH_BYTES, "model": math.ceil(copied), "data": examples, "batch": batch})
@@ -144,8 +144,15 @@ def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> N
         copies += 2 + 3 * (share or 0) * workers  # a round's sum and step; positions of 8 bytes and values, all at once
     if node.pull == "changed-since":
         copies += 1  # for each parameter the version that last touched it
+    if "downlink" in node.method.parts:
+        copies += 2 if node.method.parts["aggregation"].name == "synchronous" else workers  # what each has
     models = {f"models for {workers} workers": math.ceil(copies * model)}
     return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models)
+
+
+def _keeps_model(node: NodePlan) -> bool:
+    """Whether a worker needs the model that it has had to make the next one."""
+    return node.pull == "changed-since" or "downlink" in node.method.parts
 
 
 def _share_sent(node: NodePlan) -> float | None:

@@ -384,7 +384,7 @@ PIECES = (("update",), ("levels", "scales"), ("factors", "whole"))
 """What compressions send."""
 TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Push: (*PIECES, *((*names, "kept") for names in PIECES)),
-    Model: (("theta",),),
+    Model: (("theta",), *PIECES, *((*names, "kept") for names in PIECES)),
     Activation: (("h",),),
     Gradient: (("gradient",),),
     Backup: (("weights",), ("state",)),
