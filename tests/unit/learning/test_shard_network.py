@@ -1,5 +1,8 @@
 """The pieces of layer-wise training: what a shard computes, and that shards together compute what the model does."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -238,3 +241,29 @@ def test_dropout_is_drawn_by_key() -> None:
 
     np.testing.assert_array_equal(shard.forward(At(0), x, labels), first)
     assert not np.array_equal(shard.forward(At(1), x, labels), first)
+
+
+FIRST_STEP = """
+import sys
+import numpy as np
+from torch import nn
+from edgebed.algorithms.layerwise.rule import At
+from edgebed.learning.optimizers import Optimizer
+from edgebed.learning.shard_network import ShardNetwork
+
+shard = ShardNetwork(nn.Sequential(nn.Sequential(nn.Linear(4, 3), nn.ReLU())), Optimizer(name="adam"))
+before = set(sys.modules)
+shard.forward(At(0), np.ones((2, 4), np.float32), np.zeros(2, np.int64))
+shard.backward(At(0), np.ones((2, 3), np.float32))
+shard.step()
+print(len([name for name in set(sys.modules) - before if not name.startswith("torch.nested")]), "sympy" in sys.modules)
+"""
+
+
+def test_the_first_step_loads_no_symbolic_mathematics():
+    """Torch would for a gradient that it is given: half a second of a core in each shard, while all others wait."""
+    told = subprocess.run([sys.executable, "-c", FIRST_STEP], capture_output=True, text=True, timeout=60, check=True)
+    count, has_symbols = told.stdout.split()
+
+    assert has_symbols == "False"
+    assert int(count) < 20
