@@ -12,7 +12,18 @@ from typing import Any
 from benchmarks import compression, containers, encoding, faults, links, namespaces, nodes, server, shards, simulation
 
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
-PARTS = ("encoding", "compression", "nodes", "simulation", "server", "links", "namespaces", "containers", "faults", "shards")
+PARTS = (
+    "encoding",
+    "compression",
+    "nodes",
+    "simulation",
+    "server",
+    "links",
+    "namespaces",
+    "containers",
+    "faults",
+    "shards",
+)
 DEFAULT_PARTS = PARTS[:5]
 """The others need root, or Docker."""
 
@@ -62,11 +73,7 @@ def _measure(part: str, *, quick: bool) -> Any:
 def table(measured: dict[str, Any]) -> Iterator[str]:
     """Lines of (what, measured, limit)."""
     yield f"{'what':<76} {'measured':>10}  limit"
-    for row in measured.get("server", ()):
-        what = f"server / raw ZeroMQ echo of the same frames, {row['push']}, {row['clients']} clients"
-        rates = f"({row['server_per_s']:,.0f} of {row['echo_per_s']:,.0f} a second)"
-        limit = f">= {SERVER_LIMITS[row['push']]}" if row["clients"] == 4 else ""
-        yield f"{what:<76} {row['ratio']:>10.2f}  {limit:<8} {rates}"
+    yield from map(_server, measured.get("server", ()))
     if found := measured.get("simulation"):
         per_s = found["per_s"]
         for name, limit in (
@@ -99,6 +106,13 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
         yield from _containers(found)
     yield from map(_faults, measured.get("faults", ()))
     yield from _shards(measured.get("shards", ()))
+
+
+def _server(row: dict[str, Any]) -> str:
+    what = f"server / raw ZeroMQ echo of the same frames, {row['push']}, {row['clients']} clients"
+    rates = f"({row['server_per_s']:,.0f} of {row['echo_per_s']:,.0f} a second)"
+    limit = f">= {SERVER_LIMITS[row['push']]}" if row["clients"] == 4 else ""
+    return f"{what:<76} {row['ratio']:>10.2f}  {limit:<8} {rates}"
 
 
 def _compression(found: dict[str, Any]) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 With `pull: changed-since` a worker that has been answered since it joined gets only the entries that may have changed
 since then, with their new values, bit for bit. It gets the whole model when it has joined, when its push names another
-version than it was last sent, when the model is final, and when the whole model is no larger. With a `downlink` it gets what
-it lacks as that compresses it (downlink.py); the whole model only when it has joined, and in the end.
+version than it was last sent, when the model is final, and when the whole model is no larger. With a `downlink` it gets
+what it lacks as that compresses it (downlink.py); the whole model when it has joined, and in the end.
 """
 
 from collections.abc import Callable, Sequence

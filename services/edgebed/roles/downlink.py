@@ -81,7 +81,7 @@ class Downlink:
             self._made.clear()
 
     def _make(self, known: Copy, theta: NDArray[np.float32], version: int) -> tuple[Copy, Sent]:
-        key = chance.key(self.seed, "downlink", known.number, version)
+        key = chance.key(self.seed, "downlink", str(known.number), version)
         with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
             pieces, _ = self.compressor.compress(theta - known.theta, None, Moment(key))
             after = known.theta.copy()

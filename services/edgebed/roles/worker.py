@@ -4,8 +4,9 @@
 
 Hardy, Le Merrer, Sericola 2017, Algorithm 1; the pause stands between the computation and the push (their section V.A).
 
-With `pull: changed-since`, or a method's `downlink`, it keeps the model, and a `Model` may bring only what changed since
-that version. Of one that brings what changed since another version nothing is used: the worker says so, and joins anew to be sent all of it.
+With `pull: changed-since`, or a method's `downlink`, it keeps the model, and a `Model` may bring only what changed
+since that version. Of one that brings what changed since another version nothing is used: the worker says so, and joins
+anew to be sent all of it.
 
 A worker is either asking (it has joined or pushed, and waits for the answer), or computing, or neither: not started, or
 done. When its connection had broken, or the server is elsewhere now, a worker that is asking gives up and joins anew;

@@ -420,4 +420,5 @@ def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
     if isinstance(job, EvaluationJob | ScoreJob):
         return 0.0
     share = float(len(job.batches)) if isinstance(job, GradientJob) else share_of(job, plan)
-    return share * plan.task.gradient_time_s / (plan.compute_speed * min(1.0, cpus or 1.0))
+    beside_s = plan.task.compression_time_s if isinstance(job, GradientJob) else 0.0
+    return (share * plan.task.gradient_time_s + beside_s) / (plan.compute_speed * min(1.0, cpus or 1.0))

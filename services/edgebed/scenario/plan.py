@@ -200,6 +200,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
     gradient_time_s: float
     """Virtual time of one gradient on a device of compute speed 1; only the simulation uses it."""
+    compression_time_s: float = 0.0
+    """Likewise of compressing and encoding a push."""
     loss: Loss = "cross-entropy"
     """What training makes small, and what is measured on the test set."""
     sizes: tuple[tuple[str, int], ...] = ()

@@ -145,6 +145,7 @@ class _Planner:
             loss=task.loss,
             sizes=task.sizes,
             gradient_time_s=task.gradient_time,
+            compression_time_s=task.compression_time,
             python_path=python_path,
         )
 

@@ -222,6 +222,9 @@ class TaskSection(Section):
     distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2."""
     gradient_time: Duration = 0.005
     """Virtual time of one gradient on a device of compute speed 1 with a core of its own; in the simulation only."""
+    compression_time: DurationFromZero = 0.0
+    """Likewise of what a worker's push takes besides, to be compressed and encoded; `scripts/bench compression` says
+    what that is."""
 
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:

@@ -1,0 +1,46 @@
+"""Where one method stops being the better one: the rates at which two take as long; pure.
+
+Between two measured rates a time is taken to be a straight line in the logarithms of both: exact where bytes alone take
+the time, or computing alone.
+
+Shapes: R rates.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class BreakEven(NamedTuple):
+    """A rate at which two methods take as long."""
+
+    rate: float
+    below: str
+    """Which one is better at lower rates."""
+    above: str
+
+
+def break_even(
+    rates: Sequence[float], first: tuple[str, Sequence[float | None]], second: tuple[str, Sequence[float | None]]
+) -> list[BreakEven]:
+    """(R,) increasing rates, and what each takes at them, None where it does not get there -> where they cross.
+
+    Where only one gets there nothing is said of the rate, as it may lie anywhere in between.
+    """
+    found = []
+    (name, a), (other, b) = first, second
+    points = [
+        (math.log(rate), math.log(x) - math.log(y))
+        for rate, x, y in zip(rates, a, b, strict=True)
+        if x is not None and y is not None
+    ]
+    # equal at a measured rate counts once, for the side that it comes from
+    last: tuple[float, float] | None = None
+    for place, lead in points:
+        if last is not None and lead * last[1] < 0.0:
+            before, after = abs(last[1]), abs(lead)
+            rate = math.exp(last[0] + (place - last[0]) * before / (before + after))
+            found.append(BreakEven(rate, name if last[1] < 0.0 else other, other if last[1] < 0.0 else name))
+        if lead != 0.0:
+            last = (place, lead)
+    return found
