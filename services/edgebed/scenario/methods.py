@@ -128,8 +128,8 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
 def _inherited(kind: str, preset: str | None, parts: Mapping[str, Part]) -> dict[str, Any]:
     """Name and settings of a part, where nothing is said of them."""
     if kind in LIKE:
-        like = parts.get(LIKE[kind], Part(name=DEFAULT_NAMES[LIKE[kind]]))
-        return {"name": like.name, **like.settings}
+        like = parts.get(LIKE[kind])  # none where that has a mistake
+        return {"name": like.name, **like.settings} if like else {"name": DEFAULT_NAMES.get(LIKE[kind])}
     return PRESETS[preset][kind] if preset else {"name": DEFAULT_NAMES.get(kind)}
 
 

@@ -16,7 +16,12 @@ from edgebed.scenario.methods import family_of
 from edgebed.scenario.plan import Method, Part
 
 PARTS = [(kind, name) for kind, table in KINDS.items() for name in table]
-CLASSES = {"aggregation": "Aggregation", "compression": "Compression", "local_work": "LocalWork"}
+CLASSES = {
+    "aggregation": "Aggregation",
+    "compression": "Compression",
+    "downlink": "Compression",
+    "local_work": "LocalWork",
+}
 
 parts = pytest.mark.parametrize(("kind", "name"), PARTS, ids="{}".format)
 

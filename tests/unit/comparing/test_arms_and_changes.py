@@ -147,7 +147,7 @@ def test_changes_are_short_and_readable(tmp_path):
     assert [str(change) for change in adacomp.changes(asgd)] == [
         "method.preset: asgd → adacomp",
         "method.aggregation.staleness: whole-update → per-parameter",
-        "method.compression: none {values: float32} → top-k {fraction: 0.1, scope: tensor, values: float32}",
+        "method.compression: none {values: float32} → top-k {fraction: 0.1, scope: tensor, residual: false, value…",
     ]
 
 

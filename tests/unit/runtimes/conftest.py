@@ -14,7 +14,8 @@ def make_node() -> Callable[..., NodePlan]:
     """`make_node(name, role, **fields)`: a node that trains nothing."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
+    parts = {"aggregation": part, "compression": part, "local_work": Part(name="gradient-step")}
+    method = Method(name="-", parts=parts)
 
     def make(node: str = "edge-0", role: str = "worker", **fields: Any) -> NodePlan:
         given = {"device_class": role, "seed": 1, "num_examples": 10} | fields

@@ -405,7 +405,8 @@ def test_the_order_of_options_for_a_method_does_not_matter(tmp_path, good, optio
         assert (trial.method.name, trial.method.parts["aggregation"].settings["learning_rate"]) == ("asgd", 0.5)
         assert trial.method.parts["aggregation"].settings["staleness"] == "whole-update"
         scope = "model" if name == "adacomp" else "tensor"
-        assert trial.method.parts["compression"].settings == {"fraction": 0.2, "scope": scope, "values": "float32"}
+        settings = {"fraction": 0.2, "scope": scope, "residual": False, "values": "float32"}
+        assert trial.method.parts["compression"].settings == settings
 
 
 @pytest.mark.parametrize("options", [PRESET_FIRST, PRESET_FIRST[::-1]])
