@@ -83,7 +83,8 @@ def plan_of(node: str, role: str, link: Link) -> NodePlan:
     """A node with that link."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
+    parts = {"aggregation": part, "compression": part, "local_work": Part(name="gradient-step")}
+    method = Method(name="-", parts=parts)
     return NodePlan(
         node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link, num_examples=10
     )
