@@ -140,7 +140,7 @@ class JournalReader(Iterator[Entry]):
             head = _HEAD.decode(line)
             return head.t, head.node, _decode_record(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            rest = self._file.read(1)
+            rest = line.endswith(b"\n") and self._file.read(1)  # a line that has no end is being written, or was cut
             self.close()
             if rest:
                 raise EdgebedError(f"{self.path}:{self._number}: not a line of a journal: {error}") from error

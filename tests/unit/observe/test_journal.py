@@ -93,6 +93,45 @@ def test_a_cut_last_line_is_left_out_and_reported(tmp_path):
     assert reader.cut_line == b'{"t":1.0,"node":"ser'
 
 
+class Growing:
+    """A journal's file whose last line gets its end just after it was read."""
+
+    def __init__(self, path):
+        self.file = path.open("rb")
+        self.path = path
+
+    def readline(self):
+        """As far as it is written."""
+        line = self.file.readline()
+        if line and not line.endswith(b"\n"):
+            with self.path.open("ab") as end:
+                end.write(b'ver"}\n')
+        return line
+
+    def read(self, size):
+        """What has come meanwhile, too."""
+        return self.file.read(size)
+
+    def close(self):
+        """As a file."""
+        self.file.close()
+
+
+def test_a_line_that_is_being_written_is_no_damage(tmp_path):
+    """It is left out, though there is more when one looks again."""
+    path = tmp_path / "events.jsonl"
+    with JournalWriter(path) as journal:
+        journal.write(0.0, "server", UPDATE)
+    with path.open("ab") as file:
+        file.write(b'{"t":1.0,"node":"ser')
+    reader = read_journal(path)
+    reader.close()
+    reader._file = Growing(path)
+
+    assert list(reader) == [(0.0, "server", UPDATE)]
+    assert reader.cut_line == b'{"t":1.0,"node":"ser'
+
+
 def test_a_broken_line_in_the_middle_is_an_error_naming_it(tmp_path):
     """Damage that is no cut is never passed over in silence."""
     path = tmp_path / "events.jsonl"
