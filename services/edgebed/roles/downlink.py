@@ -18,7 +18,7 @@ from edgebed import chance
 from edgebed.algorithms.compressor import Compressor, Moment
 from edgebed.algorithms.update import Update
 from edgebed.wire.messages import Tensor
-from edgebed.wire.tensors import Buffer, encode_piece
+from edgebed.wire.tensors import Buffer, encode_pieces
 
 
 class Copy(NamedTuple):
@@ -86,9 +86,7 @@ class Downlink:
             pieces, _ = self.compressor.compress(theta - known.theta, None, Moment(key))
             after = known.theta.copy()
             add(after, self.compressor.restore(pieces))
-        encoded = [encode_piece(piece) for piece in pieces]
-        tensors, frames = tuple(tensor for tensor, _ in encoded), [frame for _, part in encoded for frame in part]
-        return self._copy(after, version), Sent(known.version, tensors, frames)
+        return self._copy(after, version), Sent(known.version, *encode_pieces(pieces))
 
     def _copy(self, theta: NDArray[np.float32], version: int) -> Copy:
         self._count += 1

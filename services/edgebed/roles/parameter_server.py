@@ -28,7 +28,7 @@ from edgebed.roles.records import Dropped, Finished, Joined, Left, Refused, Upda
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Failed, Finish, Join, Pull, Push, Refuse, Start
-from edgebed.wire.tensors import Buffer, bits, cut, decode_piece, split_frames
+from edgebed.wire.tensors import Buffer, bits, cut, decode_pieces
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
 
@@ -178,8 +178,7 @@ class ParameterServer:
         """The update, and the bits that the algorithm needed of it."""
         if not 0 <= push.base <= self.aggregation.version:
             raise RemoteWireError(f"base {push.base}; the model is at version {self.aggregation.version}")
-        parts = split_frames(push.tensors, event.frames).values()
-        pieces = tuple(decode_piece(tensor, frames) for tensor, frames in parts)
+        pieces = decode_pieces(push.tensors, event.frames)
         try:
             with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
                 return self.compression.restore(pieces), sum(map(bits, push.tensors, pieces))

@@ -20,7 +20,7 @@ from edgebed.algorithms.compressor import Moment
 from edgebed.roles.shard_work import ShardJob, ShardResult
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Tensor
-from edgebed.wire.tensors import Buffer, encode_piece
+from edgebed.wire.tensors import Buffer, encode_pieces
 
 
 class GradientJob(msgspec.Struct, frozen=True, gc=False):
@@ -177,8 +177,7 @@ class Work:
         with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
             pieces, memory = self.compression.compress(vector, job.memory, at)
         yield
-        encoded = [encode_piece(piece) for piece in pieces]
-        tensors, frames = tuple(tensor for tensor, _ in encoded), [frame for _, part in encoded for frame in part]
+        tensors, frames = encode_pieces(pieces)
         return GradientResult(tensors, frames, loss, memory, computed - started, self.clock() - computed)
 
 

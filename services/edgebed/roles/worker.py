@@ -46,7 +46,7 @@ from edgebed.roles.work import GradientJob, GradientResult
 from edgebed.scenario.plan import NodePlan, Point
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start
-from edgebed.wire.tensors import Buffer, decode_dense, decode_piece, decode_update, split_frames
+from edgebed.wire.tensors import Buffer, decode_dense, decode_pieces, decode_update
 
 ONLY_JOINED = -1  # in place of a push: what is asked for is the answer to a join
 
@@ -206,11 +206,10 @@ class Worker:
     def _changed(self, theta: NDArray[np.float32], model: Model, frames: Sequence[Buffer]) -> NDArray[np.float32]:
         """A copy of `theta` with the entries that `model` brings; RemoteWireError if they are not such."""
         if self.downlink:
-            parts = split_frames(model.tensors, frames).values()
             present = self.copy(theta)
             try:
                 with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
-                    add(present, self.downlink.restore(tuple(decode_piece(*each) for each in parts)))
+                    add(present, self.downlink.restore(decode_pieces(model.tensors, frames)))
             except ValueError as error:
                 raise RemoteWireError(str(error)) from error
             return present

@@ -18,7 +18,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Piece
+from edgebed.algorithms.compressor import Piece, Pieces
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.update import Update
 from edgebed.wire.errors import LocalWireError, RemoteWireError
@@ -71,6 +71,12 @@ def encode_piece(piece: Piece) -> tuple[Tensor, list[memoryview]]:
         return tensor, frames
     packed = zlib.compress(join(frames))
     return msgspec.structs.replace(tensor, packed_bytes=len(packed)), cut(memoryview(packed))
+
+
+def encode_pieces(pieces: Pieces) -> tuple[tuple[Tensor, ...], list[memoryview]]:
+    """All that a compression sends: the tensors, and the frames of all of them in a row."""
+    encoded = [encode_piece(piece) for piece in pieces]
+    return tuple(tensor for tensor, _ in encoded), [frame for _, part in encoded for frame in part]
 
 
 def bits(tensor: Tensor, piece: Piece) -> int:
@@ -258,6 +264,11 @@ def decode_piece(tensor: Tensor, frames: Sequence[Buffer]) -> Piece:
     if tensor.encoding == "sparse":
         return Piece(tensor.name, Update(tensor.shape[0], *_decode_sparse(plain, frames)), bool(tensor.packed_bytes))
     return Piece(tensor.name, Update(tensor.shape[0], None, decode_dense(plain, frames)), bool(tensor.packed_bytes))
+
+
+def decode_pieces(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> Pieces:
+    """All that a compression sent; the frames were checked before."""
+    return tuple(decode_piece(tensor, part) for tensor, part in split_frames(tensors, frames).values())
 
 
 def _unpacked(plain: Tensor, frames: Sequence[Buffer]) -> bytes:
