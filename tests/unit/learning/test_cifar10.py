@@ -130,7 +130,9 @@ def test_what_is_not_of_that_layout_is_refused(tmp_path: Path, change, said: str
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"<html>not found</html>", PACKED[:-200], PACKED[:1000], gzip.compress(b"no archive")]
+    "content",
+    [b"", b"<html>not found</html>", PACKED[:-200], PACKED[:1000], gzip.compress(b"no archive", mtime=0)],
+    ids=["empty", "a page", "cut short", "only a start", "packed, but no archive"],
 )
 def test_a_broken_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     """Whatever lies there under the name, the answer is a message about that file."""
