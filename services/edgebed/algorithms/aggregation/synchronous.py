@@ -141,8 +141,10 @@ def total(updates: Sequence[Update]) -> Update:
             values += update.values
         else:
             values[update.indices] += update.values
-    chosen = [update.indices for update in updates if update.indices is not None]
-    if len(chosen) < len(updates):
+    if any(update.indices is None for update in updates):
         return Update(size, None, values)
-    indices = np.unique(np.concatenate(chosen))
+    is_sent = np.zeros(size, bool)
+    for update in updates:
+        is_sent[update.indices] = True
+    indices = np.flatnonzero(is_sent)
     return Update(size, indices, values[indices])
