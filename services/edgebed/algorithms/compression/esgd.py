@@ -23,11 +23,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.compression.top_k import largest
 from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
 from edgebed.algorithms.update import Update, as_dtype
 
 Floats = NDArray[np.float32]
 Positions = NDArray[np.int64]
+SHORTEST = np.float32(1e-20)
+"""Of a wait, so that no quotient overflows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +105,13 @@ class Compression(Compressor):
         return sent(Update(self.size, chosen, as_dtype(values.take(chosen), self.config.values)))
 
     def _drawn(self, weights: Floats, rng: np.random.Generator) -> Positions:
-        """Without replacement, by weight H + 1: the largest of log(H + 1) with Gumbel noise added."""
-        keys = np.log1p(weights) + rng.gumbel(size=self.size).astype(np.float32)
-        return np.sort(np.argpartition(keys, self.size - self.count)[self.size - self.count :])
+        """Without replacement, by weight w = H + 1: those that come first where each comes with rate w.
+
+        Efraimidis, Spirakis 2006, Weighted random sampling with a reservoir, Information Processing Letters 97(5).
+        """
+        waits = rng.standard_exponential(self.size, dtype=np.float32)
+        np.maximum(waits, SHORTEST, out=waits)
+        return largest((weights + np.float32(1)) / waits, self.count)
 
     def _grown(self, weights: Floats, chosen: Positions, *, fell: bool) -> Floats:
         if self.config.weights == "none" or (self.config.weights == "loss-fell" and not fell):
@@ -123,9 +130,8 @@ class Compression(Compressor):
         averaged = beta * residual + (np.float32(1.0) - beta) * gradient
         left = np.where(is_chosen, residual, averaged)
         above = np.flatnonzero(~is_chosen & (np.abs(left) > self._thresholds(gradient)))
-        order = np.argsort(-np.abs(left[above]), kind="stable")[: len(chosen)]
-        instead = above[order]
-        displaced = chosen[np.argsort(weights[chosen], kind="stable")[: len(instead)]]
+        instead = above[largest(np.abs(left[above]), len(chosen))]
+        displaced = chosen[largest(weights.max() - weights[chosen], len(instead))]
         values = gradient.copy()
         values[instead] = left[instead]
         left[displaced] = averaged[displaced]

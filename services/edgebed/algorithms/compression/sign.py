@@ -41,7 +41,7 @@ class Compression(Compressor):
         whole = vector if memory is None else vector + memory
         is_negative = whole < 0.0
         scales = np.array([np.abs(whole[span]).mean() if span.stop > span.start else 0.0 for span in self.spans], "f4")
-        left = whole - self._restored(is_negative, scales) if self.config.residual else None
+        left = whole - self._restored(is_negative.view(np.uint8), scales) if self.config.residual else None
         bits = np.packbits(is_negative, bitorder="little")
         return (
             Piece("levels", Update(len(bits), None, bits)),
@@ -53,9 +53,9 @@ class Compression(Compressor):
         signs, scales = named(pieces, "levels", "scales")
         checked(signs, -(-self.size // 8), ("uint8",), dense=True)
         checked(scales, len(self.sizes), ("float32",), dense=True)
-        is_negative = np.unpackbits(signs.values, count=self.size, bitorder="little").view(bool)
+        is_negative = np.unpackbits(signs.values, count=self.size, bitorder="little")
         return Update(self.size, None, self._restored(is_negative, scales.values))
 
-    def _restored(self, is_negative: NDArray[np.bool_], scales: NDArray[np.float32]) -> NDArray[np.float32]:
-        magnitude = np.repeat(scales, self.sizes)
-        return np.where(is_negative, -magnitude, magnitude)
+    def _restored(self, is_negative: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(n,) ones and zeros -> minus or plus the scale; by a product, as a choice between two takes far longer."""
+        return np.repeat(scales, self.sizes) * (np.float32(1) - np.float32(2) * is_negative)

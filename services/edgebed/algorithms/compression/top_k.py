@@ -74,7 +74,7 @@ class Compression(Compressor):
 
 
 def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Positions of the k largest values, increasing; of equal values the lower position wins.
+    """Positions of the k largest values, none below zero, increasing; of equal values the lower position wins.
 
     Exact, in two stages for long inputs: a sample places a threshold that is too low on purpose, then the choice is
     made among the few candidates above it.
@@ -82,6 +82,8 @@ def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     n = len(magnitude)
     if k >= n:
         return np.arange(n)
+    if k == 0:
+        return np.zeros(0, np.int64)
     if k == 1:
         return np.array([magnitude.argmax()])
     if n >= LARGE and k * 8 <= n:
