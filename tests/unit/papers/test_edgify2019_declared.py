@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.learning import models
 from edgebed.papers.edgify2019 import CELLS, EPOCHS, FOLLOWS, LARGE_BATCH_EPOCHS, PAPER, ROUNDS, eight
 from edgebed.papers.edgify2019_encodings import (
     KEPT,
@@ -92,7 +93,7 @@ def test_what_is_sent_of_resnet_18_is_counted() -> None:
 
 
 def test_totals_of_the_post_follow() -> None:
-    """193 MB by large batch and 839 MB by federated learning, 4.35 times as much; the warm-up sends as much again."""
+    """193 MB by large batch and 839 MB by federated learning, 4.35 times as much; and 3.2 the other way round."""
     assert math.ceil(IMAGES / 32 / 128) == STEPS
     large_batch = total_bytes(148_160, LARGE_BATCH_EPOCHS)
     federated = ROUNDS * 44_726_568 / 8
@@ -133,3 +134,11 @@ def test_a_rounded_weight_is_at_most_half_a_unit_away(weights: list[float]) -> N
         unit = float(np.abs(parameters[span]).max()) / 127
         assert np.abs(rounded[span] - parameters[span]).max() <= 0.5 * unit * (1 + 1e-4) + 1e-30
     np.testing.assert_allclose(as_int8(rounded, shapes), rounded, rtol=1e-5)
+
+
+def test_the_trained_model_has_the_numbers_that_the_page_gives() -> None:
+    """75,290 parameters, of whose convolutions a thousandth, at least one of each, are 72."""
+    layout = [tensor for tensor in models.layout("resnet8", (3, 32, 32), 10) if not tensor.kept]
+    assert sum(tensor.size for tensor in layout) == 75_290
+    assert "75,290 parameters" in PAPER.text
+    assert sum(max(1, tensor.size // 1000) for tensor in layout if len(tensor.shape) == 4) == 72
