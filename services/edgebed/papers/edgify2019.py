@@ -126,7 +126,8 @@ def rate_rows(name: str) -> dict[str, Row]:
         f"dgc-{name}": rate(
             "DGC, 8 bytes an entry", lambda found: found.dgc.eight_bytes,
             Near(value=follows, tolerance=follows * FIVE_PER_CENT),
-            "The post's value is lost; this one follows from its words: 0.1 % of the convolutions, and all else whole.",
+            "The post's value is lost; this one was worked out from its words, 0.1 % of the convolutions and all else "
+            "whole, so that what is checked is the selection.",
         ),
         f"dgc-zip-{name}": rate("DGC, 8 bytes an entry, and zip", lambda found: found.dgc.eight_deflated_bytes),
         f"dgc-ours-{name}": rate("DGC, as it is sent here", lambda found: found.dgc.ours_bytes),
@@ -231,6 +232,7 @@ SENT = {
     "ours-zip": ("as it is sent here, and zip", ours_zip),
 }
 TOLERANCE = "A fifth is the tolerance."
+BY_CHOICE = "The mini-batch of 128 was chosen so that this follows: it shows consistency, and is no confirmation."
 WITH_WARM_UP = (
     "The post's factors follow without the warm-up; with 10 classes its four epochs send more than all the others."
 )
@@ -267,7 +269,7 @@ def total_rows(name: str, published: float) -> dict[str, Row]:
         ),
         f"factor-published-{name}": computed(
             f"{words}: {over}, 8 bytes an entry, and zip by half as published",
-            lambda: factor(eight, as_published=True), "x", claim, TOLERANCE,
+            lambda: factor(eight, as_published=True), "x", claim, BY_CHOICE,
         ),
         **{
             f"factor-{key}-{name}": computed(
@@ -384,20 +386,21 @@ SCHEDULES = Table(
 
 WEIGHTS = Table(
     title="Weights as 8-bit integers",
-    text=f"The post calls it a bad strategy, without a number, to quantise the weights while training. Here each step "
-    f"of a training is rounded, {weights.STEPS} steps of {weights.BATCH} images, so that changes smaller than half a "
-    "unit are lost. What comes down to workers can be rounded without such a loss, if what is sent is how the model "
-    "has changed since: what was rounded away is then sent the next time.",
+    text=f"""\
+The post calls it a bad strategy, without a number, to quantise the weights while training. Here each step of a training
+is rounded, {weights.STEPS} steps of one worker with {weights.BATCH} images, so that changes smaller than half a unit are
+lost; measured is the training loss of the last {weights.LAST} steps. It shows that learning is slower at first, and not
+where a whole training would end: with the first images in their order the loss was 0.20 higher after 200 steps and 0.15
+after 400. Accuracies after so few steps were tried and given up, as they change by six points within ten steps.
+
+What comes down to workers can be rounded without such a loss, if what is sent is how the model has changed since: what
+was rounded away is then sent the next time.""",
     rows={
-        "accuracy-weights-float32": computed(
-            "Weights as floats", lambda: weights.accuracy(rounded=False), "%", None, "A short training of one worker."
-        ),
-        "accuracy-weights-int8": computed(
-            "Weights rounded after each step", lambda: weights.accuracy(rounded=True), "%"
-        ),
+        "loss-weights-float32": computed("Loss, weights as floats", lambda: weights.loss(rounded=False), ""),
+        "loss-weights-int8": computed("Loss, weights rounded after each step", lambda: weights.loss(rounded=True), ""),
         "weights-lose": computed(
-            "Weights as floats over weights rounded",
-            lambda: weights.accuracy(rounded=False) - weights.accuracy(rounded=True), "points", Sign(sign=1),
+            "How much higher the loss is with rounded weights, of the seed where that is least", weights.least_lost, "",
+            Sign(sign=1, one_seed=0.02), "The least of three seeds, so that all of them have to agree.",
         ),
         "accuracy-both-ways": accuracy_row("large-batch-both-ways"),
         "both-ways-keeps": over_row(
@@ -424,7 +427,10 @@ lost. What it leaves open is read as follows.
   takes a sample, and clips nothing. Of a training as short as here, those four epochs are half.
 - Federated learning sends how far an epoch of a worker's own went; workers use momentum, which each round begins anew.
 - Of 32 workers with 1,562 images each a mini-batch has 128 images, so that an epoch is 13 steps. The post does not say
-  how many; with 64 or 256 its factors would not follow.
+  how many. 128 was chosen because its factors then follow from its rates, 4.4 and 3.2; with 64 they would be 2.3 and
+  6.2, with 256 they would be 8.1 and 1.7. So *reproduced* of the rows `factor-published` says that the post is
+  consistent with itself under this reading, and confirms nothing else. The same holds of the rates of DGC at 8 bytes an
+  entry, whose published values are lost and were worked out again from the post's words.
 - Rates and totals are those of its ResNets at full size. Accuracies are those of a smaller ResNet with 75,290
   parameters, 4 workers and less than a tenth of the epochs: they say what compressions cost, not what ResNet-18
   reaches.
