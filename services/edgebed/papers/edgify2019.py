@@ -388,8 +388,8 @@ WEIGHTS = Table(
     title="Weights as 8-bit integers",
     text=f"""\
 The post calls it a bad strategy, without a number, to quantise the weights while training. Here each step of a training
-is rounded, {weights.STEPS} steps of one worker with {weights.BATCH} images, so that changes smaller than half a unit are
-lost; measured is the training loss of the last {weights.LAST} steps. It shows that learning is slower at first, and not
+is rounded, {weights.STEPS} steps of one worker with {weights.BATCH} images, so that changes below half a unit are lost;
+measured is the training loss of the last {weights.LAST} steps. It shows that learning is slower at first, and not
 where a whole training would end: with the first images in their order the loss was 0.20 higher after 200 steps and 0.15
 after 400. Accuracies after so few steps were tried and given up, as they change by six points within ten steps.
 
