@@ -48,6 +48,7 @@ def reproduce(
     runs_dir: RunsDir = None,
 ) -> None:
     """Reproduce a paper's tables, in simulation but where time is measured: paper, measured, verdict; and a page."""
+    from edgebed.comparing import computing
     from edgebed.comparing.cells import Cells, Size, check_rows, runs_of_rows
     from edgebed.comparing.keeping import FILE, Kept
     from edgebed.comparing.reproduction import evaluate
@@ -70,23 +71,24 @@ def reproduce(
         raise ScenarioError(f"--output: {output} is not a folder; the page and its charts need one")
     cells, root = Cells(declared), runs_root(runs_dir)
     folder = output or root / "reproductions"
-    kept = Kept(cells, make_folder(folder, declared) / FILE)  # before hours of training, not after
-    failed = {}
+    charts = make_folder(folder, declared)  # before hours of training, not after
+    kept, computed = Kept(cells, charts / FILE), computing.Computed(declared, charts / computing.FILE)
+    problems = []
     if not no_run:
         try:
+            problems = computed.compute(chosen, say, resume=resume)
             with Progress() as progress:
                 sweep = Sweep(
                     cells=cells, root=root, kept=kept, resume=resume, processes=processes, progress=progress, tell=say
                 )
                 sweep.run(runs_of_rows(declared, chosen, size))
-                failed = sweep.failed
+            problems += [f"{run.cell}, seed {run.seed}: {reason}" for run, reason in sweep.failed.items()]
         except KeyboardInterrupt:
             say(f"interrupted; {going_on(['edgebed', *sys.argv[1:]])} goes on")
             raise typer.Exit(INTERRUPTED) from None
-    result, curves = evaluate(cells, root, kept, chosen, size, say, paper)
+    result, curves = evaluate(cells, root, kept, chosen, size, say, paper, computed.values)
     kept.write()
     page = write_page(declared, result, curves, folder)
-    problems = [f"{run.cell}, seed {run.seed}: {reason}" for run, reason in failed.items()]
     if json:
         put_json({"reproduction": result, "rows": chosen, "failed": problems, "page": str(page)})
     else:

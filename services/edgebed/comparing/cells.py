@@ -72,9 +72,9 @@ def check_rows(paper: Paper, rows: Iterable[str]) -> list[str]:
 
 
 def runs_of_row(paper: Paper, row: Row, size: Size = DECLARED) -> dict[int, dict[str, CellRun]]:
-    """Seed -> cell -> run, for every seed that all cells of the row are to be run with."""
+    """Seed -> cell -> run, for every seed that all cells of the row are to be run with; none where it has no cell."""
     cells = {name: paper.cells[name] for name in row.cells}
-    seeds = min(size.seeds or cell.seeds for cell in cells.values())
+    seeds = min((size.seeds or cell.seeds for cell in cells.values()), default=0)
     return {
         seed: {name: CellRun(name, size.scale or cell.scale, seed) for name, cell in cells.items()}
         for seed in range(1, seeds + 1)

@@ -63,10 +63,14 @@ def criterion_text(claim: Claim | None, unit: Unit) -> str:
             return claim_text(claim, unit)
 
 
-def measured_text(measured: Interval | None, values: Mapping[int, float | None], unit: Unit) -> str:
-    """The mean over seeds with its interval, e.g. 98.61 % (98.42 to 98.80, 3 seeds)."""
+def measured_text(
+    measured: Interval | None, values: Mapping[int, float | None], unit: Unit, *, of_seeds: bool = True
+) -> str:
+    """The mean over seeds with its interval, e.g. 98.61 % (98.42 to 98.80, 3 seeds); else the only value."""
     if not values:
         return UNMEASURED
+    if not of_seeds:
+        return UNMEASURED if measured is None else value_text(measured.mean, unit)
     seeds = count_text(len(values), "seed")
     if measured is None:
         return f"not reached ({seeds})"

@@ -1,7 +1,8 @@
 """From finished runs to the rows of a paper: what it says, what was measured over which seeds, and the verdict.
 
-Only what is there is measured: a row whose cells have not all been run is `not run`. A journal is read once; what
-measures and charts need of it is kept beside the page, and counts when the run itself is gone.
+Only what is there is measured: a row whose cells have not all been run is `not run`, and so is one without cells that
+has not been computed. A journal is read once; what measures and charts need of it is kept beside the page, and counts
+when the run itself is gone.
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ import msgspec
 
 from edgebed.comparing.cells import DECLARED, CellRun, Cells, Size, runs_of_row
 from edgebed.comparing.claims_text import claim_text
+from edgebed.comparing.computing import ComputedRow
 from edgebed.comparing.finding import Finder, Found
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.keeping import Kept, RunResult
@@ -25,6 +27,10 @@ from edgebed.observe.series import Series
 from edgebed.papers.paper import Claim, Paper, Row, Unit
 from edgebed.results import Trial
 from edgebed.runtimes import Runtime
+
+NOTHING: Mapping[str, ComputedRow] = {}
+ONCE = 1
+"""Where the value of a row without cells stands among values by seed."""
 
 
 class RowResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +58,13 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def was_run(self) -> bool:
-        """Whether there is a seed with which all its cells were run."""
+        """Whether there is a seed with which all its cells were run, or, of a row without cells, its value."""
         return bool(self.values)
+
+    @property
+    def needs_runs(self) -> bool:
+        """Whether it is of seeds and updates at all."""
+        return bool(self.cells)
 
 
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +86,8 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
     """As the command line names it."""
     tables: dict[str, tuple[RowResult, ...]]
     cells: tuple[CellResult, ...]
+    computed: tuple[ComputedRow, ...] = ()
+    """Of the rows without cells, those that have a value."""
 
 
 Curves = Mapping[str, Mapping[str, Sequence[Series]]]
@@ -89,8 +102,9 @@ def evaluate(
     size: Size,
     tell: Callable[[str], None],
     name: str = "",
+    computed: Mapping[str, ComputedRow] = NOTHING,
 ) -> tuple[Reproduction, Curves]:
-    """What the finished runs in `root`, and those that are `kept`, say of all rows of the paper.
+    """What the finished runs in `root`, those that are `kept`, and what is `computed` say of all rows of the paper.
 
     The `chosen` rows are taken at this size, the others as the paper declares them. What is read is kept; it has yet to
     be written. `tell` hears of runs that cannot be read; `name` is how the command line names the paper, where not by
@@ -101,7 +115,10 @@ def evaluate(
     wanted = dict.fromkeys(run for seeds in needed.values() for each in seeds.values() for run in each.values())
     _keep_finished(cells, Finder(root), kept, wanted, tell)
     there = {run: kept.trial(run) for run in wanted if kept.find(run)}
-    values = {name: _measure(name, paper.rows[name], seeds, there) for name, seeds in needed.items()}
+    values = {
+        name: _measure(name, paper.rows[name], seeds, there) if seeds else _value(computed.get(name))
+        for name, seeds in needed.items()
+    }
     tables = {
         table.title: tuple(
             _row_result(cells, name, row, needed[name], values[name]) for name, row in table.rows.items()
@@ -122,7 +139,13 @@ def evaluate(
         for curve in table.curves
     }
     runs = {run: found.run for run in there if (found := kept.find(run))}
-    return Reproduction(paper=name or paper.name, tables=tables, cells=_cell_results(cells, runs)), curves
+    reproduction = Reproduction(
+        paper=name or paper.name,
+        tables=tables,
+        cells=_cell_results(cells, runs),
+        computed=tuple(computed[name] for name in paper.rows if name in computed),
+    )
+    return reproduction, curves
 
 
 def locate(cells: Cells, finder: Finder, wanted: Collection[CellRun]) -> dict[CellRun, Found]:
@@ -165,6 +188,11 @@ def _measure(
     return values
 
 
+def _value(computed: ComputedRow | None) -> dict[int, float | None]:
+    """What a row without cells has in the place of values by seed."""
+    return {} if computed is None else {ONCE: computed.value}
+
+
 def _drawn(
     paper: Paper, needed: Mapping[str, Mapping[int, Mapping[str, CellRun]]], chosen: Collection[str]
 ) -> dict[str, list[CellRun]]:
@@ -184,8 +212,8 @@ def _row_result(
     needed: Mapping[int, Mapping[str, CellRun]],
     values: dict[int, float | None],
 ) -> RowResult:
-    runs = list(needed[1].values())
-    updates, shares = [cells.recipe(run).updates for run in runs], [run.scale for run in runs]
+    runs = list(needed.get(1, {}).values())
+    updates, shares = [cells.recipe(run).updates for run in runs] or [0], [run.scale for run in runs] or [1.0]
     measured, verdict = judge(row.claim, values, full_size=min(shares) >= 1, grows=row.grows or row.unit == "%")
     return RowResult(
         row=name,
@@ -197,7 +225,7 @@ def _row_result(
         measured=measured,
         values=values,
         verdict=verdict,
-        seeds_wanted=len(needed),
+        seeds_wanted=len(needed) or 1,
         updates=(min(updates), max(updates)),
         share=(min(shares), max(shares)),
         note=row.note,

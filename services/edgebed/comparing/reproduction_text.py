@@ -16,6 +16,7 @@ from edgebed.observe.terminal import GAP, plain_table
 from edgebed.papers.paper import Paper
 
 NOT_RUN = "not run"
+NO_RUN = "computed"
 STYLES = {"reproduced": "green", "differs": "red", "not distinguishable": "yellow"}
 
 
@@ -34,9 +35,13 @@ def print_reproduction(result: Reproduction, rows: Collection[str], console: Con
             "row": [row.row for row in shown],
             "what": [row.what for row in shown],
             "paper": [row.paper for row in shown],
-            "measured (interval over seeds)": [measured_text(row.measured, row.values, row.unit) for row in shown],
+            "measured (interval over seeds)": [
+                measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs) for row in shown
+            ],
             "verdict": [verdict_text(row) for row in shown],
-            "size": [size_text(row.updates, row.share) if row.was_run else UNMEASURED for row in shown],
+            "size": [
+                size_text(row.updates, row.share) if row.was_run and row.needs_runs else UNMEASURED for row in shown
+            ],
         }
         _print_table(columns, console, ("size", "what"), title)
         console.print()
@@ -50,11 +55,13 @@ def print_paper(paper: Paper, cells: Cells, size: Size, console: Console) -> Non
             "row": list(table.rows),
             "what": [row.what for row in table.rows.values()],
             "paper": [claim_text(row.claim, row.unit) for row in table.rows.values()],
-            "cells": [", ".join(row.cells) for row in table.rows.values()],
-            "seeds": [str(len(runs_of_row(paper, row, size))) for row in table.rows.values()],
+            "cells": [", ".join(row.cells) or NO_RUN for row in table.rows.values()],
+            "seeds": [str(len(runs_of_row(paper, row, size)) or UNMEASURED) for row in table.rows.values()],
         }
         console.print()
         _print_table(columns, console, ("cells", "seeds", "what"), table.title)
+    if not paper.cells:
+        return
     columns = dict(
         zip(("cell", "scenario", "updates", "of the paper's", "seeds"), _cell_columns(cells, size), strict=True)
     )

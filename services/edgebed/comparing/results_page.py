@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from edgebed.comparing.claims_text import criterion_text, measured_text, size_text
+from edgebed.comparing.computing import FILE as COMPUTED_FILE
+from edgebed.comparing.computing import ComputedRow
 from edgebed.comparing.curves import curves_svg
 from edgebed.comparing.keeping import FILE, RunResult
 from edgebed.comparing.reproduction import CellResult, Curves, Reproduction, RowResult
@@ -70,6 +72,7 @@ def page_text(paper: Paper, result: Reproduction, figures: Mapping[str, str]) ->
         VERDICTS,
         *(part for table in paper.tables for part in _table(table, result.tables[table.title], figures)),
         *_runs(paper, result.cells),
+        *_computed(paper, result.computed),
         *_host(result.cells),
         *_repeat(paper, result),
     ]
@@ -95,14 +98,14 @@ def _table(table: Table, rows: Sequence[RowResult], figures: Mapping[str, str]) 
             (
                 row.what,
                 row.paper,
-                measured_text(row.measured, row.values, row.unit),
+                measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs),
                 verdict_text(row),
                 criterion_text(row.claim, row.unit),
                 f"{size_text(row.updates, row.share)}, {count_text(len(row.values), 'seed')}"
-                if row.was_run
+                if row.was_run and row.needs_runs
                 else UNMEASURED,
                 f"`{row.row}`",
-                ", ".join(f"`{cell}`" for cell in row.cells),
+                ", ".join(f"`{cell}`" for cell in row.cells) or "computed",
             )
             for row in rows
         ],
@@ -150,6 +153,20 @@ def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
         yield "A time with + is of a run that broke off and was gone on with; what it had taken before may be missing."
 
 
+def _computed(paper: Paper, rows: Sequence[ComputedRow]) -> Iterator[str]:
+    """Which values are of no run, and what computed them."""
+    if not rows:
+        return
+    makers = dict.fromkeys(
+        f"code `{row.code}`, " + ", ".join(f"{name} {version}" for name, version in row.versions.items())
+        for row in rows
+    )
+    yield (
+        f"{count_text(len(rows), 'row')} of no run, marked *computed*, took {seconds_text(sum(r.wall_s for r in rows))}"
+        f" ({'; '.join(makers)}). [{COMPUTED_FILE}]({paper.name}/{COMPUTED_FILE}) has their values."
+    )
+
+
 def _live(cells: Sequence[CellResult]) -> str:
     if all(cell.runtime == "simulation" for cell in cells):
         return ""
@@ -188,6 +205,9 @@ def _reproduce_commands(paper: Paper, result: Reproduction) -> list[str]:
     declared: list[str] = []
     others: dict[tuple[float, int], list[str]] = {}
     for row in (row for rows in result.tables.values() for row in rows):
+        if not row.needs_runs:
+            declared.append(row.row)
+            continue
         cells = [paper.cells[cell] for cell in paper.rows[row.row].cells]
         shares = (min(cell.scale for cell in cells), max(cell.scale for cell in cells))
         if (shares, min(cell.seeds for cell in cells)) == (row.share, row.seeds_wanted):

@@ -4,7 +4,8 @@
           ---> cells: what has to be run for that, each a variant of an ordinary scenario file, once for each seed
 
 A row's measure is evaluated for each seed that all its cells have been run with, and gives one number, or None where
-there is none, e.g. where an accuracy was never reached.
+there is none, e.g. where an accuracy was never reached. A row without cells needs no run: its measure is evaluated
+once, of no trials, and its value is kept as runs are.
 """
 
 from collections import Counter
@@ -19,7 +20,7 @@ Measure = Callable[[Mapping[str, FinishedTrial]], float | None]
 """The trials of one seed by their cell's name -> a number in the row's unit."""
 Unit = Literal["%", "points", "bytes", "updates", "updates/s", "messages", "x", "s", ""]
 """Accuracies in per cent, which grow with the updates; their differences in percentage points; `x` is a ratio; no unit
-is that of a loss."""
+is that of a loss, or of a number of things."""
 
 
 def _nothing(scale: float) -> tuple[str, ...]:
@@ -88,7 +89,8 @@ class Row:
 
     what: str
     """In words, e.g. `AdaComp, c = 0.01`."""
-    cells: tuple[str, ...]
+    cells: tuple[str, ...] = ()
+    """None: it needs no run."""
     measure: Measure
     unit: Unit
     claim: Claim | None = None
@@ -162,7 +164,6 @@ class Paper:
         unknown = [(user, cell) for user, cells in users for cell in cells if cell not in self.cells]
         return (
             *(f"{count} rows are called '{name}'" for name, count in names.items() if count > 1),
-            *(f"row '{name}' has no cell" for name, row in self.rows.items() if not row.cells),
             *(f"{user} is of cell '{cell}', which is not declared" for user, cell in unknown),
             *(f"cell '{name}' is in no row" for name in self.cells if name not in measured),
         )

@@ -10,7 +10,9 @@ from edgebed.learning.imports import is_import_path, load_module
 from edgebed.papers.paper import Paper
 from edgebed.scenario.problems import choose
 
-PAPERS = {name: f"edgebed.papers.{name}:PAPER" for name in ("chen2019", "hardy2017", "tao2018", "tong2016")}
+PAPERS = {
+    name: f"edgebed.papers.{name}:PAPER" for name in ("chen2019", "edgify2019", "hardy2017", "tao2018", "tong2016")
+}
 """Name -> where it is declared; imported when it is asked for."""
 
 

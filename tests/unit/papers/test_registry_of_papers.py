@@ -46,14 +46,13 @@ def test_what_does_not_fit_together_is_named() -> None:
         tables=(
             dataclasses.replace(first, curves=(Curve(title="C", cells=("unknown",), over="time"),)),
             second,
-            Table(title="Third", rows={"asgd": row, "of nothing": dataclasses.replace(row, cells=())}),
+            Table(title="Third", rows={"asgd": row, "of no run": dataclasses.replace(row, cells=())}),
         ),
     )
 
     assert paper.mistakes == ()
     assert broken.mistakes == (
         "2 rows are called 'asgd'",
-        "row 'of nothing' has no cell",
         "curve 'C' is of cell 'unknown', which is not declared",
         "cell 'idle' is in no row",
     )

@@ -1,0 +1,116 @@
+"""Rows that need no run, such as the bytes of an encoded gradient: computed once, and kept beside a paper's page.
+
+One line of JSON for each row: its value, how long it took and what computed it. A value counts, whatever code of
+edgebed computed it, where the row says the same of what it is; like a run it is computed anew unless a sweep goes on.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.fingerprint import fingerprint
+from edgebed.learning.imports import reason
+from edgebed.observe.host import facts
+from edgebed.observe.quantities import count_text
+from edgebed.observe.run_folder import write_atomically
+from edgebed.papers.paper import Paper, Row
+
+FILE = "computed.jsonl"
+
+
+class ComputedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the file."""
+
+    row: str
+    what: str
+    """As the row says it."""
+    value: float | None
+    wall_s: float
+    """How long it took; what rows have in common counts for the first."""
+    code: str
+    """Fingerprint of edgebed's sources."""
+    versions: dict[str, str]
+
+
+class Computed:
+    """The lines of one file, by row."""
+
+    def __init__(self, paper: Paper, path: Path) -> None:
+        """EdgebedError where the file is there and has a line that is none of these."""
+        self.rows = {name: row for name, row in paper.rows.items() if not row.cells}
+        """Those of the paper that need no run, in its order."""
+        self.path = path
+        self._kept = {kept.row: kept for kept in _read(path)}
+
+    @property
+    def values(self) -> Mapping[str, ComputedRow]:
+        """Row -> what counts of it."""
+        return {
+            name: kept for name, row in self.rows.items() if (kept := self._kept.get(name)) and kept.what == row.what
+        }
+
+    def compute(self, chosen: list[str], tell: Callable[[str], None], *, resume: bool) -> list[str]:
+        """Compute those of the chosen rows that need no run; those there are are kept if `resume`.
+
+        What has been computed is written, whatever becomes of the rest. Returns what went wrong, a sentence each. What
+        one row lacks, such as data, the others will lack too: it ends the computing.
+        """
+        wanted = [name for name in chosen if name in self.rows and not (resume and name in self.values)]
+        if not wanted:
+            return []
+        tell(f"computing {count_text(len(wanted), 'row')} that {'needs' if len(wanted) == 1 else 'need'} no run")
+        code, versions = fingerprint(), facts()["versions"]
+        try:
+            for name in wanted:
+                began_s = time.monotonic()
+                value = _value(name, self.rows[name])
+                self._kept[name] = ComputedRow(
+                    row=name,
+                    what=self.rows[name].what,
+                    value=value,
+                    wall_s=round(time.monotonic() - began_s, 3),
+                    code=code,
+                    versions=versions,
+                )
+        except EdgebedError as error:
+            left = len(wanted) - wanted.index(name) - 1
+            return [f"{error}" + (f"; {count_text(left, 'more row')} not computed" if left else "")]
+        finally:
+            self.write()
+        return []
+
+    def write(self) -> None:
+        """All lines that count, in the paper's order; InfrastructureError where that is impossible."""
+        write_atomically(self.path, b"".join(msgspec.json.encode(kept) + b"\n" for kept in self.values.values()))
+
+
+def _value(name: str, row: Row) -> float | None:
+    try:
+        value = row.measure({})
+    except EdgebedError as error:
+        raise ScenarioError(f"row {name}: {error}") from error
+    except Exception as error:  # a measure is the code of whoever wrote the paper's file
+        raise ScenarioError(f"row {name}: its measure failed: {reason(error)}") from error
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _read(path: Path) -> list[ComputedRow]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise EdgebedError(f"{path}: cannot be read: {error.strerror}") from error
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            rows.append(msgspec.json.decode(line, type=ComputedRow))
+        except msgspec.DecodeError as error:
+            raise EdgebedError(
+                f"{path}:{number}: no row that was computed: {error}; take the line or the file away to do without it"
+            ) from error
+    return rows
