@@ -50,10 +50,11 @@ def reproduce(
     """Reproduce a paper's tables, in simulation but where time is measured: paper, measured, verdict; and a page."""
     from edgebed.comparing.cells import Cells, Size, check_rows, runs_of_rows
     from edgebed.comparing.keeping import FILE, Kept
+    from edgebed.comparing.markdown import make_folder
     from edgebed.comparing.reproduction import evaluate
     from edgebed.comparing.reproduction_text import print_reproduction
-    from edgebed.comparing.results_page import make_folder, write_page
-    from edgebed.comparing.sweep import Sweep, going_on
+    from edgebed.comparing.results_page import write_page
+    from edgebed.comparing.running_cells import CellRunner, going_on
     from edgebed.observe.progress import Progress
     from edgebed.observe.run_folder import runs_root
     from edgebed.papers.registry import find_paper
@@ -70,16 +71,16 @@ def reproduce(
         raise ScenarioError(f"--output: {output} is not a folder; the page and its charts need one")
     cells, root = Cells(declared), runs_root(runs_dir)
     folder = output or root / "reproductions"
-    kept = Kept(cells, make_folder(folder, declared) / FILE)  # before hours of training, not after
+    kept = Kept(cells, make_folder(folder, declared.name) / FILE)  # before hours of training, not after
     failed = {}
     if not no_run:
         try:
             with Progress() as progress:
-                sweep = Sweep(
+                runner = CellRunner(
                     cells=cells, root=root, kept=kept, resume=resume, processes=processes, progress=progress, tell=say
                 )
-                sweep.run(runs_of_rows(declared, chosen, size))
-                failed = sweep.failed
+                runner.run(runs_of_rows(declared, chosen, size))
+                failed = runner.failed
         except KeyboardInterrupt:
             say(f"interrupted; {going_on(['edgebed', *sys.argv[1:]])} goes on")
             raise typer.Exit(INTERRUPTED) from None
