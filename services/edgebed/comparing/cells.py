@@ -1,4 +1,4 @@
-"""From cells to runs: which cell, with which seed, at which size, and how to run it; which cells the rows of a paper need.
+"""From cells to runs: which cell, with which seed, at which size, and how to run it; which of them rows need.
 
 A cell at a size is an ordinary trial: one variant of a scenario file, with overrides. So it can be run by hand, and
 whoever ran it, its result counts. A paper declares its cells; those of a sweep come from a scenario (points.py).
@@ -113,9 +113,7 @@ class Recipes:
         path = self.folder / cell.scenario
         trial = self.scenario(run.cell).trials[cell.variant]
         if trial.stop.updates is None:
-            raise ScenarioError(
-                f"{path}: variant '{cell.variant}' has no stop.updates, which says how large a run is; give it one"
-            )
+            raise ScenarioError(f"{path}: variant '{cell.variant}' has no stop.updates, which every cell needs")
         updates, sets = trial.stop.updates, [f"seed={run.seed}"]
         if run.scale != 1:
             updates = max(1, round(updates * run.scale))
