@@ -92,19 +92,20 @@ def runs_of_rows(paper: Paper, rows: Sequence[str], size: Size = DECLARED) -> li
 class Recipes:
     """Makes recipes and plans of cells; reads each scenario file once and each data set a few times."""
 
-    def __init__(self, declared: Mapping[str, Cell], folder: Path, place: str) -> None:
-        """Cells by name, the folder of their scenario files, and that folder as seen from where commands are given."""
+    def __init__(self, declared: Mapping[str, Cell], folder: Path, place: str, sets: Sequence[str] = ()) -> None:
+        """Cells by name, the folder of their scenario files, that folder as commands name it, options of all cells."""
         self.declared = declared
+        self.sets = tuple(sets)
         self.folder = folder
         self.place = place
         self._scenarios: dict[Path, Scenario] = {}
         self._plans: dict[CellRun, Plan] = {}
 
     def scenario(self, cell: str) -> Scenario:
-        """The scenario that a cell is a variant of, without overrides; ScenarioError where the file is unfit."""
+        """The scenario that a cell is a variant of, without its overrides; ScenarioError where the file is unfit."""
         path = self.folder / self.declared[cell].scenario
         if path not in self._scenarios:
-            self._scenarios[path] = load_scenario(path)
+            self._scenarios[path] = load_scenario(path, self.sets)
         return self._scenarios[path].only([self.declared[cell].variant])
 
     def recipe(self, run: CellRun) -> Recipe:
@@ -119,7 +120,7 @@ class Recipes:
             updates = max(1, round(updates * run.scale))
             every = write_interval(scaled(trial.evaluation.every, run.scale))
             sets += [f"stop.updates={updates}", f"evaluation.every={every}"]
-        sets += cell.sets(run.scale)
+        sets += (*self.sets, *cell.sets(run.scale))
         settings = written_trial(path, sets, cell.variant)
         return Recipe(
             scenario=path,
