@@ -33,7 +33,7 @@ class Pace:
     updates: dict[str, int] = field(default_factory=dict)
 
     def note(self, cell: str, updates: int, spent_s: float) -> None:
-        """A run of this cell made so many updates in that time."""
+        """A run of this cell of so many updates, which may have ended before, took that time."""
         if updates > 0:
             self.spent_s[cell] = self.spent_s.get(cell, 0.0) + spent_s
             self.updates[cell] = self.updates.get(cell, 0) + updates
@@ -93,7 +93,7 @@ class CellRunner:
             }
 
     def _measure(self, run: CellRun, recipe: Recipe, plan: Plan, finder: Finder) -> int:
-        """Run it or go on with it; returns the number of updates made, 0 where that is not known."""
+        """Run it or go on with it; returns its size in updates where all of it was run, else 0."""
         there = (
             min(finder.find(plan, recipe.runtime), key=lambda found: STATES.index(found.state), default=None)
             if self.resume
@@ -113,11 +113,12 @@ class CellRunner:
         if result.exit_code == 130:
             raise KeyboardInterrupt
         summary = result.trials[plan.trial].summary
-        if summary.outcome != "completed":
+        is_done = summary.outcome == "completed"
+        if not is_done:
             self._fail(run, f"{result.folder.name} {summary.outcome}: {summary.reason}")
         elif not is_planned(result.folder, plan):
             self._fail(run, f"{result.folder.name} is another trial: {recipe.place} was changed meanwhile")
-        return 0 if gone_on else summary.updates
+        return recipe.updates if is_done and not gone_on else 0
 
     def _begin(self, recipe: Recipe) -> Run:
         return edgebed.run(
