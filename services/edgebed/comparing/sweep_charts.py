@@ -10,24 +10,34 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from edgebed.comparing.points import Axis, axes_of
 from edgebed.comparing.swept import PointResult, SweepResult, WinAt
 from edgebed.observe.charts import INK, PALETTE, draw_svg, line_style
 from edgebed.observe.quantities import bytes_text, number_text, seconds_text
+from edgebed.scenario.units import format_duration
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HATCHES = ("", "//", "..", "xx")
 CELL = (1.35, 0.86)
 """Width and height of a cell of the map in inches."""
 BORDER = (1.2, 0.85)
+LETTER_WIDTH = 0.082
 CELL_WIDTHS_MIN = 4
 ALPHA = 0.38
 """Of a cell's colour, so that its text is readable on light and on dark."""
-BAR_HEIGHT = 0.34
+ROW_HEIGHT = 0.3
 NOBODY = "never"
+TIMES_S = (
+    *(factor * 10.0**power for power in range(-3, 1) for factor in (1, 2, 5)),
+    *(10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0),
+    *(3600.0 * hours for hours in (1, 2, 5, 10, 24, 48, 96, 240)),
+)
+"""Where an axis of times may have a tick."""
+TICKS_MAX = 9
 
 
 class Figure(NamedTuple):
@@ -65,10 +75,11 @@ def figures(result: SweepResult) -> list[Figure]:
     if layout.columns.is_rate:
         found += _curves(result, layout)
     for measure, title, text in (
-        ("traffic_bytes", "Bytes to the accuracy", bytes_text),
+        ("ingress_bytes", "Ingress to the accuracy", bytes_text),
+        ("traffic_bytes", "Traffic to the accuracy", bytes_text),
         ("cpu_s", "CPU seconds to the accuracy", seconds_text),
     ):
-        found.append(Figure(title, _bars(result, measure, title, text)))
+        found.append(Figure(title, _ranges(result, measure, title, text)))
     return [figure for figure in found if figure.svg]
 
 
@@ -91,8 +102,13 @@ def cell_lines(win: WinAt | None, letter_of: Mapping[str, str]) -> tuple[str, ..
     if found.factor is None:
         by = "alone"
     else:
-        by = f"{'' if found.is_clear else '≈ '}{number_text(found.factor)} × {letter_of[found.second or '']}"
+        by = f"{'' if found.is_clear else '≈ '}{factor_text(found.factor)} × {letter_of[found.second or '']}"
     return (f"{letter_of[found.method]} {found.method}", seconds_text(found.mean), by)
+
+
+def factor_text(factor: float) -> str:
+    """How many times as much: 1.08, 12.3."""
+    return f"{factor:.2f}" if factor < 10 else number_text(factor)
 
 
 def _maps(result: SweepResult, layout: Layout) -> list[Figure]:
@@ -136,7 +152,8 @@ def _map(result: SweepResult, layout: Layout, where: Mapping[str, str]) -> str:
         for spine in axes.spines.values():
             spine.set_visible(False)
 
-    width = BORDER[0] + CELL[0] * max(CELL_WIDTHS_MIN, len(columns.values))
+    cell = max(CELL[0], LETTER_WIDTH * (4 + max(map(len, result.methods))))
+    width = BORDER[0] + cell * max(CELL_WIDTHS_MIN, len(columns.values))
     return draw_svg("map", 1, plot, (width, BORDER[1] + CELL[1] * len(row_values)))
 
 
@@ -172,15 +189,14 @@ def _times(result: SweepResult, axis: Axis, points: Sequence[PointResult]) -> Ca
         axes.xaxis.set_major_locator(FixedLocator(axis.rates_bit_s))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: _named(rate, rate_of)))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds_text(value)))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        _time_ticks(axes.yaxis)
         axes.set_xlabel(f"{axis.key} (logarithmic)")
         axes.set_ylabel("time to the accuracy (logarithmic)")
 
     return plot
 
 
-def _bars(result: SweepResult, measure: str, title: str, text: Callable[[float], str]) -> str:
+def _ranges(result: SweepResult, measure: str, title: str, text: Callable[[float], str]) -> str:
     """The median over all points that a method reached the accuracy at, and its range."""
     spans = {}
     for method in result.methods:
@@ -194,23 +210,33 @@ def _bars(result: SweepResult, measure: str, title: str, text: Callable[[float],
 
     def plot(axes: Axes) -> None:
         for y, (method, (low, middle, high)) in enumerate(spans.items()):
-            style = style_of(result.methods.index(method))
-            axes.barh(y, middle, height=0.7, **style)
-            axes.plot([low, high], [y, y], color=INK, linewidth=1.4)
-            axes.annotate(
-                text(middle), (max(middle, high), y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9
-            )
+            colour = PALETTE[result.methods.index(method) % len(PALETTE)]
+            axes.plot([low, high], [y, y], color=colour, linewidth=2.4)
+            axes.plot([middle], [y], color=colour, marker="o", markersize=7)
+            axes.annotate(text(middle), (high, y), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
         axes.set_yticks(range(len(spans)), list(spans))
-        axes.invert_yaxis()
+        axes.set_ylim(len(spans) - 0.4, -0.6)
         axes.margins(x=0.18)
         axes.set_xscale("log")
-        if spans:
-            axes.set_xlim(left=min(low for low, _, _ in spans.values()) / 2)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel(f"{title[0].lower()}{title[1:]} (logarithmic): median and range over the points")
+        if text is bytes_text:
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+            axes.xaxis.set_minor_locator(NullLocator())
+        else:
+            _time_ticks(axes.xaxis)
+        axes.set_xlabel(f"{title}, logarithmic")
+        axes.set_title("median and range over the points", fontsize=9)
 
-    return draw_svg(measure, 1, plot, (6.4, 1.0 + BAR_HEIGHT * len(result.methods)))
+    return draw_svg(measure, 1, plot, (6.4, 1.0 + ROW_HEIGHT * len(result.methods)))
+
+
+def _time_ticks(axis: XAxis | YAxis) -> None:
+    """Of a logarithmic axis of times: round ones, as few as can be read."""
+    low, high = axis.get_view_interval()
+    inside = [tick for tick in TIMES_S if low <= tick <= high]
+    axis.set_major_locator(FixedLocator(inside[:: 1 + len(inside) // TICKS_MAX]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_duration(round(value, 6))))
+    axis.set_minor_locator(NullLocator())
 
 
 def _where(axes: Sequence[Axis], values: Sequence[str]) -> str:

@@ -34,7 +34,8 @@ ONE_SEED = "There is one seed: a factor close to 1 decides nothing."
 CURVES = "Where a line is missing the accuracy was not reached."
 BREAK_EVEN = """\
 Below the rate one of the two is faster, above it the other. Between two rates that were run, time is taken to be a
-straight line in the logarithms of both, which is exact where bytes alone take the time, or computing alone."""
+straight line in the logarithms of both, which is exact where bytes alone take the time, or computing alone. Where the
+one that is faster above takes the lead from the other, no third is faster than both at the rates next to it."""
 
 
 def write_sweep_page(result: SweepResult, command: str, folder: Path) -> Path:
@@ -67,7 +68,7 @@ def sweep_page(result: SweepResult, command: str, drawn: Sequence[Figure]) -> st
         "## How to repeat it",
         "In a checkout of edgebed; it goes on where it was interrupted, and runs nothing twice:",
         code_block([f"{command} --resume"]),
-        "Or a point by itself; without `--runtime simulation` in processes, or in containers:",
+        "Or a point by itself; in processes or containers with another `--runtime`, where times are real:",
         code_block([point.command for point in result.points[:1]]),
     ]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
@@ -117,7 +118,8 @@ def _break_even(result: SweepResult) -> Iterator[str]:
 def _points(result: SweepResult, drawn: Sequence[Figure]) -> Iterator[str]:
     yield "## Bytes and CPU seconds"
     yield COUNTED
-    yield from _images(result, drawn, "Bytes to")
+    yield from _images(result, drawn, "Ingress to")
+    yield from _images(result, drawn, "Traffic to")
     yield from _images(result, drawn, "CPU seconds")
     yield _table(points_grid(result))
 

@@ -44,15 +44,12 @@ def points_grid(result: SweepResult) -> Grid:
 
 
 def break_even_grid(result: SweepResult) -> Grid:
-    """Every pair of methods that crosses, with the rate."""
-    return Grid(
-        "Break-even rates",
-        ("where", "faster below", "rate", "faster above"),
-        [
-            (each.where or "everywhere", each.below, rate_text(each.rate_bit_s), each.above)
-            for each in result.break_even
-        ],
-    )
+    """Every pair of methods that crosses, with the rate; first those where the lead changes."""
+    rows = [
+        (each.where or "everywhere", each.below, rate_text(each.rate_bit_s), each.above, "yes" if each.is_lead else "")
+        for each in result.break_even
+    ]
+    return Grid("Break-even rates", ("where", "faster below", "rate", "faster above", "takes the lead"), rows)
 
 
 def costs_grid(result: SweepResult) -> Grid:

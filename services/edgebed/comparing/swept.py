@@ -24,7 +24,7 @@ from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.keeping import Kept, RunResult
 from edgebed.comparing.measures import reach
 from edgebed.comparing.points import Axis, Point, Points
-from edgebed.comparing.winners import Crossing, Spread, Win, crossings, win
+from edgebed.comparing.winners import Spread, Win, crossings, leads, win
 
 MEASURES = ("time_s", "ingress_bytes", "traffic_bytes", "cpu_s")
 
@@ -78,6 +78,8 @@ class BreaksEven(msgspec.Struct, frozen=True, kw_only=True):
     """Who is faster at lower rates."""
     above: str
     rate_bit_s: float
+    is_lead: bool
+    """Whether these two are the fastest of all there, so that the lead changes."""
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,9 +212,15 @@ def _break_even(
         ]
         times = needed.setdefault(", ".join(others), {method: [] for method in methods})
         times[point.method].append(result.time_s.mean if result.time_s else None)
-    return [_row(crossing) for crossing in crossings(axes[place].rates_bit_s, needed)]
-
-
-def _row(crossing: Crossing) -> BreaksEven:
-    at = crossing.at
-    return BreaksEven(where=crossing.where, below=at.below, above=at.above, rate_bit_s=at.rate)
+    rates = axes[place].rates_bit_s
+    rows = [
+        BreaksEven(
+            where=crossing.where,
+            below=crossing.at.below,
+            above=crossing.at.above,
+            rate_bit_s=crossing.at.rate,
+            is_lead=leads(crossing.at, rates, needed[crossing.where]),
+        )
+        for crossing in crossings(rates, needed)
+    ]
+    return sorted(rows, key=lambda row: not row.is_lead)  # stable

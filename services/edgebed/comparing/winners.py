@@ -75,3 +75,17 @@ def crossings(
         for first, second in combinations(by_method, 2):
             for at in break_even(rates_bit_s, (first, by_method[first]), (second, by_method[second])):
                 yield Crossing(where, at)
+
+
+def leads(at: BreakEven, rates_bit_s: Sequence[float], needed: Mapping[str, Sequence[float | None]]) -> bool:
+    """Whether the two are first at the rates that were run on either side of where they break even."""
+    firsts = [_first({method: values[k] for method, values in needed.items()}) for k in range(len(rates_bit_s))]
+    below = [first for rate, first in zip(rates_bit_s, firsts, strict=True) if rate < at.rate]
+    above = [first for rate, first in zip(rates_bit_s, firsts, strict=True) if rate > at.rate]
+    return bool(below and above) and (below[-1], above[0]) == (at.below, at.above)
+
+
+def _first(values: Mapping[str, float | None]) -> str | None:
+    return min(
+        (method for method in values if values[method] is not None), key=lambda m: values[m] or 0.0, default=None
+    )
