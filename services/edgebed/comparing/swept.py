@@ -118,7 +118,7 @@ def evaluate_sweep(
         seeds=points.seeds,
         points=tuple(results.values()),
         wins=tuple(_wins(points, results)),
-        break_even=tuple(_break_even(points.axes, points.methods, results)),
+        break_even=tuple(break_even_rows(points.axes, points.methods, results)),
         costs=costs,
         runs=tuple(runs),
     )
@@ -196,7 +196,7 @@ def _wins(points: Points, results: Mapping[Point, PointResult]) -> Sequence[WinA
     ]
 
 
-def _break_even(
+def break_even_rows(
     axes: Sequence[Axis], methods: Collection[str], results: Mapping[Point, PointResult]
 ) -> Sequence[BreaksEven]:
     """Along the first axis that is a rate, at every value of the others."""

@@ -108,8 +108,8 @@ Check = Callable[[Node], Iterable[Problem]]
 def value_text(value: Any) -> str:
     """As an option would write it: YAML that is read as the same value."""
     if isinstance(value, str):
-        return value if source.parse(value, "", lines=False) == value else json.dumps(value)
-    return json.dumps(value)
+        return value if source.parse(value, "", lines=False) == value else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def mistakes(node: Node, section: SweepSection, trees: Mapping[str, Node], check: Check) -> Iterator[Mistake]:
