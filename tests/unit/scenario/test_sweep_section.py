@@ -1,5 +1,7 @@
 """The section `sweep`: every mistake is said where it stands, with what is allowed; other commands pass it over."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,3 +129,19 @@ TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), max_size=12)
 def test_a_value_is_written_as_it_is_read(value):
     """Whatever it is, an option gives the same."""
     assert source.from_plain(source.parse(value_text(value), "", lines=False), source.Place("")).plain() == value
+
+
+def test_the_example_of_the_document_is_a_sweep(tmp_path):
+    """What a user copies is checked as it stands."""
+    text = (Path(__file__).parents[3] / "docs/sweeping.md").read_text(encoding="utf-8")
+    section = load_scenario(write_sweep(tmp_path, text.partition("```yaml\n")[2].partition("```")[0])).sweep
+
+    assert list(section.over) == ["fleet.edge.uplink", "fleet.edge.count"]
+
+
+def test_the_sweep_that_is_shipped_compares_enough():
+    """At least six methods at five uplinks."""
+    scenario = load_scenario(Path(__file__).parents[3] / "scenarios/sweeps/links.yaml")
+
+    assert len(scenario.trials) >= 6
+    assert len(scenario.sweep.over["fleet.edge.uplink"]) >= 5
