@@ -94,13 +94,22 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_costs(trial: PlannedTrial, costs: Costs, say: Callable[[str], None]) -> Costs:
-    """And with what this trial needs, measured now unless it is there."""
+    """And with what this trial needs, measured now unless it is there.
+
+    EdgebedError where the rest was measured on another processor.
+    """
     task, method, data = _of(trial)
     if costs.has(data, task, method):
         return costs
+    here = machine()["cpu"]
+    if costs.cpu not in ("", here):
+        raise EdgebedError(
+            f"{FILE}: the times in it are of another processor, {costs.cpu}, and {trial.plan.trial} has none yet; "
+            f"take the file away to measure all on this one, {here}"
+        )
     say(f"measuring what {trial.plan.trial} takes on one thread …")
     torch.set_num_threads(1)
-    return _with(costs if costs.cpu else Costs(cpu=machine()["cpu"]), trial)
+    return _with(msgspec.structs.replace(costs, cpu=here), trial)
 
 
 def times_of(trial: PlannedTrial, costs: Costs) -> dict[str, str]:

@@ -15,7 +15,7 @@ import edgebed
 from edgebed.comparing.cells import CellRun, Recipes
 from edgebed.errors import ScenarioError
 from edgebed.papers.paper import Cell
-from edgebed.scenario.load import load_scenario, written_trial
+from edgebed.scenario.load import SWEEP, load_scenario, written_trial
 from edgebed.scenario.planning import PlannedTrial, plan_trials
 from edgebed.scenario.schema import Scenario
 from edgebed.scenario.sweep_section import value_text
@@ -123,8 +123,9 @@ def read_points(path: Path, sets: Sequence[str] = ()) -> Points:
             f"{path}: the scenario has no section sweep, which says what is varied, e.g. "
             "sweep: { accuracy: 0.9, over: { fleet.edge.uplink: [1mbit, 10mbit] } }"
         )
-    others = [each for each in sets if not each.startswith("sweep.")]
-    if seeds := [each for each in others if each.partition("=")[0].strip() == "seed"]:
+    firsts = {each: each.partition("=")[0].partition(".")[0].strip() for each in sets}
+    others = [each for each in sets if firsts[each] != SWEEP]
+    if seeds := [each for each in others if firsts[each] == "seed"]:
         raise ScenarioError(f"--set {seeds[0]}: a sweep is run with seeds 1, 2, …; use --set sweep.seeds=3")
     return Points(
         path=path,

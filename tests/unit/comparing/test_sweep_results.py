@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from tiny_sweep import write_sweep
 
-from edgebed.comparing.costs import CompressionCost, Costs, GradientCost, read_costs, times_of, write_costs
+from edgebed.comparing.costs import CompressionCost, Costs, GradientCost, read_costs, times_of, with_costs, write_costs
 from edgebed.comparing.points import Point, Points, axes_of, place_of, read_points, sweep_command
 from edgebed.comparing.sweep_charts import cell_lines, factor_text, figures, layout_of, letters
 from edgebed.comparing.sweep_page import sweep_page, write_sweep_page
@@ -110,7 +110,7 @@ def test_a_point_is_an_ordinary_run(points: Points) -> None:
 def test_options_of_the_user_are_those_of_every_point(tmp_path: Path) -> None:
     """But for those of the section, which are not the runs'; a seed is refused."""
     path = write_sweep(tmp_path)
-    sets = ["sweep.accuracy=0.7", "task.batch_size=5", "sweep.methods=[dense]"]
+    sets = ["sweep.accuracy=0.7", "task.batch_size=5", "sweep.methods=[dense]", " sweep .seeds = 2"]
     points = read_points(path, sets)
 
     assert points.sets == ("task.batch_size=5",)
@@ -302,6 +302,9 @@ def test_measured_times_are_found_again_by_what_they_are_of(points: Points, tmp_
     other = Part(name="none", settings={"values": "float16"})
     assert costs.compression(trials["dense"].plan.nodes[0].task, trials["dense"].plan.nodes[0].method)
     assert all(cost.compression != other for cost in costs.compressions)
+    assert with_costs(trials["dense"], costs, print) is costs
+    with pytest.raises(EdgebedError, match="of another processor, A processor, and dense has none yet"):
+        with_costs(trials["dense"], Costs(cpu="A processor"), print)
     (tmp_path / "costs.json").write_text("[]")
     with pytest.raises(EdgebedError, match=r"costs.json: .*; take the file away to measure anew"):
         read_costs(tmp_path / "costs.json")
