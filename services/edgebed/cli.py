@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from edgebed import cli_agreeing, cli_by_hand, cli_comparing, cli_profiling, cli_reproducing
+from edgebed import cli_agreeing, cli_by_hand, cli_comparing, cli_profiling, cli_reproducing, cli_sweeping
 from edgebed.cli_options import (
     EmulationOption,
     Force,
@@ -144,6 +144,7 @@ def resume(
 app.command()(cli_comparing.compare)
 app.command()(cli_agreeing.agree)
 app.command()(cli_reproducing.reproduce)
+app.command()(cli_sweeping.sweep)
 app.command()(cli_profiling.profile)
 
 

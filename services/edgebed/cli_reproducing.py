@@ -51,10 +51,11 @@ def reproduce(
     from edgebed.comparing import computing
     from edgebed.comparing.cells import Cells, Size, check_rows, runs_of_rows
     from edgebed.comparing.keeping import FILE, Kept
+    from edgebed.comparing.markdown import make_folder
     from edgebed.comparing.reproduction import evaluate
     from edgebed.comparing.reproduction_text import print_reproduction
-    from edgebed.comparing.results_page import make_folder, write_page
-    from edgebed.comparing.sweep import Sweep, going_on
+    from edgebed.comparing.results_page import write_page
+    from edgebed.comparing.running_cells import CellRunner, going_on
     from edgebed.observe.progress import Progress
     from edgebed.observe.run_folder import runs_root
     from edgebed.papers.registry import find_paper
@@ -71,18 +72,18 @@ def reproduce(
         raise ScenarioError(f"--output: {output} is not a folder; the page and its charts need one")
     cells, root = Cells(declared), runs_root(runs_dir)
     folder = output or root / "reproductions"
-    charts = make_folder(folder, declared)  # before hours of training, not after
+    charts = make_folder(folder, declared.name)  # before hours of training, not after
     kept, computed = Kept(cells, charts / FILE), computing.Computed(declared, charts / computing.FILE)
     problems = []
     if not no_run:
         try:
             problems = computed.compute(chosen, say, resume=resume)
             with Progress() as progress:
-                sweep = Sweep(
+                runner = CellRunner(
                     cells=cells, root=root, kept=kept, resume=resume, processes=processes, progress=progress, tell=say
                 )
-                sweep.run(runs_of_rows(declared, chosen, size))
-            problems += [f"{run.cell}, seed {run.seed}: {reason}" for run, reason in sweep.failed.items()]
+                runner.run(runs_of_rows(declared, chosen, size))
+            problems += [f"{run.cell}, seed {run.seed}: {reason}" for run, reason in runner.failed.items()]
         except KeyboardInterrupt:
             say(f"interrupted; {going_on(['edgebed', *sys.argv[1:]])} goes on")
             raise typer.Exit(INTERRUPTED) from None

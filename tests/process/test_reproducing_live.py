@@ -9,7 +9,7 @@ from edgebed.comparing.finding import Finder
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import evaluate
 from edgebed.comparing.results_page import page_text
-from edgebed.comparing.sweep import Sweep
+from edgebed.comparing.running_cells import CellRunner
 from edgebed.papers.measuring import updates_per_s
 from edgebed.papers.paper import Cell, Paper, Row, Table
 
@@ -60,17 +60,17 @@ def test_a_live_cell_is_run_live_and_counts_as_such(root: Path) -> None:
     kept = Kept(cells, root.parent / "runs.jsonl")
     live, virtual = (CellRun(name, 1.0, 1) for name in PAPER.cells)
 
-    sweep = Sweep(cells=cells, root=root, kept=kept, resume=True, processes=1, progress=None, tell=lambda _: None)
-    sweep.run([live])
+    runner = CellRunner(cells=cells, root=root, kept=kept, resume=True, processes=1, progress=None, tell=lambda _: None)
+    runner.run([live])
 
-    assert sweep.failed == {}
+    assert runner.failed == {}
     plan, finder = cells.plans([live])[live], Finder(root)
     assert finder.completed(plan) is None
     found = finder.completed(plan, "process")
     assert found is not None
     assert found.run.read_manifest()["runtime"] == "process"
 
-    sweep.run([live, virtual])
+    runner.run([live, virtual])
     assert [each.read_manifest()["runtime"] for each in (found.run, finder.completed(plan).run)] == [
         "process",
         "simulation",

@@ -8,7 +8,7 @@ import pytest
 from edgebed.comparing.cells import CellRun, Cells, Size, runs_of_rows
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import evaluate
-from edgebed.comparing.sweep import Sweep
+from edgebed.comparing.running_cells import CellRunner
 from edgebed.papers.hardy2017 import METHODS, PAPER
 from edgebed.papers.paper import Cell
 
@@ -30,10 +30,10 @@ def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path:
     paper = dataclasses.replace(PAPER, cells={name: measured_seldom(cell) for name, cell in PAPER.cells.items()})
     cells, size = Cells(paper), Size(scale=SCALE, seeds=1)
     kept = Kept(cells, tmp_path / "kept")
-    sweep = Sweep(cells=cells, root=tmp_path, kept=kept, resume=False, processes=None, progress=None, tell=print)
+    runner = CellRunner(cells=cells, root=tmp_path, kept=kept, resume=False, processes=None, progress=None, tell=print)
     runs = runs_of_rows(paper, ROWS, size)
-    sweep.run(runs)
-    assert sweep.failed == {}
+    runner.run(runs)
+    assert runner.failed == {}
 
     reproduction, _ = evaluate(cells, tmp_path, kept, ROWS, size, print)
     measured = {row.row: row.measured for rows in reproduction.tables.values() for row in rows if row.row in ROWS}

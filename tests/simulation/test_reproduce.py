@@ -19,7 +19,7 @@ from edgebed import cli
 from edgebed.comparing.cells import CellRun, Cells
 from edgebed.comparing.finding import state_of
 from edgebed.comparing.keeping import Kept
-from edgebed.comparing.sweep import Sweep
+from edgebed.comparing.running_cells import CellRunner
 from edgebed.observe.journal import journal_hash, read_journal
 from edgebed.observe.run_folder import RunFolder, runs_of
 from edgebed.papers.registry import find_paper
@@ -154,11 +154,11 @@ def test_an_interruption_at_the_end_of_a_run_ends_the_sweep(place: Path, monkeyp
     monkeypatch.setattr(Controller, "_end", interrupted_end)
     cells = Cells(find_paper("papers_of_mine:PAPER"))
     kept = Kept(cells, place / "kept")
-    sweep = Sweep(
+    runner = CellRunner(
         cells=cells, root=Path("runs"), kept=kept, resume=False, processes=1, progress=None, tell=lambda _: None
     )
     with pytest.raises(KeyboardInterrupt):
-        sweep.run([CellRun("asgd", 0.1, 1), CellRun("asgd", 0.1, 2)])
+        runner.run([CellRun("asgd", 0.1, 1), CellRun("asgd", 0.1, 2)])
     assert [state_of(run, "asgd") for run in folders()] == ["completed"]
 
 

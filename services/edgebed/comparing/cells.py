@@ -1,18 +1,18 @@
-"""From the rows of a paper to the runs that they need: which cell, with which seed, at which size, and how to run it.
+"""From cells to runs: which cell, with which seed, at which size, and how to run it; which of them rows need.
 
 A cell at a size is an ordinary trial: one variant of a scenario file, with overrides. So it can be run by hand, and
-whoever ran it, its result counts.
+whoever ran it, its result counts. A paper declares its cells; those of a sweep come from a scenario (points.py).
 """
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import edgebed
 from edgebed.errors import ScenarioError
-from edgebed.papers.paper import Paper, Row
+from edgebed.papers.paper import Cell, Paper, Row
 from edgebed.runtimes import Runtime
 from edgebed.scenario.choices import Interval, write_interval
 from edgebed.scenario.load import load_scenario, written_trial
@@ -89,41 +89,42 @@ def runs_of_rows(paper: Paper, rows: Sequence[str], size: Size = DECLARED) -> li
     return sorted(dict.fromkeys(found), key=lambda run: run.seed)  # stable: otherwise in the paper's order
 
 
-class Cells:
-    """Makes recipes and plans of a paper's cells; reads each scenario file once and each data set a few times."""
+class Recipes:
+    """Makes recipes and plans of cells; reads each scenario file once and each data set a few times."""
 
-    def __init__(self, paper: Paper) -> None:
-        """ScenarioError where the folder of the paper's scenarios is not to be found."""
-        self.paper = paper
-        self.folder = scenario_folder(paper.name)
+    def __init__(self, declared: Mapping[str, Cell], folder: Path, place: str, sets: Sequence[str] = ()) -> None:
+        """Cells by name, the folder of their scenario files, that folder as commands name it, options of all cells."""
+        self.declared = declared
+        self.sets = tuple(sets)
+        self.folder = folder
+        self.place = place
         self._scenarios: dict[Path, Scenario] = {}
         self._plans: dict[CellRun, Plan] = {}
 
     def scenario(self, cell: str) -> Scenario:
-        """The scenario that a cell is a variant of, without overrides; ScenarioError where the file is unfit."""
-        path = self.folder / self.paper.cells[cell].scenario
+        """The scenario that a cell is a variant of, without its overrides; ScenarioError where the file is unfit."""
+        path = self.folder / self.declared[cell].scenario
         if path not in self._scenarios:
-            self._scenarios[path] = load_scenario(path)
-        return self._scenarios[path].only([self.paper.cells[cell].variant])
+            self._scenarios[path] = load_scenario(path, self.sets)
+        return self._scenarios[path].only([self.declared[cell].variant])
 
     def recipe(self, run: CellRun) -> Recipe:
         """How to run it; ScenarioError where its scenario file is unfit."""
-        cell = self.paper.cells[run.cell]
+        cell = self.declared[run.cell]
         path = self.folder / cell.scenario
         trial = self.scenario(run.cell).trials[cell.variant]
         if trial.stop.updates is None:
-            raise ScenarioError(f"{path}: variant '{cell.variant}' has no stop.updates, which a paper's cell needs")
+            raise ScenarioError(f"{path}: variant '{cell.variant}' has no stop.updates, which every cell needs")
         updates, sets = trial.stop.updates, [f"seed={run.seed}"]
         if run.scale != 1:
             updates = max(1, round(updates * run.scale))
             every = write_interval(scaled(trial.evaluation.every, run.scale))
             sets += [f"stop.updates={updates}", f"evaluation.every={every}"]
-        sets += cell.sets(run.scale)
-        place = f"scenarios/{self.paper.name}/{cell.scenario}"
+        sets += (*self.sets, *cell.sets(run.scale))
         settings = written_trial(path, sets, cell.variant)
         return Recipe(
             scenario=path,
-            place=place,
+            place=str(Path(self.place, cell.scenario)),
             variant=cell.variant,
             runtime=cell.runtime,
             sets=tuple(sets),
@@ -143,6 +144,15 @@ class Cells:
             plans = {planned.plan.trial: planned.plan for planned in plan_trials(scenario)}
             self._plans |= {run: plans[recipes[run].variant] for run in members}
         return {run: self._plans[run] for run in recipes}
+
+
+class Cells(Recipes):
+    """Those of a paper."""
+
+    def __init__(self, paper: Paper) -> None:
+        """ScenarioError where the folder of the paper's scenarios is not to be found."""
+        super().__init__(paper.cells, scenario_folder(paper.name), f"scenarios/{paper.name}")
+        self.paper = paper
 
 
 def scaled(every: Interval, scale: float) -> Interval:

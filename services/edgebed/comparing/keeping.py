@@ -6,12 +6,13 @@ one's own are what they were, as with a run. So a page can be published with all
 go on elsewhere.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from edgebed.comparing.cells import CellRun, Cells
+from edgebed.comparing.cells import CellRun, Recipes
 from edgebed.comparing.finished import Columns, FinishedTrial, columns_of, evaluations_of
 from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import write_atomically
@@ -66,7 +67,7 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
 class Kept:
     """The lines of one file, by what was asked for."""
 
-    def __init__(self, cells: Cells, path: Path) -> None:
+    def __init__(self, cells: Recipes, path: Path) -> None:
         """EdgebedError where the file is there and has a line that is none of these."""
         self.cells = cells
         self.path = path
@@ -100,6 +101,11 @@ class Kept:
             evaluations=columns_of(trial.evaluations),
         )
         self._runs[self._key(run)] = msgspec.json.decode(msgspec.json.encode(kept), type=KeptRun)  # as one that is read
+
+    def keep_only(self, runs: Iterable[CellRun]) -> None:
+        """Let go of what is kept of all others."""
+        wanted = {self._key(run) for run in runs}
+        self._runs = {key: kept for key, kept in self._runs.items() if key in wanted}
 
     def write(self) -> None:
         """All lines, in an order that depends on them alone; InfrastructureError where that is impossible."""

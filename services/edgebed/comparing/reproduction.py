@@ -9,23 +9,22 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from edgebed.comparing.cells import DECLARED, CellRun, Cells, Size, runs_of_row
 from edgebed.comparing.claims_text import claim_text
+from edgebed.comparing.collecting import keep_finished
 from edgebed.comparing.computing import ComputedRow
-from edgebed.comparing.finding import Finder, Found
+from edgebed.comparing.finding import Finder
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.keeping import Kept, RunResult
 from edgebed.comparing.statistics import Interval
 from edgebed.comparing.verdicts import Verdict, judge
-from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.errors import ScenarioError
 from edgebed.learning.imports import reason
 from edgebed.observe.series import Series
 from edgebed.papers.paper import Claim, Paper, Row, Unit
-from edgebed.results import Trial
 from edgebed.runtimes import Runtime
 
 NOTHING: Mapping[str, ComputedRow] = {}
@@ -113,7 +112,7 @@ def evaluate(
     paper = cells.paper
     needed = {name: runs_of_row(paper, row, size if name in chosen else DECLARED) for name, row in paper.rows.items()}
     wanted = dict.fromkeys(run for seeds in needed.values() for each in seeds.values() for run in each.values())
-    _keep_finished(cells, Finder(root), kept, wanted, tell)
+    keep_finished(cells, Finder(root), kept, wanted, tell)
     there = {run: kept.trial(run) for run in wanted if kept.find(run)}
     values = {
         name: _measure(name, paper.rows[name], seeds, there) if seeds else _value(computed.get(name))
@@ -146,31 +145,6 @@ def evaluate(
         computed=tuple(computed[name] for name in paper.rows if name in computed),
     )
     return reproduction, curves
-
-
-def locate(cells: Cells, finder: Finder, wanted: Collection[CellRun]) -> dict[CellRun, Found]:
-    """The newest finished trial of each run that has one; plans are made only where there may be one."""
-    declared = cells.paper.cells
-    possible = [
-        run
-        for run in wanted
-        if finder.knows(cells.scenario(run.cell).name, declared[run.cell].variant, run.seed, declared[run.cell].runtime)
-    ]
-    found = {run: finder.completed(plan, declared[run.cell].runtime) for run, plan in cells.plans(possible).items()}
-    return {run: each for run, each in found.items() if each}
-
-
-def _keep_finished(
-    cells: Cells, finder: Finder, kept: Kept, wanted: Collection[CellRun], tell: Callable[[str], None]
-) -> None:
-    """Read every finished run that is not kept yet."""
-    for run, found in locate(cells, finder, wanted).items():
-        result, before = _run_result(run.seed, found), kept.find(run)
-        if before is None or (before.run.run, before.run.started) != (result.run, result.started):
-            try:
-                kept.keep(run, result, FinishedTrial.of(Trial(found.trial)))
-            except EdgebedError as error:
-                tell(f"{run.cell}, seed {run.seed}: {error}")
 
 
 def _measure(
@@ -248,21 +222,4 @@ def _cell_results(cells: Cells, results: Mapping[CellRun, RunResult]) -> tuple[C
             runtime=cells.paper.cells[cell].runtime,
         )
         for (cell, scale), runs in groups.items()
-    )
-
-
-def _run_result(seed: int, found: Found) -> RunResult:
-    manifest: dict[str, Any] = found.run.read_manifest()
-    host = manifest.get("host", {})
-    return RunResult(
-        seed=seed,
-        run=found.run.name,
-        wall_s=manifest.get("wall_s"),
-        resumed=bool(manifest.get("resumed")),
-        started=manifest.get("started", ""),
-        code=manifest.get("code", ""),
-        versions=manifest.get("versions", {}),
-        cpu=host.get("cpu", ""),
-        cores=host.get("cores", 0),
-        memory_bytes=host.get("memory_bytes", 0),
     )

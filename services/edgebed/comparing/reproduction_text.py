@@ -43,7 +43,7 @@ def print_reproduction(result: Reproduction, rows: Collection[str], console: Con
                 size_text(row.updates, row.share) if row.was_run and row.needs_runs else UNMEASURED for row in shown
             ],
         }
-        _print_table(columns, console, ("size", "what"), title)
+        print_table(columns, console, ("size", "what"), title)
         console.print()
 
 
@@ -59,14 +59,14 @@ def print_paper(paper: Paper, cells: Cells, size: Size, console: Console) -> Non
             "seeds": [str(len(runs_of_row(paper, row, size)) or UNMEASURED) for row in table.rows.values()],
         }
         console.print()
-        _print_table(columns, console, ("cells", "seeds", "what"), table.title)
+        print_table(columns, console, ("cells", "seeds", "what"), table.title)
     if not paper.cells:
         return
     columns = dict(
         zip(("cell", "scenario", "updates", "of the paper's", "seeds"), _cell_columns(cells, size), strict=True)
     )
     console.print()
-    _print_table(columns, console, ("scenario", "of the paper's"), "Cells", ("updates", "of the paper's", "seeds"))
+    print_table(columns, console, ("scenario", "of the paper's"), "Cells", ("updates", "of the paper's", "seeds"))
     sizes = [(cells.recipe(run).updates, seeds) for _, run, seeds in _cell_sizes(cells, size)]
     runs, updates = sum(seeds for _, seeds in sizes), sum(updates * seeds for updates, seeds in sizes)
     console.print(f"{count_text(runs, 'run')}, {count_text(updates, 'update')} in all", highlight=False)
@@ -99,7 +99,7 @@ def paper_dict(paper: Paper, cells: Cells, size: Size) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print_table(
+def print_table(
     columns: dict[str, list[str]],
     console: Console,
     dispensable: Sequence[str],

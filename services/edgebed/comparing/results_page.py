@@ -4,9 +4,8 @@ It says what a reader needs to judge and to repeat it: the size of every row, th
 each cell took, and the commands. It names no path, host or user of this machine, so that it can be published as it is.
 """
 
-import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from edgebed.comparing.claims_text import criterion_text, measured_text, size_text
@@ -14,9 +13,9 @@ from edgebed.comparing.computing import FILE as COMPUTED_FILE
 from edgebed.comparing.computing import ComputedRow
 from edgebed.comparing.curves import curves_svg
 from edgebed.comparing.keeping import FILE, RunResult
+from edgebed.comparing.markdown import code_block, make_folder, markdown_table, slug
 from edgebed.comparing.reproduction import CellResult, Curves, Reproduction, RowResult
 from edgebed.comparing.reproduction_text import verdict_text
-from edgebed.errors import InfrastructureError
 from edgebed.observe.charts import stand_alone
 from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, seconds_text, utc_text
 from edgebed.observe.run_folder import write_atomically
@@ -33,29 +32,19 @@ all."""
 WHERE: dict[Runtime, str] = {"simulation": "simulation", "process": "processes", "docker": "containers"}
 
 
-def make_folder(folder: Path, paper: Paper) -> Path:
-    """Make the folder of a paper's charts, in that of its page; InfrastructureError where it cannot be made."""
-    charts = folder / paper.name
-    try:
-        charts.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InfrastructureError(f"{charts}: cannot be made: {error.strerror}; choose another --output") from error
-    return charts
-
-
 def write_page(paper: Paper, result: Reproduction, curves: Curves, folder: Path) -> Path:
     """Write `<paper>.md` and the folder `<paper>/` of its charts into `folder`; return the page's path.
 
     Raises InfrastructureError where that is impossible.
     """
     figures: dict[str, str] = {}
-    make_folder(folder, paper)
+    make_folder(folder, paper.name)
     for table in paper.tables:
         for curve in table.curves:
             measured = {cell: series for cell, series in curves[curve.title].items() if series}
             svg = curves_svg(measured, curve.over, paper.window)
             if svg:
-                figures[curve.title] = f"{paper.name}/{_slug(curve.title)}.svg"
+                figures[curve.title] = f"{paper.name}/{slug(curve.title)}.svg"
                 write_atomically(folder / figures[curve.title], stand_alone(svg).encode())
     page = folder / f"{paper.name}.md"
     write_atomically(page, page_text(paper, result, figures).encode())
@@ -73,7 +62,7 @@ def page_text(paper: Paper, result: Reproduction, figures: Mapping[str, str]) ->
         *(part for table in paper.tables for part in _table(table, result.tables[table.title], figures)),
         *_runs(paper, result.cells),
         *_computed(paper, result.computed),
-        *_host(result.cells),
+        *host_text([run for cell in result.cells for run in cell.runs]),
         *_repeat(paper, result),
     ]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
@@ -92,7 +81,7 @@ def _overview(result: Reproduction) -> str:
 def _table(table: Table, rows: Sequence[RowResult], figures: Mapping[str, str]) -> Iterator[str]:
     yield f"## {table.title}"
     yield table.text
-    yield _markdown(
+    yield markdown_table(
         ("", "paper", "measured (interval over seeds)", "verdict", "reproduced if", "size", "row", "cells"),
         [
             (
@@ -126,7 +115,7 @@ def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
         f"Each cell was run once for each seed, in virtual time{_live(cells)}; the time is that of the machine below. "
         f"[{FILE}]({paper.name}/{FILE}) has what each run was set to and every evaluation."
     )
-    yield _markdown(
+    yield markdown_table(
         ("cell", "updates", "where", "seeds", "time of each", "runs", "code"),
         [
             (
@@ -141,7 +130,12 @@ def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
             for cell in cells
         ],
     )
-    runs = list({run.run: run for cell in cells for run in cell.runs}.values())
+    yield from runs_text([run for cell in cells for run in cell.runs])
+
+
+def runs_text(found: Iterable[RunResult]) -> Iterator[str]:
+    """How many runs there are, how long they took and when; several cells may have one in common."""
+    runs = list({run.run: run for run in found}.values())
     known = [run.wall_s for run in runs if run.wall_s is not None]
     at_least = "at least " if len(known) < len(runs) or any(run.resumed for run in runs) else ""
     first, last = min(run.started for run in runs), max(run.started for run in runs)
@@ -173,8 +167,8 @@ def _live(cells: Sequence[CellResult]) -> str:
     return ", or live where time is what is measured, with the verdict on whether the conditions held"
 
 
-def _host(cells: Sequence[CellResult]) -> Iterator[str]:
-    runs = [run for cell in cells for run in cell.runs]
+def host_text(runs: Sequence[RunResult]) -> Iterator[str]:
+    """A section on the machines and the software that runs were made with; nothing where there are none."""
     if not runs:
         return
     machines = dict.fromkeys(
@@ -194,10 +188,10 @@ def _repeat(paper: Paper, result: Reproduction) -> Iterator[str]:
     is_shipped = result.paper == paper.name
     place = "In a checkout of edgebed" if is_shipped else f"In the folder that has `scenarios/{paper.name}`"
     yield f"{place}; each line goes on where it was interrupted, and runs nothing twice:"
-    yield _code(_reproduce_commands(paper, result))
+    yield code_block(_reproduce_commands(paper, result))
     if result.cells:
         yield "Or cell by cell; another seed and another number of updates are set the same way:"
-        yield _code(list(dict.fromkeys(cell.command for cell in result.cells)))
+        yield code_block(list(dict.fromkeys(cell.command for cell in result.cells)))
 
 
 def _reproduce_commands(paper: Paper, result: Reproduction) -> list[str]:
@@ -228,16 +222,3 @@ def _options(rows: Sequence[str]) -> list[str]:
 
 def _wall_text(run: RunResult) -> str:
     return f"{seconds_text(run.wall_s)}{'+' if run.resumed else ''}"
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def _code(lines: Sequence[str]) -> str:
-    return "\n".join(("```sh", *lines, "```"))
-
-
-def _slug(title: str) -> str:
-    return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")

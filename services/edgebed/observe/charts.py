@@ -59,6 +59,8 @@ STYLE: dict[str, Any] = {
     "axes.facecolor": "none",
     "figure.facecolor": "none",
 }
+SIZE = (6.4, 3.8)
+"""Width and height of a chart in inches."""
 PNG_DPI = 150
 AXES = {
     "updates": "updates",
@@ -117,21 +119,25 @@ def stand_alone(svg: str) -> str:
     return f"{head}{mark}{ALONE}{rest}"
 
 
-def draw_svg(name: str, num_lines: int, plot: Callable[[Axes], None]) -> str:
-    """A chart by itself as an SVG element; "" where nothing was plotted. `name` makes its ids its own."""
-    return _tidy(_draw(name, num_lines, plot, format="svg", metadata={"Date": None, "Creator": None}).decode())
+def draw_svg(name: str, num_lines: int, plot: Callable[[Axes], None], size: tuple[float, float] = SIZE) -> str:
+    """A chart by itself as an SVG element; "" where nothing was plotted. `name` makes its ids its own.
+
+    `size` is its width and height in inches, without the legend.
+    """
+    how = {"format": "svg", "metadata": {"Date": None, "Creator": None}}
+    return _tidy(_draw(name, num_lines, plot, size, **how).decode())
 
 
 def draw_png(num_lines: int, plot: Callable[[Axes], None]) -> bytes:
     """The same as a PNG, dark on white; b"" where nothing was plotted."""
-    return _draw("", num_lines, plot, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})
+    return _draw("", num_lines, plot, SIZE, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})
 
 
-def _draw(name: str, num_lines: int, plot: Callable[[Axes], None], **how: Any) -> bytes:
+def _draw(name: str, num_lines: int, plot: Callable[[Axes], None], size: tuple[float, float], **how: Any) -> bytes:
     style: Any = {**STYLE, "svg.hashsalt": f"edgebed-{name}"}
     with mpl.rc_context(style):
         rows = -(-num_lines // LEGEND_COLUMNS) if num_lines > 1 else 0
-        figure = Figure(figsize=(6.4, 3.8 + 0.22 * rows), layout="constrained")
+        figure = Figure(figsize=(size[0], size[1] + 0.22 * rows), layout="constrained")
         axes = figure.add_subplot()
         plot(axes)
         if not axes.has_data():

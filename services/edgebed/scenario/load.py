@@ -15,17 +15,19 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from edgebed.errors import ScenarioError
-from edgebed.scenario import overrides, source
+from edgebed.scenario import overrides, source, sweep_section
 from edgebed.scenario.links import FOLDER
 from edgebed.scenario.names import check_name
 from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
 from edgebed.scenario.schema import Header, Scenario, Trial
 from edgebed.scenario.source import Node, Place
+from edgebed.scenario.sweep_section import SweepSection
 
 HEADER_KEYS = tuple(Header.model_fields)
 TRIAL_KEYS = tuple(Trial.model_fields)
-KEYS = (*HEADER_KEYS, *TRIAL_KEYS, "variants")
+SWEEP = "sweep"
+KEYS = (*HEADER_KEYS, *TRIAL_KEYS, "variants", SWEEP)
 
 
 class Finding(NamedTuple):
@@ -48,6 +50,7 @@ class _Document:
 
     header: Node
     base: Node
+    sweep: Node | None = None
     variants: dict[str, Node] = field(default_factory=dict)
     options: list[Option] = field(default_factory=list)
     findings: dict[Finding, set[str]] = field(default_factory=dict)
@@ -81,15 +84,17 @@ def load_scenario(path: str | Path | Mapping[str, Any], sets: Sequence[str] = ()
     header = _check_header(document)
     trials: dict[str, Trial] = {}
     places: dict[str, dict[str, str]] = {}
-    for variant, tree in _trees(document).items():
+    trees = _trees(document)
+    for variant, tree in trees.items():
         trial = _check_trial(document, tree, variant, folder)
         if trial is not None:
             key = variant or trial.method.name
             trials[key] = trial
             places[key] = _places(tree)
+    sweep = _check_sweep(document, trees, trials, folder)
     if document.findings or header is None:
         raise ScenarioError(*_sentences(document))
-    return Scenario(**header.model_dump(), trials=trials, source=name, places=places)
+    return Scenario(**header.model_dump(), trials=trials, sweep=sweep, source=name, places=places)
 
 
 def resolved_yaml(scenario: Scenario) -> str:
@@ -123,6 +128,7 @@ def _take_apart(root: Node) -> _Document:
     document = _Document(
         header=root._replace(value={key: node for key, node in root.items() if key in HEADER_KEYS}),
         base=root._replace(value={key: node for key, node in root.items() if key in TRIAL_KEYS}),
+        sweep=root.value.get(SWEEP),
     )
     for key, node in root.items():
         if key not in KEYS:
@@ -170,6 +176,8 @@ def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
             document.find(leaf, f"unknown key '{keys[0]}'; {choose(keys[0], KEYS)}")
         elif keys[0] in HEADER_KEYS:
             document.header = overrides.merge(document.header, tree)
+        elif keys[0] == SWEEP:
+            document.sweep = None if keys == (SWEEP,) and leaf.value is None else _set_sweep(document.sweep, keys, leaf)
         elif keys[0] != "variants":
             document.options.append(Option(None, keys, tree))
         elif len(keys) <= 2:
@@ -182,6 +190,12 @@ def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
             document.options.append(Option(keys[1], keys[2:], tree.descend(keys[:2])[0]))
         else:
             _named_overlays(document, tree.value["variants"])  # says what a variant may change
+
+
+def _set_sweep(node: Node | None, keys: tuple[str, ...], leaf: Node) -> Node:
+    """The section with an option's value in it; the dots behind `sweep.over` are those of an axis."""
+    inner = keys[1:] if keys[1:2] != ("over",) or len(keys) == 2 else ("over", ".".join(keys[2:]))
+    return overrides.merge(node or sweep_section.empty(leaf.place), overrides.nest(leaf, inner))
 
 
 def _check_header(document: _Document) -> Header | None:
@@ -236,6 +250,37 @@ def _check_trial(document: _Document, tree: Node, variant: str, folder: Path) ->
     except ValidationError as error:
         document.find_all(tree, problems_of(error), variant)
         return None
+
+
+def _check_sweep(
+    document: _Document, trees: Mapping[str, Node], trials: Mapping[str, Trial], folder: Path
+) -> SweepSection | None:
+    """The section; what its axes do to trials is looked at where these are right without."""
+    if document.sweep is None:
+        return None
+    try:
+        section = SweepSection.model_validate(document.sweep.plain())
+    except ValidationError as error:
+        document.find_all(document.sweep, problems_of(error))
+        return None
+    if document.findings:
+        return section
+
+    def check(tree: Node) -> Iterable[Problem]:
+        try:
+            Trial.model_validate(tree.plain(), context={FOLDER: folder})
+        except ValidationError as error:
+            return list(problems_of(error))
+        return []
+
+    named = dict(zip(trials, trees.values(), strict=True))
+    for mistake in sweep_section.mistakes(document.sweep, section, named, check):
+        document.find(mistake.node, mistake.message, mistake.trial, at_key=mistake.at_key)
+    for name in section.methods or trials:
+        if name in trials and trials[name].method.is_layerwise:
+            message = f"variant '{name}' has a layer-wise method, whose shards push nothing that a sweep could count"
+            document.find(document.sweep.descend(("methods",))[0], f"{message}; choose others")
+    return section
 
 
 def _sentences(document: _Document) -> list[str]:

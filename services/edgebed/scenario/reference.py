@@ -19,10 +19,12 @@ from edgebed.faults.registry import KINDS as FAULT_KINDS
 from edgebed.faults.triggers import Triggered
 from edgebed.scenario import units
 from edgebed.scenario.choices import LATENCY_MAX_S, RATE_MAX_BIT_S, RATE_MIN_BIT_S
+from edgebed.scenario.load import SWEEP
 from edgebed.scenario.methods import family_of, settings_schema
 from edgebed.scenario.names import NAME_PATTERN
 from edgebed.scenario.schema import Header, Trial
 from edgebed.scenario.section import Section
+from edgebed.scenario.sweep_section import SweepSection
 from edgebed.scenario.traces import HEADER_FORM, ROWS_MAX, SPACING_MIN_S
 
 JsonSchema = dict[str, Any]
@@ -250,6 +252,10 @@ method:
   compression: { name: top-k, fraction: 0.01, scope: model }
 ```
 """
+SWEEPS = """\
+Other commands run the file as if the section were not there. A value is checked with every method that is compared.
+See [sweeping.md](sweeping.md)."""
+
 FAMILY_TEXTS = {
     "parameter-server": "Workers that push gradients. Each has the whole model.",
     "layer-wise": "Shards of a model, one on each worker; `shards` says how they lie there. `optimizer` is `adam` "
@@ -274,16 +280,18 @@ def json_schema() -> str:
         "propertyNames": {"pattern": NAME_PATTERN},
         "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Variant"}, {"type": "null"}]},
     }
+    section = _schema_of(SweepSection)
+    sweep = {"description": "What `edgebed sweep` varies.", "$ref": "#/$defs/SweepSection"}
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "edgebed scenario",
         "type": "object",
-        "properties": _lenient(header["properties"] | trial["properties"]) | {"variants": variants},
+        "properties": _lenient(header["properties"] | trial["properties"]) | {"variants": variants, SWEEP: sweep},
         "additionalProperties": False,
         "required": ["name"],
         "if": {"not": {"required": ["variants"]}},
         "then": {"required": list(REQUIRED)},
-        "$defs": _lenient(trial["$defs"] | {"Variant": variant}),
+        "$defs": _lenient(trial["$defs"] | {"Variant": variant, "SweepSection": section}),
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
@@ -301,6 +309,8 @@ def markdown() -> str:
         sections.append(f"## {title}\n\n{_text(section['description'])}\n\n{_section_table(section)}")
         if key == "evaluator":
             sections += [LINKS + _section_table(trial["$defs"]["LinkStep"]), TRACES]
+    sweep = _schema_of(SweepSection)
+    sections.append(f"## `sweep`\n\n{_text(sweep['description'])} {SWEEPS}\n\n{_section_table(sweep)}")
     sections.append(METHODS)
     for family, kinds in FAMILIES.items():
         rows = [_preset_row(name, kinds) for name in PRESETS if family_of({"preset": name}) == family]
@@ -409,6 +419,8 @@ def _type(schema: JsonSchema) -> str:
     if "$ref" in schema or "patternProperties" in schema:
         return "see below"
     kind = schema.get("type")
+    if kind == "object" and "properties" not in schema:
+        return str(schema["title"])
     if kind == "object":
         key, value = next(iter(schema["properties"].items()))
         return f"{{{key}: {_type(value)}}}" if len(schema["properties"]) == 1 else "mapping"

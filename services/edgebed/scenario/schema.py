@@ -36,6 +36,7 @@ from edgebed.scenario.problems import Problems, choose, show
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
 from edgebed.scenario.shard_problems import shard_problems
+from edgebed.scenario.sweep_section import SweepSection
 
 IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
 DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
@@ -498,6 +499,8 @@ class Scenario(Header):
 
     trials: dict[str, Trial]
     """By the variant's name; by the method's where the scenario has no variants."""
+    sweep: SweepSection | None = None
+    """What `edgebed sweep` varies."""
     source: str = ""
     """The file it came from, as the user named it; empty if it came as a dict."""
     places: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)

@@ -13,7 +13,7 @@ from edgebed.comparing.cells import CellRun, Cells, Size, check_rows, runs_of_ro
 from edgebed.comparing.finding import Finder, state_of
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import evaluate
-from edgebed.comparing.sweep import Pace, Sweep, distinct, going_on, run_text
+from edgebed.comparing.running_cells import CellRunner, Pace, distinct, going_on, run_text
 from edgebed.errors import ScenarioError
 from edgebed.observe.run_folder import RunFolder, runs_of, write_atomically
 from edgebed.papers.paper import AtLeast
@@ -29,10 +29,10 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
     return Cells(tiny_paper())
 
 
-def sweep_in(cells: Cells, root: Path, tell: Callable[[str], None]) -> Sweep:
+def runner_in(cells: Cells, root: Path, tell: Callable[[str], None]) -> CellRunner:
     """One that goes on with what is there, none of it kept elsewhere."""
     kept = Kept(cells, root / "kept")
-    return Sweep(cells=cells, root=root, kept=kept, resume=True, processes=1, progress=None, tell=tell)
+    return CellRunner(cells=cells, root=root, kept=kept, resume=True, processes=1, progress=None, tell=tell)
 
 
 def test_a_run_that_several_rows_use_is_wanted_once() -> None:
@@ -152,10 +152,10 @@ def test_a_trial_with_faults_is_not_gone_on_with(cells: Cells, tmp_path: Path) -
     folder.trial("asgd").make(plan)
     (found,) = Finder(tmp_path / "runs").find(plan)
     said: list[str] = []
-    sweep = sweep_in(cells, tmp_path / "runs", said.append)
+    runner = runner_in(cells, tmp_path / "runs", said.append)
 
     assert found.state == "broken off"
-    assert sweep._go_on(found, plan) is None
+    assert runner._go_on(found, plan) is None
     assert said == [
         "tiny-digits/0001 broke off and is begun anew: in a trial that goes on, nodes that had died are there again"
     ]
@@ -194,9 +194,9 @@ def test_a_run_that_broke_off_after_its_end_is_not_run_again(cells: Cells, tmp_p
     folder.trial("asgd").make(plan)
     folder.write_scenario(resolved_yaml(load_scenario(cells.recipe(run).scenario, cells.recipe(run).sets)))
     write_journal(folder.trial("asgd").journal, (0.1, 0.9), 100)
-    sweep = sweep_in(cells, tmp_path / "runs", said.append)
-    sweep.run([run])
-    assert (sweep.failed, state_of(folder, "asgd"), said) == (
+    runner = runner_in(cells, tmp_path / "runs", said.append)
+    runner.run([run])
+    assert (runner.failed, state_of(folder, "asgd"), said) == (
         {},
         "completed",
         ["[1/1] asgd, seed 1: 12 updates, 1 % of the paper's"],
@@ -206,8 +206,8 @@ def test_a_run_that_broke_off_after_its_end_is_not_run_again(cells: Cells, tmp_p
     folder.summary.unlink()
     journal = folder.trial("asgd").journal
     journal.write_text("nonsense\n" + journal.read_text())
-    sweep.run([run])
-    assert sweep.failed == {}
+    runner.run([run])
+    assert runner.failed == {}
     assert "tiny-digits/0001 broke off and is begun anew: " in said[2]
     assert [state_of(each, "asgd") for each in runs_of(tmp_path / "runs", plan.scenario)] == ["broken off", "completed"]
 
@@ -224,11 +224,11 @@ def test_what_another_sweep_completes_meanwhile_has_not_failed(cells: Cells, tmp
             write_atomically(folder.summary, summary)
 
     for completes in (False, True):
-        sweep = sweep_in(cells, tmp_path, tell)
+        runner = runner_in(cells, tmp_path, tell)
         with folder.held():
             ours = ours._replace(seed=ours.seed + 1)
-            sweep.run([theirs, ours])
-        assert list(sweep.failed) == ([] if completes else [theirs])
+            runner.run([theirs, ours])
+        assert list(runner.failed) == ([] if completes else [theirs])
 
 
 def test_a_run_with_another_module_of_ones_own_does_not_count(cells: Cells, tmp_path: Path) -> None:

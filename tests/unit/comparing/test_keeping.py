@@ -13,7 +13,7 @@ from edgebed.comparing.cells import CellRun, Cells, Size
 from edgebed.comparing.finished import FinishedTrial, columns_of, evaluations_of
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import Reproduction, evaluate
-from edgebed.comparing.sweep import Sweep
+from edgebed.comparing.running_cells import CellRunner
 from edgebed.errors import EdgebedError
 from edgebed.results import Trial
 
@@ -119,10 +119,10 @@ def test_what_is_kept_is_not_run_again(cells: Cells, tmp_path: Path) -> None:
     completed_run(cells, RUN, tmp_path / "runs")
     said_of(cells, tmp_path / "runs", file)
     elsewhere = tmp_path / "elsewhere"
-    sweep = Sweep(
+    runner = CellRunner(
         cells=cells, root=elsewhere, kept=Kept(cells, file), resume=True, processes=1, progress=None, tell=said.append
     )
-    sweep.run([RUN])
+    runner.run([RUN])
 
     assert said == ["1 of 1 run are there already"]
     assert not elsewhere.exists()

@@ -1,7 +1,7 @@
-"""Run the cells of a paper one after the other, and nothing twice that is there already.
+"""Run cells one after the other, be they of a paper or of a sweep, and nothing twice that is there already.
 
-A cell that breaks off or fails is reported, and the others go on. An interruption ends the sweep; begun again with
-`resume` it skips what has completed, goes on with what broke off, and runs the rest.
+A cell that breaks off or fails is reported, and the others go on. An interruption ends it all; begun again
+with `resume` it skips what has completed, goes on with what broke off, and runs the rest.
 """
 
 import shlex
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import edgebed
-from edgebed.comparing.cells import CellRun, Cells, Recipe
+from edgebed.comparing.cells import CellRun, Recipe, Recipes
 from edgebed.comparing.finding import STATES, Finder, Found, is_planned
 from edgebed.comparing.keeping import Kept
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
@@ -33,7 +33,7 @@ class Pace:
     updates: dict[str, int] = field(default_factory=dict)
 
     def note(self, cell: str, updates: int, spent_s: float) -> None:
-        """A run of this cell made so many updates in that time."""
+        """A run of this cell of so many updates, which may have ended before, took that time."""
         if updates > 0:
             self.spent_s[cell] = self.spent_s.get(cell, 0.0) + spent_s
             self.updates[cell] = self.updates.get(cell, 0) + updates
@@ -48,10 +48,10 @@ class Pace:
 
 
 @dataclass(kw_only=True)
-class Sweep:
+class CellRunner:
     """Runs what is wanted and is not there; `failed` has what went wrong, by run."""
 
-    cells: Cells
+    cells: Recipes
     root: Path
     kept: Kept
     """What is left of runs that may be elsewhere."""
@@ -85,21 +85,21 @@ class Sweep:
                 began_s = time.monotonic()
                 updates = self._measure(run, recipes.pop(run), plans[run], finder)
                 pace.note(run.cell, updates, time.monotonic() - began_s)
-        if self.resume:  # another sweep may have completed them meanwhile
+        if self.resume:  # another command may have completed them meanwhile
             self.failed = {
                 run: why
                 for run, why in self.failed.items()
-                if not finder.completed(plans[run], self.cells.paper.cells[run.cell].runtime)
+                if not finder.completed(plans[run], self.cells.declared[run.cell].runtime)
             }
 
     def _measure(self, run: CellRun, recipe: Recipe, plan: Plan, finder: Finder) -> int:
-        """Run it or go on with it; returns the number of updates made, 0 where that is not known."""
+        """Run it or go on with it; returns its size in updates where all of it was run, else 0."""
         there = (
             min(finder.find(plan, recipe.runtime), key=lambda found: STATES.index(found.state), default=None)
             if self.resume
             else None
         )
-        if there and there.state == "completed":  # by another sweep, meanwhile
+        if there and there.state == "completed":  # by another command, meanwhile
             return 0
         try:
             if there and there.state == "in progress":
@@ -113,11 +113,12 @@ class Sweep:
         if result.exit_code == 130:
             raise KeyboardInterrupt
         summary = result.trials[plan.trial].summary
-        if summary.outcome != "completed":
+        is_done = summary.outcome == "completed"
+        if not is_done:
             self._fail(run, f"{result.folder.name} {summary.outcome}: {summary.reason}")
         elif not is_planned(result.folder, plan):
             self._fail(run, f"{result.folder.name} is another trial: {recipe.place} was changed meanwhile")
-        return 0 if gone_on else summary.updates
+        return recipe.updates if is_done and not gone_on else 0
 
     def _begin(self, recipe: Recipe) -> Run:
         return edgebed.run(
@@ -167,5 +168,5 @@ def run_text(run: CellRun, recipe: Recipe) -> str:
 
 
 def going_on(words: list[str]) -> str:
-    """The command that goes on with a sweep begun by `words`."""
+    """The command that goes on with what `words` began."""
     return shlex.join([*words, *(["--resume"] if "--resume" not in words else [])])

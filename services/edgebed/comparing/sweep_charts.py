@@ -1,0 +1,247 @@
+"""Charts of a sweep: who wins where, time against the rate, bytes and CPU seconds by method.
+
+The map can be read without its colours: each cell has the winner's letter and name. Methods beyond the palette's
+colours get hatching. Everything is drawn from a result alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from statistics import median
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+from edgebed.comparing.points import Axis, axes_of
+from edgebed.comparing.swept import PointResult, SweepResult, WinAt
+from edgebed.observe.charts import INK, PALETTE, draw_svg, line_style
+from edgebed.observe.quantities import bytes_text, number_text, seconds_text
+from edgebed.scenario.units import format_duration
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+HATCHES = ("", "//", "..", "xx")
+CELL = (1.35, 0.86)
+"""Width and height of a cell of the map in inches."""
+BORDER = (1.2, 0.85)
+LETTER_WIDTH = 0.082
+CELL_WIDTHS_MIN = 4
+ALPHA = 0.38
+"""Of a cell's colour, so that its text is readable on light and on dark."""
+ROW_HEIGHT = 0.3
+NOBODY = "never"
+TIMES_S = (
+    *(factor * 10.0**power for power in range(-3, 1) for factor in (1, 2, 5)),
+    *(10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0),
+    *(3600.0 * hours for hours in (1, 2, 5, 10, 24, 48, 96, 240)),
+)
+"""Where an axis of times may have a tick."""
+TICKS_MAX = 9
+
+
+class Figure(NamedTuple):
+    """A chart and what stands above it."""
+
+    title: str
+    svg: str
+
+
+class Layout(NamedTuple):
+    """Which axis goes where in the map: one to the right, one downwards, a map for each value of the others."""
+
+    columns: Axis
+    rows: Axis | None
+    others: tuple[Axis, ...]
+
+
+def layout_of(axes: Sequence[Axis]) -> Layout:
+    """Rates go to the right, as does the last axis where there are none; the first of the others downwards."""
+    columns = next((axis for axis in axes if axis.is_rate), axes[-1])
+    others = [axis for axis in axes if axis is not columns]
+    return Layout(columns, others[0] if others else None, tuple(others[1:]))
+
+
+def letters(methods: Sequence[str]) -> dict[str, str]:
+    """A letter for each method; two where there are more than letters."""
+    names = [*LETTERS, *map("".join, product(LETTERS, repeat=2))]
+    return dict(zip(methods, names, strict=False))
+
+
+def figures(result: SweepResult) -> list[Figure]:
+    """All charts that can be drawn of it."""
+    layout = layout_of(axes_of(result.axes))
+    found = [*_maps(result, layout)]
+    if layout.columns.is_rate:
+        found += _curves(result, layout)
+    for measure, title, text in (
+        ("ingress_bytes", "Ingress to the accuracy", bytes_text),
+        ("traffic_bytes", "Traffic to the accuracy", bytes_text),
+        ("cpu_s", "CPU seconds to the accuracy", seconds_text),
+    ):
+        found.append(Figure(title, _ranges(result, measure, title, text)))
+    return [figure for figure in found if figure.svg]
+
+
+def style_of(place: int) -> dict[str, Any]:
+    """How the cells of a method look."""
+    return {
+        "facecolor": PALETTE[place % len(PALETTE)],
+        "hatch": HATCHES[place // len(PALETTE) % len(HATCHES)],
+        "alpha": ALPHA,
+        "edgecolor": INK,
+        "linewidth": 0.0,
+    }
+
+
+def cell_lines(win: WinAt | None, letter_of: Mapping[str, str]) -> tuple[str, ...]:
+    """What stands in a cell of the map: who wins, its time, and by what factor; pure."""
+    if win is None or win.time is None:
+        return (NOBODY,)
+    found = win.time
+    if found.factor is None:
+        by = "alone"
+    else:
+        by = f"{'' if found.is_clear else '≈ '}{factor_text(found.factor)} × {letter_of[found.second or '']}"
+    return (f"{letter_of[found.method]} {found.method}", seconds_text(found.mean), by)
+
+
+def factor_text(factor: float) -> str:
+    """How many times as much: 1.08, 12.3."""
+    return f"{factor:.2f}" if factor < 10 else number_text(factor)
+
+
+def _maps(result: SweepResult, layout: Layout) -> list[Figure]:
+    found = []
+    for fixed in product(*(axis.values for axis in layout.others)):
+        where = dict(zip((axis.key for axis in layout.others), fixed, strict=True))
+        title = "Who is first" + _where(layout.others, fixed)
+        found.append(Figure(title, _map(result, layout, where)))
+    return found
+
+
+def _map(result: SweepResult, layout: Layout, where: Mapping[str, str]) -> str:
+    columns, rows = layout.columns, layout.rows
+    row_values = rows.values if rows else ("",)
+    letter_of = letters(result.methods)
+    wins = {tuple(each.values.items()): each for each in result.wins}
+    winners: dict[str, None] = {}
+
+    def plot(axes: Axes) -> None:
+        for (y, row), (x, column) in product(enumerate(row_values), enumerate(columns.values)):
+            values = {columns.key: column, **({rows.key: row} if rows else {}), **where}
+            win = wins.get(tuple((key, values[key]) for key in result.axes))
+            if win and win.time:
+                winners.setdefault(win.time.method)
+                place = result.methods.index(win.time.method)
+                axes.add_patch(Rectangle((x - 0.49, y - 0.49), 0.98, 0.98, **style_of(place)))
+            lines = cell_lines(win, letter_of)
+            for k, line in enumerate(lines):
+                weight = "bold" if k == 0 else "normal"
+                offset = 0.27 * (k - (len(lines) - 1) / 2)
+                axes.text(x, y + offset, line, ha="center", va="center", fontsize=9, fontweight=weight)
+        axes.plot([], [])
+        axes.set_xlim(-0.5, len(columns.values) - 0.5)
+        axes.set_ylim(len(row_values) - 0.5, -0.5)
+        axes.set_xticks(range(len(columns.values)), columns.values)
+        axes.set_yticks(range(len(row_values)), row_values)
+        axes.set_xlabel(columns.key)
+        axes.set_ylabel(rows.key if rows else "")
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+
+    cell = max(CELL[0], LETTER_WIDTH * (4 + max(map(len, result.methods))))
+    width = BORDER[0] + cell * max(CELL_WIDTHS_MIN, len(columns.values))
+    return draw_svg("map", 1, plot, (width, BORDER[1] + CELL[1] * len(row_values)))
+
+
+def _curves(result: SweepResult, layout: Layout) -> list[Figure]:
+    """Time against the rate, a line a method, a chart for each value of the other axes."""
+    others = [axis for axis in (layout.rows, *layout.others) if axis]
+    found = []
+    for fixed in product(*(axis.values for axis in others)):
+        where = dict(zip((axis.key for axis in others), fixed, strict=True))
+        points = [point for point in result.points if where.items() <= point.values.items()]
+        title = "Time to the accuracy" + _where(others, fixed)
+        found.append(Figure(title, draw_svg("times", len(result.methods), _times(result, layout.columns, points))))
+    return found
+
+
+def _times(result: SweepResult, axis: Axis, points: Sequence[PointResult]) -> Callable[[Axes], None]:
+    def plot(axes: Axes) -> None:
+        rate_of = dict(zip(axis.values, axis.rates_bit_s, strict=True))
+        for index, method in enumerate(result.methods):
+            line = [
+                (rate_of[point.values[axis.key]], point.time_s)
+                for point in points
+                if point.method == method and point.time_s
+            ]
+            if line:
+                x = [rate for rate, _ in line]
+                axes.plot(x, [time.mean for _, time in line], label=method, **line_style(index, len(line)))
+                if result.seeds > 1:
+                    low, high = [time.low for _, time in line], [time.high for _, time in line]
+                    axes.fill_between(x, low, high, color=PALETTE[index % len(PALETTE)], alpha=0.18, linewidth=0)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(axis.rates_bit_s))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: _named(rate, rate_of)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        _time_ticks(axes.yaxis)
+        axes.set_xlabel(f"{axis.key} (logarithmic)")
+        axes.set_ylabel("time to the accuracy (logarithmic)")
+
+    return plot
+
+
+def _ranges(result: SweepResult, measure: str, title: str, text: Callable[[float], str]) -> str:
+    """The median over all points that a method reached the accuracy at, and its range."""
+    spans = {}
+    for method in result.methods:
+        values = [
+            spread.mean
+            for point in result.points
+            if point.method == method and (spread := getattr(point, measure)) is not None
+        ]
+        if values:
+            spans[method] = (min(values), median(values), max(values))
+
+    def plot(axes: Axes) -> None:
+        for y, (method, (low, middle, high)) in enumerate(spans.items()):
+            colour = PALETTE[result.methods.index(method) % len(PALETTE)]
+            axes.plot([low, high], [y, y], color=colour, linewidth=2.4)
+            axes.plot([middle], [y], color=colour, marker="o", markersize=7)
+            axes.annotate(text(middle), (high, y), xytext=(8, 0), textcoords="offset points", va="center", fontsize=9)
+        axes.set_yticks(range(len(spans)), list(spans))
+        axes.set_ylim(len(spans) - 0.4, -0.6)
+        axes.margins(x=0.18)
+        axes.set_xscale("log")
+        if text is bytes_text:
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+            axes.xaxis.set_minor_locator(NullLocator())
+        else:
+            _time_ticks(axes.xaxis)
+        axes.set_xlabel(f"{title}, logarithmic")
+        axes.set_title("median and range over the points", fontsize=9)
+
+    return draw_svg(measure, 1, plot, (6.4, 1.0 + ROW_HEIGHT * len(result.methods)))
+
+
+def _time_ticks(axis: XAxis | YAxis) -> None:
+    """Of a logarithmic axis of times: round ones, as few as can be read."""
+    low, high = axis.get_view_interval()
+    inside = [tick for tick in TIMES_S if low <= tick <= high]
+    axis.set_major_locator(FixedLocator(inside[:: 1 + len(inside) // TICKS_MAX]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_duration(round(value, 6))))
+    axis.set_minor_locator(NullLocator())
+
+
+def _where(axes: Sequence[Axis], values: Sequence[str]) -> str:
+    return "".join(f", {axis.label} {value}" for axis, value in zip(axes, values, strict=True))
+
+
+def _named(rate: float, rate_of: Mapping[str, int]) -> str:
+    return next((name for name, value in rate_of.items() if abs(value - rate) < 0.5), "")

@@ -1,0 +1,173 @@
+"""A sweep as a Markdown page with charts beside it, made from its result alone.
+
+It says who wins where, what exactly was counted, which times were measured on which processor, and how to repeat it. It
+names no folder, host or user of this machine, so that it can be published as it is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from edgebed.comparing.grid import Grid
+from edgebed.comparing.keeping import FILE
+from edgebed.comparing.markdown import code_block, make_folder, markdown_table, slug
+from edgebed.comparing.points import axes_of
+from edgebed.comparing.results_page import host_text, runs_text
+from edgebed.comparing.sweep_charts import Figure, figures, letters
+from edgebed.comparing.sweep_text import break_even_grid, costs_grid, points_grid
+from edgebed.comparing.swept import SweepResult
+from edgebed.observe.charts import stand_alone
+from edgebed.observe.quantities import count_text, percent_text
+from edgebed.observe.run_folder import write_atomically
+
+COUNTED = """\
+Every point is a run in virtual time that ends as soon as the model has reached the accuracy on the test set, measured
+at the scenario's intervals; where it gives up first, it says *never*. **Time** counts from the start of training.
+**Ingress** is the payload of the pushes that the server applied, **traffic** all payload through the server's data
+socket, models on their way down included. **CPU** is, for every update that workers made, applied or not, a gradient's
+time for each mini-batch, what compressing and encoding takes, and what the server needs to decode and restore it.
+Applying updates, evaluating, and compressing models on their way down are not in it."""
+
+MAP = """\
+A cell names the method that is first, its time, and how many times as long the second takes, with that one's letter. \
+≈ before the factor: seeds of the two overlap, so either may be first."""
+ONE_SEED = "There is one seed: a factor close to 1 decides nothing."
+CURVES = "Where a line is missing the accuracy was not reached."
+BREAK_EVEN = """\
+Below the rate one of the two is faster, above it the other. Between two rates that were run, time is taken to be a
+straight line in the logarithms of both, which is exact where bytes alone take the time, or computing alone. Where the
+one that is faster above takes the lead from the other, no third is faster than both at the rates next to it."""
+
+
+def write_sweep_page(result: SweepResult, command: str, folder: Path) -> Path:
+    """Write `<scenario>.md` and its charts beside it into `folder`; return the page's path.
+
+    Raises InfrastructureError where that is impossible.
+    """
+    charts = make_folder(folder, result.scenario)
+    drawn = figures(result)
+    for figure in drawn:
+        write_atomically(charts / f"{slug(figure.title)}.svg", stand_alone(figure.svg).encode())
+    page = folder / f"{result.scenario}.md"
+    write_atomically(page, sweep_page(result, command, drawn).encode())
+    return page
+
+
+def sweep_page(result: SweepResult, command: str, drawn: Sequence[Figure]) -> str:
+    """The page; pure."""
+    parts = [
+        f"# {result.scenario}",
+        result.question,
+        _overview(result),
+        *_map(result, drawn),
+        *_curves(result, drawn),
+        *_break_even(result),
+        *_points(result, drawn),
+        *_costs(result),
+        *_runs(result),
+        *host_text(result.runs),
+        "## How to repeat it",
+        "In a checkout of edgebed; it goes on where it was interrupted, and runs nothing twice:",
+        code_block([f"{command} --resume"]),
+        "Or a point by itself; in processes or containers with another `--runtime`, where times are real:",
+        code_block([point.command for point in result.points[:1]]),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+
+
+def _overview(result: SweepResult) -> str:
+    axes = ", ".join(f"`{key}` ({', '.join(values)})" for key, values in result.axes.items())
+    done = sum(len(point.seeds) for point in result.points)
+    wanted = len(result.points) * result.seeds
+    missing = "" if done == wanted else f" {done} of {count_text(wanted, 'run')} have been made."
+    return (
+        f"What {count_text(len(result.methods), 'method')} took to an accuracy of {percent_text(result.accuracy)}, "
+        f"over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
+    )
+
+
+def _map(result: SweepResult, drawn: Sequence[Figure]) -> Iterator[str]:
+    yield "## Who is first where"
+    yield f"{MAP}{'' if result.seeds > 1 else f' {ONE_SEED}'}"
+    yield ", ".join(f"**{letter}** {method}" for method, letter in letters(result.methods).items())
+    yield from _images(result, drawn, "Who is first")
+    counts: dict[str, int] = {}
+    for each in result.wins:
+        if each.time:
+            counts[each.time.method] = counts.get(each.time.method, 0) + 1
+    first = sorted(counts.items(), key=lambda pair: -pair[1])
+    words = [f"{method} at {count}" for method, count in first]
+    yield f"First at so many of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
+
+
+def _curves(result: SweepResult, drawn: Sequence[Figure]) -> Iterator[str]:
+    images = list(_images(result, drawn, "Time to the accuracy"))
+    if images:
+        yield "## Time against the rate"
+        yield CURVES
+        yield from images
+
+
+def _break_even(result: SweepResult) -> Iterator[str]:
+    if not any(axis.is_rate for axis in axes_of(result.axes)):
+        return
+    yield "## Break-even rates"
+    yield BREAK_EVEN
+    yield _table(break_even_grid(result)) if result.break_even else "No two methods cross within these rates."
+
+
+def _points(result: SweepResult, drawn: Sequence[Figure]) -> Iterator[str]:
+    yield "## Bytes and CPU seconds"
+    yield COUNTED
+    yield from _images(result, drawn, "Ingress to")
+    yield from _images(result, drawn, "Traffic to")
+    yield from _images(result, drawn, "CPU seconds")
+    yield _table(points_grid(result))
+
+
+def _costs(result: SweepResult) -> Iterator[str]:
+    grid = costs_grid(result)
+    yield f"## {grid.title}"
+    yield measured_text(result)
+    yield _table(grid)
+
+
+def measured_text(result: SweepResult) -> str:
+    """Which of the times were measured, and where."""
+    gradients = {cost.seconds for cost in result.costs.gradients}
+    compressions = {cost.seconds for cost in result.costs.compressions}
+    run = [point for point in result.points if point.was_run]
+    was_measured: Mapping[str, bool] = {
+        "a gradient": all(point.gradient_s in gradients for point in run),
+        "to compress": all(point.compression_s in compressions for point in run),
+    }
+    own = [name for name, measured in was_measured.items() if not measured]
+    text = (
+        f"Measured before the first run on {result.costs.cpu or 'an unknown processor'}, one thread: medians of a "
+        "dozen real gradients, and of compressing, encoding and restoring these. A device of compute speed 1 and a "
+        "whole core takes as long; its cap makes it take longer."
+    )
+    if own:
+        text += f" What the scenario sets itself was not measured: {', '.join(own)} (of some or all methods)."
+    return text
+
+
+def _runs(result: SweepResult) -> Iterator[str]:
+    yield "## Runs"
+    if not result.runs:
+        yield "Nothing has been run yet."
+        return
+    yield (
+        f"Each point was run once for each seed. [{FILE}]({result.scenario}/{FILE}) has what each run was set to and "
+        "every evaluation."
+    )
+    yield from runs_text(result.runs)
+
+
+def _images(result: SweepResult, drawn: Sequence[Figure], beginning: str) -> Iterator[str]:
+    for figure in drawn:
+        if figure.title.startswith(beginning):
+            yield f"![{figure.title}]({result.scenario}/{slug(figure.title)}.svg)"
+
+
+def _table(grid: Grid) -> str:
+    return markdown_table(grid.head, grid.rows)

@@ -1,0 +1,99 @@
+"""A sweep as tables of text, for the terminal and for its page alike."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from edgebed.comparing.grid import Grid
+from edgebed.comparing.points import axes_of
+from edgebed.comparing.reproduction_text import print_table
+from edgebed.comparing.swept import PointResult, SweepResult
+from edgebed.comparing.winners import Spread
+from edgebed.observe.quantities import (
+    UNMEASURED,
+    bytes_text,
+    count_text,
+    number_text,
+    percent_text,
+    rate_text,
+    seconds_text,
+)
+
+TEXTS = {"time_s": seconds_text, "ingress_bytes": bytes_text, "traffic_bytes": bytes_text, "cpu_s": seconds_text}
+HEADS = {"time_s": "time", "ingress_bytes": "ingress", "traffic_bytes": "traffic", "cpu_s": "CPU"}
+RIGHT = ("updates", *HEADS.values())
+
+
+def points_grid(result: SweepResult) -> Grid:
+    """What each method took at each point."""
+    labels = tuple(axis.label for axis in axes_of(result.axes))
+    return Grid(
+        f"To an accuracy of {percent_text(result.accuracy)}",
+        ("method", *labels, *HEADS.values(), "updates", "best accuracy"),
+        [
+            (
+                point.method,
+                *point.values.values(),
+                *(_text(point, name) for name in TEXTS),
+                UNMEASURED if point.updates is None else number_text(round(point.updates)),
+                percent_text(point.best_accuracy),
+            )
+            for point in result.points
+        ],
+    )
+
+
+def break_even_grid(result: SweepResult) -> Grid:
+    """Every pair of methods that crosses, with the rate; first those where the lead changes."""
+    rows = [
+        (each.where or "everywhere", each.below, rate_text(each.rate_bit_s), each.above, "yes" if each.is_lead else "")
+        for each in result.break_even
+    ]
+    return Grid("Break-even rates", ("where", "faster below", "rate", "faster above", "takes the lead"), rows)
+
+
+def costs_grid(result: SweepResult) -> Grid:
+    """What a push takes of the processor, by method; every time that any of its points had."""
+    rows = []
+    for method in result.methods:
+        points = [point for point in result.points if point.method == method and point.was_run]
+        columns = ([point.gradient_s, point.compression_s, point.restore_s] for point in points)
+        each = [dict.fromkeys(milliseconds(value) for value in column) for column in zip(*columns, strict=True)]
+        rows.append((method, *(", ".join(texts) for texts in each)) if each else (method, *(UNMEASURED,) * 3))
+    return Grid("CPU time of one push", ("method", "a gradient", "to compress", "to restore"), rows)
+
+
+def print_sweep(result: SweepResult, console: Console) -> None:
+    """A row for each point, and where methods break even."""
+    grid = points_grid(result)
+    print_table(grid.columns, console, ("best accuracy", "updates", "ingress"), grid.title, RIGHT)
+    if result.break_even:
+        console.print()
+        grid = break_even_grid(result)
+        print_table(grid.columns, console, (), grid.title)
+
+
+def milliseconds(value: float | None) -> str:
+    """Of a push: 8.12 ms."""
+    return UNMEASURED if value is None else f"{number_text(1e3 * value)} ms"
+
+
+def never_text(point: PointResult) -> str:
+    """Of a point where not every seed got there."""
+    if not point.reached:
+        return "never"
+    return f"{point.reached} of {count_text(len(point.seeds), 'seed')}"
+
+
+def _text(point: PointResult, name: str) -> str:
+    if not point.was_run:
+        return "not run"
+    spread: Spread | None = getattr(point, name)
+    return never_text(point) if spread is None else spread_text(spread, name)
+
+
+def spread_text(spread: Spread, name: str) -> str:
+    """The mean, and what seeds it lies between where there are several that differ."""
+    text = TEXTS[name]
+    ends: Sequence[str] = (text(spread.low), text(spread.high))
+    return text(spread.mean) if spread.low == spread.high else f"{text(spread.mean)} ({' to '.join(ends)})"

@@ -1,0 +1,162 @@
+"""The section `sweep`: which settings `edgebed sweep` varies, and until when each of its runs goes on.
+
+An axis is the dotted key of a setting, as `--set` takes it, with the values it takes one after another. Whether every
+method has such a setting, and can take these values, shows only where they are laid over its trial: each is checked
+there, with the place where it stands in the file.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+
+from edgebed.scenario import overrides, source
+from edgebed.scenario.problems import Problem, Problems, choose, show
+from edgebed.scenario.section import Section
+from edgebed.scenario.source import Node, Place
+
+NO_AXES = {
+    "name": "it names the folder of the runs",
+    "question": "it changes nothing",
+    "seed": "sweep.seeds says how many seeds there are",
+    "variants": "methods are variants, and sweep.methods chooses among them",
+    "sweep": "it is the sweep itself",
+    "expect": "it changes nothing of a run",
+    "method": "methods are variants, and sweep.methods chooses among them",
+    "method.preset": "methods are variants, and sweep.methods chooses among them",
+    "stop": "sweep.accuracy decides when a run ends, and stop.updates when it gives up",
+    "stop.accuracy": "sweep.accuracy is where every run ends",
+    "stop.updates": "it is where a run gives up, for all points alike",
+}
+"""Keys that no axis can be, and why."""
+
+
+def _read_axes(given: object) -> dict[str, list[Any]]:
+    if not isinstance(given, Mapping) or not given:
+        example = "e.g. {fleet.edge.uplink: [1mbit, 10mbit]}"
+        raise ValueError(f"not a mapping of settings to lists of values: {show(given)}; {example}")
+    problems = [Problem((str(key),), text) for key, values in given.items() for text in _axis_problems(values)]
+    problems += [Problem((key,), text, at_key=True) for key in map(str, given) for text in _key_problems(key, given)]
+    if problems:
+        raise Problems(problems)
+    return {str(key): list(values) for key, values in given.items()}
+
+
+def _axis_problems(values: object) -> Iterator[str]:
+    if not isinstance(values, list) or not values:
+        yield f"not a list of values: {show(values)}; e.g. [1mbit, 10mbit]"
+        return
+    if any(value is None for value in values):
+        yield "a value is missing; null takes a setting away, which is no value of it"
+    texts = [value_text(value) for value in values]
+    for text in dict.fromkeys(text for text in texts if texts.count(text) > 1):
+        yield f"{text} stands there twice"
+
+
+def _key_problems(key: str, others: Iterable[object]) -> Iterator[str]:
+    if key in NO_AXES:
+        yield f"no axis of a sweep: {NO_AXES[key]}"
+    if not all(key.split(".")):
+        yield "not the dotted key of a setting, e.g. fleet.edge.uplink"
+    for other in map(str, others):
+        if other.startswith(f"{key}."):
+            yield f"'{other}' is a part of it; give one of the two"
+
+
+Axes = Annotated[
+    dict[str, list[Any]],
+    PlainValidator(_read_axes),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "title": "lists of values by setting",
+            "minProperties": 1,
+            "additionalProperties": {"type": "array", "minItems": 1},
+        }
+    ),
+]
+
+
+class SweepSection(Section):
+    """What `edgebed sweep` runs: each method at every combination of the axes' values, until it reaches an accuracy."""
+
+    accuracy: float = Field(gt=0.0, le=1.0)
+    """The accuracy on the test set, from 0 to 1, at which each run ends; `stop.updates` is where it gives up."""
+    methods: list[str] = Field(default=[])
+    """Variants that are compared; all of them if left out."""
+    over: Axes
+    """Axes: dotted keys of settings, as `--set` takes them, each with a list of values. `fleet.edge.uplink` is one."""
+    seeds: int = Field(default=1, ge=1)
+    """Every point is run with seeds 1 to this."""
+
+
+class Mistake(NamedTuple):
+    """What is wrong, and where."""
+
+    node: Node
+    message: str
+    trial: str = ""
+    """The variant it is wrong for; empty: all."""
+    at_key: bool = False
+
+
+Check = Callable[[Node], Iterable[Problem]]
+"""A trial's tree -> what is wrong with it."""
+
+
+def value_text(value: Any) -> str:
+    """As an option would write it: YAML that is read as the same value."""
+    if isinstance(value, str):
+        return value if source.parse(value, "", lines=False) == value else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def mistakes(node: Node, section: SweepSection, trees: Mapping[str, Node], check: Check) -> Iterator[Mistake]:
+    """What is wrong with the section at `node`, given the trials' trees by name."""
+    listed, _ = node.descend(("methods",))
+    unknown = [name for name in section.methods if name not in trees]
+    for name in unknown:
+        yield Mistake(listed, f"no variant '{name}'; {choose(name, trees)}")
+    for name in dict.fromkeys(name for name in section.methods if section.methods.count(name) > 1):
+        yield Mistake(listed, f"'{name}' stands there twice")
+    if unknown:
+        return
+    chosen = {name: trees[name] for name in section.methods or trees}
+    for name, tree in chosen.items():
+        if tree.descend(("stop", "updates"))[1]:
+            place, _ = tree.descend(("stop",))
+            yield Mistake(place, "no updates; a run of a sweep gives up there, e.g. stop: { updates: 5000 }", name)
+    for key, values in node.value["over"].items():
+        yield from _axis_mistakes(tuple(key.split(".")), values, chosen, check)
+
+
+def _axis_mistakes(keys: Sequence[str], values: Node, trees: Mapping[str, Node], check: Check) -> Iterator[Mistake]:
+    """Of one axis: what no trial has is said once, a value that does not fit where it stands."""
+    for name, tree in trees.items():
+        if keys[0] == "fleet" and len(keys) > 2 and tree.descend(keys[:2])[1]:
+            classes, _ = tree.descend(("fleet",))
+            known = [key for key, _ in classes.items()]
+            yield Mistake(values, f"the fleet has no class '{keys[1]}'; {choose(keys[1], known)}", name, at_key=True)
+            continue
+        for value in values.value:
+            merged = overrides.merge(tree, overrides.nest(value, keys))
+            found = list(check(merged))
+            for problem in found:
+                yield _mistake(problem, merged, keys, values, value, name)
+            if any(problem.at_key for problem in found):
+                break
+
+
+def _mistake(problem: Problem, tree: Node, keys: Sequence[str], values: Node, value: Node, trial: str) -> Mistake:
+    node, _ = tree.descend(problem.path)
+    if problem.at_key and problem.path == tuple(keys[: len(problem.path)]):
+        return Mistake(values, problem.message, trial, at_key=True)
+    if node.path[: len(value.path)] == value.path:
+        return Mistake(node, problem.message, trial)
+    return Mistake(value, f"{'.'.join(problem.path)}: {problem.message}", trial)
+
+
+def empty(place: Place) -> Node:
+    """A section that options alone fill."""
+    return Node({}, place, ("sweep",), place)

@@ -1,0 +1,310 @@
+"""What a sweep says of its runs: who wins where, what was counted, where methods break even; and its page."""
+
+import dataclasses
+import io
+import itertools
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from tiny_sweep import write_sweep
+
+from edgebed.comparing.costs import CompressionCost, Costs, GradientCost, read_costs, times_of, with_costs, write_costs
+from edgebed.comparing.points import Point, Points, axes_of, place_of, read_points, sweep_command
+from edgebed.comparing.sweep_charts import cell_lines, factor_text, figures, layout_of, letters
+from edgebed.comparing.sweep_page import sweep_page, write_sweep_page
+from edgebed.comparing.sweep_text import print_sweep
+from edgebed.comparing.swept import PointResult, SweepResult, WinAt, break_even_rows, cpu_seconds
+from edgebed.comparing.winners import Spread, Win, win
+from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.scenario.plan import Part
+
+RATES = ["250kbit", "1mbit", "4mbit", "16mbit"]
+METHODS = ("dense", "top-k", "slow")
+NEEDS = {"dense": (80e6, 10.0), "top-k": (2e6, 18.0)}
+"""Bits that pass the uplink, and seconds that do not depend on it; `slow` never gets there."""
+
+
+def swept(over: dict[str, list[str]], *, seeds: int = 1) -> SweepResult:
+    """A sweep whose times are bits over a rate and computing; the second seed needs a tenth more."""
+    axes = axes_of(over)
+    points: dict[Point, PointResult] = {}
+    for values, method in itertools.product(itertools.product(*(axis.values for axis in axes)), METHODS):
+        named = dict(zip(over, values, strict=True))
+        rate = next((axis.rates_bit_s[axis.values.index(named[axis.key])] for axis in axes if axis.is_rate), 1e6)
+        bits, rest_s = NEEDS.get(method, (None, None))
+        time_s = None if bits is None else Spread.of([(bits / rate + rest_s) * (1 + 0.1 * k) for k in range(seeds)])
+        took = None if bits is None else Spread.of([bits / 8])
+        points[Point(method, values)] = PointResult(
+            point=method, method=method, values=named, command=f"edgebed run {method}",
+            seeds=tuple(range(1, seeds + 1)), reached=0 if bits is None else seeds,
+            updates=None if bits is None else 400.0, best_accuracy=0.9,
+            time_s=time_s, ingress_bytes=took, traffic_bytes=took, cpu_s=took and Spread.of([rest_s]),
+            gradient_s=0.01, compression_s=0.002, restore_s=0.001,
+        )  # fmt: skip
+    wins = [
+        WinAt(
+            values=dict(zip(over, values, strict=True)),
+            time=win({method: points[Point(method, values)].time_s for method in METHODS}),
+        )
+        for values in dict.fromkeys(point.values for point in points)
+    ]
+    return SweepResult(
+        scenario="tiny-sweep", question="Which of them wins?", accuracy=0.8, methods=METHODS,
+        axes={axis.key: axis.values for axis in axes}, seeds=seeds, points=tuple(points.values()), wins=tuple(wins),
+        break_even=tuple(break_even_rows(axes, METHODS, points)), runs=(),
+        costs=Costs(
+            cpu="A processor",
+            gradients=(
+                GradientCost(
+                    data="digits", model="small", batch_size=10, inputs="unit", loss="cross-entropy", seconds=0.01
+                ),
+            ),
+        ),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> Points:
+    """Those of the tiny sweep."""
+    return read_points(write_sweep(tmp_path))
+
+
+def test_every_method_is_run_at_every_combination(points: Points) -> None:
+    """Rates in increasing order, and all of the first seed before any of the second."""
+    assert points.all == [
+        Point(method, (uplink, count))
+        for uplink in ("250kbit", "16mbit")
+        for count in ("2", "3")
+        for method in ("dense", "top-k")
+    ]
+    twice = dataclasses.replace(points, seeds=2).runs
+    assert [run.seed for run in twice] == [1] * 8 + [2] * 8
+    assert len(set(twice)) == 16
+    assert twice[1].cell == "top-k, uplink 250kbit, count 2"
+
+
+def test_a_point_is_an_ordinary_run(points: Points) -> None:
+    """With the axes' values, the accuracy it ends at, and what was measured; the scenario's own times are kept."""
+    point = points.all[1]
+    recipes = points.recipes({point: ["task.gradient_time=2ms"]})
+    run = points.runs[1]
+    plan = recipes.plans([run])[run]
+
+    assert recipes.recipe(run).sets == (
+        "seed=1", "fleet.edge.uplink=250kbit", "fleet.edge.count=2", "stop.accuracy=0.8", "task.gradient_time=2ms"
+    )  # fmt: skip
+    assert recipes.recipe(run).updates == 600
+    assert (plan.trial, plan.stop_accuracy, plan.stop_updates) == ("top-k", 0.8, 600)
+    assert plan.nodes[0].task.gradient_time_s == 0.002
+    assert [node.link.uplink_bit_s for node in plan.nodes if node.role == "worker"] == [250_000] * 2
+    assert not points.has_own(point, "gradient_time")
+    own = dataclasses.replace(points, sets=("task.gradient_time=1ms",))
+    assert own.has_own(point, "gradient_time")
+
+
+def test_options_of_the_user_are_those_of_every_point(tmp_path: Path) -> None:
+    """But for those of the section, which are not the runs'; a seed is refused."""
+    path = write_sweep(tmp_path)
+    sets = ["sweep.accuracy=0.7", "task.batch_size=5", "sweep.methods=[dense]", " sweep .seeds = 2"]
+    points = read_points(path, sets)
+
+    assert points.sets == ("task.batch_size=5",)
+    assert points.methods == ("dense",)
+    assert points.recipes({}).recipe(points.runs[0]).sets[:2] == ("seed=1", "task.batch_size=5")
+    assert sweep_command(points, sets).startswith("edgebed sweep tiny.yaml --set sweep.accuracy=0.7 --set task")
+    with pytest.raises(ScenarioError, match="--set seed=3: a sweep is run with seeds 1, 2"):
+        read_points(path, ["seed=3"])
+    with pytest.raises(ScenarioError, match="has no section sweep"):
+        read_points(path, ["sweep=null"])
+
+
+def test_commands_name_no_folder_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is named from the current folder, or by its name alone."""
+    path = write_sweep(tmp_path)
+    monkeypatch.chdir(tmp_path.parent)
+    assert place_of(path) == Path(tmp_path.name, "tiny.yaml")
+    monkeypatch.chdir(Path(__file__).parent)
+    assert place_of(path) == Path("tiny.yaml")
+
+
+def test_axes_that_would_be_called_alike_are_called_in_full() -> None:
+    """The last word of the key is enough where it is the only such."""
+    labels = [
+        axis.label for axis in axes_of({"fleet.a.uplink": ["1mbit"], "fleet.b.uplink": ["1mbit"], "pull": ["full"]})
+    ]
+
+    assert labels == ["fleet.a.uplink", "fleet.b.uplink", "pull"]
+
+
+def test_a_learning_rate_is_no_rate_of_a_link() -> None:
+    """Nothing breaks even along it."""
+    (axis,) = axes_of({"method.aggregation.learning_rate": ["0.1", "0.2"]})
+
+    assert not axis.is_rate
+    assert swept({"method.aggregation.learning_rate": ["0.1", "0.2"]}).break_even == ()
+
+
+def test_cpu_seconds_are_those_of_gradients_compression_and_restoring() -> None:
+    """A push of several mini-batches takes as many gradients."""
+    assert cpu_seconds(100, 5, 0.01, 0.002, 0.001) == pytest.approx(100 * (0.05 + 0.003))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 50), *[st.floats(0.0, 10.0)] * 3)
+def test_cpu_seconds_add_up(
+    updates: int, batches: int, gradient_s: float, compression_s: float, restore_s: float
+) -> None:
+    """Over updates; and what takes no time is not counted."""
+    taken = cpu_seconds(updates, batches, gradient_s, compression_s, restore_s)
+
+    assert taken == pytest.approx(updates * cpu_seconds(1, batches, gradient_s, compression_s, restore_s))
+    assert taken >= cpu_seconds(updates, batches, gradient_s, 0.0, 0.0)
+
+
+SPREADS = st.lists(st.floats(0.001, 1e6), min_size=1, max_size=4).map(Spread.of)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=3), st.none() | SPREADS, max_size=6))
+def test_nobody_needs_less_than_the_winner(spreads: dict[str, Spread | None]) -> None:
+    """The second needs the factor as much, and no less than any other."""
+    found = win(spreads)
+    there = {name: spread for name, spread in spreads.items() if spread}
+
+    assert (found is None) == (not there)
+    if found:
+        assert found.mean == min(spread.mean for spread in there.values())
+        others = {name: spread for name, spread in there.items() if name != found.method}
+        assert (found.second is None) == (not others)
+        if found.second and found.factor:
+            assert found.factor * found.mean == pytest.approx(min(spread.mean for spread in others.values()))
+            assert found.is_clear == (there[found.method].high < there[found.second].low)
+
+
+def test_a_pair_breaks_even_wherever_it_crosses() -> None:
+    """At 80 Mbit less 2 Mbit over 8 s, as far as a straight line between two rates can say; the lead changes."""
+    result = swept({"fleet.edge.uplink": RATES, "fleet.edge.count": ["2", "3"]})
+
+    assert [(row.where, row.below, row.above, row.is_lead) for row in result.break_even] == [
+        ("count 2", "top-k", "dense", True),
+        ("count 3", "top-k", "dense", True),
+    ]
+    assert all(8e6 < row.rate_bit_s < 12e6 for row in result.break_even)
+
+
+def test_a_cell_of_the_map_says_who_by_how_much() -> None:
+    """Letters make it readable without colours; a factor that seeds do not agree on is marked."""
+    letter_of = letters(METHODS)
+    clear = Win(method="top-k", mean=12.0, second="dense", factor=2.5, is_clear=True)
+
+    assert letter_of == {"dense": "A", "top-k": "B", "slow": "C"}
+    assert cell_lines(WinAt(values={}, time=clear), letter_of) == ("B top-k", "12.0 s", "2.50 × A")
+    close = Win(method="top-k", mean=12.0, second="dense", factor=1.02, is_clear=False)
+    assert cell_lines(WinAt(values={}, time=close), letter_of)[2] == "≈ 1.02 × A"
+    alone = Win(method="top-k", mean=12.0, second=None, factor=None, is_clear=True)
+    assert cell_lines(WinAt(values={}, time=alone), letter_of)[2] == "alone"
+    assert cell_lines(WinAt(values={}, time=None), letter_of) == ("never",)
+    assert factor_text(123.4) == "123"
+    assert len(set(letters([str(k) for k in range(100)]).values())) == 100
+
+
+@pytest.mark.parametrize(
+    ("over", "titles"),
+    [
+        ({"fleet.edge.uplink": RATES}, ["Who is first", "Time to the accuracy"]),
+        (
+            {"fleet.edge.count": ["2", "3"], "fleet.edge.uplink": RATES},
+            ["Who is first", "Time to the accuracy, count 2", "Time to the accuracy, count 3"],
+        ),
+        (
+            {"fleet.edge.uplink": RATES, "fleet.edge.count": ["2"], "pull": ["full", "changed-since"]},
+            [
+                "Who is first, pull full",
+                "Who is first, pull changed-since",
+                "Time to the accuracy, count 2, pull full",
+                "Time to the accuracy, count 2, pull changed-since",
+            ],
+        ),
+        ({"task.batch_size": ["5", "10"]}, ["Who is first"]),
+    ],
+)
+def test_any_axes_make_maps_and_curves(over: dict[str, list[str]], titles: list[str]) -> None:
+    """Rates to the right; a map for each value of a third axis; curves only over rates."""
+    result = swept(over)
+    drawn = figures(result)
+
+    assert [figure.title for figure in drawn] == [
+        *titles, "Ingress to the accuracy", "Traffic to the accuracy", "CPU seconds to the accuracy"
+    ]  # fmt: skip
+    assert all(figure.svg.startswith("<svg") for figure in drawn)
+    assert "A dense" in drawn[0].svg or "B top-k" in drawn[0].svg
+    assert figures(result) == drawn
+    assert layout_of(axes_of(over)).columns.key == next((key for key in over if key.endswith("uplink")), [*over][-1])
+
+
+def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
+    """Who wins, what is counted, where times come from; nothing of this machine."""
+    result = swept({"fleet.edge.uplink": RATES})
+    page = write_sweep_page(result, "edgebed sweep tiny.yaml", tmp_path)
+    text = page.read_text()
+
+    assert "First at so many of 4 places: top-k at 3, dense at 1." in text
+    assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
+    assert "| slow | 250kbit | never | never | never | never | – | 90.00 % |" in text
+    assert "Measured before the first run on A processor" in text
+    assert "What the scenario sets itself was not measured: to compress" in text
+    assert "edgebed sweep tiny.yaml --resume" in text
+    assert "There is one seed" in text
+    assert "There is one seed" not in sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=2), "edgebed sweep", ())
+    assert socket.gethostname() not in text
+    assert str(tmp_path) not in text
+    for line in text.splitlines():
+        if line.startswith("!["):
+            assert (tmp_path / line.partition("](")[2].rstrip(")")).read_text().startswith("<svg")
+
+
+def test_the_terminal_has_a_row_for_each_point() -> None:
+    """Spreads over seeds beside their means; pairs that cross below."""
+    stream = io.StringIO()
+    print_sweep(swept({"fleet.edge.uplink": RATES}, seeds=2), Console(file=stream, width=200))
+    shown = stream.getvalue()
+
+    assert shown.count("never") == 4 * 4
+    assert "21.0 s (20.0 s to 22.0 s)" in shown
+    assert "Break-even rates" in shown
+
+
+def test_measured_times_are_found_again_by_what_they_are_of(points: Points, tmp_path: Path) -> None:
+    """Methods with the same task share a gradient's time; each compression has its own."""
+    trials = {point.method: trial for point, trial in points.planned()}
+    parts = {name: trial.plan.nodes[0].method.parts["compression"] for name, trial in trials.items()}
+    costs = Costs(
+        cpu="A processor",
+        gradients=(
+            GradientCost(
+                data="digits", model="small", batch_size=10, inputs="unit", loss="cross-entropy", seconds=2e-3
+            ),
+        ),
+        compressions=tuple(
+            CompressionCost(model="small", compression=part, seconds=k * 1e-4, restore_s=0.0)
+            for k, part in enumerate(parts.values())
+        ),
+    )
+    write_costs(costs, tmp_path / "costs.json")
+
+    assert read_costs(tmp_path / "costs.json") == costs
+    assert times_of(trials["dense"], costs) == {"gradient_time": "2ms", "compression_time": "0s"}
+    assert times_of(trials["top-k"], costs) == {"gradient_time": "2ms", "compression_time": "100us"}
+    assert read_costs(tmp_path / "none.json") == Costs()
+    other = Part(name="none", settings={"values": "float16"})
+    assert costs.compression(trials["dense"].plan.nodes[0].task, trials["dense"].plan.nodes[0].method)
+    assert all(cost.compression != other for cost in costs.compressions)
+    assert with_costs(trials["dense"], costs, print) is costs
+    with pytest.raises(EdgebedError, match="of another processor, A processor, and dense has none yet"):
+        with_costs(trials["dense"], Costs(cpu="A processor"), print)
+    (tmp_path / "costs.json").write_text("[]")
+    with pytest.raises(EdgebedError, match=r"costs.json: .*; take the file away to measure anew"):
+        read_costs(tmp_path / "costs.json")
