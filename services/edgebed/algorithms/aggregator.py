@@ -40,8 +40,9 @@ class Aggregator:
     deadline_s: float | None = None
     """How long a push may be held: `expire` is called so long after the first that is; None: as long as it takes."""
 
-    def __init__(self, config: Scheduled, theta: NDArray[np.float32], version: int) -> None:
+    def __init__(self, config: Scheduled, theta: NDArray[np.float32], version: int = 0) -> None:
         """`theta` (n,) is the model of `version`: 0, or that of a checkpoint."""
+        self.config: Any = config
         self.theta = theta
         self.version = version
         self.schedule = Schedule(config)
