@@ -378,7 +378,7 @@ class Trial(Section):
     pull: Literal["full", "changed-since"] = "full"
     """What the server answers a push with: the whole model; or the entries that changed since the worker's last pull,
     or the whole model where that is smaller, as with uncompressed methods. The worker computes with the same model
-    either way."""
+    either way. Not beside a `downlink` of the method, which sends what a worker lacks compressed."""
     fleet: dict[ClassName, DeviceClass] = Field(min_length=1)
     """Classes of devices by name. A worker is called `<class>-<index>`."""
     shards: ShardsSection | None = None
