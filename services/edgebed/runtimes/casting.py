@@ -33,7 +33,8 @@ def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -
         theta = np.array(arrays["theta"])
         return ShardServer(plan, theta, own_frames, configure.incarnation, _backup(configure, arrays)), None
     if plan.role == "server":
-        return ParameterServer(plan, np.array(arrays["theta"]), configure.peers, own_frames, configure.version), None
+        theta, state = np.array(arrays["theta"]), arrays.get("state")
+        return ParameterServer(plan, theta, configure.peers, own_frames, configure.version, state), None
     if plan.role == "store":
         return ActivationStore(plan), None
     x, y = arrays["x"], arrays["y"]

@@ -14,7 +14,7 @@ from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason, sources
 from edgebed.learning.network import Network
-from edgebed.observe.checkpoints import Checkpoints
+from edgebed.observe.checkpoints import Checkpoint, Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.output import say
@@ -184,8 +184,9 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         version = 0
         backup = checkpoints.backup if node.shard else None
         if node.role == "server":
-            version, theta = (0, checkpoints.initial) if node.shard else checkpoints.latest
-            arrays = {"theta": theta} | ({"state": backup.joined()} if backup else {})
+            version, theta, state = Checkpoint(0, checkpoints.initial) if node.shard else checkpoints.latest
+            beside = backup.joined() if backup else state
+            arrays = {"theta": theta} | ({} if beside is None else {"state": beside})
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
         else:

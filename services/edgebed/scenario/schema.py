@@ -405,7 +405,8 @@ class Trial(Section):
     """How the server learns that a worker has failed: as a real one would, from the data network alone; or at once from
     the controller."""
     checkpoints: Checkpoints = Checkpoints()
-    """From which the server goes on when it is started anew."""
+    """From which the server goes on when it is started anew: with the model and what the aggregation remembers, such as
+    a momentum. What it has received since, or holds, is lost."""
     expect: Expectations = Expectations()
     """What its outcome is judged by."""
     deadlines: Deadlines = Deadlines()

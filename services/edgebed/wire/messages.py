@@ -29,7 +29,7 @@ class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     name: str
     """What the message calls it."""
     dtype: str
-    """`float32`, `float16`, `int8`, `uint8`, `int64` or `int32`, little-endian."""
+    """`float32`, `float64`, `float16`, `int8`, `uint8`, `int64` or `int32`, little-endian."""
     shape: tuple[int, ...]
     """At most 8 lengths; positions in a sparse tensor are those in C order."""
     encoding: Literal["dense", "sparse", "scaled"]
@@ -235,8 +235,8 @@ class Configure(Message, kw_only=True):
     peers: tuple[str, ...]
     """Server: the names that may join."""
     tensors: tuple[Tensor, ...]
-    """`theta`, the initial model, and `state`, a backup, where there is one (server); or `x` and `y`, the node's own
-    part of the data."""
+    """`theta`, the model, and `state`, what a checkpoint or a backup has besides (server); or `x` and `y`, the node's
+    own part of the data."""
     sources: tuple[tuple[Name, str], ...] = ()
     """The user's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
     version: Count = 0
@@ -325,7 +325,7 @@ class Checkpoint(Message, kw_only=True):
     final: bool = False
     """No update will follow."""
     tensors: tuple[Tensor, ...]
-    """One, called `theta`, of the model's flat shape."""
+    """`theta`, of the model's flat shape; and `state`, flat float64, where the method's aggregation remembers more."""
 
 
 class Keep(Message, kw_only=True):
@@ -389,7 +389,7 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Gradient: (("gradient",),),
     Backup: (("weights",), ("state",)),
     Resume: (("weights",), ("state",)),
-    Checkpoint: (("theta",),),
+    Checkpoint: (("theta",), ("theta", "state")),
     Keep: (("state",),),
     RollBack: (("state",),),
     Configure: (("theta",), ("theta", "state"), ("x", "y")),

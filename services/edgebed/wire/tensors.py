@@ -27,6 +27,7 @@ from edgebed.wire.messages import Tensor
 Buffer = bytes | bytearray | memoryview
 DTYPES: dict[str, np.dtype[Any]] = {
     "float32": np.dtype("<f4"),
+    "float64": np.dtype("<f8"),
     "float16": np.dtype("<f2"),
     "int8": np.dtype("i1"),
     "uint8": np.dtype("u1"),

@@ -105,6 +105,16 @@ class Aggregation(Aggregator):
         """The round ends with what has come."""
         return self._end() if self.pushes else None
 
+    def state(self) -> NDArray[np.float64]:
+        """The velocity as well."""
+        return np.concatenate([super().state(), self.velocity])
+
+    def restore(self, state: NDArray[np.float64]) -> None:
+        """Both again."""
+        before = len(state) - len(self.velocity)
+        super().restore(state[:before])
+        self.velocity = state[before:].astype(np.float32)
+
     def _end_if_complete(self) -> Applied | None:
         # rounded: 0.55 * 100 is a little more than 55
         needed = round(self.config.quorum * len(self.members), 9)
