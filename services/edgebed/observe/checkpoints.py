@@ -21,7 +21,7 @@ from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import TrialFolder, write_atomically
 from edgebed.roles.shard_server import split_parts
 from edgebed.wire import messages
-from edgebed.wire.tensors import Buffer, decode_dense, split_frames
+from edgebed.wire.tensors import Buffer, as_numbers, decode_dense, split_frames
 
 BACKUPS_KEPT = 10
 
@@ -67,8 +67,9 @@ class Checkpoints:
 
     def keep_sent(self, message: messages.Checkpoint, frames: Sequence[Buffer]) -> None:
         """Write what the server has handed over. InfrastructureError where it cannot be written."""
-        arrays = {name: decode_dense(*sent) for name, sent in split_frames(message.tensors, frames).items()}
-        self.keep(message.version, arrays["theta"], message.final, arrays.get("state"))
+        parts = split_frames(message.tensors, frames)
+        state = as_numbers(decode_dense(*parts["state"])) if "state" in parts else None
+        self.keep(message.version, decode_dense(*parts["theta"]), message.final, state)
 
     def keep(
         self, version: int, theta: NDArray[np.float32], final: bool, state: NDArray[np.float64] | None = None

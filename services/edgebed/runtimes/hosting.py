@@ -34,7 +34,7 @@ from edgebed.runtimes.simulation import Simulation
 from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.scenario.planning import PlannedTrial
-from edgebed.wire.tensors import encode_dense
+from edgebed.wire.tensors import as_bytes, encode_dense
 
 LOOPBACK = "127.0.0.1"
 
@@ -185,8 +185,11 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         backup = checkpoints.backup if node.shard else None
         if node.role == "server":
             version, theta, state = Checkpoint(0, checkpoints.initial) if node.shard else checkpoints.latest
-            beside = backup.joined() if backup else state
-            arrays = {"theta": theta} | ({} if beside is None else {"state": beside})
+            arrays = {"theta": theta}
+            if backup:
+                arrays["state"] = backup.joined()
+            elif state is not None:
+                arrays["state"] = as_bytes(state)
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
         else:

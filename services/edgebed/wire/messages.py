@@ -29,7 +29,7 @@ class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     name: str
     """What the message calls it."""
     dtype: str
-    """`float32`, `float64`, `float16`, `int8`, `uint8`, `int64` or `int32`, little-endian."""
+    """`float32`, `float16`, `int8`, `uint8`, `int64` or `int32`, little-endian."""
     shape: tuple[int, ...]
     """At most 8 lengths; positions in a sparse tensor are those in C order."""
     encoding: Literal["dense", "sparse", "scaled"]
@@ -325,7 +325,7 @@ class Checkpoint(Message, kw_only=True):
     final: bool = False
     """No update will follow."""
     tensors: tuple[Tensor, ...]
-    """`theta`, of the model's flat shape; and `state`, flat float64, where the method's aggregation remembers more."""
+    """`theta`, of the model's flat shape; and `state`, bytes of float64, where the aggregation remembers more."""
 
 
 class Keep(Message, kw_only=True):
