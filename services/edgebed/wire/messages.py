@@ -110,13 +110,14 @@ class Model(Message, kw_only=True):
     final: bool
     """No update will follow."""
     since: Count | None = None
-    """None: the whole model. Else only the entries that changed since this version, which the worker has."""
+    """None: the whole model. Else what the worker, which has this version, lacks: the entries that changed since; or
+    with a `downlink` of the method an update of what it has."""
     joins: Count = 0
     """Of the worker's join that it answers, or that the push belongs to which it answers; an older one is not used."""
     sent_s: Seconds = -1.0
     """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
     tensors: tuple[Tensor, ...]
-    """One, called `theta`, of the model's flat shape."""
+    """One, called `theta`, of the model's flat shape; or what the method's downlink sends instead."""
 
 
 class Refuse(Message, kw_only=True):
