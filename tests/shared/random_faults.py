@@ -27,6 +27,14 @@ METHODS: tuple[Any, ...] = (
     "sync-sgd",
     {"preset": "sync-sgd", "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
 )
+HOLDING: tuple[Any, ...] = (
+    {"preset": "ssp", "aggregation": {"bound": 1}},
+    {"preset": "softsync", "aggregation": {"count": 3}, "compression": {"name": "int8"}},
+    {"preset": "fedbuff", "aggregation": {"count": 2}, "local_work": {"steps": 2}},
+    {"preset": "dgc", "aggregation": {"momentum": 0.5}},
+    {"preset": "fedavg", "local_work": {"steps": 2}, "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
+)
+"""Others, most of which hold pushes or workers for a while."""
 SEEDS = "EDGEBED_RANDOM_FAULTS"
 
 
@@ -36,7 +44,7 @@ def seeds(default: int) -> range:
     return range(int(first or 1), int(last) + 1)
 
 
-def scenario_of(seed: int, *, memory: bool = True) -> dict[str, Any]:
+def scenario_of(seed: int, *, memory: bool = True, methods: Sequence[Any] = METHODS) -> dict[str, Any]:
     """A small fleet, of which some have links, and up to six faults of any kind, several at a time.
 
     Without `memory`, where nothing holds memory caps, a worker is killed instead of running into its own.
@@ -49,7 +57,7 @@ def scenario_of(seed: int, *, memory: bool = True) -> dict[str, Any]:
         "question": "Is every update accounted for?",
         "seed": seed,
         "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "20ms"},
-        "method": draw.choice(METHODS),
+        "method": draw.choice(methods),
         "pull": draw.choice(("full", "changed-since")),
         "fleet": {
             "fast": {"count": fast, "waiting": {"exponential": "200ms"}, "memory": "400MiB"},

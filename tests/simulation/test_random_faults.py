@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -45,9 +45,19 @@ def check_pushes(outcome: Outcome) -> None:
 @pytest.mark.parametrize("seeds", blocks(), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_the_books_close_whatever_happens(simulate: Simulate, seeds: range) -> None:
     """One run after another; the first that fails is named with the way to repeat it."""
+    check_all(simulate, seeds, random_faults.METHODS)
+
+
+def test_the_books_close_with_methods_that_hold_pushes(simulate: Simulate) -> None:
+    """In a buffer, in a round, or until the slowest has caught up."""
+    check_all(simulate, random_faults.seeds(30), random_faults.HOLDING)
+
+
+def check_all(simulate: Simulate, seeds: range, methods: Sequence[Any]) -> None:
+    """Run by run."""
     for seed in seeds:
         try:
-            outcome = simulate(random_faults.scenario_of(seed))
+            outcome = simulate(random_faults.scenario_of(seed, methods=methods))
             random_faults.check_journal(random_faults.Told(outcome.plan, outcome.entries))
             check_pushes(outcome)
         except Exception as error:  # noqa: BLE001 - whatever it is, the seed is what to look at

@@ -4,6 +4,7 @@
     late, push          a push is refused as late, or taken: applied at once, or held until others have come
     expire              no more of them may be waited for
     pulled              a worker is being sent the model
+    state, restore      what a server that is started anew needs besides the model
 
 What is applied is always everything that was held, in one step; `version` grows by the number of those pushes.
 """
@@ -40,8 +41,9 @@ class Aggregator:
     deadline_s: float | None = None
     """How long a push may be held: `expire` is called so long after the first that is; None: as long as it takes."""
 
-    def __init__(self, config: Scheduled, theta: NDArray[np.float32], version: int) -> None:
+    def __init__(self, config: Scheduled, theta: NDArray[np.float32], version: int = 0) -> None:
         """`theta` (n,) is the model of `version`: 0, or that of a checkpoint."""
+        self.config: Any = config
         self.theta = theta
         self.version = version
         self.schedule = Schedule(config)
@@ -97,3 +99,14 @@ class Aggregator:
     def expire(self) -> Applied | None:
         """Apply what is held, if anything is."""
         return None
+
+    def state(self) -> NDArray[np.float64]:
+        """(s,) what the steps to come depend on besides the model and its version; it is kept with a checkpoint.
+
+        Who takes part and what is held are no part of it: all workers join anew, and what is held is lost.
+        """
+        return self.schedule.state()
+
+    def restore(self, state: NDArray[np.float64]) -> None:
+        """Go on from what `state` gave at the version that this began with."""
+        self.schedule.restore(state)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.update import Update
 
+Floats = NDArray[np.float32]
 Shapes = Sequence[tuple[int, ...]]
 """Of the tensors that make up the flat vector, in order."""
 
@@ -36,6 +37,10 @@ class Moment(NamedTuple):
     workers: int = 1
     """How many the scenario has."""
 
+    def draws(self) -> np.random.Generator:
+        """Chance that the key alone decides, the same each time it is asked for."""
+        return np.random.Generator(np.random.Philox(key=self.key))
+
 
 class Piece(NamedTuple):
     """Numbers that travel: a flat tensor, or chosen entries of one."""
@@ -52,7 +57,8 @@ Pieces = tuple[Piece, ...]
 class Compressor:
     """Of a model whose tensors have these shapes."""
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, config: Any, shapes: Shapes) -> None:
+        self.config = config
         self.shapes = [tuple(shape) for shape in shapes]
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.size = sum(self.sizes)
@@ -64,7 +70,7 @@ class Compressor:
         ends = np.cumsum(self.sizes, dtype=int).tolist()
         return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
 
-    def compress(self, vector: NDArray[np.float32], memory: Any, at: Moment) -> tuple[Pieces, Any]:
+    def compress(self, vector: Floats, memory: Any, at: Moment) -> tuple[Pieces, Any]:
         """(n,) gradient or change of the model -> what is sent of it, and what is to be remembered until the next.
 
         A function of its arguments; `memory` is None at the first step. Nothing that is handed in is written to.
@@ -83,12 +89,12 @@ class Apart(Compressor):
 
     def __init__(self, inner: Compressor, kept: NDArray[np.bool_]) -> None:
         """`kept` (n,) says where the vector is no parameter; `inner` is for the rest of it."""
-        super().__init__([(len(kept),)])
+        super().__init__(inner.config, [(len(kept),)])
         self.inner = inner
         self.kept = np.flatnonzero(kept)
         self.parameters = np.flatnonzero(~kept)
 
-    def compress(self, vector: NDArray[np.float32], memory: Any, at: Moment) -> tuple[Pieces, Any]:
+    def compress(self, vector: Floats, memory: Any, at: Moment) -> tuple[Pieces, Any]:
         """(n,) vector -> the pieces of its parameters, and the rest."""
         pieces, memory = self.inner.compress(vector.take(self.parameters), memory, at)
         return (*pieces, Piece("kept", Update(len(self.kept), None, vector.take(self.kept)))), memory

@@ -17,6 +17,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduled:
@@ -63,7 +66,9 @@ class Schedule:
         self.factor = 1.0
         """What `plateau` has come to."""
         self._epoch = 0
-        self._losses: list[float] = []
+        self._sum = 0.0
+        """Of the losses of this epoch."""
+        self._count = 0
 
     def rate(self, epoch: float, step: float = 0.0) -> float:
         """At that time, of a step that goes on for so many epochs."""
@@ -84,11 +89,24 @@ class Schedule:
         """A push has come at that time, with the mean loss of its mini-batches."""
         if self.config.schedule != "plateau":
             return
-        if int(epoch) > self._epoch and self._losses:
-            self._end_epoch(sum(self._losses) / len(self._losses))
-            self._losses = []
+        if int(epoch) > self._epoch and self._count:
+            self._end_epoch(self._sum / self._count)
+            self._sum, self._count = 0.0, 0
         self._epoch = int(epoch)
-        self._losses.append(loss)
+        self._sum += loss
+        self._count += 1
+
+    def state(self) -> NDArray[np.float64]:
+        """(s,) all that it has noted; nothing where the time alone decides."""
+        if self.config.schedule != "plateau":
+            return np.zeros(0)
+        return np.array([self.lowest, self.waited, self.factor, self._epoch, self._sum, self._count], np.float64)
+
+    def restore(self, state: NDArray[np.float64]) -> None:
+        """Go on from what `state` gave."""
+        if self.config.schedule == "plateau":
+            self.lowest, waited, self.factor, epoch, self._sum, count = state.tolist()
+            self.waited, self._epoch, self._count = int(waited), int(epoch), int(count)
 
     def _end_epoch(self, loss: float) -> None:
         if loss < self.lowest * (1.0 - self.config.threshold):

@@ -3,6 +3,7 @@
 Shapes: n parameters, k chosen entries.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,24 @@ class Applied(NamedTuple):
     """(k,) positions of the entries whose value may have changed; None: all of them."""
     held: bool = False
     """Whether the pushes are held still, and the model is as it was."""
+
+
+def total(updates: Sequence[Update]) -> Update:
+    """The sum in single precision, in the order given; dense if one of them is."""
+    size = updates[0].size
+    values = np.full(size, -0.0, np.float32)  # what added to any number leaves it as it is, minus zero too
+    for update in updates:
+        if update.indices is None:
+            values += update.values
+        else:
+            values[update.indices] += update.values
+    if any(update.indices is None for update in updates):
+        return Update(size, None, values)
+    is_sent = np.zeros(size, bool)
+    for update in updates:
+        is_sent[update.indices] = True
+    indices = np.flatnonzero(is_sent)
+    return Update(size, indices, values[indices])
 
 
 def remainder(whole: NDArray[np.float32], update: Update) -> NDArray[np.float32]:

@@ -1,7 +1,8 @@
 """A trial's checkpoints: the models that its server hands over, in the trial's folder.
 
-`latest.npz` is replaced whenever one comes, `final.npz` is written when no update will follow. Each holds `theta` (n,)
-and `version`, the number of updates applied to it. A server that is started anew goes on from the latest.
+`latest.npz` is replaced whenever one comes, `final.npz` is written when no update will follow. Each holds `theta` (n,),
+`version`, the number of updates applied to it, and `state` (s,), what the aggregation remembers besides, if anything. A
+server that is started anew goes on from the latest.
 
 Where shards train, `backup-<step>.npz` has what each of them depends on after so many steps, by its name; the newest
 few are kept. A file is whole or not there.
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import TrialFolder, write_atomically
 from edgebed.roles.shard_server import split_parts
+from edgebed.wire import messages
+from edgebed.wire.tensors import Buffer, as_numbers, decode_dense, split_frames
 
 BACKUPS_KEPT = 10
 
@@ -28,6 +31,8 @@ class Checkpoint(NamedTuple):
 
     version: int
     theta: NDArray[np.float32]
+    state: NDArray[np.float64] | None = None
+    """(s,) what its aggregation remembers; None: nothing."""
 
 
 class BackedUp(NamedTuple):
@@ -60,11 +65,20 @@ class Checkpoints:
         self.backup = self._newest_backup()
         """The same of a server of shards; None: there is none."""
 
-    def keep(self, version: int, theta: NDArray[np.float32], final: bool) -> None:
-        """Write the model (n,), which is copied. InfrastructureError where it cannot be written."""
-        self.latest = Checkpoint(version, theta.copy())
+    def keep_sent(self, message: messages.Checkpoint, frames: Sequence[Buffer]) -> None:
+        """Write what the server has handed over. InfrastructureError where it cannot be written."""
+        parts = split_frames(message.tensors, frames)
+        state = as_numbers(decode_dense(*parts["state"])) if "state" in parts else None
+        self.keep(message.version, decode_dense(*parts["theta"]), message.final, state)
+
+    def keep(
+        self, version: int, theta: NDArray[np.float32], final: bool, state: NDArray[np.float64] | None = None
+    ) -> None:
+        """Write the model (n,) and what belongs to it, which are copied."""
+        self.latest = Checkpoint(version, theta.copy(), None if state is None else state.copy())
+        arrays = {name: array for name, array in self.latest._asdict().items() if array is not None}
         content = io.BytesIO()
-        np.savez(content, theta=self.latest.theta, version=version)
+        np.savez(content, **arrays)
         write_atomically(self.folder.latest_checkpoint, content.getvalue())
         if final:
             write_atomically(self.folder.final_checkpoint, content.getvalue())
@@ -109,6 +123,6 @@ def read_checkpoint(path: Path) -> Checkpoint:
     """The checkpoint in a file; EdgebedError, naming it, where there is none that can be read."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return Checkpoint(int(arrays["version"]), arrays["theta"])
+            return Checkpoint(int(arrays["version"]), arrays["theta"], arrays.get("state"))
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise EdgebedError(f"{path}: no checkpoint can be read here: {error}") from error

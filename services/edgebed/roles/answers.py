@@ -19,7 +19,7 @@ from edgebed.roles.changes import Changes
 from edgebed.roles.downlink import Downlink
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Checkpoint, Model, Tensor
-from edgebed.wire.tensors import Buffer, encode_update, payload_bytes
+from edgebed.wire.tensors import Buffer, as_bytes, encode_dense, encode_update, payload_bytes
 
 Snapshot = Callable[[NDArray[np.float32]], Sequence[Buffer]]
 """Copies (n,) values into frames that can be sent."""
@@ -81,9 +81,13 @@ class Answers:
         return self._since(None)
 
     def checkpoint(self) -> tuple[Checkpoint, Sequence[Buffer]]:
-        """The present model, to be kept."""
+        """The present model, to be kept, and what the aggregation goes on from besides."""
         model, frames = self.whole()
-        return Checkpoint(sender=self.node, version=model.version, final=model.final, tensors=model.tensors), frames
+        tensors, state = model.tensors, self.aggregation.state()
+        if len(state):
+            tensor, own = encode_dense("state", as_bytes(state))
+            tensors, frames = (*tensors, tensor), [*frames, *own]
+        return Checkpoint(sender=self.node, version=model.version, final=model.final, tensors=tensors), frames
 
     def _since(self, version: int | None) -> tuple[Model, Sequence[Buffer]]:
         present = (self.aggregation.version, self.final)

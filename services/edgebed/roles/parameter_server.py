@@ -53,13 +53,16 @@ class ParameterServer:
         peers: tuple[str, ...],
         snapshot: Callable[[NDArray[np.float32]], Sequence[Buffer]] = lambda theta: cut(theta.copy().data),
         version: int = 0,
+        state: NDArray[np.float64] | None = None,
     ) -> None:
-        """`version` is that of `theta`: above 0 it goes on from a checkpoint."""
+        """`version` is that of `theta`: above 0 it goes on from a checkpoint, with the aggregation's `state` if any."""
         config = registry.configure("aggregation", plan.method.parts["aggregation"])
         aggregation: Any = registry.AGGREGATIONS[plan.method.parts["aggregation"].name]
         self.aggregation: Aggregator = aggregation.Aggregation(config, theta, version)
         self.aggregation.epochs_a_push = plan.epochs_a_push
         self.aggregation.kept = registry.kept_of(plan.task)
+        if state is not None:
+            self.aggregation.restore(state)
         self.compression = registry.compression_of(plan.method, plan.task)
         self.plan = plan
         self.workers = frozenset(peers)

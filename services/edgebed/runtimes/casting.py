@@ -23,7 +23,7 @@ from edgebed.roles.work import EvaluatorWork, Work, Worked
 from edgebed.roles.worker import Worker
 from edgebed.scenario.plan import NodePlan, Task
 from edgebed.wire.messages import Configure
-from edgebed.wire.tensors import cut
+from edgebed.wire.tensors import as_numbers, cut
 
 
 def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -> tuple[Heart, Worked | None]:
@@ -33,7 +33,8 @@ def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -
         theta = np.array(arrays["theta"])
         return ShardServer(plan, theta, own_frames, configure.incarnation, _backup(configure, arrays)), None
     if plan.role == "server":
-        return ParameterServer(plan, np.array(arrays["theta"]), configure.peers, own_frames, configure.version), None
+        theta, state = np.array(arrays["theta"]), as_numbers(arrays["state"]) if "state" in arrays else None
+        return ParameterServer(plan, theta, configure.peers, own_frames, configure.version, state), None
     if plan.role == "store":
         return ActivationStore(plan), None
     x, y = arrays["x"], arrays["y"]

@@ -14,7 +14,7 @@ from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason, sources
 from edgebed.learning.network import Network
-from edgebed.observe.checkpoints import Checkpoints
+from edgebed.observe.checkpoints import Checkpoint, Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.output import say
@@ -34,7 +34,7 @@ from edgebed.runtimes.simulation import Simulation
 from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import NodePlan, Plan
 from edgebed.scenario.planning import PlannedTrial
-from edgebed.wire.tensors import encode_dense
+from edgebed.wire.tensors import as_bytes, encode_dense
 
 LOOPBACK = "127.0.0.1"
 
@@ -184,8 +184,12 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         version = 0
         backup = checkpoints.backup if node.shard else None
         if node.role == "server":
-            version, theta = (0, checkpoints.initial) if node.shard else checkpoints.latest
-            arrays = {"theta": theta} | ({"state": backup.joined()} if backup else {})
+            version, theta, state = Checkpoint(0, checkpoints.initial) if node.shard else checkpoints.latest
+            arrays = {"theta": theta}
+            if backup:
+                arrays["state"] = backup.joined()
+            elif state is not None:
+                arrays["state"] = as_bytes(state)
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
         else:

@@ -240,8 +240,7 @@ class LiveController:
         if isinstance(message, messages.Report):
             self._keep_report(event.peer, message)
         elif isinstance(message, messages.Checkpoint):
-            theta = decode_dense(message.tensors[0], event.frames)
-            self.checkpoints.keep(message.version, theta, message.final)
+            self.checkpoints.keep_sent(message, event.frames)
         elif isinstance(message, messages.Keep):
             state = decode_dense(message.tensors[0], event.frames)
             self.checkpoints.keep_backup(message.step, message.parts, state)

@@ -192,8 +192,7 @@ class Simulation:
         if isinstance(event, Check):
             event = self._check()
         elif isinstance(event, Received) and isinstance(event.message, messages.Checkpoint):
-            theta = decode_dense(event.message.tensors[0], event.frames)
-            self.checkpoints.keep(event.message.version, theta, event.message.final)
+            self.checkpoints.keep_sent(event.message, event.frames)
         elif isinstance(event, Received) and isinstance(event.message, messages.Keep):
             keep = event.message
             self.checkpoints.keep_backup(keep.step, keep.parts, decode_dense(keep.tensors[0], event.frames))
@@ -292,8 +291,9 @@ class Simulation:
                 theta = self.checkpoints.initial.copy()
                 return ShardServer(plan, theta, snapshot, configure.incarnation, self.checkpoints.backup)
             case "server":
-                theta = self.checkpoints.latest.theta.copy()
-                return ParameterServer(plan, theta, configure.peers, snapshot, configure.version)
+                latest = self.checkpoints.latest
+                theta = latest.theta.copy()
+                return ParameterServer(plan, theta, configure.peers, snapshot, configure.version, latest.state)
             case "store":
                 return ActivationStore(plan)
             case "modules":

@@ -105,8 +105,11 @@ def _live_warnings(plan: Plan, runtime: Runtime, host: Host) -> Iterator[str]:
         )
     if any(node.compute_speed > 1.0 for node in plan.workers()):
         yield f"a compute speed above 1 has no effect in the {runtime} runtime: no node is faster than the machine."
-    if plan.nodes[0].task.gradient_time_s != TaskSection.model_fields["gradient_time"].default:
+    task, fields = plan.nodes[0].task, TaskSection.model_fields
+    if task.gradient_time_s != fields["gradient_time"].default:
         yield f"task.gradient_time has no effect in the {runtime} runtime: gradients take the time they take."
+    if task.compression_time_s != fields["compression_time"].default:
+        yield f"task.compression_time has no effect in the {runtime} runtime: compression takes the time it takes."
 
 
 def _process_warnings(plan: Plan) -> Iterator[str]:

@@ -142,12 +142,22 @@ def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> N
         copies += 1 + workers  # a counter for each parameter, and as it was at each worker's pull
     if node.method.parts["aggregation"].name == "synchronous":
         copies += 2 + 3 * (share or 0) * workers  # a round's sum and step; positions of 8 bytes and values, all at once
+    copies += _aggregation_copies(node, share)
     if node.pull == "changed-since":
         copies += 1  # for each parameter the version that last touched it
     if "downlink" in node.method.parts:
         copies += 2 if node.method.parts["aggregation"].name == "synchronous" else workers  # what each has
     models = {f"models for {workers} workers": math.ceil(copies * model)}
     return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models)
+
+
+def _aggregation_copies(node: NodePlan, share: float | None) -> float:
+    """Estimated, not measured: what is held between two steps of the model."""
+    config = configure("aggregation", node.method.parts["aggregation"])
+    if node.method.parts["aggregation"].name == "buffered":
+        each = 2.0 if share is None else 4 * share  # as it came, positions of 8 bytes, and weighted
+        return 1 + each * float(config.count)
+    return 6.0 if getattr(config, "momentum", 0.0) else 0.0  # the velocity, its next; in a checkpoint, 8 bytes a number
 
 
 def _keeps_model(node: NodePlan) -> bool:

@@ -379,7 +379,7 @@ class Trial(Section):
     pull: Literal["full", "changed-since"] = "full"
     """What the server answers a push with: the whole model; or the entries that changed since the worker's last pull,
     or the whole model where that is smaller, as with uncompressed methods. The worker computes with the same model
-    either way."""
+    either way. Not beside a `downlink` of the method, which sends what a worker lacks compressed."""
     fleet: dict[ClassName, DeviceClass] = Field(min_length=1)
     """Classes of devices by name. A worker is called `<class>-<index>`."""
     shards: ShardsSection | None = None
@@ -406,7 +406,8 @@ class Trial(Section):
     """How the server learns that a worker has failed: as a real one would, from the data network alone; or at once from
     the controller."""
     checkpoints: Checkpoints = Checkpoints()
-    """From which the server goes on when it is started anew."""
+    """From which the server goes on when it is started anew: with the model and what the aggregation remembers, such as
+    a momentum. What it has received since, or holds, is lost."""
     expect: Expectations = Expectations()
     """What its outcome is judged by."""
     deadlines: Deadlines = Deadlines()

@@ -22,6 +22,9 @@ def shard_problems(trial: "Trial") -> Iterator[Problem]:
             if getattr(trial, key) is not None:
                 why = f"the method '{trial.method.name}' has the whole model on every worker"
                 yield Problem((key,), why, at_key=True)
+        if trial.pull == "changed-since" and "downlink" in trial.method.parts:
+            why = "the method's downlink says already what is sent of the model; leave out pull, or method.downlink"
+            yield Problem(("pull",), why)
         return
     for key, choice in SECTIONS.items():
         if getattr(trial, key) is not None and key not in trial.serving:
@@ -50,6 +53,8 @@ def _of_workers(trial: "Trial") -> Iterator[Problem]:
     """What workers that push gradients have, and shards have not."""
     if trial.pull != "full":
         yield Problem(("pull",), "shards pull no model; leave it out")
+    if trial.task.compression_time:
+        yield Problem(("task", "compression_time"), "shards push no updates; leave it out")
     if trial.task.split != Split():
         yield Problem(("task", "split"), "all shards see the same examples; leave it out")
     for section in ("evaluation", "checkpoints"):

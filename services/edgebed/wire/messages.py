@@ -110,13 +110,14 @@ class Model(Message, kw_only=True):
     final: bool
     """No update will follow."""
     since: Count | None = None
-    """None: the whole model. Else only the entries that changed since this version, which the worker has."""
+    """None: the whole model. Else what the worker, which has this version, lacks: the entries that changed since; or
+    with a `downlink` of the method an update of what it has."""
     joins: Count = 0
     """Of the worker's join that it answers, or that the push belongs to which it answers; an older one is not used."""
     sent_s: Seconds = -1.0
     """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
     tensors: tuple[Tensor, ...]
-    """One, called `theta`, of the model's flat shape."""
+    """One, called `theta`, of the model's flat shape; or what the method's downlink sends instead."""
 
 
 class Refuse(Message, kw_only=True):
@@ -235,8 +236,8 @@ class Configure(Message, kw_only=True):
     peers: tuple[str, ...]
     """Server: the names that may join."""
     tensors: tuple[Tensor, ...]
-    """`theta`, the initial model, and `state`, a backup, where there is one (server); or `x` and `y`, the node's own
-    part of the data."""
+    """`theta`, the model, and `state`, what a checkpoint or a backup has besides (server); or `x` and `y`, the node's
+    own part of the data."""
     sources: tuple[tuple[Name, str], ...] = ()
     """The user's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
     version: Count = 0
@@ -325,7 +326,7 @@ class Checkpoint(Message, kw_only=True):
     final: bool = False
     """No update will follow."""
     tensors: tuple[Tensor, ...]
-    """One, called `theta`, of the model's flat shape."""
+    """`theta`, of the model's flat shape; and `state`, bytes of float64, where the aggregation remembers more."""
 
 
 class Keep(Message, kw_only=True):
@@ -389,7 +390,7 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Gradient: (("gradient",),),
     Backup: (("weights",), ("state",)),
     Resume: (("weights",), ("state",)),
-    Checkpoint: (("theta",),),
+    Checkpoint: (("theta",), ("theta", "state")),
     Keep: (("state",),),
     RollBack: (("state",),),
     Configure: (("theta",), ("theta", "state"), ("x", "y")),

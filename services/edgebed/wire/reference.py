@@ -10,12 +10,12 @@ import sys
 import textwrap
 import types
 import typing
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from edgebed.roles.records import RECORDS
-from edgebed.wire import tensors
+from edgebed.wire import messages, tensors
 from edgebed.wire.frames import MAX_FRAMES, MAX_HEADER_BYTES
 from edgebed.wire.messages import DATA, MANAGEMENT, PROTOCOL, Message, Push, Refuse, Tensor
 
@@ -30,6 +30,21 @@ REFUSALS = {
     "finished": "No more updates are applied, or the trial is over. No reason to worry.",
 }
 """What each code of `refuse` means."""
+
+PIECES = {
+    ("update",): ("none, top-k, threshold, esgd, dgc", "The update itself, float32 or float16, dense or sparse."),
+    ("levels", "scales"): (
+        "int8, qsgd, sign",
+        """Levels of all n entries as int8, and a float32 scale for each tensor; with `qsgd` for each bucket of entries.
+        With `sign` the levels are n bits as uint8, the lowest first, 1 for what is below zero.""",
+    ),
+    ("factors", "whole"): (
+        "powersgd",
+        """Of each tensor that is sent as two matrices the first, then the second, row by row, float32; then all others
+        as they are.""",
+    ),
+}
+"""The compressions that send these tensors, and what they hold."""
 
 EXAMPLE = Push(
     sender="phone-3",
@@ -101,9 +116,25 @@ largest gap needs, at most 4, are written of every gap: first the lowest byte of
 on. This is compressed with zstd as one frame that states its content size; `index_bytes` is the compressed length.
 With k = 0 there are no bytes at all.
 
+`scaled`, for what shards send each other: a float32, then all entries as int8 in units of it.
+
 A `model` with `since` holds a sparse `theta` of float32: new values, not differences. They replace those of a worker
 that has exactly the version `since`, and its model then equals the server's bit for bit. Another worker must not use
 them; it joins anew, and is answered with the whole model.
+
+## Updates
+
+A push carries what the method's compression makes of an update: one flat tensor, or several pieces of which the server
+makes the update again. Of any piece `packed_bytes` may say that its bytes are packed with DEFLATE.
+
+"""
+KEPT = """\
+After these comes `kept`, dense float32, where a model keeps values beside its parameters, such as running means; then
+the others are of the parameters alone.
+
+Where the method has a `downlink`, a `model` with `since` carries such pieces as well: of what the worker lacks, an
+update that is added, in single precision, to the model that it has of the version `since`. What it has then the server
+knows to the bit, since it does the same; the next such model is counted from there.
 """
 
 RECORDS_TEXT = """\
@@ -123,7 +154,8 @@ def markdown() -> str:
     parts = [
         INTRODUCTION,
         _table(Tensor),
-        ENCODINGS,
+        ENCODINGS + _pieces(),
+        KEPT,
         "## Messages of the data network\n",
         *(_section(kind) for kind in DATA if kind not in both),
         "## Messages of the management network\n",
@@ -163,6 +195,14 @@ def _refusals() -> str:
     return "\n".join(["| code | meaning |", "|---|---|", *rows, ""])
 
 
+def _pieces() -> str:
+    rows = [
+        f"| {', '.join(f'`{name}`' for name in names)} | {PIECES[names][0]} | {' '.join(PIECES[names][1].split())} |"
+        for names in messages.PIECES
+    ]
+    return "\n".join(["| tensors | compressions | what they hold |", "|---|---|---|", *rows, ""])
+
+
 def _field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
     """The string literals that stand below the fields of a struct and of those that it builds on."""
     docs: dict[str, str] = {}
@@ -180,6 +220,8 @@ def _field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
 def _type(declared: Any) -> str:
     """A declared type in words."""
     origin, arguments = typing.get_origin(declared), typing.get_args(declared)
+    if origin is Annotated:
+        return _type(arguments[0])
     if origin is Literal:
         return ", ".join(f"`{value}`" for value in arguments)
     if origin in (typing.Union, types.UnionType):

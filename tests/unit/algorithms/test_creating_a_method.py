@@ -6,13 +6,21 @@ from pathlib import Path
 import pytest
 from followed_document import Document, run_in, sides
 
-DONE = (r"import .*\brandom_k\b", r'"random-k": random_k', r'"random-asgd": \{')
+DONE = (
+    r"import .*\brandom_k\b",
+    r'"random-k": random_k',
+    r'"random-asgd": \{',
+    r"import .*\bdelay_compensated\b",
+    r'"delay-compensated": delay_compensated',
+)
 """How the registry looks where a reader has made the changes, in any order or place."""
 REGISTRY = "services/edgebed/algorithms/registry.py"
 DOCUMENT = Document("creating-a-method.md", REGISTRY, DONE)
 PART = "services/edgebed/algorithms/compression/random_k.py"
 LAWS = "tests/unit/algorithms/test_random_k.py"
 SCENARIO = "scenarios/random-k.yaml"
+AGGREGATION = "services/edgebed/algorithms/aggregation/delay_compensated.py"
+AGGREGATION_LAWS = "tests/unit/algorithms/test_delay_compensated.py"
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +30,8 @@ def copy(tmp_path_factory) -> Path:
 
 
 def test_the_document_names_every_file_and_line_to_write():
-    """Three files; in the registry an import, an entry of the table and a preset."""
-    assert list(DOCUMENT.files) == [PART, LAWS, SCENARIO]
+    """Three files and two; in the registry an import and an entry of the table of each, and a preset."""
+    assert list(DOCUMENT.files) == [PART, LAWS, SCENARIO, AGGREGATION, AGGREGATION_LAWS]
     for change, done in zip(DOCUMENT.changes, DONE, strict=True):
         before, after = sides(change)
         assert re.search(done, after)
@@ -36,14 +44,38 @@ def test_following_the_document_twice_is_following_it_once(copy):
 
     assert once == DOCUMENT.follow(once)
     assert once.count("random_k") == 2
+    assert once.count("delay_compensated") == 2
 
 
 def test_the_laws_of_the_document_hold(copy):
     """Each of its tests, as pytest runs them."""
-    done = run_in(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(copy), LAWS)
+    laws = (LAWS, AGGREGATION_LAWS)
+    done = run_in(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(copy), *laws)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert "6 passed" in done.stdout
+
+
+def test_the_aggregation_trains_with_the_compression_and_survives_its_server(copy):
+    """What it knows of each worker is there again when that has joined anew."""
+    option = "variants.both={method: {preset: random-asgd, aggregation: {name: delay-compensated}}}"
+    fault = "faults=[{restart: server, at_update: 150}]"
+    done = run_in(
+        copy, "-m", "edgebed", "run", SCENARIO, "--runtime", "simulation", "--runs-dir", "others", "--variant", "both",
+        "--set", option, "--set", fault, "--set", "checkpoints.every=50 updates",
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all accounted for" in done.stdout
+
+
+def test_an_aggregation_that_is_set_wrong_is_the_users_mistake(copy):
+    """Settings of a learning rate are its own as well."""
+    aggregation = "{name: delay-compensated, compensation: -1.0}"
+    done = run_in(copy, "-m", "edgebed", "validate", SCENARIO, "--set", f"method.aggregation={aggregation}")
+
+    assert done.returncode == 2
+    assert "compensation: -1 is below 0" in done.stdout + done.stderr
 
 
 def test_the_scenario_of_the_document_runs_and_meets_its_expectations(copy):

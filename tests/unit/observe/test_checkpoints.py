@@ -52,6 +52,21 @@ def test_the_final_one_is_the_latest_as_well(folder):
     assert sorted(path.name for path in folder.checkpoints.iterdir()) == ["final.npz", "latest.npz"]
 
 
+@pytest.mark.parametrize("final", [False, True])
+def test_what_the_aggregation_remembers_is_kept_with_the_model(folder, final):
+    """To the last of its bits, and replaced with the model; a method that remembers nothing has none."""
+    checkpoints = Checkpoints(folder, INITIAL)
+    state = np.array([0.1, np.inf, 1e-300])
+    checkpoints.keep(20, INITIAL, final, state)
+    state[:] = 0.0
+
+    for found in (checkpoints.latest, Checkpoints(folder, INITIAL).latest, read_checkpoint(folder.latest_checkpoint)):
+        assert found.state.tolist() == [0.1, np.inf, 1e-300]
+    checkpoints.keep(40, INITIAL, final)
+    assert checkpoints.latest.state is None
+    assert Checkpoints(folder, INITIAL).latest.state is None
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"hello"])
 def test_a_broken_file_is_named(folder, content):
     """With what is wrong with it."""

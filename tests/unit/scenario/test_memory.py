@@ -26,19 +26,25 @@ DATA = DataSet(name="d", train_x=IMAGES, train_y=LABELS, test_x=IMAGES, test_y=L
 """Only the size of an example matters."""
 
 
-def preset(name):
-    """A method as the plan has it."""
+def preset(name, **aggregation):
+    """A method as the plan has it, with these settings of its aggregation."""
     parts = {
         kind: Part(name=part["name"], settings={key: value for key, value in part.items() if key != "name"})
         for kind, part in PRESETS[name].items()
     }
+    if aggregation:
+        before = parts["aggregation"]
+        parts["aggregation"] = Part(name=before.name, settings=before.settings | aggregation)
     return Method(name=name, parts=parts)
 
 
 FREE, SLOW = Link(), Link(downlink_bit_s=10**6)
 
 
-def need(role, *, method="asgd", parameters=1000, examples=100, batch=10, workers=2, activations=1000, link=FREE):
+def need(
+    role, *, method="asgd", parameters=1000, examples=100, batch=10, workers=2, activations=1000, link=FREE,
+    **aggregation,
+):  # fmt: skip
     """What a node of `role` needs."""
     task = Task(
         model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (parameters,)),), batch_size=batch,
@@ -47,7 +53,7 @@ def need(role, *, method="asgd", parameters=1000, examples=100, batch=10, worker
     roles = [("server", "server"), ("evaluator", "evaluator"), *((f"edge-{k}", "worker") for k in range(workers))]
     nodes = tuple(
         NodePlan(
-            node=name, role=kind, device_class=kind, seed=1, task=task, method=preset(method),
+            node=name, role=kind, device_class=kind, seed=1, task=task, method=preset(method, **aggregation),
             num_examples=0 if kind == "server" else examples, link=link if kind == "worker" else FREE,
         )
         for name, kind in roles
@@ -55,6 +61,14 @@ def need(role, *, method="asgd", parameters=1000, examples=100, batch=10, worker
     plan = Plan(scenario="s", trial="t", question="", seed=1, nodes=nodes)
     node = next(node for node in nodes if node.role == role)
     return need_of(node, plan, DATA, activations).bytes
+
+
+def test_a_server_needs_more_for_what_it_holds():
+    """Pushes of a buffer, and a velocity, which a checkpoint has with eight bytes a number."""
+    ten, twenty = (need("server", method="softsync", parameters=10**6, count=count) for count in (10, 20))
+    assert twenty - ten >= 10 * 4 * 10**6
+    plain, moving = (need("server", method="sync-sgd", parameters=10**6, momentum=m) for m in (0.0, 0.9))
+    assert moving - plain >= (1 + 2) * 4 * 10**6
 
 
 FLAT = sorted(name for name in PRESETS if family_of({"preset": name}) == "parameter-server")

@@ -213,6 +213,8 @@ def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
         ("seed=1", "simulation", Host(cpus=64, memory_bytes=2**40), "memory caps have no effect in the simulation"),
         ("fleet.fast.compute_speed=2", "process", Host(cpus=64, memory_bytes=2**40), "a compute speed above 1"),
         ("task.gradient_time=9ms", "process", Host(cpus=64, memory_bytes=2**40), "task.gradient_time has no effect"),
+        ("task.compression_time=1ms", "process", Host(cpus=64, memory_bytes=2**40), "task.compression_time has no eff"),
+        ("task.compression_time=1ms", "docker", Host(cpus=64, memory_bytes=2**40), "task.compression_time has no eff"),
         (
             "stop={updates: null, time: null}",
             "process",

@@ -4,11 +4,15 @@ import typing
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
+from edgebed.algorithms.compressor import Moment
+from edgebed.algorithms.registry import COMPRESSIONS, configure
 from edgebed.roles.records import RECORDS
+from edgebed.scenario.plan import Part
 from edgebed.wire import reference
-from edgebed.wire.messages import DATA, MANAGEMENT, Refuse
+from edgebed.wire.messages import DATA, MANAGEMENT, PIECES, Refuse
 
 ROOT = Path(__file__).parents[3]
 KINDS = sorted({*DATA, *MANAGEMENT}, key=lambda kind: kind.__name__)
@@ -42,6 +46,20 @@ def test_every_message_says_between_whom_it_travels_and_every_field_what_it_mean
     assert to
     assert receiver
     assert set(reference._field_docs(kind)) == set(kind.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", COMPRESSIONS)
+def test_what_each_compression_sends_is_explained(name):
+    """In the row of the tensors that it really sends; and what may travel is what some compression sends."""
+    config = configure("compression", Part(name=name, settings={}))
+    vector = np.linspace(-1, 1, 70, dtype="f4")
+    pieces, _ = COMPRESSIONS[name].Compression(config, [(8, 8), (6,)]).compress(vector, None, Moment(1))
+    names = tuple(piece.name for piece in pieces)
+    (row,) = [line for line in reference.markdown().splitlines() if line.startswith(f"| `{'`, `'.join(names)}` |")]
+
+    assert name in row.split("|")[2].replace(",", "").split()
+    assert names in PIECES
+    assert set(PIECES) == set(reference.PIECES)
 
 
 def test_every_refusal_is_explained():

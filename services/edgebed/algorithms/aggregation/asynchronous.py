@@ -39,9 +39,10 @@ class Config(Scheduled):
 class Aggregation(Aggregator):
     """The model, and what the staleness of each parameter is counted by."""
 
+    config: Config
+
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
-        self.config = config
         self.counts = np.zeros(len(theta) if config.staleness == "per-parameter" else 0, np.int32)  # (n,)
         self.counts_at_pull: dict[str, NDArray[np.int32]] = {}
 

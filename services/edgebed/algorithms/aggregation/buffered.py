@@ -18,10 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregation.synchronous import total
 from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
 from edgebed.algorithms.schedule import Scheduled
-from edgebed.algorithms.update import Applied, Update
+from edgebed.algorithms.update import Applied, Update, total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +46,10 @@ class Config(Scheduled):
 class Aggregation(Aggregator):
     """The pushes that the model has yet to move by."""
 
+    config: Config
+
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
-        self.config = config
         self.held: list[tuple[Update, int]] = []
         """Each with the version that it was computed at."""
 

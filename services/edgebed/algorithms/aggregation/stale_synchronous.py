@@ -40,9 +40,10 @@ class Config(Scheduled):
 class Aggregation(Aggregator):
     """The model, and everybody's clock."""
 
+    config: Config
+
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
-        self.config = config
         self.clocks: dict[str, int] = {}
         self.waiting: dict[str, None] = {}
         """Those that are too far ahead, in the order in which they came."""

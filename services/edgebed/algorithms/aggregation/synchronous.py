@@ -20,7 +20,6 @@ model does not depend on who was first.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
 from edgebed.algorithms.schedule import Scheduled
-from edgebed.algorithms.update import Applied, Update
+from edgebed.algorithms.update import Applied, Update, total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +58,10 @@ class Config(Scheduled):
 class Aggregation(Aggregator):
     """The round that is open: who takes part, what has come."""
 
+    config: Config
+
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
-        self.config = config
         self.deadline_s = config.deadline_s
         self.members: set[str] = set()
         self.waiting: dict[str, None] = {}
@@ -105,6 +105,16 @@ class Aggregation(Aggregator):
         """The round ends with what has come."""
         return self._end() if self.pushes else None
 
+    def state(self) -> NDArray[np.float64]:
+        """The velocity as well."""
+        return np.concatenate([super().state(), self.velocity])
+
+    def restore(self, state: NDArray[np.float64]) -> None:
+        """Both again."""
+        before = len(state) - len(self.velocity)
+        super().restore(state[:before])
+        self.velocity = state[before:].astype(np.float32)
+
     def _end_if_complete(self) -> Applied | None:
         # rounded: 0.55 * 100 is a little more than 55
         needed = round(self.config.quorum * len(self.members), 9)
@@ -130,21 +140,3 @@ class Aggregation(Aggregator):
         velocity = np.float32(self.config.momentum) * self.velocity + step
         self.velocity = velocity if self.kept is None else np.where(self.kept, step, velocity)
         self.theta -= self.velocity
-
-
-def total(updates: Sequence[Update]) -> Update:
-    """The sum in single precision, in the order given; dense if one of them is."""
-    size = updates[0].size
-    values = np.full(size, -0.0, np.float32)  # what added to any number leaves it as it is, minus zero too
-    for update in updates:
-        if update.indices is None:
-            values += update.values
-        else:
-            values[update.indices] += update.values
-    if any(update.indices is None for update in updates):
-        return Update(size, None, values)
-    is_sent = np.zeros(size, bool)
-    for update in updates:
-        is_sent[update.indices] = True
-    indices = np.flatnonzero(is_sent)
-    return Update(size, indices, values[indices])

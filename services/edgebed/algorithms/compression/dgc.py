@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compression.top_k import largest
-from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, Shapes, sent
 from edgebed.algorithms.update import Update, as_dtype
 
-Floats = NDArray[np.float32]
 SAMPLE = 0.01
 """Share of a tensor's entries that places a threshold, at least as many as give two chosen ones."""
 TOO_FEW, TOO_MANY = 0.8, 1.3
@@ -79,9 +78,10 @@ class Memory(NamedTuple):
 class Compression(Compressor):
     """Momentum and what has yet to be sent are its memory."""
 
+    config: Config
+
     def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+        super().__init__(config, shapes)
         largest_whole = {"vectors": 1, "all-but-convolutions": 3, "nothing": -1}[config.whole]
         self.is_whole = [len(shape) <= largest_whole for shape in self.shapes]
 
@@ -112,7 +112,7 @@ class Compression(Compressor):
         """(k,) positions."""
         warm_up = self.config.warm_up
         fraction = warm_up[int(at.epoch)] if at.epoch < len(warm_up) else self.config.fraction
-        rng = np.random.Generator(np.random.Philox(key=at.key))
+        rng = at.draws()
         chosen = []
         for span, is_whole in zip(self.spans, self.is_whole, strict=True):
             size = span.stop - span.start

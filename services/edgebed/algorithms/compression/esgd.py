@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compression.top_k import largest
-from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, Shapes, sent
 from edgebed.algorithms.update import Update, as_dtype
 
-Floats = NDArray[np.float32]
 Positions = NDArray[np.int64]
 SHORTEST = np.float32(1e-20)
 """Of a wait, so that no quotient overflows."""
@@ -79,14 +78,15 @@ class Memory(NamedTuple):
 class Compression(Compressor):
     """Coordinates, their weights and residuals are its memory."""
 
+    config: Config
+
     def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+        super().__init__(config, shapes)
         self.count = max(1, int(self.size * config.fraction))
 
     def compress(self, vector: Floats, memory: Memory | None, at: Moment) -> tuple[Pieces, Memory]:
         """(n,) gradient -> (k,) of its entries and of the residuals."""
-        rng = np.random.Generator(np.random.Philox(key=at.key))
+        rng = at.draws()
         if memory is None:
             chosen = np.sort(rng.choice(self.size, self.count, replace=False))
             zeros = np.zeros(self.size, np.float32)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Moment, Piece, Pieces, Shapes, checked, named
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, checked, named
 from edgebed.algorithms.update import Update
 
 LARGEST = 127
@@ -36,16 +36,12 @@ class Config:
 class Compression(Compressor):
     """Remembers what rounding took away, if anything."""
 
-    def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+    config: Config
 
-    def compress(
-        self, vector: NDArray[np.float32], memory: NDArray[np.float32] | None, at: Moment
-    ) -> tuple[Pieces, NDArray[np.float32] | None]:
+    def compress(self, vector: Floats, memory: Floats | None, at: Moment) -> tuple[Pieces, Floats | None]:
         """(n,) vector -> levels and scales."""
         whole = vector if memory is None else vector + memory
-        rng = np.random.Generator(np.random.Philox(key=at.key)) if self.config.rounding == "stochastic" else None
+        rng = at.draws() if self.config.rounding == "stochastic" else None
         levels, scales = np.empty(self.size, np.int8), np.empty(len(self.sizes), np.float32)
         for k, span in enumerate(self.spans):
             scales[k] = scale = np.float32(np.abs(whole[span]).max(initial=0.0) / LARGEST)
@@ -65,9 +61,7 @@ class Compression(Compressor):
         return Update(self.size, None, restored(levels.values, scales.values, self.sizes))
 
 
-def quantised(
-    values: NDArray[np.float32], scale: np.float32, rng: np.random.Generator | None = None
-) -> NDArray[np.int8]:
+def quantised(values: Floats, scale: np.float32, rng: np.random.Generator | None = None) -> NDArray[np.int8]:
     """(k,) values in units of `scale`, to the nearest integer; with `rng` up or down, right on average."""
     if not scale > 0.0 or not np.isfinite(scale):
         return np.zeros(len(values), np.int8)
@@ -77,7 +71,7 @@ def quantised(
     return levels
 
 
-def restored(levels: NDArray[np.int8], scales: NDArray[np.float32], sizes: list[int]) -> NDArray[np.float32]:
+def restored(levels: NDArray[np.int8], scales: Floats, sizes: list[int]) -> Floats:
     """(n,) numbers that the levels stand for."""
-    values: NDArray[np.float32] = levels.astype(np.float32) * np.repeat(scales, sizes)
+    values: Floats = levels.astype(np.float32) * np.repeat(scales, sizes)
     return values

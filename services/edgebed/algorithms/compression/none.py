@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, sent
 from edgebed.algorithms.update import Update, as_dtype
 
 
@@ -22,10 +19,8 @@ class Config:
 class Compression(Compressor):
     """Stateless: `compress` returns its input."""
 
-    def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+    config: Config
 
-    def compress(self, vector: NDArray[np.float32], memory: None, at: Moment) -> tuple[Pieces, None]:
+    def compress(self, vector: Floats, memory: None, at: Moment) -> tuple[Pieces, None]:
         """(n,) vector -> all of it. There is no memory."""
         return sent(Update(self.size, None, as_dtype(vector, self.config.values))), memory

@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Moment, Piece, Pieces, Shapes, checked, named
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, Shapes, checked, named
 from edgebed.algorithms.update import Update
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +48,10 @@ class Memory(NamedTuple):
 class Compression(Compressor):
     """What was not sent, and each last Q, are its memory."""
 
+    config: Config
+
     def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+        super().__init__(config, shapes)
         self.matrices = [self._matrix(shape) for shape in self.shapes]
         """Of each tensor its (rows, columns), None where it is sent whole."""
         thin = [config.rank * sum(matrix) for matrix in self.matrices if matrix]
@@ -69,7 +67,7 @@ class Compression(Compressor):
     def compress(self, vector: Floats, memory: Memory | None, at: Moment) -> tuple[Pieces, Memory]:
         """(n,) vector -> thin matrices, and the rest whole."""
         whole = vector if memory is None else vector + memory.residual
-        seconds = list(memory.seconds) if memory else self._begun(at.key)
+        seconds = list(memory.seconds) if memory else self._begun(at)
         factors: list[Floats] = []
         plain: list[Floats] = []
         left = np.zeros_like(whole)
@@ -114,9 +112,9 @@ class Compression(Compressor):
             values[span] = (p @ q.T).reshape(-1)
         return Update(self.size, None, values)
 
-    def _begun(self, key: int) -> list[Floats]:
+    def _begun(self, at: Moment) -> list[Floats]:
         """Q of each matrix, drawn at random."""
-        rng = np.random.Generator(np.random.Philox(key=key))
+        rng = at.draws()
         return [rng.standard_normal((matrix[1], self.config.rank), np.float32) for matrix in self.matrices if matrix]
 
 

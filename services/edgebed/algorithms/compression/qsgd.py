@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Moment, Piece, Pieces, Shapes, checked, named
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, Shapes, checked, named
 from edgebed.algorithms.update import Update
 
 
@@ -40,14 +39,15 @@ class Config:
 class Compression(Compressor):
     """A draw without memory."""
 
+    config: Config
+
     def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+        super().__init__(config, shapes)
         self.buckets = -(-self.size // config.bucket)
 
-    def compress(self, vector: NDArray[np.float32], memory: None, at: Moment) -> tuple[Pieces, None]:
+    def compress(self, vector: Floats, memory: None, at: Moment) -> tuple[Pieces, None]:
         """(n,) vector -> levels and norms."""
-        rng = np.random.Generator(np.random.Philox(key=at.key))
+        rng = at.draws()
         rows = np.zeros((self.buckets, self.config.bucket), np.float32)
         rows.reshape(-1)[: self.size] = vector
         norms = np.linalg.norm(rows, axis=1).astype(np.float32)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Moment, Piece, Pieces, Shapes, checked, named
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, checked, named
 from edgebed.algorithms.update import Update
 
 
@@ -30,13 +30,9 @@ class Config:
 class Compression(Compressor):
     """Remembers what was lost, if anything."""
 
-    def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+    config: Config
 
-    def compress(
-        self, vector: NDArray[np.float32], memory: NDArray[np.float32] | None, at: Moment
-    ) -> tuple[Pieces, NDArray[np.float32] | None]:
+    def compress(self, vector: Floats, memory: Floats | None, at: Moment) -> tuple[Pieces, Floats | None]:
         """(n,) vector -> signs and scales."""
         whole = vector if memory is None else vector + memory
         is_negative = whole < 0.0
@@ -56,6 +52,6 @@ class Compression(Compressor):
         is_negative = np.unpackbits(signs.values, count=self.size, bitorder="little")
         return Update(self.size, None, self._restored(is_negative, scales.values))
 
-    def _restored(self, is_negative: NDArray[np.uint8], scales: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _restored(self, is_negative: NDArray[np.uint8], scales: Floats) -> Floats:
         """(n,) ones and zeros -> minus or plus the scale; by a product, as a choice between two takes far longer."""
         return np.repeat(scales, self.sizes) * (np.float32(1) - np.float32(2) * is_negative)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, sent
 from edgebed.algorithms.update import Update, as_dtype, remainder
 
 
@@ -38,13 +37,9 @@ class Config:
 class Compression(Compressor):
     """Remembers what was not sent, if anything."""
 
-    def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+    config: Config
 
-    def compress(
-        self, vector: NDArray[np.float32], memory: NDArray[np.float32] | None, at: Moment
-    ) -> tuple[Pieces, NDArray[np.float32] | None]:
+    def compress(self, vector: Floats, memory: Floats | None, at: Moment) -> tuple[Pieces, Floats | None]:
         """(n,) vector -> its entries above the threshold."""
         whole = vector if memory is None else vector + memory
         indices = np.flatnonzero(~(np.abs(whole) <= self.config.threshold))  # what is no number is not held back

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, Shapes, sent
 from edgebed.algorithms.update import Update, as_dtype, remainder
 
 SAMPLE_STRIDE = 128  # so large that sample and candidates together are few: both have to be sorted
@@ -47,9 +47,10 @@ class Config:
 class Compression(Compressor):
     """Selection of the largest magnitudes; remembers the others, if anything."""
 
+    config: Config
+
     def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(shapes)
-        self.config = config
+        super().__init__(config, shapes)
         groups = self.sizes if config.scope == "tensor" else [self.size]
         ends = np.cumsum(groups)
         self.groups = [
@@ -57,15 +58,13 @@ class Compression(Compressor):
             for length, end in zip(groups, ends, strict=True)
         ]
 
-    def compress(
-        self, vector: NDArray[np.float32], memory: NDArray[np.float32] | None, at: Moment
-    ) -> tuple[Pieces, NDArray[np.float32] | None]:
+    def compress(self, vector: Floats, memory: Floats | None, at: Moment) -> tuple[Pieces, Floats | None]:
         """(n,) vector -> the (k,) entries of largest magnitude of each group."""
         whole = vector if memory is None else vector + memory
         update = self.choose(whole)
         return sent(update), remainder(whole, update) if self.config.residual else None
 
-    def choose(self, vector: NDArray[np.float32]) -> Update:
+    def choose(self, vector: Floats) -> Update:
         """The (k,) entries of a (n,) vector."""
         magnitude = np.abs(vector)
         chosen = [largest(magnitude[start:end], k) for start, end, k in self.groups]
@@ -73,7 +72,7 @@ class Compression(Compressor):
         return Update(self.size, indices, as_dtype(vector.take(indices), self.config.values))
 
 
-def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+def largest(magnitude: Floats, k: int) -> NDArray[np.int64]:
     """Positions of the k largest values, none below zero, increasing; of equal values the lower position wins.
 
     Exact, in two stages for long inputs: a sample places a threshold that is too low on purpose, then the choice is
@@ -101,7 +100,7 @@ def largest(magnitude: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     return _at_least(magnitude, np.sort(magnitude)[n - k], k)
 
 
-def _at_least(magnitude: NDArray[np.float32], smallest: np.float32, k: int) -> NDArray[np.int64]:
+def _at_least(magnitude: Floats, smallest: np.float32, k: int) -> NDArray[np.int64]:
     """The k positions, where `smallest` is the k-th largest value."""
     kept = np.flatnonzero(magnitude >= smallest)
     if len(kept) == k:

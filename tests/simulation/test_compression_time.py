@@ -1,0 +1,79 @@
+"""`task.compression_time` in virtual time: once a push, on the device's own speed, and nowhere else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from edgebed.roles import records
+from edgebed.roles.work import EvaluationJob
+from edgebed.runtimes.simulation import job_time_s
+
+Simulate = Callable[..., Any]  # conftest.py
+UPDATES = 20
+COMPRESSION_S = 0.007
+
+
+def ended_s(simulate: Simulate, compression: str, method: Any = "asgd", **device: Any) -> float:
+    """When the last of the updates of a fleet of one was applied."""
+    outcome = simulate(
+        {
+            "name": "compression-time",
+            "seed": 3,
+            "task": {"data": "digits", "fraction": 0.05, "model": "small", "gradient_time": "10ms"}
+            | {"compression_time": compression},
+            "method": method,
+            "fleet": {"edge": device},
+            "evaluation": {"every": "20 updates"},
+            "stop": {"updates": UPDATES},
+        }
+    )
+    return float(outcome.of(records.Update)[-1][0])
+
+
+@pytest.mark.parametrize(
+    ("device", "factor"),
+    [
+        pytest.param({}, 1.0, id="as-said"),
+        pytest.param({"compute_speed": 0.5}, 2.0, id="slow"),
+        pytest.param({"cpus": 0.25}, 4.0, id="capped"),
+        pytest.param({"cpus": 4.0}, 1.0, id="more-than-a-core"),
+        pytest.param({"compute_speed": 2.0, "cpus": 0.5, "waiting": "50ms"}, 1.0, id="fast-capped-pausing"),
+    ],
+)
+@pytest.mark.parametrize(
+    "method",
+    [
+        "asgd",
+        {"preset": "sync-sgd", "compression": {"name": "int8"}},
+        {"preset": "fedavg", "local_work": {"steps": 3}},
+        {"preset": "fedavg", "local_work": {"epochs": 2.0}},
+    ],
+    ids=["gradient", "int8", "three-steps", "two-epochs"],
+)
+def test_every_push_takes_it_once(simulate: Simulate, method: Any, device: dict[str, Any], factor: float) -> None:
+    """However many steps a push stands for; divided by the device's speed and cap, as gradients are."""
+    without, beside = (ended_s(simulate, time, method, **device) for time in ("0s", "7ms"))
+
+    assert beside - without == pytest.approx(UPDATES * COMPRESSION_S * factor, abs=1e-5)
+
+
+def test_local_steps_take_their_own_time_each(simulate: Simulate) -> None:
+    """What grows with the steps is the gradients' time alone."""
+    one, three = (ended_s(simulate, "7ms", {"preset": "fedavg", "local_work": {"steps": steps}}) for steps in (1, 3))
+
+    assert three - one == pytest.approx(UPDATES * 2 * 0.010, abs=1e-5)
+
+
+def test_whoever_measures_compresses_nothing(simulate: Simulate) -> None:
+    """The evaluator's work takes no virtual time at all."""
+    scenario = {
+        "name": "measured",
+        "task": {"data": "digits", "model": "small", "compression_time": "7ms"},
+        "method": "asgd",
+        "fleet": {"edge": {}},
+        "stop": {"updates": 1},
+    }
+    plan = simulate(scenario).plan
+
+    assert job_time_s(plan.node("evaluator"), EvaluationJob(None, 0, final=False), None) == 0.0  # type: ignore[arg-type]
