@@ -21,7 +21,7 @@ from edgebed.learning.data import DataSet
 from edgebed.learning.footprint import activation_bytes
 from edgebed.learning.network import EVALUATION_CHUNK
 from edgebed.observe.output import say
-from edgebed.scenario.plan import NodePlan, Plan
+from edgebed.scenario.plan import Method, NodePlan, Plan
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.scenario.schema import Scenario
 from edgebed.scenario.shard_memory import MIB, TORCH_BYTES, examples_bytes
@@ -50,6 +50,9 @@ class Copies:
 EVALUATOR_COPIES = Copies(kept=9.0, returned=5.0)
 DENSE_WORKER_COPIES = Copies(kept=8.5, returned=6.5)
 SPARSE_WORKER_COPIES = Copies(kept=10.0, returned=9.0)
+REMEMBERED_COPIES = {"threshold": 2.8, "esgd": 6.6, "dgc": 5.2, "int8": 2.5, "qsgd": 5.0, "sign": 5.3, "powersgd": 4.4}
+"""What a compression holds at once, what it remembers included, by what Python and numpy have asked for at most."""
+RESIDUAL_COPIES = 2.0  # where it is a switch: what was left out, and what it was added to
 SELECTED_WORKER_COPIES = 6.0  # of the share that is sent: positions take 8 bytes each while they are encoded
 SELECTED_SERVER_COPIES = 8.0
 DENSE_SERVER_COPIES, DENSE_PEER_COPIES = 6.0, 1.25  # all workers may push at once
@@ -103,7 +106,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need
         copied = EVALUATOR_COPIES.bytes(model)
         batch = EVALUATION_COPIES * EVALUATION_CHUNK * activations
     else:
-        copied = _worker_copies(node, model) + (model if _keeps_model(node) else 0)
+        copied = worker_copies(node.method, model) + (model if _keeps_model(node) else 0)
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
     examples = examples_bytes(node.num_examples, data.train_x[:1].nbytes)
     return Need({"torch": TORCH_BYTES, "model": math.ceil(copied), "data": examples, "batch": batch})
@@ -124,15 +127,18 @@ def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
     return Need({"torch": TORCH_BYTES, **layers, "data": examples})
 
 
-def _worker_copies(node: NodePlan, model: int) -> float:
-    share = _share_sent(node)
-    if share is None:
-        return DENSE_WORKER_COPIES.bytes(model)
-    return SPARSE_WORKER_COPIES.bytes(model) + SELECTED_WORKER_COPIES * share * model
+def worker_copies(method: Method, model: int) -> float:
+    """Bytes for a model of so many, with all that a worker of this method makes of it."""
+    part = method.parts["compression"]
+    copied = SPARSE_WORKER_COPIES if part.name == "top-k" else DENSE_WORKER_COPIES
+    copies = REMEMBERED_COPIES.get(part.name, 0.0) + SELECTED_WORKER_COPIES * (_share_sent(method) or 0.0)
+    if part.name in ("top-k", "threshold", "int8") and configure("compression", part).residual:
+        copies += RESIDUAL_COPIES
+    return copied.bytes(model) + copies * model
 
 
 def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> Need:
-    share = _share_sent(node)
+    share = _share_sent(node.method)
     if share is None:
         copies = DENSE_SERVER_COPIES + DENSE_PEER_COPIES * workers
     else:
@@ -165,9 +171,15 @@ def _keeps_model(node: NodePlan) -> bool:
     return node.pull == "changed-since" or "downlink" in node.method.parts
 
 
-def _share_sent(node: NodePlan) -> float | None:
-    """The share of a gradient's entries that a push holds; None if it holds all, without positions."""
-    return getattr(configure("compression", node.method.parts["compression"]), "fraction", None)
+def _share_sent(method: Method) -> float | None:
+    """The largest share of a gradient's entries that a push holds; None if it holds all, without positions."""
+    config = configure("compression", method.parts["compression"])
+    if config.name == "threshold":
+        return 1.0  # nobody knows before
+    if config.name == "dgc":
+        return float(max((config.fraction, *config.warm_up)))
+    share: float | None = getattr(config, "fraction", None)
+    return share
 
 
 def tight_caps(plan: Plan, needs: Mapping[str, Need]) -> Iterator[tuple[NodePlan, Need]]:
