@@ -175,7 +175,7 @@ def host_text(runs: Sequence[RunResult]) -> Iterator[str]:
         f"{run.cpu}, {count_text(run.cores, 'core')}, {bytes_text(run.memory_bytes)} of memory" for run in runs
     )
     software = dict.fromkeys(
-        ", ".join(f"{name} {version}" for name, version in run.versions.items()) + f"; code `{run.code}`"
+        ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items())) + f"; code `{run.code}`"
         for run in runs
     )
     yield "## Machine and software"
