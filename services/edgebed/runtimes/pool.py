@@ -42,7 +42,7 @@ from edgebed.roles.work import (
     shares,
 )
 from edgebed.runtimes.arena import Arena
-from edgebed.wire.tensors import cut
+from edgebed.wire.tensors import cut_by
 
 BATCH = 5  # jobs done together: more save little, and their models would need more cache
 IN_FLIGHT = 2  # batches a child has at hand, so that it never waits for the parent
@@ -225,7 +225,7 @@ class Pool:
             return
         if isinstance(result, GradientResult):
             whole = memoryview(output).cast("B") if payload is None else memoryview(payload)  # type: ignore[arg-type]
-            result = msgspec.structs.replace(result, frames=cut(whole))
+            result = msgspec.structs.replace(result, frames=cut_by(result.tensors, whole))
         self.results[ticket] = result
 
     def close(self) -> None:
@@ -271,7 +271,7 @@ def _work(connection: Connection, run: Run, arena: Arena) -> None:
 
 
 def _packed(result: Result | Exception, arena: Arena, output: int | None) -> tuple[Result | Exception, bytes | None]:
-    """A result without its frames, and these in one piece; a dense update is left in its slot."""
+    """A result without its frames, and these in one piece; one that is as large as a model is left in its slot."""
     if not isinstance(result, GradientResult):
         return result, None
     payload = b"".join(result.frames)

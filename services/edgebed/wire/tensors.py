@@ -230,6 +230,16 @@ def check_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> None:
         raise RemoteWireError(f"{len(frames) - place} frames too many")
 
 
+def cut_by(tensors: Sequence[Tensor], payload: memoryview) -> list[memoryview]:
+    """The frames of several tensors whose payloads lie one after another, without a copy."""
+    frames = []
+    for tensor in tensors:
+        size = payload_bytes(tensor)
+        frames += cut(payload[:size])
+        payload = payload[size:]
+    return frames
+
+
 def split_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> dict[str, tuple[Tensor, Sequence[Buffer]]]:
     """Each tensor by name with its own frames; the frames were checked before."""
     found = {}

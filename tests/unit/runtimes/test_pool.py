@@ -1,11 +1,13 @@
 """What the pool forgets when a node has died: results nobody waits for, what went wrong with them, their slots."""
 
 import gc
+import os
 import signal
 
 import numpy as np
 import pytest
 
+from edgebed.algorithms.compressor import Piece
 from edgebed.algorithms.update import Update
 from edgebed.roles.work import (
     EvaluationJob,
@@ -20,7 +22,7 @@ from edgebed.roles.work import (
 from edgebed.runtimes.arena import Arena
 from edgebed.runtimes.pool import SHARES, Pool
 from edgebed.runtimes.signals import ending_by_signal
-from edgebed.wire.tensors import encode_update
+from edgebed.wire.tensors import encode_pieces, encode_update
 
 SIZE, SLOTS = 100, 60
 
@@ -34,8 +36,23 @@ def run(node: str, job: Job) -> Steps:
     yield
     if node == "broken":
         raise ValueError("this was cancelled")
+    if node == "in pieces":
+        return in_pieces(job.step)
     tensor, frames = encode_update("update", Update(SIZE, None, np.full(SIZE, job.step, np.float32)))
     return GradientResult((tensor,), [bytes(frame) for frame in frames], float(job.step), None, 0.0, 0.0)
+
+
+def in_pieces(step: int) -> GradientResult:
+    """Levels, of which there are more the later it is, and scales; after so many steps as many bytes as a model has.
+
+    In the place of a time stands which process did it.
+    """
+    pieces = (
+        Piece("levels", Update(4 * step, None, np.arange(4 * step).astype(np.int8))),
+        Piece("scales", Update(4, None, np.full(4, step, np.float32))),
+    )
+    tensors, frames = encode_pieces(pieces)
+    return GradientResult(tensors, [bytes(frame) for frame in frames], float(step), None, float(os.getpid()), 0.0)
 
 
 def submit(pool: Pool, arena: Arena, step: int, node: str = "edge-0") -> int:
@@ -93,6 +110,24 @@ def test_a_child_that_is_told_to_end_does_no_more(capfd: pytest.CaptureFixture[s
     assert child.exitcode == -signal.SIGTERM
     assert capfd.readouterr().err == ""
     pool.close()
+
+
+def test_pieces_come_with_the_frames_that_they_were_encoded_in(pool_and_arena: tuple[Pool, Arena]) -> None:
+    """Of any number of bytes, none too, and as many as a dense update has."""
+    pool, arena = pool_and_arena
+    steps = [0, 1, 40, SIZE - 4, SIZE, 2 * SIZE]
+    assert 4 * (SIZE - 4) + 16 == 4 * SIZE
+    done_by: set[float] = set()
+    for _ in range(1000):
+        tickets = [(step, submit(pool, arena, step, "in pieces")) for step in steps]
+        for step, ticket in tickets:
+            found, made = pool.result(ticket), in_pieces(step)
+            assert [bytes(frame) for frame in found.frames] == list(made.frames), step
+            if len(made.frames) > 1:
+                done_by.add(found.compute_s)
+        if len(done_by) == 1 + len(pool.children):
+            return
+    pytest.fail("a child has done nothing")
 
 
 def test_an_evaluation_is_shared_and_its_losses_are_added_in_order(pool_and_arena: tuple[Pool, Arena]) -> None:
