@@ -1,13 +1,18 @@
 """Arguments and options that several commands share."""
 
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from edgebed.errors import ScenarioError
+from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.observe.output import say
 from edgebed.runtimes import Emulation, Runtime
+
+INTERRUPTED = 130
 
 ScenarioFile = Annotated[Path, typer.Argument(help="A scenario's YAML file.", show_default=False)]
 RunName = Annotated[str, typer.Argument(help="A folder, a scenario (its latest run), scenario/number, or 'latest'.")]
@@ -69,3 +74,25 @@ def require_place(option: str, place: Path, example: str = "report.html") -> Non
         raise ScenarioError(f"{option}: there is no folder {place.parent}; make it first, or choose another")
     if not os.access(place.parent, os.W_OK):
         raise ScenarioError(f"{option}: the folder {place.parent} cannot be written to; choose another")
+
+
+def end_with(problems: Sequence[str]) -> None:
+    """Of a command with many runs: tell what went wrong, a sentence each, and how to try again, if anything did."""
+    if problems:
+        for problem in problems:
+            say(f"error: {problem}")
+        say(f"{_going_on()} tries again")
+        raise typer.Exit(InfrastructureError.exit_code)
+
+
+def end_interrupted() -> NoReturn:
+    """Likewise, where the user ended it."""
+    say(f"interrupted; {_going_on()} goes on")
+    raise typer.Exit(INTERRUPTED)
+
+
+def _going_on() -> str:
+    """The command that goes on with what this one has begun."""
+    from edgebed.comparing.running_cells import going_on
+
+    return going_on(["edgebed", *sys.argv[1:]])

@@ -1,20 +1,17 @@
 """The command `reproduce`: run the cells of a paper, and say of each of its rows what became of it."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgebed.cli_options import Json, Processes, RunsDir
+from edgebed.cli_options import Json, Processes, RunsDir, end_interrupted, end_with
 from edgebed.errors import ScenarioError
 from edgebed.observe.output import put, put_json, put_rich, say
 
 if TYPE_CHECKING:
     from edgebed.comparing.cells import Size
-
-INTERRUPTED = 130
 
 
 def reproduce(
@@ -55,7 +52,7 @@ def reproduce(
     from edgebed.comparing.reproduction import evaluate
     from edgebed.comparing.reproduction_text import print_reproduction
     from edgebed.comparing.results_page import write_page
-    from edgebed.comparing.running_cells import CellRunner, going_on
+    from edgebed.comparing.running_cells import CellRunner
     from edgebed.observe.progress import Progress
     from edgebed.observe.run_folder import runs_root
     from edgebed.papers.registry import find_paper
@@ -85,8 +82,7 @@ def reproduce(
                 runner.run(runs_of_rows(declared, chosen, size))
             problems += [f"{run.cell}, seed {run.seed}: {reason}" for run, reason in runner.failed.items()]
         except KeyboardInterrupt:
-            say(f"interrupted; {going_on(['edgebed', *sys.argv[1:]])} goes on")
-            raise typer.Exit(INTERRUPTED) from None
+            end_interrupted()
     result, curves = evaluate(cells, root, kept, chosen, size, say, paper, computed.values)
     kept.write()
     page = write_page(declared, result, curves, folder)
@@ -95,11 +91,7 @@ def reproduce(
     else:
         put_rich(lambda console: print_reproduction(result, chosen, console))
         put(f"page: {page}")
-    for problem in problems:
-        say(f"error: {problem}")
-    if problems:
-        say(f"{going_on(['edgebed', *sys.argv[1:]])} tries again")
-        raise typer.Exit(3)
+    end_with(problems)
 
 
 def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -> None:

@@ -1,12 +1,11 @@
 """The command `sweep`: which method wins on which link, by the section `sweep` of a scenario."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgebed.cli_options import Json, Processes, RunsDir, ScenarioFile, Sets
+from edgebed.cli_options import Json, Processes, RunsDir, ScenarioFile, Sets, end_interrupted, end_with
 from edgebed.errors import ScenarioError
 from edgebed.observe.output import put, put_json, put_rich, say
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from edgebed.comparing.cells import Recipes
     from edgebed.comparing.costs import Costs
     from edgebed.comparing.points import Point, Points
-
-INTERRUPTED = 130
 
 
 def sweep(
@@ -39,7 +36,7 @@ def sweep(
     from edgebed.comparing.keeping import FILE, Kept
     from edgebed.comparing.markdown import make_folder
     from edgebed.comparing.points import read_points, sweep_command
-    from edgebed.comparing.running_cells import CellRunner, going_on
+    from edgebed.comparing.running_cells import CellRunner
     from edgebed.comparing.sweep_page import write_sweep_page
     from edgebed.comparing.sweep_text import print_sweep
     from edgebed.comparing.swept import evaluate_sweep
@@ -64,8 +61,7 @@ def sweep(
                 runner.run(points.runs)
                 failed = runner.failed
     except KeyboardInterrupt:
-        say(f"interrupted; {going_on(['edgebed', *sys.argv[1:]])} goes on")
-        raise typer.Exit(INTERRUPTED) from None
+        end_interrupted()
     result = evaluate_sweep(points, cells, root, kept, costs, say)
     kept.keep_only(points.runs)
     kept.write()
@@ -76,11 +72,7 @@ def sweep(
     else:
         put_rich(lambda console: print_sweep(result, console))
         put(f"page: {page}")
-    for problem in problems:
-        say(f"error: {problem}")
-    if problems:
-        say(f"{going_on(['edgebed', *sys.argv[1:]])} tries again")
-        raise typer.Exit(3)
+    end_with(problems)
 
 
 def _measured(points: "Points", file: Path, *, keep: bool, measure: bool) -> "tuple[Costs, Recipes]":
