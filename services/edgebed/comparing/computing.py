@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
+from edgebed.comparing.json_lines import read_lines, write_lines
 from edgebed.errors import EdgebedError, ScenarioError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.imports import reason
 from edgebed.observe.host import facts
 from edgebed.observe.quantities import count_text
-from edgebed.observe.run_folder import write_atomically
 from edgebed.papers.paper import Paper, Row
 
 FILE = "computed.jsonl"
@@ -44,7 +44,7 @@ class Computed:
         self.rows = {name: row for name, row in paper.rows.items() if not row.cells}
         """Those of the paper that need no run, in its order."""
         self.path = path
-        self._kept = {kept.row: kept for kept in _read(path)}
+        self._kept = {kept.row: kept for kept in read_lines(path, _row, "no row that was computed")}
 
     @property
     def values(self) -> Mapping[str, ComputedRow]:
@@ -85,7 +85,7 @@ class Computed:
 
     def write(self) -> None:
         """All lines that count, in the paper's order; InfrastructureError where that is impossible."""
-        write_atomically(self.path, b"".join(msgspec.json.encode(kept) + b"\n" for kept in self.values.values()))
+        write_lines(self.path, self.values.values())
 
 
 def _value(name: str, row: Row) -> float | None:
@@ -98,19 +98,5 @@ def _value(name: str, row: Row) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _read(path: Path) -> list[ComputedRow]:
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise EdgebedError(f"{path}: cannot be read: {error.strerror}") from error
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            rows.append(msgspec.json.decode(line, type=ComputedRow))
-        except msgspec.DecodeError as error:
-            raise EdgebedError(
-                f"{path}:{number}: no row that was computed: {error}; take the line or the file away to do without it"
-            ) from error
-    return rows
+def _row(line: bytes) -> ComputedRow:
+    return msgspec.json.decode(line, type=ComputedRow)

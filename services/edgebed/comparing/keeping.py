@@ -14,8 +14,7 @@ import msgspec
 
 from edgebed.comparing.cells import CellRun, Recipes
 from edgebed.comparing.finished import Columns, FinishedTrial, columns_of, evaluations_of
-from edgebed.errors import EdgebedError
-from edgebed.observe.run_folder import write_atomically
+from edgebed.comparing.json_lines import read_lines, write_lines
 from edgebed.observe.summary import TrialSummary
 from edgebed.running import own_code
 from edgebed.runtimes import Runtime
@@ -71,7 +70,7 @@ class Kept:
         """EdgebedError where the file is there and has a line that is none of these."""
         self.cells = cells
         self.path = path
-        self._runs = {_key(kept): kept for kept in _read(path)}
+        self._runs = {_key(kept): kept for kept in read_lines(path, _run, "no run that was kept")}
 
     def find(self, run: CellRun) -> KeptRun | None:
         """What is left of a run that counts for this cell, size and seed."""
@@ -109,8 +108,7 @@ class Kept:
 
     def write(self) -> None:
         """All lines, in an order that depends on them alone; InfrastructureError where that is impossible."""
-        lines = [msgspec.json.encode(self._runs[key], order="deterministic") for key in sorted(self._runs)]
-        write_atomically(self.path, b"".join(line + b"\n" for line in lines))
+        write_lines(self.path, (self._runs[key] for key in sorted(self._runs)))
 
     def _key(self, run: CellRun) -> Key:
         recipe = self.cells.recipe(run)
@@ -136,20 +134,7 @@ def _own_code(plan: Plan) -> dict[str, str]:
     return {Path(path).name: digest for path, digest in own_code([plan]).items()}
 
 
-def _read(path: Path) -> list[KeptRun]:
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise EdgebedError(f"{path}: cannot be read: {error.strerror}") from error
-    runs = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            runs.append(msgspec.json.decode(line, type=KeptRun))
-            evaluations_of(runs[-1].evaluations)
-        except (msgspec.DecodeError, EdgebedError) as error:
-            raise EdgebedError(
-                f"{path}:{number}: no run that was kept: {error}; take the line or the file away to do without it"
-            ) from error
-    return runs
+def _run(line: bytes) -> KeptRun:
+    kept = msgspec.json.decode(line, type=KeptRun)
+    evaluations_of(kept.evaluations)  # EdgebedError where its columns do not fit each other
+    return kept
