@@ -80,13 +80,19 @@ def test_a_loss_that_is_no_number_comes_back_as_nan(tmp_path):
     assert record.accuracy == 0.1
 
 
-def test_a_cut_last_line_is_left_out_and_reported(tmp_path):
-    """The reader keeps what it could not read."""
-    path = tmp_path / "events.jsonl"
+def cut_journal(folder):
+    """One update, and the start of a line."""
+    path = folder / "events.jsonl"
     with JournalWriter(path) as journal:
         journal.write(0.0, "server", UPDATE)
     with path.open("ab") as file:
         file.write(b'{"t":1.0,"node":"ser')
+    return path
+
+
+def test_a_cut_last_line_is_left_out_and_reported(tmp_path):
+    """The reader keeps what it could not read."""
+    path = cut_journal(tmp_path)
 
     reader = read_journal(path)
     assert list(reader) == [(0.0, "server", UPDATE)]
@@ -119,11 +125,7 @@ class Growing:
 
 def test_a_line_that_is_being_written_is_no_damage(tmp_path):
     """It is left out, though there is more when one looks again."""
-    path = tmp_path / "events.jsonl"
-    with JournalWriter(path) as journal:
-        journal.write(0.0, "server", UPDATE)
-    with path.open("ab") as file:
-        file.write(b'{"t":1.0,"node":"ser')
+    path = cut_journal(tmp_path)
     reader = read_journal(path)
     reader.close()
     reader._file = Growing(path)
