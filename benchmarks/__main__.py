@@ -6,10 +6,23 @@ Times depend on the machine and on what else it does; the ratios compare subject
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from benchmarks import compression, containers, encoding, faults, links, namespaces, nodes, server, shards, simulation
+from benchmarks import (
+    compression,
+    containers,
+    encoding,
+    faults,
+    links,
+    namespaces,
+    nodes,
+    server,
+    shards,
+    simulation,
+    watching,
+)
 
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
 PARTS = (
@@ -23,6 +36,7 @@ PARTS = (
     "containers",
     "faults",
     "shards",
+    "watching",
 )
 DEFAULT_PARTS = PARTS[:5]
 """The others need root, or Docker."""
@@ -49,25 +63,15 @@ def main() -> None:
 
 
 def _measure(part: str, *, quick: bool) -> Any:
-    if part == "encoding":
-        return encoding.measure()
-    if part == "compression":
-        return compression.measure(quick=quick)
-    if part == "nodes":
-        return nodes.measure(seconds=1.0 if quick else 8.0)
-    if part == "simulation":
-        return simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3)
-    if part == "links":
-        return links.measure(quick=quick)
-    if part == "namespaces":
-        return namespaces.measure(quick=quick)
-    if part == "containers":
-        return containers.measure(quick=quick)
-    if part == "faults":
-        return faults.measure(quick=quick)
-    if part == "shards":
-        return shards.measure(quick=quick)
-    return server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5)
+    measures: dict[str, Callable[[], Any]] = {
+        "encoding": encoding.measure,
+        "nodes": lambda: nodes.measure(seconds=1.0 if quick else 8.0),
+        "simulation": lambda: simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3),
+        "server": lambda: server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5),
+    }
+    others = (compression, links, namespaces, containers, faults, shards, watching)
+    measures |= {module.__name__.rpartition(".")[2]: partial(module.measure, quick=quick) for module in others}
+    return measures[part]()
 
 
 def table(measured: dict[str, Any]) -> Iterator[str]:
@@ -106,6 +110,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
         yield from _containers(found)
     yield from map(_faults, measured.get("faults", ()))
     yield from _shards(measured.get("shards", ()))
+    yield from map(_watching, measured.get("watching", ()))
 
 
 def _server(row: dict[str, Any]) -> str:
@@ -183,6 +188,14 @@ def _shards(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         if row["cuts"] == "auto":
             what = f"time a step, even / auto cuts, one device four times slower: {row['method']}, {row['links']}"
             yield f"{what:<107} {even_s[row['method'], row['links']] / row['measured_s']:>7.2f}  > 1"
+
+
+def _watching(row: dict[str, Any]) -> str:
+    what = f"updates that watching costs, {row['workers']} workers without pauses: {row['what']}"
+    spread = "" if row["low"] is None else f"; 95 % interval {row['low']:.1%} to {row['high']:.1%}"
+    rates = f"{row['per_s']:.0f} of {row['without_per_s']:.0f} a second{spread}"
+    own = f"Prometheus itself: {row['own']:.1%} of all cores"
+    return f"{what:<76} {row['cost']:>9.1%}   <= 3 %    ({rates}; {own})"
 
 
 if __name__ == "__main__":

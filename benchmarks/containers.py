@@ -134,7 +134,7 @@ def _shares() -> list[float]:
             time.sleep(SHARE_S)
             look(_pages(look_port))
 
-    look_port = _free_port()
+    look_port = free_port()
     _watched(scenario, look, updates=20, port=look_port)
     (before_s, before), (after_s, after) = seen
     name = "edgebed_cgroup_cpu_seconds_total"
@@ -166,7 +166,7 @@ class _Onlooker:
 
 
 def _watched(scenario: dict[str, Any], look: Callable[[dict[str, str]], None], updates: int, port: int = 0) -> Any:
-    port = port or _free_port()
+    port = port or free_port()
     with tempfile.TemporaryDirectory() as folder:
         onlooker = _Onlooker(look, updates, port)
         run = edgebed.run(scenario, runtime="docker", runs_dir=folder, port=port, progress=onlooker)
@@ -191,6 +191,7 @@ def _value(page: str, metric: str) -> float:
     return float(found[1])
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])

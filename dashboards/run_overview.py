@@ -1,122 +1,52 @@
-"""Writes the dashboard "Run overview": `python dashboards/run_overview.py` prints it.
+"""Run overview: how is the run doing? What runs and the figures that count, then model, traffic, work and machine."""
 
-    python dashboards/run_overview.py > dashboards/grafana/dashboards/edgebed/run-overview.json
-
-The question it answers is how a run is doing: at the top what runs and the figures that count, then the model, the
-traffic, the work and the machine. A test keeps the committed file equal to what this prints, and another asks a real
-Prometheus every query. Queries name run and trial, since one Prometheus sees many of both.
-"""
-
-import itertools
-import json
-import sys
+from collections.abc import Sequence
 from typing import Any
 
-from grafana_foundation_sdk.builders import bargauge, common, dashboard, stat, timeseries
-from grafana_foundation_sdk.builders.prometheus import Dataquery
-from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common as options
-from grafana_foundation_sdk.models import dashboard as model
 
-SOURCE = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
-HERE = 'run="$run",trial=~"$trial"'
-STATE_COLORS = {
-    "expected": "#6e7077",
-    "started": "#8ab8ff",
-    "joined": "#5794f2",
-    "ready": "#3274d9",
-    "running": "#56a64b",
-    "unresponsive": "#b877d9",
-    "stopped": "#ccccdc",
-    "died": "#e02f44",
-    "missing": "#ff9830",
-}
-BY_TRIAL = "{{trial}}"
-BY_CLASS = "{{trial}} {{device_class}}"
-STEPS = "{{trial}} steps"
-PER_SECOND = "suffix: /s"
+from dashboards.building.frame import events, run_variable, trial_variable, trials_begin, whole
+from dashboards.building.panels import (
+    CORES,
+    PER_SECOND,
+    STATE_COLORS,
+    bars,
+    colored,
+    curves,
+    figure,
+    stacked,
+    steps,
+    words,
+)
+from dashboards.building.queries import (
+    BY_CLASS,
+    BY_TRIAL,
+    CLASS,
+    HERE,
+    WORKERS,
+    latest,
+    latest_total,
+    rate,
+    ratio,
+    total,
+    value,
+)
 
-Query = tuple[str, str]
-"""PromQL, and what its series are called."""
-
-
-# --- queries ------------------------------------------------------------------------------------------------------
-
-
-def value(metric: str) -> str:
-    """A gauge of the controller."""
-    return f"max by (trial) ({metric}{{{HERE}}})"
-
-
-def total(metric: str) -> str:
-    """What a counter, which begins with its trial, has counted."""
-    return f"sum by (trial) ({metric}{{{HERE}}})"
+NAME = "run-overview"
+BY_KIND = "{{trial}} {{kind}}"
+VERDICTS = {"1": ("trusted", "green"), "0": ("degraded", "orange")}
 
 
-def rate(metric: str, by: str = "trial", more: str = "") -> str:
-    """How fast a counter grows, each second."""
-    return f"sum by ({by}) (rate({metric}{{{HERE}{more}}}[$__rate_interval]))"
-
-
-# --- kinds of panels ----------------------------------------------------------------------------------------------
-
-
-def describe(panel: Any, width: int, height: int, title: str, description: str, unit: str, *queries: Query) -> Any:
-    """Give a panel what every panel has."""
-    panel.span(width).height(height).title(title).description(description).unit(unit).datasource(SOURCE)
-    for letter, (expr, legend) in zip("ABCD", queries, strict=False):
-        panel.with_target(Dataquery().ref_id(letter).expr(expr).legend_format(legend).range().datasource(SOURCE))
-    return panel
-
-
-def figure(width: int, title: str, description: str, unit: str, *queries: Query) -> stat.Panel:
-    """The last value, large."""
-    panel: stat.Panel = describe(stat.Panel(), width, 5, title, description, unit, *queries)
-    return (
-        panel.reduce_options(last())
-        .color_mode(options.BigValueColorMode.VALUE)
-        .graph_mode(options.BigValueGraphMode.NONE)
-        .thresholds(steps(("text", None)))
-    )
-
-
-def steps(*colors: tuple[str, float | None]) -> dashboard.ThresholdsConfig:
-    """Colours, each with the value from which on it is shown; the first from the least."""
-    thresholds = [model.Threshold(value=at, color=color) for color, at in colors]
-    return dashboard.ThresholdsConfig().mode(model.ThresholdsMode.ABSOLUTE).steps(thresholds)
-
-
-def last() -> common.ReduceDataOptions:
-    """Of a series its last value: that of a trial that is over as well."""
-    return common.ReduceDataOptions().calcs(["lastNotNull"]).values(values=False)
-
-
-def bars(width: int, title: str, description: str, *queries: Query) -> bargauge.Panel:
-    """How far each series is on its way from 0 to 1."""
-    panel: bargauge.Panel = describe(bargauge.Panel(), width, 5, title, description, "percentunit", *queries)
-    return (
-        panel.min(0)
-        .max(1)
-        .orientation(options.VizOrientation.HORIZONTAL)
-        .reduce_options(last())
-        .color_scheme(dashboard.FieldColor().mode(model.FieldColorModeId.FIXED).fixed_color("blue"))
-    )
-
-
-def curves(width: int, title: str, description: str, unit: str, *queries: Query) -> timeseries.Panel:
-    """Values over time."""
-    panel: timeseries.Panel = describe(timeseries.Panel(), width, 8, title, description, unit, *queries)
-    legend = (
-        common.VizLegendOptions()
-        .display_mode(options.LegendDisplayMode.LIST)
-        .placement(options.LegendPlacement.BOTTOM)
-        .show_legend(show_legend=True)
-    )
-    tooltip = common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI).sort(options.SortOrder.DESCENDING)
-    return panel.line_width(2).show_points(options.VisibilityMode.NEVER).legend(legend).tooltip(tooltip)
-
-
-# --- the rows -----------------------------------------------------------------------------------------------------
+def latest_accuracy(width: int) -> Any:
+    """Accuracy of the version that was evaluated last."""
+    return figure(
+        width,
+        "Accuracy",
+        "On the test set, of the version evaluated last.",
+        "percentunit",
+        (latest("edgebed_model_accuracy_ratio"), BY_TRIAL),
+        instant=True,
+    ).decimals(2)
 
 
 def standing() -> list[Any]:
@@ -124,7 +54,7 @@ def standing() -> list[Any]:
     info = f"max by (trial, algorithm, runtime, seed) (edgebed_run_info{{{HERE}}})"
     return [
         figure(
-            8,
+            6,
             "What runs",
             "Method, runtime and seed of each trial.",
             "none",
@@ -133,30 +63,37 @@ def standing() -> list[Any]:
         bars(
             4,
             "Progress",
-            "How much of the trial is done, by its limit of updates or time.",
-            (value("edgebed_run_progress_ratio"), BY_TRIAL),
+            "How much of the trial is done, by its limit of updates or of time in training.",
+            (latest("edgebed_run_progress_ratio"), BY_TRIAL),
+            instant=True,
         ),
-        figure(
-            4,
-            "Accuracy",
-            "On the test set, of the version evaluated last.",
-            "percentunit",
-            (value("edgebed_model_accuracy_ratio"), BY_TRIAL),
-        ).decimals(2),
+        latest_accuracy(4),
         figure(
             4,
             "Total of applied pushes",
             "Payload of all pushes that were applied: the report's headline ingress, and less than all that came in.",
             "decbytes",
-            (total("edgebed_ps_update_bytes_total"), BY_TRIAL),
+            (latest_total("edgebed_run_update_bytes_total"), BY_TRIAL),
+            instant=True,
         ),
         figure(
-            4,
+            3,
             "Total crashes",
             "Nodes that ended although nobody had told them to; the charts mark which, and when.",
             "none",
-            (total("edgebed_crashes_total"), BY_TRIAL),
+            (latest_total("edgebed_crashes_total"), BY_TRIAL),
+            instant=True,
         ).thresholds(steps(("text", None), ("red", 1))),
+        figure(
+            3,
+            "Verdict",
+            "Once a trial is over: whether the conditions that it asked for held; its report says which did not.",
+            "none",
+            (latest("edgebed_trial_trusted"), BY_TRIAL),
+            instant=True,
+        )
+        .mappings(words(VERDICTS))
+        .no_value("not yet"),
     ]
 
 
@@ -196,156 +133,128 @@ def traffic() -> list[Any]:
             "Total of applied pushes over time",
             "Payload of the pushes that have been applied so far: the report's headline ingress.",
             "decbytes",
-            (total("edgebed_ps_update_bytes_total"), BY_TRIAL),
+            (total("edgebed_run_update_bytes_total"), BY_TRIAL),
         ).min(0),
+        stacked(
+            12,
+            "Server ingress by kind of message",
+            "Payload that reaches the server each second: pushes, joins, pulls, and of shards their backups.",
+            "Bps",
+            (total("trial_kind:edgebed_ps_ingress_bytes:rate20s", by="trial, kind"), BY_KIND),
+        ),
+        stacked(
+            12,
+            "Total server ingress by kind of message",
+            "Payload that has reached the server so far, applied or not; from 0 again in each of the server's lives.",
+            "decbytes",
+            (total("edgebed_ps_ingress_bytes_total", by="trial, kind"), BY_KIND),
+        ),
     ]
 
 
 def work() -> list[Any]:
     """How fast the fleet works, and who takes part."""
-    by_state = f'sum by (state) (edgebed_nodes{{{HERE},device_class!~"server|evaluator"}})'
-    states = curves(
+    states = stacked(
         8,
         "Workers by state",
         "In the trial in progress, as the controller sees them; a worker that died, or never came, stays counted.",
         "none",
-        (by_state, "{{state}}"),
-    )
-    for state, color in STATE_COLORS.items():
-        fixed = {"mode": "fixed", "fixedColor": color}
-        states.override_by_name(state, [model.DynamicConfigValue(id_val="color", value=fixed)])
+        (f"sum by (state) (edgebed_nodes{{{WORKERS}}})", "{{state}}"),
+    ).decimals(0)
+    slowest = f"min by (trial) (node:edgebed_shard_steps:rate20s{{{HERE}}})"
     return [
         curves(
             8,
             "Updates",
             "Updates that the server applied each second.",
             PER_SECOND,
-            (rate("edgebed_ps_updates_total", more=',result="applied"'), BY_TRIAL),
+            (total("trial:edgebed_ps_updates:rate20s"), BY_TRIAL),
         ).min(0),
         curves(
             8,
             "Iterations",
             "Gradients that the workers of a class computed each second; steps of the slowest shard of a model.",
             PER_SECOND,
-            (rate("edgebed_worker_iterations_total", by="trial, device_class"), BY_CLASS),
-            (f"min by (trial) (rate(edgebed_shard_steps_total{{{HERE}}}[$__rate_interval]) > 0)", STEPS),
+            (total("device_class:edgebed_worker_iterations:rate20s", by=CLASS), BY_CLASS),
+            (slowest, "{{trial}} steps"),
         ).min(0),
-        states.min(0)
-        .decimals(0)
-        .line_width(0)
-        .fill_opacity(60)
-        .stacking(common.StackingConfig().mode(options.StackingMode.NORMAL)),
+        colored(states, STATE_COLORS),
     ]
 
 
 def machine() -> list[Any]:
-    """What the nodes take of the machine, and what their caps keep from them."""
-    by = "trial, device_class"
-    throttled = rate("edgebed_cgroup_cpu_throttled_periods_total", by=by)
-    periods = rate("edgebed_cgroup_cpu_periods_total", by=by)
+    """What the nodes take of the machine, what their caps keep from them, and how the machine bears it."""
     used = f"edgebed_cgroup_memory_working_set_bytes{{{HERE}}} / edgebed_cgroup_memory_limit_bytes{{{HERE}}}"
     return [
         curves(
             8,
             "CPU used",
             "Cores that the nodes of a class use, all together.",
-            "suffix: cores",
-            (rate("edgebed_process_cpu_seconds_total", by=by), BY_CLASS),
+            CORES,
+            (total("node:edgebed_process_cpu_seconds:rate20s", by=CLASS), BY_CLASS),
         ).min(0),
         curves(
             8,
             "Held back by the CPU cap",
             "Share of the kernel's scheduling periods in which nodes had to wait. Empty where there is no cap.",
             "percentunit",
-            (f"{throttled} / ({periods} > 0)", BY_CLASS),
+            (
+                ratio(
+                    rate("edgebed_cgroup_cpu_throttled_periods_total", by=CLASS),
+                    rate("edgebed_cgroup_cpu_periods_total", by=CLASS),
+                ),
+                BY_CLASS,
+            ),
         )
         .min(0)
         .max(1),
         curves(
             8,
             "Memory against the cap",
-            "Of the node of each class that is nearest to its cap. Only containers have such caps.",
+            "Of the node of each class that is nearest to its cap; empty where there is none.",
             "percentunit",
-            (f"max by ({by}) ({used})", BY_CLASS),
+            (f"max by ({CLASS}) ({used})", BY_CLASS),
         )
         .min(0)
         .max(1),
+        curves(
+            8,
+            "The whole machine",
+            "Share of all cores' time that it was busy, and that the machine under it took away.",
+            "percentunit",
+            (value("edgebed_host_busy_ratio"), "{{trial}} busy"),
+            (value("edgebed_host_steal_ratio"), "{{trial}} taken away"),
+        )
+        .min(0)
+        .max(1),
+        curves(
+            8,
+            "How late sleepers wake up",
+            "What 99 % of sleeps stayed below; above 20 ms, links and pauses of milliseconds do not hold.",
+            "s",
+            (value("edgebed_host_wake_lag_seconds"), BY_TRIAL),
+        ).min(0),
+        stacked(
+            8,
+            "Alerts",
+            "Those that fire; Prometheus' own page of alerts says what each means.",
+            "none",
+            (
+                f'count by (trial, alertname, by) (ALERTS{{{HERE},alertstate="firing"}})',
+                "{{trial}} {{alertname}} {{by}}",
+            ),
+        ).decimals(0),
     ]
-
-
-# --- the whole ----------------------------------------------------------------------------------------------------
-
-
-def variables() -> list[Any]:
-    """Where the data is, and what of it is shown: all trials of the latest run, unless others are chosen."""
-    runs = "query_result(sort_desc(max by (run) (last_over_time(edgebed_run_start_timestamp_seconds[$__range]))))"
-    trials = 'label_values(edgebed_run_info{run="$run"}, trial)'
-    return [
-        dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"),
-        dashboard.QueryVariable("run")
-        .label("Run")
-        .datasource(SOURCE)
-        .query({"qryType": 3, "query": runs, "refId": "runs"})
-        .definition(runs)
-        .regex('/run="([^"]+)"/')
-        .sort(model.VariableSort.DISABLED)
-        .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED),
-        dashboard.QueryVariable("trial")
-        .label("Trial")
-        .datasource(SOURCE)
-        .query({"qryType": 1, "query": trials, "refId": "trials"})
-        .definition(trials)
-        .multi(multi=True)
-        .include_all(include_all=True)
-        .all_value(".+")
-        .current(model.VariableOption(selected=True, text=["All"], value=["$__all"]))
-        .sort(model.VariableSort.ALPHABETICAL_ASC)
-        .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED),
-    ]
-
-
-def mark(name: str, metric: str, title: str, color: str) -> dashboard.AnnotationQuery:
-    """A line in every chart at the times that `metric` tells, in Unix seconds."""
-    return (
-        dashboard.AnnotationQuery()
-        .name(name)
-        .datasource(SOURCE)
-        .enable(enable=True)
-        .icon_color(color)
-        .expr(f"{metric}{{{HERE}}} * 1000")
-        .title_format(title)
-        .step("5s")
-        .use_value_for_time(use_value_for_time=True)
-    )
 
 
 def build() -> str:
     """The dashboard as JSON."""
-    built = (
-        dashboard.Dashboard("Run overview")
-        .uid("edgebed-run-overview")
-        .description("How is the run doing? Empty: choose a longer time range, top right.")
-        .tags(["edgebed"])
-        .readonly()
-        .tooltip(model.DashboardCursorSync.CROSSHAIR)
-        .time("now-1h", "now")
-        .timezone("browser")
-        .refresh("5s")
-        .annotation(mark("Trials", "edgebed_run_start_timestamp_seconds", "{{trial}} begins", "blue"))
-        .annotation(mark("Crashes", "edgebed_node_last_crash_timestamp_seconds", "{{node}} died", "red"))
-        .annotation(mark("Faults", "edgebed_fault_timestamp_seconds", "{{node}}: {{action}}", "orange"))
-    )
-    for variable in variables():
-        built.with_variable(variable)
-    rows = {"": standing(), "Model": learning(), "Traffic": traffic(), "Work": work(), "Machine": machine()}
-    numbers = itertools.count(1)
-    for title, panels in rows.items():
-        if title:
-            built.with_row(dashboard.Row(title).id(next(numbers)))
-        for panel in panels:
-            built.with_panel(panel.id(next(numbers)))
-    return json.dumps(json.loads(JSONEncoder().encode(built.build())), indent=2, sort_keys=True) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(build())
+    rows: dict[str, Sequence[Any]] = {
+        "": standing(),
+        "Model": learning(),
+        "Traffic": traffic(),
+        "Work": work(),
+        "Machine": machine(),
+    }
+    chosen = [run_variable(), trial_variable()]
+    return whole(NAME, "Run overview", "How is the run doing?", chosen, [trials_begin(), *events()], rows)

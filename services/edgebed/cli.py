@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from edgebed import cli_agreeing, cli_by_hand, cli_comparing, cli_profiling, cli_reproducing, cli_sweeping
+from edgebed import (
+    cli_agreeing,
+    cli_by_hand,
+    cli_comparing,
+    cli_exporting,
+    cli_profiling,
+    cli_replaying,
+    cli_reproducing,
+    cli_sweeping,
+    cli_watching,
+)
 from edgebed.cli_options import (
     EmulationOption,
+    Figures,
     Force,
     Json,
     Port,
@@ -26,17 +37,18 @@ from edgebed.cli_options import (
     ScenarioFile,
     Sets,
     Variants,
+    make_figures,
+    require_figures,
     require_place,
 )  # fmt: skip
-from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
-from edgebed.observe.output import discard_output, prepare_streams, put, put_json, put_rich, say, standard_output
+from edgebed.cli_watching import leave_with, show_results
+from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.observe.output import discard_output, prepare_streams, put, put_json, put_rich, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
-
-    from edgebed.results import Run
 
 
 BROKEN_OFF = ("interrupted", "unfinished")
@@ -54,6 +66,10 @@ link = typer.Typer(help="What the links of a run were, and whether they held; ch
 app.add_typer(link, name="link")
 
 
+NAME_SHOWN = 60
+"""Letters of a name that is too long."""
+
+
 def main() -> None:
     """The entry point `edgebed`: errors of users and machines as one line each, bugs with their traceback."""
     prepare_streams()
@@ -64,6 +80,9 @@ def main() -> None:
             say(f"error: {problem}")
         sys.exit(error.exit_code)
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # somebody gave it, whichever option it was
+            say(f"error: {str(error.filename)[:NAME_SHOWN]}…: {error.strerror}; give a shorter one")
+            sys.exit(2)
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             traceback.print_exc()
         say(f"error: {error.strerror}")
@@ -125,7 +144,7 @@ def run(
             port=port,
             progress=progress,
         )
-    _leave_with(result, json=json)
+    leave_with(result, json=json)
 
 
 @app.command()
@@ -138,14 +157,16 @@ def resume(
 
     with Progress() as progress:
         result = resume_run(name, processes=processes, port=port, runs_dir=runs_dir, progress=progress)
-    _leave_with(result, json=json)
+    leave_with(result, json=json)
 
 
 app.command()(cli_comparing.compare)
+app.command()(cli_exporting.export)
 app.command()(cli_agreeing.agree)
 app.command()(cli_reproducing.reproduce)
 app.command()(cli_sweeping.sweep)
 app.command()(cli_profiling.profile)
+app.command()(cli_replaying.replay)
 
 
 @app.command()
@@ -216,6 +237,8 @@ def list_all(*, json: Json = False, runs_dir: RunsDir = None) -> None:
 
     root = runs_root(runs_dir)
     if runs_dir is not None and not root.is_dir():
+        if root.exists():
+            raise ScenarioError(f"--runs-dir: {root.absolute()} is a file; give a folder")
         raise ScenarioError(f"--runs-dir: the folder {root.absolute()} does not exist")
     rows = [_row(folder) for folder in list_runs(root)]
     if json:
@@ -233,7 +256,7 @@ def show(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None
     """Show the results of a run: table, chart, verdict."""
     from edgebed.results import load
 
-    _show(load(name, runs_dir=runs_dir), json=json)
+    show_results(load(name, runs_dir=runs_dir), json=json)
 
 
 @app.command()
@@ -243,20 +266,23 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here instead of into the run's folder.")
     ] = None,
+    figures: Figures = None,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Make a run's report anew from its journals, also of a run that crashed."""
-    from edgebed.observe.report import render, write_report
+    """Make a run's report anew from its journals, also of a run that crashed; its charts for papers as well."""
+    from edgebed.observe.report import charts_of_run, render, write_report
     from edgebed.observe.run_folder import write_atomically
     from edgebed.results import load
 
+    require_figures(figures)
     result = load(name, runs_dir=runs_dir)
     if output is None:
         write_report(result)
     else:
         require_place("--output", output)
-        write_atomically(output, render(result).encode())
+        write_atomically(output, render(result).encode(), "--output")
     put(str(output or result.folder.report))
+    make_figures(figures, lambda: charts_of_run(result))
 
 
 @link.command("show")
@@ -287,22 +313,9 @@ for act in (
     app.command()(act)
 
 
-@app.command()
-def logs(
-    name: RunName,
-    node: Annotated[str | None, typer.Argument(help="One node; all without it.", show_default=False)] = None,
-    *,
-    trial: Annotated[str | None, typer.Option(help="One trial; all without it.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run ends.")] = False,
-    runs_dir: RunsDir = None,
-) -> None:
-    """Print the logs of a run's nodes, each line with the name of its node."""
-    from edgebed.observe.logs import log_lines
-    from edgebed.results import load
-
-    with standard_output():
-        for line in log_lines(load(name, runs_dir=runs_dir).folder, node=node, trial=trial, follow=follow):
-            typer.echo(line)
+app.command()(cli_watching.logs)
+app.command()(cli_watching.events)
+app.command()(cli_watching.watch)
 
 
 @app.command()
@@ -394,24 +407,3 @@ def _row(folder: Any) -> dict[str, str]:
         "trials": ", ".join(manifest.get("trials", ())),
         "verdict": verdict,
     }
-
-
-def _leave_with(result: "Run", *, json: bool) -> None:
-    """Show what came of a run, and leave with its exit code."""
-    try:
-        _show(result, json=json)
-    except InfrastructureError as error:  # The verdict stands, and all results are in the run's folder.
-        say(f"error: {error}; the results are in {result.path}")
-    raise typer.Exit(result.exit_code)
-
-
-def _show(result: "Run", *, json: bool) -> None:
-    """The results as a table and a chart, or as JSON."""
-    if json:
-        put(result.summary_json().decode().rstrip())
-        return
-    from edgebed.observe.terminal import print_results
-
-    put_rich(lambda console: print_results(result, console))
-    if result.can_be_resumed:
-        say(f"edgebed resume {result.folder.name} goes on")

@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from edgebed.cli_options import EmulationOption, Force, Json, Processes, RunsDir, Sets, page_place, require_place
+from edgebed.cli_options import (
+    EmulationOption,
+    Figures,
+    Force,
+    Json,
+    Processes,
+    RunsDir,
+    Sets,
+    make_figures,
+    page_place,
+    require_figures,
+    require_place,
+)
 from edgebed.errors import ScenarioError
 from edgebed.observe.output import put, put_json, put_rich
 from edgebed.runtimes import RUNTIMES, Runtime
@@ -53,6 +65,7 @@ def agree(
     force: Force = False,
     json: Json = False,
     output: Output = None,
+    figures: Figures = None,
     processes: Processes = None,
     runs_dir: RunsDir = None,
 ) -> None:
@@ -63,6 +76,7 @@ def agree(
     wanted = None if runtimes is None else [_runtime(name.strip()) for name in runtimes.split(",")]
     if output is not None:
         require_place("--output", output, PAGE)
+    require_figures(figures)
     if finished:
         from edgebed.results import load
 
@@ -89,10 +103,13 @@ def agree(
     agreements = agreeing.judge(runs, wanted)
     if output is None and not json:
         output = page_place(PAGE, runs_dir)
-    if output is not None:
-        from edgebed.comparing.agreement_page import render
+    if output is not None or figures is not None:
+        from edgebed.comparing.agreement_page import charts_of_agreements, render
 
-        write_atomically(output, render(agreements, agreeing.arms_by_trial(runs, wanted)).encode())
+        trials = agreeing.arms_by_trial(runs, wanted)
+        if output is not None:
+            write_atomically(output, render(agreements, trials).encode(), "--output")
+        make_figures(figures, lambda: charts_of_agreements(agreements, trials))
     if json:
         put_json(agreements)
     else:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from edgebed.cli_options import Json, RunsDir, page_place, require_place
+from edgebed.cli_options import Figures, Json, RunsDir, make_figures, page_place, require_figures, require_place
 from edgebed.errors import ScenarioError
 from edgebed.observe.output import put, put_json, put_rich
 
@@ -56,6 +56,7 @@ def compare(
     json: Json = False,
     csv: Csv = None,
     output: Output = None,
+    figures: Figures = None,
     runs_dir: RunsDir = None,
 ) -> None:
     """Compare runs: what changed, accuracy, and time, bytes and updates to an accuracy, seed by seed.
@@ -64,7 +65,7 @@ def compare(
     """
     from edgebed.comparing.arms import gather
     from edgebed.comparing.comparison import compare_arms
-    from edgebed.comparing.comparison_page import render
+    from edgebed.comparing.comparison_page import charts_of_comparison, render
     from edgebed.comparing.comparison_tables import csv_text
     from edgebed.comparing.comparison_text import print_comparison
     from edgebed.observe.run_folder import write_atomically
@@ -78,15 +79,17 @@ def compare(
     for option, place, example in (("--output", output, PAGE), ("--csv", spreadsheet, "comparison.csv")):
         if place is not None:
             require_place(option, place, example)
+    require_figures(figures)
 
     gathered = gather([load(name, runs_dir=runs_dir) for name in runs])
     comparison = compare_arms(gathered, baseline=baseline, to=accuracy, window=window)
     if spreadsheet is not None:
-        write_atomically(spreadsheet, csv_text(comparison).encode())
+        write_atomically(spreadsheet, csv_text(comparison).encode(), "--csv")
     if output is None and not json and not is_printed:
         output = page_place(PAGE, runs_dir)
     if output is not None:
-        write_atomically(output, render(comparison, gathered.arms).encode())
+        write_atomically(output, render(comparison, gathered.arms).encode(), "--output")
+    make_figures(figures, lambda: charts_of_comparison(comparison, gathered.arms))
     if json:
         put_json(comparison)
     elif is_printed:

@@ -2,15 +2,18 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from edgebed.errors import InfrastructureError, ScenarioError
 from edgebed.observe.output import say
 from edgebed.runtimes import Emulation, Runtime
+
+if TYPE_CHECKING:
+    from edgebed.observe.drawing import Chart
 
 INTERRUPTED = 130
 
@@ -50,6 +53,12 @@ Port = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
+Figures = Annotated[
+    Path | None,
+    typer.Option(
+        "--figures", metavar="DIR", help="Also write every chart as SVG and PNG for papers here.", show_default=False
+    ),
+]
 RunsDir = Annotated[
     Path | None,
     typer.Option(help="Folder of all runs (default: $EDGEBED_RUNS_DIR, else ./runs).", show_default=False),
@@ -74,6 +83,25 @@ def require_place(option: str, place: Path, example: str = "report.html") -> Non
         raise ScenarioError(f"{option}: there is no folder {place.parent}; make it first, or choose another")
     if not os.access(place.parent, os.W_OK):
         raise ScenarioError(f"{option}: the folder {place.parent} cannot be written to; choose another")
+
+
+def require_figures(folder: Path | None) -> None:
+    """Figures can go into `folder`, if one was named; else it is the user's mistake."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise ScenarioError(f"--figures: {folder} is a file; give a folder")
+    if not folder.exists() and not folder.parent.is_dir():
+        raise ScenarioError(f"--figures: there is no folder {folder.parent}; make it first, or choose another")
+
+
+def make_figures(folder: Path | None, charts: "Callable[[], Sequence[Chart]]") -> None:
+    """Write those charts into `folder`, if one was named, and say so."""
+    from edgebed.observe.drawing import write_figures
+    from edgebed.observe.quantities import count_text
+
+    if folder is not None:
+        say(f"figures: {folder}: {count_text(write_figures(folder, charts()), 'chart')}, each as SVG and PNG")
 
 
 def end_with(problems: Sequence[str]) -> None:

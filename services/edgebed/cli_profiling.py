@@ -40,7 +40,7 @@ def profile(
     say("what a live shard needs whatever layers it has …")
     found = found.model_copy(update={"own": own_s()})
     task, methods = trials[0].plan.nodes[0].task, [trial.plan.nodes[0].method for trial in trials]
-    write_atomically(place, write_profile(found, list(remarks(task, methods))).encode())
+    write_atomically(place, write_profile(found, list(remarks(task, methods))).encode(), "--output")
     if json:
         put_json(found.model_dump(mode="json"))
     else:

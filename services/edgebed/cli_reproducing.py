@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgebed.cli_options import Json, Processes, RunsDir, end_interrupted, end_with
+from edgebed.cli_options import (
+    Figures,
+    Json,
+    Processes,
+    RunsDir,
+    end_interrupted,
+    end_with,
+    make_figures,
+    require_figures,
+)
 from edgebed.errors import ScenarioError
 from edgebed.observe.output import put, put_json, put_rich, say
 
@@ -40,6 +49,7 @@ def reproduce(
             "--output", "-o", metavar="DIR", help="Folder of the page (default: reproductions/ in the runs' folder)."
         ),
     ] = None,
+    figures: Figures = None,
     json: Json = False,
     processes: Processes = None,
     runs_dir: RunsDir = None,
@@ -51,7 +61,7 @@ def reproduce(
     from edgebed.comparing.markdown import make_folder
     from edgebed.comparing.reproduction import evaluate
     from edgebed.comparing.reproduction_text import print_reproduction
-    from edgebed.comparing.results_page import write_page
+    from edgebed.comparing.results_page import charts_of_reproduction, results_page
     from edgebed.comparing.running_cells import CellRunner
     from edgebed.observe.progress import Progress
     from edgebed.observe.run_folder import runs_root
@@ -67,6 +77,7 @@ def reproduce(
     chosen = check_rows(declared, rows or ())
     if output is not None and output.exists() and not output.is_dir():
         raise ScenarioError(f"--output: {output} is not a folder; the page and its charts need one")
+    require_figures(figures)
     cells, root = Cells(declared), runs_root(runs_dir)
     folder = output or root / "reproductions"
     charts = make_folder(folder, declared.name)  # before hours of training, not after
@@ -85,7 +96,9 @@ def reproduce(
             end_interrupted()
     result, curves = evaluate(cells, root, kept, chosen, size, say, paper, computed.values)
     kept.write()
-    page = write_page(declared, result, curves, folder)
+    drawn = charts_of_reproduction(declared, curves)
+    page = results_page(declared, result, drawn).write(drawn, folder)
+    make_figures(figures, lambda: drawn)
     if json:
         put_json({"reproduction": result, "rows": chosen, "failed": problems, "page": str(page)})
     else:

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgebed.cli_options import Json, Processes, RunsDir, ScenarioFile, Sets, end_interrupted, end_with
+from edgebed.cli_options import (
+    Figures,
+    Json,
+    Processes,
+    RunsDir,
+    ScenarioFile,
+    Sets,
+    end_interrupted,
+    end_with,
+    make_figures,
+    require_figures,
+)
 from edgebed.errors import ScenarioError
 from edgebed.observe.output import put, put_json, put_rich, say
 
@@ -27,6 +38,7 @@ def sweep(
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Folder of the page (default: sweeps/ in the runs folder)."),
     ] = None,
+    figures: Figures = None,
     json: Json = False,
     processes: Processes = None,
     runs_dir: RunsDir = None,
@@ -37,7 +49,8 @@ def sweep(
     from edgebed.comparing.markdown import make_folder
     from edgebed.comparing.points import read_points, sweep_command
     from edgebed.comparing.running_cells import CellRunner
-    from edgebed.comparing.sweep_page import write_sweep_page
+    from edgebed.comparing.sweep_charts import charts_of_sweep
+    from edgebed.comparing.sweep_page import sweep_page
     from edgebed.comparing.sweep_text import print_sweep
     from edgebed.comparing.swept import evaluate_sweep
     from edgebed.observe.progress import Progress
@@ -46,6 +59,7 @@ def sweep(
     points = read_points(scenario, sets or ())
     if output is not None and output.exists() and not output.is_dir():
         raise ScenarioError(f"--output: {output} is not a folder; the page and its charts need one")
+    require_figures(figures)
     root = runs_root(runs_dir)
     folder = output or root / "sweeps"
     charts = make_folder(folder, points.scenario.name)  # before hours of training, not after
@@ -65,7 +79,9 @@ def sweep(
     result = evaluate_sweep(points, cells, root, kept, costs, say)
     kept.keep_only(points.runs)
     kept.write()
-    page = write_sweep_page(result, sweep_command(points, sets or ()), folder)
+    drawn = charts_of_sweep(result)
+    page = sweep_page(result, sweep_command(points, sets or ()), drawn).write(drawn, folder)
+    make_figures(figures, lambda: drawn)
     problems = [f"{run.cell}, seed {run.seed}: {reason}" for run, reason in failed.items()]
     if json:
         put_json({"sweep": result, "failed": problems, "page": str(page)})

@@ -4,7 +4,8 @@ Series and summaries are computed from the journals when first asked for, so a r
 can be loaded as well.
 """
 
-from collections.abc import Iterator
+import datetime as dt
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.errors import ScenarioError
 from edgebed.observe import summary as summaries
 from edgebed.observe.checkpoints import read_checkpoint
 from edgebed.observe.journal import Entry, read_journal
@@ -84,6 +86,27 @@ class Run:
     def exit_code(self) -> int:
         """0 all expectations met, 1 one is not, 3 a trial did not complete, 130 interrupted."""
         return self.summary.exit_code
+
+    @property
+    def started_s(self) -> float:
+        """When it began, in Unix time; 0 where it died before it noted that."""
+        started = self.manifest.get("started")
+        return dt.datetime.fromisoformat(started).timestamp() if started else 0.0
+
+    def chosen_trials(self, names: Sequence[str], purpose: str) -> list[Trial]:
+        """The trials called so, all without any name, in the run's order; ScenarioError where there is none.
+
+        `purpose` is what they are wanted for, e.g. `export`.
+        """
+        there = ", ".join(self.trials) or "none yet"
+        unknown = [name for name in names if name not in self.trials]
+        if unknown:
+            raise ScenarioError(
+                *(f"--trial: {self.folder.name} has no trial '{name}'; there are {there}" for name in unknown)
+            )
+        if not self.trials:
+            raise ScenarioError(f"{self.folder.name}: nothing to {purpose}: no trial has begun")
+        return [trial for trial in self.trials.values() if not names or trial.name in names]
 
     @property
     def can_be_resumed(self) -> bool:

@@ -68,7 +68,7 @@ def resume(
 
 def past_of(folder: TrialFolder) -> Past | None:
     """How far a trial had come. What there is of one that had not begun to train is removed."""
-    began_s, until_s, updates = None, 0.0, 0
+    began_s, until_s, updates, update_bytes = None, 0.0, 0, 0
     incarnations: dict[str, int] = {}
     triggered_s: dict[tuple[str, str], float] = {}
     for t, _, record in read_journal(folder.journal) if folder.journal.exists() else ():
@@ -77,6 +77,7 @@ def past_of(folder: TrialFolder) -> Past | None:
             began_s = t
         elif isinstance(record, records.Update):
             updates = max(updates, record.version)
+            update_bytes += record.bytes
         elif isinstance(record, records.Step):
             updates = max(updates, record.made)
         elif isinstance(record, records.Node):
@@ -88,7 +89,14 @@ def past_of(folder: TrialFolder) -> Past | None:
         folder.journal.unlink(missing_ok=True)
         folder.latest_checkpoint.unlink(missing_ok=True)
         return None
-    return Past(began_s=began_s, until_s=until_s, updates=updates, incarnations=incarnations, triggered_s=triggered_s)
+    return Past(
+        began_s=began_s,
+        until_s=until_s,
+        updates=updates,
+        incarnations=incarnations,
+        update_bytes=update_bytes,
+        triggered_s=triggered_s,
+    )
 
 
 def _options(folder: RunFolder) -> Options:

@@ -22,8 +22,8 @@ from edgebed.learning import models
 from edgebed.learning.imports import sources
 from edgebed.observe import report
 from edgebed.observe.journal import JournalWriter
-from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root, write_atomically
+from edgebed.observe.standing import Status
 from edgebed.observe.summary import TrialSummary
 from edgebed.results import Run, Trial
 from edgebed.roles.controller import Past
@@ -102,21 +102,22 @@ def run(
         planned = plan_checked(loaded, options)
         with ending_by_signal(), host_of(options, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
-            folder.write_manifest(
-                seed=loaded.seed,
-                runtime=runtime,
-                command=sys.argv,
-                trials=[trial.plan.trial for trial in planned],
-                scenario_file=None if isinstance(scenario, Mapping) else str(scenario),
-                sets=set,
-                options=msgspec.to_builtins(options),
-                code=fingerprint(),
-                own_code=own_code(trial.plan for trial in planned),
-                data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
-                engine=host.engine,
-            )
-            folder.write_scenario(resolved_yaml(loaded))
-            with working_on(folder):
+            with working_on(folder):  # from here on, whoever looks sees that it is in progress
+                folder.write_manifest(
+                    seed=loaded.seed,
+                    runtime=runtime,
+                    command=sys.argv,
+                    trials=[trial.plan.trial for trial in planned],
+                    scenario_file=None if isinstance(scenario, Mapping) else str(scenario),
+                    sets=set,
+                    variants=variants,
+                    options=msgspec.to_builtins(options),
+                    code=fingerprint(),
+                    own_code=own_code(trial.plan for trial in planned),
+                    data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
+                    engine=host.engine,
+                )
+                folder.write_scenario(resolved_yaml(loaded))
                 run_trials(planned, folder, host, progress)
         return write_results(folder)
 
@@ -158,6 +159,7 @@ def run_trials(
     host.run = folder.name
     for trial in planned:
         name = trial.plan.trial
+        folder.trial_begins(name)
         if not _run_trial(trial, folder.trial(name), host, progress, pasts.get(name)):
             break
 

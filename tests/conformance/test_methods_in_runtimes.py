@@ -1,8 +1,7 @@
 """Methods of rounds, buffers, bounded staleness and local steps, simulated and live: one run of each has them all.
 
-Where a round waits for everybody nothing depends on who was first, so the weights are the simulation's, bit for bit. It
-waits for those who have joined: a pause before each push is longer than others take to join. Containers hold the same
-nodes as processes do.
+Where a round waits for everybody nothing depends on who was first, so the weights are the simulation's, bit for bit.
+Containers hold the same nodes as processes do.
 """
 
 import functools
@@ -52,7 +51,7 @@ SCENARIO: dict[str, Any] = {
     "name": "methods",
     "seed": 7,
     "task": {"data": "digits", "fraction": 0.5, "model": "small", "batch_size": 10, "gradient_time": "1ms"},
-    "fleet": {"edge": {"count": WORKERS, "waiting": "50ms"}},
+    "fleet": {"edge": {"count": WORKERS, "waiting": "50ms"}},  # the fault at an update is done before the last
     "evaluation": {"every": f"{UPDATES} updates"},
     "stop": {"updates": UPDATES},
     "variants": {name: {"method": method} for name, method in (ROUNDS | OTHERS).items()}

@@ -1,87 +1,54 @@
-"""What a real Prometheus, configured as ours is, makes of a real run: totals, dead nodes, every dashboard query.
+"""What the Prometheus of Compose makes of a real run: totals, dead nodes, every query of every dashboard.
 
-One run of three trials is watched from its first second: a short one, over before Prometheus has found its nodes, a
-long one in which a worker is killed, and one of layer shards. Then Prometheus is asked and the journals are read.
+One run of three trials in containers with caps and links is watched from its first second: a short one, over before
+Prometheus has found its nodes, a long one in which a worker is frozen and another killed, and one of layer shards. Then
+Prometheus is asked and the journals are read.
 """
 
-import contextlib
 import dataclasses
-import json
-import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from boards import unanswered
+from compose_project import composed
+from real_prometheus import Prometheus
+from waiting import until
 
 from edgebed.observe.journal import read_journal
 from edgebed.roles import records
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
 
-CONFIGURATION = Path(__file__).parents[2] / "dashboards/prometheus/prometheus.yml"
 SCENARIO = """
 name: watched
 question: Does Prometheus see what the journal says?
 task: { data: digits, model: small, batch_size: 10 }
-fleet: { edge: { count: 3, waiting: 30ms }, slow: { count: 1, waiting: 200ms } }
+fleet:
+  edge: { count: 3, waiting: 30ms, cpus: 0.3, memory: 512MiB, uplink: 20mbit, downlink: 50mbit, latency: 2ms }
+  slow: { count: 1, waiting: 200ms }
 evaluation: { every: 50 updates }
 variants:
   short: { method: asgd, stop: { updates: 300 } }
-  long: { method: adacomp, stop: { time: 40s }, faults: [{ freeze: slow-0, at: 5s, for: 1s }] }
+  long: { method: adacomp, stop: { time: 32s }, faults: [{ freeze: slow-0, at: 5s, for: 1s }] }
   layers:
     method: synthetic-gradients
     task: { model: eight-layer, width: 4, batch_size: 32 }
     fleet: { edge: { waiting: 0s }, slow: { waiting: 0s } }
-    stop: { time: 20s }
+    stop: { time: 24s }
 """
 RUN = "watched/0001"
 NODES = {"server", "evaluator", "edge-0", "edge-1", "edge-2", "slow-0"}
 VICTIM = "edge-1"
-ONLY_WITH_CAPS = {"Held back by the CPU cap", "Memory against the cap"}
-"""Panels that are empty where the kernel holds no caps."""
-
-
-@pytest.fixture(scope="module")
-def tools() -> None:
-    """Prometheus and promtool are here."""
-    if not (shutil.which("prometheus") and shutil.which("promtool")):
-        pytest.skip("no Prometheus: install it (Debian: apt-get install prometheus, and stop the service)")
-
-
-@dataclasses.dataclass
-class Prometheus:
-    """A Prometheus of our own."""
-
-    port: int
-
-    def get(self, path: str, **parameters: str) -> Any:
-        """The data of an answer that is a success."""
-        query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?{query}", timeout=10) as answer:
-            said = json.load(answer)
-        assert said["status"] == "success"
-        assert not said.get("warnings")
-        return said["data"]
-
-    def last(self, selector: str) -> float:
-        """The sum of the selected series' last values, however long ago."""
-        (result,) = self.get("query", query=f"sum(last_over_time({selector}[15m]))")["result"]
-        return float(result["value"][1])
-
-    def up(self) -> dict[str, float]:
-        """Node of the long trial: 1 if its last scrape was answered; for the nodes on the list now."""
-        result = self.get("query", query='up{job="edgebed-nodes",trial="long"}')["result"]
-        return {one["metric"]["node"]: float(one["value"][1]) for one in result}
+ONLY_WITH = {
+    'edgebed_ps_updates_total{result!="applied"}': {"Total refused"},
+    'trial:edgebed_ps_updates:rate20s{trial="short"}': {"Updates a second A"},
+}
+"""What is empty where something is not there, by that: a refusal, a second scrape of a trial that is soon over. Panels,
+columns of tables, a panel's queries by their letters."""
 
 
 @dataclasses.dataclass
@@ -102,81 +69,21 @@ class Watched:
         return [(node, record) for _, node, record in journal if isinstance(record, kind)]
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def until(condition: Callable[[], object], what: str, deadline_s: float = 60.0) -> None:
-    """Wait for something that must come."""
-    end_s = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end_s, f"{what}: not within {deadline_s:g} s"
-        time.sleep(0.1)
-
-
-@contextlib.contextmanager
-def started(*command: str | Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is gone afterwards."""
-    with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 @pytest.fixture(scope="module")
-def watched(tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """The run when it is over, and Prometheus, which still answers."""
-    folder = tmp_path_factory.mktemp("watched")
-    controller, prometheus = free_port(), Prometheus(free_port())
-    configuration = CONFIGURATION.read_text(encoding="utf-8")
-    (folder / "prometheus.yml").write_text(configuration.replace("controller:9100", f"127.0.0.1:{controller}"))
-    (folder / "watched.yaml").write_text(SCENARIO)
-    watch = (
-        "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
-        f"--web.listen-address=127.0.0.1:{prometheus.port}",
-    )  # fmt: skip
-    run = (
-        sys.executable, "-m", "edgebed", "run", folder / "watched.yaml", "--runs-dir", folder / "runs",
-        "--port", str(controller),
-    )  # fmt: skip
-    with started(*watch, log=folder / "prometheus.log"):
-        until(lambda: answers(prometheus), "Prometheus")
+    with composed(tmp_path_factory.mktemp("watched"), SCENARIO) as project:
         began_s = time.time()
-        with started(*run, log=folder / "run.log") as process:
-            until(lambda: set(prometheus.up()) == NODES and min(prometheus.up().values()) == 1, "six nodes up", 90)
-            up_before = prometheus.up()
-            journal = read_journal(folder / f"runs/{RUN}/long/events.jsonl")
-            pid = next(
-                one.pid for _, _, one in journal if isinstance(one, records.Node) and one.name == VICTIM and one.pid
-            )
-            os.kill(pid, signal.SIGKILL)
-            killed_s = time.time()
-            until(lambda: prometheus.up().get(VICTIM) == 0, f"{VICTIM} down")
-            up_after = prometheus.up()
-            assert process.wait(120) == 0, (folder / "run.log").read_text()
-        yield Watched(prometheus, folder, began_s, time.time(), up_before, up_after, killed_s)
-
-
-def answers(prometheus: Prometheus) -> bool:
-    """Whether Prometheus is up."""
-    try:
-        return prometheus.get("query", query="1") is not None
-    except OSError:
-        return False
-
-
-def test_promtool_accepts_the_configuration(tools: None) -> None:
-    """As strictly as it can."""
-    checked = subprocess.run(
-        ["promtool", "check", "config", "--lint=all", "--lint-fatal", CONFIGURATION],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+        project.up()
+        prometheus = project.prometheus()
+        until(lambda: prometheus.up("long") == dict.fromkeys(NODES, 1.0), "six nodes up", 120)
+        up_before = prometheus.up("long")
+        killed_s = time.time()
+        project.kill_node(VICTIM)
+        until(lambda: prometheus.up("long").get(VICTIM) == 0, f"{VICTIM} down")
+        up_after = prometheus.up("long")
+        assert project.compose("wait", "controller").returncode == 0, project.compose("logs", "controller").stdout
+        yield Watched(prometheus, project.folder, began_s, time.time(), up_before, up_after, killed_s)
 
 
 @pytest.mark.parametrize("trial", ["short", "long"])
@@ -189,6 +96,7 @@ def test_the_last_values_at_the_server_are_the_journals_totals(watched: Watched,
 
     assert last(f'edgebed_ps_updates_total{{{here},result="applied"}}') == len(updates) > 0
     assert last(f"edgebed_ps_update_bytes_total{{{here}}}") == sum(update.bytes for update in updates)
+    assert last(f"edgebed_run_update_bytes_total{{{here}}}") == sum(update.bytes for update in updates)
     assert last(f"edgebed_ps_ingress_bytes_total{{{here}}}") == traffic.ingress_payload
     assert last(f"edgebed_ps_egress_bytes_total{{{here}}}") == traffic.egress_payload
 
@@ -256,25 +164,87 @@ def test_a_fault_has_its_exact_time(watched: Watched) -> None:
     assert times["thaw", "slow-0"] - times["freeze", "slow-0"] == pytest.approx(1.0, abs=0.25)
 
 
-def test_every_query_of_every_dashboard_is_answered_with_data(watched: Watched, dashboards, panels, filled) -> None:
-    """As Grafana asks it, over the time of the run; but for caps, which the kernel does not hold here."""
-    when = {"start": str(watched.began_s), "end": str(watched.ended_s), "step": "5"}
-    marks = [("mark", one["expr"]) for dashboard in dashboards.values() for one in dashboard["annotations"]["list"]]
-    shown = [(panel["title"], target["expr"]) for panel in panels for target in panel["targets"]]
-    for title, expr in marks + shown:
-        result = watched.prometheus.get("query_range", query=filled(expr, run=RUN), **when)["result"]
+def test_every_query_of_every_dashboard_is_answered_with_data(watched: Watched, dashboards) -> None:
+    """As Grafana asks it, over the time of the run or at its end; but for what may be empty, each for its reason."""
+    values = {"run": RUN, "trial_a": "short", "trial_b": "long", "shift": str(shift_of(watched))}
+    ask = watched.prometheus.get
+    missing = [one for one in ONLY_WITH if not ask("query", query=f"last_over_time({one}[15m])")["result"]]
+    excused = set().union(*(ONLY_WITH[one] for one in missing))
+    empty = unanswered(watched.prometheus, [*dashboards.values()], watched.began_s, watched.ended_s, **values)
 
-        assert result or title in ONLY_WITH_CAPS, (title, expr)
+    assert [(title, query) for title, query in empty if title not in excused] == []
 
 
-def test_the_variables_find_the_run_and_its_trials(watched: Watched, dashboards, filled) -> None:
-    """As Grafana asks: the runs by a query whose answer is read by a regular expression, the trials by their label."""
+def shift_of(watched: Watched) -> int:
+    """By how many seconds the short trial began after the long one: less than 0."""
+    start = "edgebed_run_start_timestamp_seconds"
+    began = [watched.prometheus.last(f'{start}{{trial="{trial}"}}') for trial in ("short", "long")]
+    return round(began[0] - began[1])
+
+
+def test_what_a_node_did_is_told_whatever_its_class(watched: Watched, dashboards, filled) -> None:
+    """The table has a row for each node of each trial, with the state that it was in last."""
+    (table,) = [panel for panel in dashboards["workers"]["panels"] if panel["type"] == "table"]
+    query = filled(table["targets"][0]["expr"], run=RUN, trial="long")
+    rows = watched.prometheus.get("query", query=query, time=str(watched.ended_s))["result"]
+    states = {row["metric"]["node"]: row["metric"]["state"] for row in rows}
+
+    assert len(rows) == len(NODES)
+    assert states == dict.fromkeys(NODES, "stopped") | {VICTIM: "died"}
+
+
+def test_a_moved_trial_begins_when_the_other_did(watched: Watched) -> None:
+    """To two scrapes: with the difference of their beginnings as its offset, in PromQL's sense of it."""
+    shift = shift_of(watched)
+
+    def first_seen(trial: str, offset: str = "") -> float:
+        info = f'edgebed_run_info{{run="{RUN}",trial="{trial}"}}{offset}'
+        query = f"min_over_time((vector(time()) and on () {info})[15m:1s])"
+        (result,) = watched.prometheus.get("query", query=query)["result"]
+        return float(result["value"][1])
+
+    assert shift < 0
+    assert first_seen("long", f" offset {shift}s") == pytest.approx(first_seen("short"), abs=10.0)
+
+
+def test_the_death_of_a_node_is_an_alert(watched: Watched) -> None:
+    """It fired in that trial alone; a trial that goes on, and one that is over, are no lack of progress."""
+    query = 'count by (trial, device_class) (max_over_time(ALERTS{alertname="EdgebedNodeFailed"}[15m]))'
+    fired = [one["metric"] for one in watched.prometheus.get("query", query=query)["result"]]
+
+    assert fired == [{"trial": "long", "device_class": "edge"}]
+    assert not watched.prometheus.get(
+        "query", query='max_over_time(ALERTS{alertname="EdgebedNoProgress",alertstate="firing"}[15m])'
+    )["result"]
+
+
+def test_the_variables_find_what_there_is(watched: Watched, dashboards, filled) -> None:
+    """As Grafana asks: by a query whose answer is read by a regular expression, or by the values of a label."""
+    workers = NODES - {"server", "evaluator"}
+    trials = {"short", "long", "layers"}
+    expected = {
+        "run": {RUN}, "run_b": {RUN}, "trial": trials, "trial_a": trials, "trial_b": trials - {"short"},
+        "device_class": {"edge", "slow", "server", "evaluator"}, "worker": NODES, "shard": workers,
+        "shift": {str(shift_of(watched))},
+    }  # fmt: skip
     for dashboard in dashboards.values():
-        variables = {variable["name"]: variable for variable in dashboard["templating"]["list"]}
-        query = re.fullmatch(r"query_result\((.*)\)", variables["run"]["query"]["query"])[1]
-        (result,) = watched.prometheus.get("query", query=filled(query))["result"]
-        text = ",".join(f'{name}="{value}"' for name, value in result["metric"].items())
-        assert re.search(variables["run"]["regex"].strip("/"), f"{{{text}}} 1 1")[1] == RUN
-        series, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variables["trial"]["query"]["query"]).groups()
-        found = watched.prometheus.get("series", **{"match[]": filled(series, run=RUN)})
-        assert {one[label] for one in found} == {"short", "long", "layers"}
+        for variable in dashboard["templating"]["list"]:
+            if variable["type"] == "query":
+                found = values_of(watched, variable, filled)
+                assert set(found) == expected[variable["name"]], variable["name"]
+
+
+def values_of(watched: Watched, variable: dict, filled: Callable[..., str]) -> list[str]:
+    """What a variable offers."""
+    values = {"run": RUN, "trial_a": "short", "trial_b": "long"}
+    kind, asked = re.fullmatch(r"(\w+)\((.*)\)", variable["query"]["query"]).groups()
+    if kind == "label_values":
+        series, label = re.fullmatch(r"(.*), (\w+)", asked).groups()
+        found = watched.prometheus.get("series", **{"match[]": filled(series, **values)})
+        return [one[label] for one in found]
+    results = watched.prometheus.get("query", query=filled(asked, **values), time=str(watched.ended_s))["result"]
+    lines = []
+    for one in results:
+        labels = ",".join(f'{name}="{value}"' for name, value in one["metric"].items())
+        lines.append(f"{{{labels}}} {one['value'][1]} {one['value'][0] * 1000:.0f}")
+    return [re.search(variable["regex"].strip("/"), line)[1] for line in lines]

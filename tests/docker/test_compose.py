@@ -1,26 +1,23 @@
 """The project as a user of Compose meets it: up, watch, wait, down; with the real Prometheus.
 
-Each test has a project of its own, in a folder of its own, whose scenarios belong to some other user.
+Each test has a project of its own.
 """
 
 import json
 import os
-import shutil
-import subprocess
-import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from compose_project import USER, Project, composed
+from typer.testing import CliRunner
+from waiting import until
 
 import edgebed
+from edgebed.cli import app
+from edgebed.errors import InfrastructureError
 from edgebed.roles import records
 
-ROOT = Path(__file__).parents[2]
-USER = 12345
 NAME = f"composed-{os.getpid()}"
 SCENARIO = f"""
 name: {NAME}
@@ -33,85 +30,11 @@ stop: {{ time: 20s }}
 """
 
 
-class Project:
-    """A copy of the project's files for Compose."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.name = f"edgebed-test-{os.getpid()}-{folder.name.replace('_', '-')}"[:60]
-        for name in ("docker-compose.yml", "docker-compose.override.yml", ".env"):
-            if (ROOT / name).exists():
-                shutil.copy(ROOT / name, folder)
-        shutil.copytree(ROOT / "dashboards", folder / "dashboards")
-        (folder / "scenarios").mkdir()
-        self.write("quickstart.yaml", SCENARIO)
-        os.chown(folder / "scenarios", USER, USER)
-        folder.chmod(0o755)
-
-    def write(self, name: str, text: str) -> None:
-        """A scenario."""
-        (self.folder / "scenarios" / name).write_text(text)
-
-    def compose(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """`docker compose` with these arguments, to its end, on ports that are free."""
-        ports = dict.fromkeys(("EDGEBED_PORT", "EDGEBED_PROMETHEUS_PORT", "EDGEBED_GRAFANA_PORT"), "0")
-        return subprocess.run(
-            ["docker", "compose", *arguments], capture_output=True, text=True, check=False, cwd=self.folder,
-            env=os.environ | ports | {"COMPOSE_PROJECT_NAME": self.name} | environment,
-        )  # fmt: skip
-
-    def edgebed(self, command: str) -> subprocess.CompletedProcess[str]:
-        """The command, in the controller's container."""
-        return self.compose("exec", "-T", "controller", "edgebed", *command.split())
-
-    def up(self, **environment: str) -> None:
-        """Start it, and wait until it is up."""
-        done = self.compose("up", "--detach", "--wait", **environment)
-        assert done.returncode == 0, done.stderr
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """What Prometheus answers."""
-        return self._prometheus(f"query?{urllib.parse.urlencode({'query': expression})}")["result"]
-
-    def targets(self) -> dict[str, str]:
-        """Node: health, of every target that Prometheus was told of."""
-        found = self._prometheus("targets?state=active")["activeTargets"]
-        return {target["labels"].get("node", target["labels"]["job"]): target["health"] for target in found}
-
-    def _prometheus(self, path: str) -> Any:
-        address = self.compose("port", "prometheus", "9090").stdout.strip()
-        with urllib.request.urlopen(f"http://{address}/api/v1/{path}", timeout=10) as answer:
-            return json.load(answer)["data"]
-
-    def left(self) -> list[str]:
-        """Containers and networks of the project that there are."""
-        only = f"label=com.docker.compose.project={self.name}"
-        found = [
-            subprocess.run(
-                ["docker", kind, "ls", "-q", "--filter", only, *every], capture_output=True, text=True, check=True
-            ).stdout
-            for kind, every in (("container", ["--all"]), ("network", []))
-        ]
-        return "".join(found).split()
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     """A project, which is gone afterwards."""
-    project = Project(tmp_path)
-    yield project
-    project.compose("stop", "controller")  # it removes its nodes, and Compose stumbles over what somebody else removes
-    project.compose("down", "--volumes", "--remove-orphans", "--timeout", "60")
-    assert project.left() == []
-
-
-def until(condition, what: str, timeout_s: float = 60.0):
-    """The first value of `condition()` that is true."""
-    deadline_s = time.monotonic() + timeout_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline_s, f"{what}: not within {timeout_s:g} s"
-        time.sleep(0.3)
-    return value
+    with composed(tmp_path, SCENARIO) as project:
+        yield project
 
 
 def test_up_watch_wait_down(project) -> None:
@@ -124,23 +47,51 @@ def test_up_watch_wait_down(project) -> None:
         json.loads(line)["Service"] for line in listed.splitlines()
     }
 
+    with project.watching("latest") as process:
+        watched = next(line for line in process.stderr if " updates/s" in line)
+
     assert project.compose("wait", "controller").returncode == 0
 
+    assert watched.startswith("adacomp: training, ")
     run = edgebed.load(NAME, runs_dir=project.folder / "runs")
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
     owners = {(path.stat().st_uid, path.stat().st_gid) for path in [run.path, *run.path.rglob("*")]}
     assert owners == {(USER, USER)}
     updates = trial.series.updates
-    last = "last_over_time({}[5m])"
-    assert total(project, last.format('edgebed_ps_updates_total{result="applied"}')) == len(updates.version)
-    assert total(project, last.format('edgebed_ps_ingress_bytes_total{kind="push"}')) >= updates.bytes.sum()
+    last = project.prometheus().last
+    assert last('edgebed_ps_updates_total{result="applied"}') == len(updates.version)
+    assert last('edgebed_ps_ingress_bytes_total{kind="push"}') >= updates.bytes.sum()
     traffic = [record for _, _, record in trial.events() if isinstance(record, records.Traffic)][-1]
-    assert total(project, last.format("edgebed_ps_ingress_bytes_total")) == traffic.ingress_payload
-    assert total(project, last.format("edgebed_ps_egress_bytes_total")) == traffic.egress_payload
+    assert last("edgebed_ps_ingress_bytes_total") == traffic.ingress_payload
+    assert last("edgebed_ps_egress_bytes_total") == traffic.egress_payload
 
     assert project.compose("down").returncode == 0
     assert project.left() == []
+
+
+def test_a_simulated_run_is_shown_by_the_prometheus_of_compose(project, monkeypatch) -> None:
+    """`replay` finds it, in a container of the project or by its name, and gives it the run and what rules record."""
+    project.write("simulated.yaml", SCENARIO.replace("20s", "30s"))
+    scenario = project.folder / "scenarios/simulated.yaml"
+    run = edgebed.run(scenario, runtime="simulation", runs_dir=project.folder / "runs")
+    monkeypatch.setenv("COMPOSE_PROJECT_NAME", project.name)
+    with pytest.raises(InfrastructureError, match="docker compose up -d prometheus"):
+        CliRunner().invoke(app, ["replay", str(run.path)], catch_exceptions=False)
+    assert project.compose("up", "--detach", "prometheus").returncode == 0
+    until(project.prometheus().answers, "Prometheus")
+
+    replayed = project.compose("run", "--rm", "--no-deps", "-T", "controller", "replay", run.folder.name, "--now")
+
+    assert replayed.returncode == 0, replayed.stderr
+    assert project.compose("restart", "prometheus").returncode == 0  # it would find the blocks within a minute
+    prometheus = project.prometheus()
+    until(prometheus.answers, "Prometheus")
+    (trial,) = run.trials.values()
+    applied = f'edgebed_ps_updates_total{{run="{run.folder.name}",result="applied"}}'
+    assert prometheus.last(applied) == trial.summary.updates
+    rate = f'trial:edgebed_ps_updates:rate20s{{run="{run.folder.name}"}}'
+    assert prometheus.last(rate) == pytest.approx(trial.summary.updates / 30.0, rel=0.2)
 
 
 def test_faults_come_by_the_scenario_and_by_hand(project) -> None:
@@ -179,11 +130,6 @@ def test_faults_come_by_the_scenario_and_by_hand(project) -> None:
         ("edge-0", "cpus"),
     ]
     assert [fault.problem for fault in faults if fault.problem] == []
-
-
-def total(project: Project, expression: str) -> float:
-    """The sum over all series."""
-    return sum(float(series["value"][1]) for series in project.query(expression))
 
 
 @pytest.mark.parametrize(

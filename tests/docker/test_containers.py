@@ -15,8 +15,6 @@ import edgebed
 from edgebed.errors import EdgebedError
 from edgebed.roles import records
 
-pytestmark = pytest.mark.alone
-
 NAME = f"contained-{os.getpid()}"
 SCENARIO = {
     "name": NAME,
@@ -103,6 +101,7 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
     assert (run.path / "adacomp" / "logs" / "edge-0.log").read_text()
 
 
+@pytest.mark.alone
 def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path, onlooker, metrics) -> None:
     """Half a core within 5 % by its own cgroup, while throttled: never more, and as much where the machine has it."""
     shares: list[dict[str, float]] = []

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+from waiting import until
 
 from edgebed.emulation.namespaces import Namespaces, inside
 from edgebed.emulation.netlink import LinkReader
 from edgebed.errors import InfrastructureError
 from edgebed.scenario.plan import Injection, Link, LinkChange
 
-pytestmark = [pytest.mark.process, pytest.mark.alone]  # it starts processes and waits in wall-clock time
+pytestmark = pytest.mark.process  # it starts processes and waits in wall-clock time
 
 MBIT = 1_000_000
 PAYLOAD_BYTES = 200_000
@@ -79,14 +80,6 @@ def send(namespaces: Namespaces, node: str, size: int) -> None:
         each.close()
 
 
-def until(condition, what: str) -> None:
-    """Wait for something that must come."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, f"{what} has not come within {DEADLINE_S:g} s"
-        time.sleep(0.01)
-
-
 def loopback_bytes(namespace: str) -> tuple[int, int]:
     """Through `lo` in a namespace."""
     with inside(namespace):
@@ -126,7 +119,7 @@ def test_a_link_changes_when_its_time_has_come(namespaces):
     with reading(namespaces, "edge-0") as link, reading(namespaces, "edge-1") as other:
         before = link.queues()[0].rate_bit_s
         namespaces.began(time.monotonic())
-        until(lambda: link.queues()[0].rate_bit_s == 2 * MBIT, "the change")
+        until(lambda: link.queues()[0].rate_bit_s == 2 * MBIT, "the change", DEADLINE_S, every_s=0.01)
 
         assert before == 8 * MBIT
         assert link.queues()[1].rate_bit_s == 16 * MBIT
@@ -141,7 +134,7 @@ def done(namespaces: Namespaces, *numbers: int) -> dict[int, str]:
         answers.update({answer.done: answer.problem for answer in namespaces.answers()})
         return set(answers) == set(numbers)
 
-    until(all_are, "the answer")
+    until(all_are, "the answer", DEADLINE_S, every_s=0.01)
     return answers
 
 

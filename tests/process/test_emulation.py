@@ -6,13 +6,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from typer.testing import CliRunner
+from waiting import until
 
 import edgebed
 from edgebed.cli import app
@@ -22,8 +22,6 @@ from edgebed.errors import ScenarioError
 from edgebed.observe.series import Series
 from edgebed.process_names import process_name
 from edgebed.results import Run
-
-pytestmark = pytest.mark.alone
 
 SCENARIO = {
     "name": "held",
@@ -35,7 +33,6 @@ SCENARIO = {
     "evaluation": {"every": "1h"},
     "stop": {"updates": 40},
 }
-DEADLINE_S = 60.0
 UNPRIVILEGED = [  # another user, who may read whatever folder the tests are in
     "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=+dac_override,+dac_read_search",
     "--ambient-caps=+dac_override,+dac_read_search",
@@ -67,14 +64,6 @@ def series_of(run: Run) -> tuple[Series, list[str]]:
     (trial,) = run.trials.values()
     series = Series.from_journal(trial.folder.journal)
     return series, [text for _, _, text in series.notes]
-
-
-def until(condition, what: str) -> None:
-    """Wait for something that must come."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, f"{what} has not come within {DEADLINE_S:g} s"
-        time.sleep(0.02)
 
 
 def test_for_root_the_kernel_holds_links_and_caps_and_nothing_is_left(tmp_path):
@@ -150,7 +139,7 @@ def test_a_killed_controller_leaves_no_process_and_its_cgroups_go_with_the_next_
     command = [sys.executable, "-m", "edgebed", "run", str(scenario), "--runs-dir", str(tmp_path / "runs")]
     journal = tmp_path / "runs/held/0001/adacomp/events.jsonl"
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as controller:
-        until(lambda: journal.exists() and len(Series.from_journal(journal).updates) > 0, "training")
+        until(lambda: journal.exists() and len(Series.from_journal(journal).updates) > 0, "training", every_s=0.02)
         processes = psutil.Process(controller.pid).children(recursive=True)
         made = cgroups_of(controller.pid)
         controller.send_signal(signal.SIGKILL)
@@ -163,6 +152,7 @@ def test_a_killed_controller_leaves_no_process_and_its_cgroups_go_with_the_next_
     assert cgroups_of(controller.pid) == []
 
 
+@pytest.mark.alone  # it counts what is left on this machine
 def test_down_removes_what_a_killed_controller_left(monkeypatch):
     """Also where there are no containers to look after."""
     monkeypatch.setattr("edgebed.runtimes.containers.leftovers.remove_leftovers", lambda _: 0)

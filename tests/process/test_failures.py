@@ -19,6 +19,7 @@ import numpy as np
 import psutil
 import pytest
 import zmq
+from waiting import until
 
 from edgebed.fingerprint import fingerprint
 from edgebed.learning import models
@@ -51,14 +52,6 @@ deadlines: { join: 10s, stall: 5s }
 DEADLINE_S = 60.0
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something that must come."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, f"{what} has not come within {DEADLINE_S:g} s"
-        time.sleep(0.02)
-
-
 class Live:
     """A run in a process of its own."""
 
@@ -85,7 +78,7 @@ class Live:
 
     def train(self) -> "Live":
         """Wait until updates are applied."""
-        until(lambda: self.process.poll() is not None or len(self.series().updates) > 20, "training")
+        until(lambda: self.process.poll() is not None or len(self.series().updates) > 20, "training", every_s=0.02)
         assert self.process.poll() is None, self.process.communicate()
         self.descendants = psutil.Process(self.process.pid).children(recursive=True)
         return self
@@ -188,7 +181,7 @@ def test_a_second_ctrl_c_waits_for_nobody(live: Live) -> None:
     """A frozen node would be waited for; asked twice, the run ends at once, and still says how."""
     os.kill(live.pid("edge-0"), signal.SIGSTOP)
     live.process.send_signal(signal.SIGINT)
-    until(lambda: any(node.state == "stopped" for _, node in live.series().nodes), "the first goodbye")
+    until(lambda: any(node.state == "stopped" for _, node in live.series().nodes), "the first goodbye", every_s=0.02)
     live.process.send_signal(signal.SIGINT)
 
     assert live.end() == 130
@@ -315,7 +308,7 @@ def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> Non
             return super().launch(node, controller_address)
 
     def bring(stage: Stage) -> None:
-        until(lambda: stage.watch.updates > 50, "training")
+        until(lambda: stage.watch.standing.updates > 50, "training", every_s=0.02)
         ProcessLauncher.launch(stage.launcher, *stage.launcher.late)
 
     series = Stage(tmp_path, Late, join="5s").run(bring)
@@ -335,7 +328,7 @@ def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path) -> None:
             return super().launch(node, controller_address)
 
     def double(stage: Stage) -> None:
-        until(lambda: stage.watch.updates > 20, "training")
+        until(lambda: stage.watch.standing.updates > 20, "training", every_s=0.02)
         with zmq.Context() as context, context.socket(zmq.DEALER) as client:
             client.linger = 0
             client.connect(stage.launcher.address)
@@ -360,7 +353,7 @@ def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) ->
             return super().launch(node, controller_address)
 
     def attack(stage: Stage) -> None:
-        until(lambda: stage.watch.updates > 20, "training")
+        until(lambda: stage.watch.standing.updates > 20, "training", every_s=0.02)
         ready = stage.heart.members["server"].ready
         random = np.random.default_rng(1)
         for address in (ready.data_address, ready.management_address, stage.launcher.address):
@@ -386,7 +379,7 @@ def test_a_flood_of_garbage_leaves_a_small_journal_and_is_counted_in_full(tmp_pa
     """The first of each second are told apart, the others are a number; training goes on."""
 
     def flood(stage: Stage) -> None:
-        until(lambda: stage.watch.updates > 20, "training")
+        until(lambda: stage.watch.standing.updates > 20, "training", every_s=0.02)
         with zmq.Context() as context, context.socket(zmq.DEALER) as client:
             client.linger = 5_000
             client.connect(stage.heart.members["server"].ready.data_address)

@@ -8,7 +8,7 @@ from edgebed.comparing.cells import DECLARED, CellRun, Cells
 from edgebed.comparing.finding import Finder
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import evaluate
-from edgebed.comparing.results_page import page_text
+from edgebed.comparing.results_page import results_page
 from edgebed.comparing.running_cells import CellRunner
 from edgebed.papers.measuring import updates_per_s
 from edgebed.papers.paper import Cell, Paper, Row, Table
@@ -84,7 +84,7 @@ def test_a_live_cell_is_run_live_and_counts_as_such(root: Path) -> None:
     assert verdicts["virtual"] == ("simulation", "")
     assert verdicts["live"][0] == "process"
     assert verdicts["live"][1] in ("trusted", "degraded", "unknown")
-    assert f"processes, {verdicts['live'][1]}" in page_text(PAPER, result, {})
+    assert f"processes, {verdicts['live'][1]}" in results_page(PAPER, result, []).body
 
     kept.write()
     again = Kept(cells, root.parent / "runs.jsonl")

@@ -61,8 +61,8 @@ def simulate(tmp_path: Path) -> Simulate:
     """Runs a scenario of one trial, in a folder of its own each time."""
     count = iter(range(10**6))
 
-    def run(scenario: dict[str, Any], *, processes: int = 1) -> Outcome:
-        (planned,) = plan_trials(load_scenario(scenario, []))
+    def run(scenario: dict[str, Any], *, processes: int = 1, trace: bool = False) -> Outcome:
+        (planned,) = plan_trials(load_scenario(scenario, []), trace=trace)
         folder = TrialFolder(tmp_path / str(next(count)))
         folder.make(planned.plan)
         theta = models.initial_parameters(planned.plan.nodes[0].task, planned.plan.seed)

@@ -10,7 +10,7 @@ import edgebed
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.planning import plan_trials
 
-STEPS = 100
+STEPS = 48
 FLEET = {"near": {"count": 1}, "slow": {"count": 1, "compute_speed": 0.25}, "far": {"count": 2}}
 LINK = {"uplink": "20mbit", "downlink": "20mbit", "latency": "2ms"}
 METHODS: dict[str, Any] = {

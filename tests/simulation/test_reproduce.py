@@ -174,9 +174,9 @@ def test_a_row_alone_keeps_the_others_on_the_page(place: Path) -> None:
     assert {name: row["verdict"] or "–" for name, row in rows(answer).items() if row["values"]}.keys() == {
         "asgd", "difference", "push", "perfect"
     }  # fmt: skip
-    assert answer["page"] == str(place / "elsewhere/tiny.md")
+    assert answer["page"] == str(place / "elsewhere/tiny.html")
     assert (place / "elsewhere/tiny/accuracy-over-updates.svg").read_text().startswith("<svg")
-    text = Path(answer["page"]).read_text()
+    text = Path(answer["page"]).with_suffix(".md").read_text()
     assert str(place) not in text
     assert "| not run |" not in text
     assert len(folders()) == 2

@@ -75,8 +75,9 @@ def test_a_sweep_is_run_and_read_again_without_a_run(place: Path) -> None:
     assert [cost["seconds"] for cost in measured["gradients"]] == [slow["gradient_s"]]
     assert len(measured["compressions"]) == 2
     page = Path(answer["page"])
-    assert page == Path("runs/sweeps/tiny-sweep.md")
+    assert page == Path("runs/sweeps/tiny-sweep.html")
     assert str(place) not in page.read_text()
+    assert str(place) not in page.with_suffix(".md").read_text()
 
     again = call(*WORDS, "--resume")
     assert "4 of 4 runs are there already" in again.stderr
@@ -97,7 +98,7 @@ def test_a_point_by_its_own_command_counts(place: Path) -> None:
     Path("runs/sweeps/tiny-sweep/runs.jsonl").unlink()
     nothing = swept(*one, "--no-run")
     assert [each["reached"] for each in nothing["sweep"]["points"]] == [0, 0]
-    assert "0 of 2 runs have been made" in Path(nothing["page"]).read_text()
+    assert "0 of 2 runs have been made" in Path(nothing["page"]).with_suffix(".md").read_text()
 
     words = command.replace("'", "").split()[1:]
     assert call(*words, "--processes", "1").returncode == 0
@@ -116,7 +117,7 @@ def test_what_the_scenario_says_of_times_is_kept(place: Path) -> None:
     assert (point["gradient_s"], point["compression_s"]) == (0.007, 0.001)
     assert (point["reached"], point["time_s"]) == (0, None)
     assert answer["sweep"]["wins"][0]["time"] is None
-    text = Path(answer["page"]).read_text()
+    text = Path(answer["page"]).with_suffix(".md").read_text()
     assert "What the scenario sets itself was not measured: a gradient, to compress" in text
     assert "| top-k | 16mbit | never |" in text
 

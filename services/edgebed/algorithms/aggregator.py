@@ -1,5 +1,6 @@
 """What the parameter server asks of an aggregation, and what a method that waits for nobody answers.
 
+    expected            who is about to take part
     joined, left        who takes part; nobody else is ever waited for
     late, push          a push is refused as late, or taken: applied at once, or held until others have come
     expire              no more of them may be waited for
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.schedule import Schedule, Scheduled
+from edgebed.algorithms.schedule import Schedule, Scheduled, passes
 from edgebed.algorithms.update import Applied, Update
 
 
@@ -51,12 +52,17 @@ class Aggregator:
     @property
     def learning_rate(self) -> float:
         """That of the step that is next."""
-        return self.schedule.rate(self.epoch, self.epochs_a_push)
+        return self.schedule.rate(self.epoch, self.num_held * self.epochs_a_push)
+
+    @property
+    def num_held(self) -> int:
+        """Pushes that the step which is next is made of; a method that holds none takes one at a time."""
+        return 1
 
     @property
     def epoch(self) -> float:
         """How often all data has been gone through."""
-        return self.version * self.epochs_a_push
+        return passes(self.version, self.epochs_a_push)
 
     def move(
         self, indices: NDArray[np.int64] | None, values: NDArray[Any], divisor: float | NDArray[np.int32] = 1.0
@@ -78,8 +84,15 @@ class Aggregator:
         rates: np.float32 | NDArray[np.float32] = np.divide(alpha, divisor).astype(np.float32)
         return rates
 
-    def joined(self, worker: str) -> None:
-        """`worker` takes part from now on; if it did before, that was an earlier life or join of it."""
+    def expected(self, worker: str) -> None:
+        """`worker` was told to begin, and will join or be said to have left."""
+
+    def joined(self, worker: str) -> Applied | None:
+        """`worker` takes part from now on; if it did before, that was an earlier life or join of it.
+
+        Who goes on because nobody waits for what it was before.
+        """
+        return None
 
     def left(self, worker: str) -> Applied | None:
         """`worker` takes part no more: its state is released. What was applied because nobody waits for it now."""

@@ -31,7 +31,10 @@ class Moment(NamedTuple):
     step: int = 0
     """How many vectors it has compressed before."""
     epoch: float = 0.0
-    """How often it has gone through its own data before this mini-batch."""
+    """How often it has gone through its own data by the version that it computed at, if all push alike.
+
+    So a worker that is started anew is where the training is.
+    """
     loss: float = 0.0
     """Mean loss of the mini-batch that the vector comes from."""
     workers: int = 1

@@ -10,9 +10,10 @@ from edgebed.comparing.agreeing import Agreements
 from edgebed.comparing.agreement import Agreement
 from edgebed.comparing.agreement_tables import grids, legend, title_of, verdict_text
 from edgebed.comparing.arms import Arm
-from edgebed.comparing.curves import curves_svg
+from edgebed.comparing.curves import BAND, curves_chart
 from edgebed.observe.charts import staleness
-from edgebed.observe.html import escape, items, page, section, table
+from edgebed.observe.drawing import Chart
+from edgebed.observe.html import escape, figures, items, page, section, table
 from edgebed.observe.series import Series
 
 CLASSES = {"agrees": "good", "differs": "bad"}
@@ -35,20 +36,23 @@ def render(agreements: Agreements, trials: Mapping[str, Mapping[str, Arm]]) -> s
     return page(f"{agreements.scenario}: {', '.join(agreements.runs)}", f"{header}{''.join(parts)}{repeat}")
 
 
-def _trial(agreements: Agreements, trial: Agreement, arms: Mapping[str, Arm]) -> str:
+def charts_of_agreements(agreements: Agreements, trials: Mapping[str, Mapping[str, Arm]]) -> list[Chart]:
+    """All charts of the page."""
+    return [chart for trial in agreements.trials for chart in _charts(trial, trials[trial.trial])]
+
+
+def _charts(trial: Agreement, arms: Mapping[str, Arm]) -> tuple[Chart, ...]:
     series = {runtime: [arm.members[seed].trial.series for seed in trial.seeds] for runtime, arm in arms.items()}
     pooled = {runtime: _pooled(each) for runtime, each in series.items()}
-    figures = "".join(
-        f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>"
-        for title, svg in (
-            ("Accuracy against updates: mean over seeds, in a band from the lowest to the highest",
-             curves_svg(series, "updates")),
-            ("Staleness of the updates of all seeds", staleness(pooled)),
-        )
-    )  # fmt: skip
+    accuracy = curves_chart(f"{trial.trial}: accuracy against updates", series, "updates")
+    return accuracy, dataclasses.replace(staleness(pooled), title=f"{trial.trial}: staleness of all seeds")
+
+
+def _trial(agreements: Agreements, trial: Agreement, arms: Mapping[str, Arm]) -> str:
     tables = "".join(f"<h3>{escape(grid.title)}</h3>{table(grid.head, grid.rows)}" for grid in grids(trial))
-    sentences = [f"{sentence}." for sentence in legend(trial)]
-    return section(title_of(agreements, trial), f"<div class=charts>{figures}</div>{tables}{items(sentences, 'quiet')}")
+    sentences = [BAND, *(f"{sentence}." for sentence in legend(trial))]
+    shown = figures(_charts(trial, arms))
+    return section(title_of(agreements, trial), f"{shown}{tables}{items(sentences, 'quiet')}")
 
 
 def _pooled(each: Sequence[Series]) -> Series:

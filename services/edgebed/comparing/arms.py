@@ -75,7 +75,7 @@ def gather(runs: Sequence[Run]) -> Gathered:
     arms: list[Arm] = []
     left_out: list[str] = []
     for run in {run.path.resolve(): run for run in runs}.values():
-        for name, settings in _settings(run).items():
+        for name, settings in settings_of(run).items():
             member = Member(run=run, trial=run.trials[name])
             if problem := _why_not(member):
                 left_out.append(problem)
@@ -108,7 +108,7 @@ def _why_not(member: Member) -> str:
     return f"{member.name} is {outcome} after {len(trial.series.updates):,} updates{hint}"
 
 
-def _settings(run: Run) -> dict[str, Settings]:
+def settings_of(run: Run) -> dict[str, Settings]:
     """What each trial that has begun was set to."""
     document = source.read_file(run.folder.scenario).plain()
     around = {"scenario": run.scenario, **_conditions(run.manifest)}

@@ -25,7 +25,8 @@ def break_even(
 ) -> list[BreakEven]:
     """(R,) increasing rates, and what each takes at them, None where it does not get there -> where they cross.
 
-    Where only one gets there nothing is said of the rate, as it may lie anywhere in between.
+    Equal at a measured rate is break-even there, if each is better on one side of it. Where only one gets there nothing
+    is said of the rate, as it may lie anywhere in between.
     """
     found = []
     (name, a), (other, b) = first, second
@@ -34,13 +35,16 @@ def break_even(
         for rate, x, y in zip(rates, a, b, strict=True)
         if x is not None and y is not None
     ]
-    # equal at a measured rate counts once, for the side that it comes from
     last: tuple[float, float] | None = None
+    equal: float | None = None
     for place, lead in points:
+        if lead == 0.0:
+            equal = place if equal is None else equal
+            continue
         if last is not None and lead * last[1] < 0.0:
             before, after = abs(last[1]), abs(lead)
-            rate = math.exp(last[0] + (place - last[0]) * before / (before + after))
+            between = last[0] + (place - last[0]) * before / (before + after)
+            rate = math.exp(between if equal is None else equal)
             found.append(BreakEven(rate, name if last[1] < 0.0 else other, other if last[1] < 0.0 else name))
-        if lead != 0.0:
-            last = (place, lead)
+        last, equal = (place, lead), None
     return found

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from edgebed.comparing.arms import Arm
 from edgebed.comparing.comparison import Comparison
 from edgebed.comparing.comparison_tables import grids, legend, trial_head, trial_rows
-from edgebed.comparing.curves import Over, curves_svg
+from edgebed.comparing.curves import BAND, Over, curves_chart
 from edgebed.comparing.grid import Faint
-from edgebed.observe.html import Raw, escape, items, page, section, table
+from edgebed.observe.drawing import Chart
+from edgebed.observe.html import Raw, escape, figures, items, page, section, table
 from edgebed.observe.quantities import UNMEASURED, count_text, utc_text
 from edgebed.results import Run
 
@@ -80,17 +81,21 @@ def _changes(comparison: Comparison) -> str:
     return section("What changed", "".join(parts)) if parts else ""
 
 
-def _charts(comparison: Comparison, arms: Sequence[Arm]) -> str:
+def charts_of_comparison(comparison: Comparison, arms: Sequence[Arm]) -> list[Chart]:
+    """All charts of the page."""
     series = {arm.name: [member.trial.series for member in arm.members.values()] for arm in arms}
-    drawn = [(title, curves_svg(series, over, comparison.window)) for over, title in CHARTS.items()]
-    figures = [f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>" for title, svg in drawn if svg]
+    return [curves_chart(title, series, over, comparison.window) for over, title in CHARTS.items()]
+
+
+def _charts(comparison: Comparison, arms: Sequence[Arm]) -> str:
+    shown = figures(charts_of_comparison(comparison, arms))
     sentences = []
     if any(len(arm.members) > 1 for arm in arms):
-        sentences.append("A line is the mean over seeds, its band goes from the lowest of them to the highest.")
+        sentences.append(BAND)
     if comparison.window > 1:
         sentences.append(f"Accuracies are moving averages over {comparison.window} evaluations.")
     words = f"<p class=quiet>{escape(' '.join(sentences))}</p>"
-    return section("Charts", f"{words}<div class=charts>{''.join(figures)}</div>") if figures else ""
+    return section("Charts", words + shown) if shown else ""
 
 
 def _run_row(run: Run) -> tuple[str, ...]:

@@ -62,6 +62,8 @@ class CompressionCost(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     sizes: tuple[tuple[str, int], ...] = ()
+    parameters: int
+    """Of the model, which other data give another number."""
     compression: Part
     seconds: float
     """At the worker: to compress and to encode."""
@@ -83,9 +85,10 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
     def compression(self, task: Task, method: Method) -> CompressionCost | None:
         """That of a method with a task."""
-        part = method.parts["compression"]
-        wanted = (task.model, task.sizes, part)
-        found = (each for each in self.compressions if (each.model, each.sizes, each.compression) == wanted)
+        wanted = (task.model, task.sizes, _parameters(task), method.parts["compression"])
+        found = (
+            each for each in self.compressions if (each.model, each.sizes, each.parameters, each.compression) == wanted
+        )
         return next(found, None)
 
     def has(self, data: str, task: Task, method: Method) -> bool:
@@ -146,6 +149,10 @@ def _of(trial: PlannedTrial) -> tuple[Task, Method, str]:
     return node.task, node.method, trial.data.name
 
 
+def _parameters(task: Task) -> int:
+    return sum(tensor.size for tensor in task.layout)
+
+
 def _is_of(cost: GradientCost, data: str, task: Task) -> bool:
     mine = (cost.data, cost.model, cost.sizes, cost.batch_size, cost.inputs, cost.loss)
     return mine == (data, task.model, task.sizes, task.batch_size, task.inputs, task.loss)
@@ -170,8 +177,8 @@ def _with(costs: Costs, trial: PlannedTrial) -> Costs:
 
         seconds, restore_s = _compressed_s(compression_of(method, task), vectors, work, trial.plan.nodes[0].num_workers)
         cost = CompressionCost(
-            model=task.model, sizes=task.sizes, compression=method.parts["compression"], seconds=seconds,
-            restore_s=restore_s,
+            model=task.model, sizes=task.sizes, parameters=_parameters(task), compression=method.parts["compression"],
+            seconds=seconds, restore_s=restore_s,
         )  # fmt: skip
         costs = msgspec.structs.replace(costs, compressions=(*costs.compressions, cost))
     return costs

@@ -12,8 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from edgebed.comparing.measures import moving_average
-from edgebed.observe.charts import AXES, draw_png, draw_svg, ingress_axis, line_style
+from edgebed.observe.charts import AXES, ingress_axis
+from edgebed.observe.drawing import Chart, line_style
 from edgebed.observe.series import Evaluations, Floats, Series
+
+BAND = "A line is the mean over seeds, its band goes from the lowest of them to the highest."
 
 Over = Literal["updates", "ingress", "time"]
 Arms = Mapping[str, Sequence[Series]]
@@ -39,17 +42,9 @@ class Curve(NamedTuple):
     high: Floats
 
 
-def curves_svg(arms: Arms, over: Over, window: int = 1) -> str:
-    """The chart as an SVG element in the ink of its surroundings (`charts.stand_alone` makes a file of it).
-
-    "" where no arm has been evaluated.
-    """
-    return draw_svg(f"curves-{over}", len(arms), _plot(arms, over, window))
-
-
-def curves_png(arms: Arms, over: Over, window: int = 1) -> bytes:
-    """The chart as a PNG; b"" where no arm has been evaluated."""
-    return draw_png(len(arms), _plot(arms, over, window))
+def curves_chart(title: str, arms: Arms, over: Over, window: int = 1) -> Chart:
+    """A chart of all arms; of nothing where none has been evaluated."""
+    return Chart(title, _plot(arms, over, window), len(arms))
 
 
 def curve(trials: Sequence[Series], over: Over, window: int = 1) -> Curve | None:
@@ -101,7 +96,7 @@ def _error_axis(axes: Axes, lines: Sequence[Curve]) -> None:
     """Accuracies upwards, on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
     axes.set_yscale("function", functions=(_height, _accuracy))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda accuracy, _: f"{100 * accuracy:.4g}"))
-    axes.set_ylabel("test accuracy (%), logarithmic in the error")
+    axes.set_ylabel("test accuracy (%)\nlogarithmic in the error")
     axes.yaxis.set_minor_locator(NullLocator())
     if lines:
         low, high = min(line.low.min() for line in lines), max(line.high.max() for line in lines)

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from edgebed.algorithms.registry import batches_a_push
 from edgebed.errors import EdgebedError
 from edgebed.observe.series import Evaluations
 from edgebed.observe.summary import TrialSummary
@@ -30,13 +31,27 @@ class FinishedTrial:
     """The numbers of the report."""
     evaluations: Evaluations
     """Accuracy and loss over updates, time, ingress and bits."""
+    batches: int | None = None
+    """Mini-batches that the workers' finished updates are of; None where that is not known, or there are no such."""
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
         """EdgebedError where its journal is missing, cut, or of a trial that did not complete."""
         if trial.series.outcome != "completed":
             raise EdgebedError(f"{trial.folder.journal}: missing or cut, though the trial completed; run it anew")
-        return cls(plan=trial.plan, summary=trial.summary, evaluations=trial.series.evaluations)
+        return cls(
+            plan=trial.plan,
+            summary=trial.summary,
+            evaluations=trial.series.evaluations,
+            batches=_batches(trial.plan, trial.summary),
+        )
+
+
+def _batches(plan: Plan, summary: TrialSummary) -> int | None:
+    if summary.accounting is None or plan.nodes[0].method.is_layerwise:
+        return None
+    each = {node.node: batches_a_push(node) for node in plan.workers()}
+    return sum((life.begun - life.unfinished) * each[life.worker] for life in summary.accounting.lives)
 
 
 def columns_of(evaluations: Evaluations) -> Columns:

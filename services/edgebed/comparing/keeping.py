@@ -61,6 +61,8 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
     run: RunResult
     summary: TrialSummary
     evaluations: Columns
+    batches: int | msgspec.UnsetType = msgspec.UNSET
+    """As a finished trial has it; older lines say nothing."""
 
 
 class Kept:
@@ -83,7 +85,10 @@ class Kept:
         """The same as measures read it; KeyError where there is none."""
         kept = self._runs[self._key(run)]
         plan = self.cells.plans([run])[run]
-        return FinishedTrial(plan=plan, summary=kept.summary, evaluations=evaluations_of(kept.evaluations))
+        batches = None if kept.batches is msgspec.UNSET else kept.batches
+        return FinishedTrial(
+            plan=plan, summary=kept.summary, evaluations=evaluations_of(kept.evaluations), batches=batches
+        )
 
     def keep(self, run: CellRun, result: RunResult, trial: FinishedTrial) -> None:
         """Instead of what there was for this cell, size and seed."""
@@ -98,6 +103,7 @@ class Kept:
             run=msgspec.structs.replace(result, verdict=held),
             summary=_without_nodes(trial.summary),
             evaluations=columns_of(trial.evaluations),
+            batches=msgspec.UNSET if trial.batches is None else trial.batches,
         )
         self._runs[self._key(run)] = msgspec.json.decode(msgspec.json.encode(kept), type=KeptRun)  # as one that is read
 

@@ -1,6 +1,5 @@
 """The few pieces that Markdown pages of results are made of, and the folder of their charts."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,8 +25,3 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def code_block(lines: Sequence[str]) -> str:
     """Commands of a shell, one a line."""
     return "\n".join(("```sh", *lines, "```"))
-
-
-def slug(title: str) -> str:
-    """A title as a file name without its suffix."""
-    return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")

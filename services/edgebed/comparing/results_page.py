@@ -1,24 +1,23 @@
-"""A reproduction as a Markdown page with charts beside it, made from results alone.
+"""A reproduction as a page, in Markdown with charts beside it and in HTML, made from results alone.
 
 It says what a reader needs to judge and to repeat it: the size of every row, the machine, versions, seeds, how long
 each cell took, and the commands. It names no path, host or user of this machine, so that it can be published as it is.
 """
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 
 from edgebed.comparing.claims_text import criterion_text, measured_text, size_text
 from edgebed.comparing.computing import FILE as COMPUTED_FILE
 from edgebed.comparing.computing import ComputedRow
-from edgebed.comparing.curves import curves_svg
+from edgebed.comparing.curves import curves_chart
+from edgebed.comparing.document import Document, image
 from edgebed.comparing.keeping import FILE, RunResult
-from edgebed.comparing.markdown import code_block, make_folder, markdown_table, slug
+from edgebed.comparing.markdown import code_block, markdown_table
 from edgebed.comparing.reproduction import CellResult, Curves, Reproduction, RowResult
 from edgebed.comparing.reproduction_text import verdict_text
-from edgebed.observe.charts import stand_alone
+from edgebed.observe.drawing import Chart
 from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, seconds_text, utc_text
-from edgebed.observe.run_folder import write_atomically
 from edgebed.papers.paper import Paper, Table
 from edgebed.runtimes import Runtime
 
@@ -32,40 +31,33 @@ all."""
 WHERE: dict[Runtime, str] = {"simulation": "simulation", "process": "processes", "docker": "containers"}
 
 
-def write_page(paper: Paper, result: Reproduction, curves: Curves, folder: Path) -> Path:
-    """Write `<paper>.md` and the folder `<paper>/` of its charts into `folder`; return the page's path.
-
-    Raises InfrastructureError where that is impossible.
-    """
-    figures: dict[str, str] = {}
-    make_folder(folder, paper.name)
-    for table in paper.tables:
-        for curve in table.curves:
-            measured = {cell: series for cell, series in curves[curve.title].items() if series}
-            svg = curves_svg(measured, curve.over, paper.window)
-            if svg:
-                figures[curve.title] = f"{paper.name}/{slug(curve.title)}.svg"
-                write_atomically(folder / figures[curve.title], stand_alone(svg).encode())
-    page = folder / f"{paper.name}.md"
-    write_atomically(page, page_text(paper, result, figures).encode())
-    return page
+def charts_of_reproduction(paper: Paper, curves: Curves) -> list[Chart]:
+    """All charts of the page."""
+    return [
+        curves_chart(
+            curve.title,
+            {cell: series for cell, series in curves[curve.title].items() if series},
+            curve.over,
+            paper.window,
+        )
+        for table in paper.tables
+        for curve in table.curves
+    ]
 
 
-def page_text(paper: Paper, result: Reproduction, figures: Mapping[str, str]) -> str:
-    """The page; `figures` has the file of each chart by its title. Pure."""
+def results_page(paper: Paper, result: Reproduction, charts: Sequence[Chart]) -> Document:
+    """The page with these charts; pure."""
     parts = [
-        f"# {paper.name}",
-        paper.citation,
         paper.text,
         _overview(result),
         VERDICTS,
-        *(part for table in paper.tables for part in _table(table, result.tables[table.title], figures)),
+        *(part for table in paper.tables for part in _table(paper, table, result.tables[table.title], charts)),
         *_runs(paper, result.cells),
         *_computed(paper, result.computed),
         *host_text([run for cell in result.cells for run in cell.runs]),
         *_repeat(paper, result),
     ]
-    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+    return Document.of(paper.name, paper.citation, parts)
 
 
 def _overview(result: Reproduction) -> str:
@@ -78,7 +70,7 @@ def _overview(result: Reproduction) -> str:
     return f"{count_text(len(rows), 'row')}: {', '.join(words)}."
 
 
-def _table(table: Table, rows: Sequence[RowResult], figures: Mapping[str, str]) -> Iterator[str]:
+def _table(paper: Paper, table: Table, rows: Sequence[RowResult], charts: Sequence[Chart]) -> Iterator[str]:
     yield f"## {table.title}"
     yield table.text
     yield markdown_table(
@@ -101,9 +93,8 @@ def _table(table: Table, rows: Sequence[RowResult], figures: Mapping[str, str]) 
     )
     notes = dict.fromkeys(row.note for row in rows if row.note)
     yield "\n".join(f"- {'; '.join(row.what for row in rows if row.note == note)}: {note}" for note in notes)
-    for curve in table.curves:
-        if curve.title in figures:
-            yield f"![{curve.title}]({figures[curve.title]})"
+    titles = {curve.title for curve in table.curves}
+    yield from (image(paper.name, chart) for chart in charts if chart.title in titles)
 
 
 def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
@@ -134,8 +125,11 @@ def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
 
 
 def runs_text(found: Iterable[RunResult]) -> Iterator[str]:
-    """How many runs there are, how long they took and when; several cells may have one in common."""
-    runs = list({run.run: run for run in found}.values())
+    """How many runs there are, how long they took and when; several cells may have one in common.
+
+    Those of several folders may have one name.
+    """
+    runs = list({(run.run, run.started, run.wall_s): run for run in found}.values())
     known = [run.wall_s for run in runs if run.wall_s is not None]
     at_least = "at least " if len(known) < len(runs) or any(run.resumed for run in runs) else ""
     first, last = min(run.started for run in runs), max(run.started for run in runs)

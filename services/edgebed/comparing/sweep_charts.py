@@ -4,6 +4,7 @@ The map can be read without its colours: each cell has the winner's letter and n
 colours get hatching. Everything is drawn from a result alone.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from statistics import median
@@ -12,11 +13,12 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from edgebed.comparing.points import Axis, axes_of
 from edgebed.comparing.swept import PointResult, SweepResult, WinAt
-from edgebed.observe.charts import INK, PALETTE, draw_svg, line_style
+from edgebed.comparing.winners import Spread
+from edgebed.observe.drawing import INK, PALETTE, SIZE, Chart, bytes_axis, line_style
 from edgebed.observe.quantities import bytes_text, number_text, seconds_text
 from edgebed.scenario.units import format_duration
 
@@ -31,6 +33,8 @@ ALPHA = 0.38
 """Of a cell's colour, so that its text is readable on light and on dark."""
 ROW_HEIGHT = 0.3
 NOBODY = "never"
+NOWHERE = Spread(mean=math.nan, low=math.nan, high=math.nan)
+"""Where a method does not get to the accuracy: its line is broken there."""
 TIMES_S = (
     *(factor * 10.0**power for power in range(-3, 1) for factor in (1, 2, 5)),
     *(10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0),
@@ -38,13 +42,6 @@ TIMES_S = (
 )
 """Where an axis of times may have a tick."""
 TICKS_MAX = 9
-
-
-class Figure(NamedTuple):
-    """A chart and what stands above it."""
-
-    title: str
-    svg: str
 
 
 class Layout(NamedTuple):
@@ -68,7 +65,7 @@ def letters(methods: Sequence[str]) -> dict[str, str]:
     return dict(zip(methods, names, strict=False))
 
 
-def figures(result: SweepResult) -> list[Figure]:
+def charts_of_sweep(result: SweepResult) -> list[Chart]:
     """All charts that can be drawn of it."""
     layout = layout_of(axes_of(result.axes))
     found = [*_maps(result, layout)]
@@ -79,8 +76,8 @@ def figures(result: SweepResult) -> list[Figure]:
         ("traffic_bytes", "Traffic to the accuracy", bytes_text),
         ("cpu_s", "CPU seconds to the accuracy", seconds_text),
     ):
-        found.append(Figure(title, _ranges(result, measure, title, text)))
-    return [figure for figure in found if figure.svg]
+        found.append(_ranges(result, measure, title, text))
+    return [chart for chart in found if chart.svg]
 
 
 def style_of(place: int) -> dict[str, Any]:
@@ -97,12 +94,14 @@ def style_of(place: int) -> dict[str, Any]:
 def cell_lines(win: WinAt | None, letter_of: Mapping[str, str]) -> tuple[str, ...]:
     """What stands in a cell of the map: who wins, its time, and by what factor; pure."""
     if win is None or win.time is None:
-        return (NOBODY,)
+        return ("not run" if win and win.not_run else NOBODY,)
     found = win.time
     if found.factor is None:
         by = "alone"
     else:
         by = f"{'' if found.is_clear else '≈ '}{factor_text(found.factor)} × {letter_of[found.second or '']}"
+    if win.not_run:
+        by = f"{win.not_run} not run"
     return (f"{letter_of[found.method]} {found.method}", seconds_text(found.mean), by)
 
 
@@ -111,16 +110,16 @@ def factor_text(factor: float) -> str:
     return f"{factor:.2f}" if factor < 10 else number_text(factor)
 
 
-def _maps(result: SweepResult, layout: Layout) -> list[Figure]:
+def _maps(result: SweepResult, layout: Layout) -> list[Chart]:
     found = []
     for fixed in product(*(axis.values for axis in layout.others)):
         where = dict(zip((axis.key for axis in layout.others), fixed, strict=True))
         title = "Who is first" + _where(layout.others, fixed)
-        found.append(Figure(title, _map(result, layout, where)))
+        found.append(_map(title, result, layout, where))
     return found
 
 
-def _map(result: SweepResult, layout: Layout, where: Mapping[str, str]) -> str:
+def _map(title: str, result: SweepResult, layout: Layout, where: Mapping[str, str]) -> Chart:
     columns, rows = layout.columns, layout.rows
     row_values = rows.values if rows else ("",)
     letter_of = letters(result.methods)
@@ -145,8 +144,8 @@ def _map(result: SweepResult, layout: Layout, where: Mapping[str, str]) -> str:
         axes.set_ylim(len(row_values) - 0.5, -0.5)
         axes.set_xticks(range(len(columns.values)), columns.values)
         axes.set_yticks(range(len(row_values)), row_values)
-        axes.set_xlabel(columns.key)
-        axes.set_ylabel(rows.key if rows else "")
+        axes.set_xlabel(f"{columns.key} (as set)")
+        axes.set_ylabel(f"{rows.key} (as set)" if rows else "")
         axes.grid(visible=False)
         axes.tick_params(length=0)
         for spine in axes.spines.values():
@@ -154,10 +153,10 @@ def _map(result: SweepResult, layout: Layout, where: Mapping[str, str]) -> str:
 
     cell = max(CELL[0], LETTER_WIDTH * (4 + max(map(len, result.methods))))
     width = BORDER[0] + cell * max(CELL_WIDTHS_MIN, len(columns.values))
-    return draw_svg("map", 1, plot, (width, BORDER[1] + CELL[1] * len(row_values)))
+    return Chart(title, plot, size=(width, BORDER[1] + CELL[1] * len(row_values)))
 
 
-def _curves(result: SweepResult, layout: Layout) -> list[Figure]:
+def _curves(result: SweepResult, layout: Layout) -> list[Chart]:
     """Time against the rate, a line a method, a chart for each value of the other axes."""
     others = [axis for axis in (layout.rows, *layout.others) if axis]
     found = []
@@ -165,7 +164,7 @@ def _curves(result: SweepResult, layout: Layout) -> list[Figure]:
         where = dict(zip((axis.key for axis in others), fixed, strict=True))
         points = [point for point in result.points if where.items() <= point.values.items()]
         title = "Time to the accuracy" + _where(others, fixed)
-        found.append(Figure(title, draw_svg("times", len(result.methods), _times(result, layout.columns, points))))
+        found.append(Chart(title, _times(result, layout.columns, points), len(result.methods)))
     return found
 
 
@@ -173,16 +172,13 @@ def _times(result: SweepResult, axis: Axis, points: Sequence[PointResult]) -> Ca
     def plot(axes: Axes) -> None:
         rate_of = dict(zip(axis.values, axis.rates_bit_s, strict=True))
         for index, method in enumerate(result.methods):
-            line = [
-                (rate_of[point.values[axis.key]], point.time_s)
-                for point in points
-                if point.method == method and point.time_s
-            ]
-            if line:
-                x = [rate for rate, _ in line]
-                axes.plot(x, [time.mean for _, time in line], label=method, **line_style(index, len(line)))
+            time_of = {point.values[axis.key]: point.time_s for point in points if point.method == method}
+            times = [time_of.get(value) or NOWHERE for value in axis.values]
+            if any(time is not NOWHERE for time in times):
+                x = axis.rates_bit_s
+                axes.plot(x, [time.mean for time in times], label=method, **line_style(index, len(times)))
                 if result.seeds > 1:
-                    low, high = [time.low for _, time in line], [time.high for _, time in line]
+                    low, high = [time.low for time in times], [time.high for time in times]
                     axes.fill_between(x, low, high, color=PALETTE[index % len(PALETTE)], alpha=0.18, linewidth=0)
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -190,13 +186,13 @@ def _times(result: SweepResult, axis: Axis, points: Sequence[PointResult]) -> Ca
         axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: _named(rate, rate_of)))
         axes.xaxis.set_minor_locator(NullLocator())
         _time_ticks(axes.yaxis)
-        axes.set_xlabel(f"{axis.key} (logarithmic)")
-        axes.set_ylabel("time to the accuracy (logarithmic)")
+        axes.set_xlabel(f"{axis.key} (bits a second; logarithmic)")
+        axes.set_ylabel("time (s, m, h; logarithmic)")
 
     return plot
 
 
-def _ranges(result: SweepResult, measure: str, title: str, text: Callable[[float], str]) -> str:
+def _ranges(result: SweepResult, measure: str, title: str, text: Callable[[float], str]) -> Chart:
     """The median over all points that a method reached the accuracy at, and its range."""
     spans = {}
     for method in result.methods:
@@ -219,15 +215,13 @@ def _ranges(result: SweepResult, measure: str, title: str, text: Callable[[float
         axes.margins(x=0.18)
         axes.set_xscale("log")
         if text is bytes_text:
-            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
-            axes.xaxis.set_minor_locator(NullLocator())
+            bytes_axis(axes.xaxis, *axes.get_xlim())
         else:
             _time_ticks(axes.xaxis)
-        axes.set_xlabel(f"{title}, logarithmic")
+        axes.set_xlabel(f"{title} ({'bytes' if text is bytes_text else 's, m, h'}; logarithmic)")
         axes.set_title("median and range over the points", fontsize=9)
 
-    return draw_svg(measure, 1, plot, (6.4, 1.0 + ROW_HEIGHT * len(result.methods)))
+    return Chart(title, plot, size=(SIZE[0], 1.0 + ROW_HEIGHT * len(result.methods)))
 
 
 def _time_ticks(axis: XAxis | YAxis) -> None:

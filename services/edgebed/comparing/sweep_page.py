@@ -1,23 +1,22 @@
-"""A sweep as a Markdown page with charts beside it, made from its result alone.
+"""A sweep as a page, in Markdown with charts beside it and in HTML, made from its result alone.
 
 It says who wins where, what exactly was counted, which times were measured on which processor, and how to repeat it. It
 names no folder, host or user of this machine, so that it can be published as it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
+from edgebed.comparing.document import Document, image
 from edgebed.comparing.grid import Grid
 from edgebed.comparing.keeping import FILE
-from edgebed.comparing.markdown import code_block, make_folder, markdown_table, slug
+from edgebed.comparing.markdown import code_block, markdown_table
 from edgebed.comparing.points import axes_of
 from edgebed.comparing.results_page import host_text, runs_text
-from edgebed.comparing.sweep_charts import Figure, figures, letters
+from edgebed.comparing.sweep_charts import letters
 from edgebed.comparing.sweep_text import break_even_grid, costs_grid, points_grid
 from edgebed.comparing.swept import SweepResult
-from edgebed.observe.charts import stand_alone
+from edgebed.observe.drawing import Chart
 from edgebed.observe.quantities import count_text, percent_text
-from edgebed.observe.run_folder import write_atomically
 
 COUNTED = """\
 Every point is a run in virtual time that ends as soon as the model has reached the accuracy on the test set, measured
@@ -31,37 +30,21 @@ MAP = """\
 A cell names the method that is first, its time, and how many times as long the second takes, with that one's letter. \
 ≈ before the factor: seeds of the two overlap, so either may be first."""
 ONE_SEED = "There is one seed: a factor close to 1 decides nothing."
-CURVES = "Where a line is missing the accuracy was not reached."
+CURVES = "Where a line is missing the accuracy was not reached, or the method was not run."
 BREAK_EVEN = """\
 Below the rate one of the two is faster, above it the other. Between two rates that were run, time is taken to be a
 straight line in the logarithms of both, which is exact where bytes alone take the time, or computing alone. Where the
 one that is faster above takes the lead from the other, no third is faster than both at the rates next to it."""
 
 
-def write_sweep_page(result: SweepResult, command: str, folder: Path) -> Path:
-    """Write `<scenario>.md` and its charts beside it into `folder`; return the page's path.
-
-    Raises InfrastructureError where that is impossible.
-    """
-    charts = make_folder(folder, result.scenario)
-    drawn = figures(result)
-    for figure in drawn:
-        write_atomically(charts / f"{slug(figure.title)}.svg", stand_alone(figure.svg).encode())
-    page = folder / f"{result.scenario}.md"
-    write_atomically(page, sweep_page(result, command, drawn).encode())
-    return page
-
-
-def sweep_page(result: SweepResult, command: str, drawn: Sequence[Figure]) -> str:
-    """The page; pure."""
+def sweep_page(result: SweepResult, command: str, charts: Sequence[Chart]) -> Document:
+    """The page with these charts; pure."""
     parts = [
-        f"# {result.scenario}",
-        result.question,
         _overview(result),
-        *_map(result, drawn),
-        *_curves(result, drawn),
+        *_map(result, charts),
+        *_curves(result, charts),
         *_break_even(result),
-        *_points(result, drawn),
+        *_points(result, charts),
         *_costs(result),
         *_runs(result),
         *host_text(result.runs),
@@ -71,7 +54,7 @@ def sweep_page(result: SweepResult, command: str, drawn: Sequence[Figure]) -> st
         "Or a point by itself; in processes or containers with another `--runtime`, where times are real:",
         code_block([point.command for point in result.points[:1]]),
     ]
-    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+    return Document.of(result.scenario, result.question, parts)
 
 
 def _overview(result: SweepResult) -> str:
@@ -85,11 +68,11 @@ def _overview(result: SweepResult) -> str:
     )
 
 
-def _map(result: SweepResult, drawn: Sequence[Figure]) -> Iterator[str]:
+def _map(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
     yield "## Who is first where"
     yield f"{MAP}{'' if result.seeds > 1 else f' {ONE_SEED}'}"
     yield ", ".join(f"**{letter}** {method}" for method, letter in letters(result.methods).items())
-    yield from _images(result, drawn, "Who is first")
+    yield from _images(result, charts, "Who is first")
     counts: dict[str, int] = {}
     for each in result.wins:
         if each.time:
@@ -99,8 +82,8 @@ def _map(result: SweepResult, drawn: Sequence[Figure]) -> Iterator[str]:
     yield f"First at so many of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
 
 
-def _curves(result: SweepResult, drawn: Sequence[Figure]) -> Iterator[str]:
-    images = list(_images(result, drawn, "Time to the accuracy"))
+def _curves(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
+    images = list(_images(result, charts, "Time to the accuracy"))
     if images:
         yield "## Time against the rate"
         yield CURVES
@@ -112,15 +95,19 @@ def _break_even(result: SweepResult) -> Iterator[str]:
         return
     yield "## Break-even rates"
     yield BREAK_EVEN
-    yield _table(break_even_grid(result)) if result.break_even else "No two methods cross within these rates."
+    yield (
+        _table(break_even_grid(result))
+        if result.break_even
+        else "No two of the methods that were run cross within these rates."
+    )
 
 
-def _points(result: SweepResult, drawn: Sequence[Figure]) -> Iterator[str]:
+def _points(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
     yield "## Bytes and CPU seconds"
     yield COUNTED
-    yield from _images(result, drawn, "Ingress to")
-    yield from _images(result, drawn, "Traffic to")
-    yield from _images(result, drawn, "CPU seconds")
+    yield from _images(result, charts, "Ingress to")
+    yield from _images(result, charts, "Traffic to")
+    yield from _images(result, charts, "CPU seconds")
     yield _table(points_grid(result))
 
 
@@ -163,10 +150,8 @@ def _runs(result: SweepResult) -> Iterator[str]:
     yield from runs_text(result.runs)
 
 
-def _images(result: SweepResult, drawn: Sequence[Figure], beginning: str) -> Iterator[str]:
-    for figure in drawn:
-        if figure.title.startswith(beginning):
-            yield f"![{figure.title}]({result.scenario}/{slug(figure.title)}.svg)"
+def _images(result: SweepResult, charts: Sequence[Chart], beginning: str) -> Iterator[str]:
+    return (image(result.scenario, chart) for chart in charts if chart.title.startswith(beginning))
 
 
 def _table(grid: Grid) -> str:

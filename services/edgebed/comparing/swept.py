@@ -67,7 +67,9 @@ class WinAt(msgspec.Struct, frozen=True, kw_only=True):
 
     values: dict[str, str]
     time: Win | None
-    """None: nobody got there, or nothing was run."""
+    """Of those that were run; None: nobody got there."""
+    not_run: int = 0
+    """How many methods were not run there."""
 
 
 class BreaksEven(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,11 +174,11 @@ def _point(
 
 def _cpu_s(trial: FinishedTrial, costs: Costs) -> float:
     workers = [node for node in trial.plan.nodes if node.role == "worker"]
-    task = workers[0].task
+    task, made = workers[0].task, updates_made(trial)
     batches = sum(map(batches_a_push, workers)) / len(workers)
-    return cpu_seconds(
-        updates_made(trial), batches, task.gradient_time_s, task.compression_time_s, _restore_s(trial, costs)
-    )
+    if trial.batches is not None:  # who has fewer of them may have pushed more often
+        batches = trial.batches / max(1, made)
+    return cpu_seconds(made, batches, task.gradient_time_s, task.compression_time_s, _restore_s(trial, costs))
 
 
 def _restore_s(trial: FinishedTrial, costs: Costs) -> float:
@@ -186,14 +188,17 @@ def _restore_s(trial: FinishedTrial, costs: Costs) -> float:
 
 
 def _wins(points: Points, results: Mapping[Point, PointResult]) -> Sequence[WinAt]:
-    combinations = dict.fromkeys(point.values for point in points.all)
-    return [
-        WinAt(
-            values=dict(zip((axis.key for axis in points.axes), values, strict=True)),
-            time=win({method: results[Point(method, values)].time_s for method in points.methods}),
+    found = []
+    for values in dict.fromkeys(point.values for point in points.all):
+        there = {method: results[Point(method, values)] for method in points.methods}
+        found.append(
+            WinAt(
+                values=dict(zip((axis.key for axis in points.axes), values, strict=True)),
+                time=win({method: point.time_s for method, point in there.items()}),
+                not_run=sum(not point.was_run for point in there.values()),
+            )
         )
-        for values in combinations
-    ]
+    return found
 
 
 def break_even_rows(

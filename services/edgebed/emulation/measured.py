@@ -172,13 +172,14 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         max((value for end in usage if (value := getattr(end, f"{name}_{what}")) is not None), default=None)
         for what in ("busiest", "busiest_bit_s")
     )
+    alone_bit_s = _ratio(passed_bits, time_s - latency_s) if passed_bits > 0 else None  # else all passed in bursts
     return Way(
         direction=direction,
         asked_low_bit_s=lowest,
         asked_high_bit_s=max(limits, default=None),
         held_bit_s=getattr(last, f"{name}_held"),
         burst_bytes=getattr(last, f"{name}_burst"),
-        measured_bit_s=busiest_bit_s if plan.role == "server" else _ratio(passed_bits, time_s - latency_s) or None,
+        measured_bit_s=busiest_bit_s if plan.role == "server" else alone_bit_s,
         busiest=busiest,
         messages=messages,
         bytes=size,

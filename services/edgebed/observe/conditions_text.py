@@ -6,7 +6,7 @@ from edgebed.emulation.fidelity import Fidelity
 from edgebed.emulation.findings import share_text
 from edgebed.emulation.measured import Host, NodeConditions, Way
 from edgebed.observe.quantities import UNMEASURED, bytes_text, number_text, rate_text
-from edgebed.results import Run
+from edgebed.results import Run, Trial
 from edgebed.scenario.units import format_duration
 
 LINK_HEAD = ("node", "direction", "asked", "latency", "held", "measured", "drops", "mechanism")
@@ -72,6 +72,11 @@ def latency_text(node: NodeConditions) -> str:
 
 def link_dicts(run: Run) -> list[dict[str, object]]:
     """The same for programs: rates in bits a second, null for no limit or not measured."""
+    return [found for trial in run.trials.values() for found in trial_link_dicts(trial)]
+
+
+def trial_link_dicts(trial: Trial) -> list[dict[str, object]]:
+    """Of one trial."""
     return [
         {
             "trial": trial.name,
@@ -94,7 +99,6 @@ def link_dicts(run: Run) -> list[dict[str, object]]:
             "problems": node.problems,
             "differed_s": node.differed,
         }
-        for trial in run.trials.values()
         for node in filter(_has_link, trial.summary.fidelity.nodes if trial.summary.fidelity else ())
         for way in (node.uplink, node.downlink)
     ]

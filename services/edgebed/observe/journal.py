@@ -137,8 +137,7 @@ class JournalReader(Iterator[Entry]):
             self.close()
             raise StopIteration
         try:
-            head = _HEAD.decode(line)
-            return head.t, head.node, _decode_record(line)
+            return decode_line(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             rest = line.endswith(b"\n") and self._file.read(1)  # a line that has no end is being written, or was cut
             self.close()
@@ -155,6 +154,12 @@ def read_journal(path: Path) -> JournalReader:
     EdgebedError naming the line number.
     """
     return JournalReader(path)
+
+
+def decode_line(line: bytes) -> Entry:
+    """The entry that a whole line is; msgspec.DecodeError or UnicodeDecodeError where it is none."""
+    head = _HEAD.decode(line)
+    return head.t, head.node, _decode_record(line)
 
 
 def journal_hash(path: Path) -> str:

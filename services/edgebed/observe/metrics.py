@@ -9,8 +9,9 @@
 The journal stays the source of every figure in a report; metrics are the live view of it.
 """
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
@@ -19,12 +20,13 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 from edgebed.observe import metrics_table as table
-from edgebed.observe.resources import cgroup_usage, process_usage
+from edgebed.observe.resources import cgroup_usage, private_bytes, process_usage
 from edgebed.roles.records import (
     Dropped,
     Ended,
     Evaluated,
     Fault,
+    Finished,
     HostLoad,
     Joined,
     Link,
@@ -36,13 +38,18 @@ from edgebed.roles.records import (
     Resumed,
     ShardPhases,
     Step,
+    Taught,
     Traffic,
     Transfers,
+    Trial,
     Unanswered,
     Update,
     Usage,
 )
 from edgebed.scenario.plan import Plan
+
+PRIVATE_S = 30.0
+"""How old the size of private memory may be."""
 
 disable_created_metrics()  # type: ignore[no-untyped-call] # a second time series for each series, which nobody reads
 
@@ -59,14 +66,23 @@ class NodeMetrics:
     `registry` is a fresh one unless given. Only the shell's thread calls the methods; scrapes may come at any time.
     """
 
-    def __init__(self, role: str, registry: CollectorRegistry | None = None) -> None:
+    def __init__(
+        self,
+        role: str,
+        registry: CollectorRegistry | None = None,
+        *,
+        resources: Collector | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`resources` tells what the node uses (None: this process), `clock` the Unix time in seconds."""
         assert role in table.ROLES
         self.registry = registry or CollectorRegistry()
+        self._clock = clock
         self._metrics: dict[str, Any] = {}
         for metric in table.METRICS:
             if role in metric.roles and metric not in table.RESOURCE_METRICS:
                 self._metrics[metric.name] = _make(metric, self.registry)
-        self.registry.register(ResourceCollector())
+        self.registry.register(resources or ResourceCollector())
         self._children: dict[tuple[str, ...], Any] = {}
         self._totals: dict[tuple[str, ...], float] = {}
         owner = "ps" if role == table.SERVER else "client"
@@ -94,23 +110,55 @@ class NodeMetrics:
         if direction == "ingress":
             self._child("edgebed_messages_received_total", kind).inc()
 
+    def raise_bytes(self, direction: str, kind: str, payload_bytes: int) -> None:
+        """So many bytes of `kind` have come in or gone out so far."""
+        self._raise_to(payload_bytes, self._bytes_names[direction], kind)
+
+    def iterated(self) -> None:
+        """Worker: it computed a gradient, of which no `Phases` tell."""
+        self._metrics["edgebed_worker_iterations_total"].inc()
+
     def queue_length(self, length: int) -> None:
         """Server: this many messages have been received and not yet handled."""
         self._metrics["edgebed_ps_queue_length"].set(length)
 
-    def start_trial(self, plan: Plan, run: str, runtime: str, start_timestamp_s: float) -> None:
-        """Controller: a trial of `run` begins; all its nodes are expected. What an earlier trial said is forgotten."""
+    def shard_queues(self, lengths: Mapping[str, int]) -> None:
+        """Of a shard, or of the node of modules: how much it has put aside, by kind."""
+        for queue, length in lengths.items():
+            self._child("edgebed_shard_queue_length", queue).set(length)
+
+    def start_trial(
+        self,
+        plan: Plan,
+        run: str,
+        runtime: str,
+        start_timestamp_s: float,
+        *,
+        applied_bytes: int = 0,
+        trained_s: float | None = None,
+    ) -> None:
+        """Controller: a trial of `run` begins; all its nodes are expected. What an earlier trial said is forgotten.
+
+        Of one that goes on, `applied_bytes` is the payload of the pushes that had been applied, and `trained_s` tells
+        how long ago training began, by the trial's clock.
+        """
         self._plan = plan
         self._run = run
         self._states: dict[str, str] = {}
         self._version = 0
         self._done = False
+        self._is_final = False
+        self._updated_s: float | None = None
+        self._began_s = None if trained_s is None else start_timestamp_s - trained_s
+        """When training began, in Unix time; None before."""
         for metric in table.CONTROLLER_METRICS:
             self._metrics[metric.name].clear()
         self._children.clear()
         for name in ("edgebed_model_accuracy_ratio", "edgebed_model_loss"):
             self._of_trial(name, "test").set(float("nan"))
         self._of_trial("edgebed_model_version").set(0)
+        self._applied_bytes: Counter = self._of_trial("edgebed_run_update_bytes_total")
+        self._applied_bytes.inc(applied_bytes)
         self._device_classes = {node.node: node.device_class for node in plan.nodes}
         for device_class in self._device_classes.values():
             self._of_trial("edgebed_crashes_total", device_class)
@@ -124,8 +172,8 @@ class NodeMetrics:
         algorithm = plan.nodes[0].method.name
         self._of_trial("edgebed_run_info", plan.scenario, algorithm, str(plan.seed), runtime).set(1)
         self._of_trial("edgebed_run_start_timestamp_seconds").set(start_timestamp_s)
-        self._start_timestamp_s = start_timestamp_s
         self._of_trial("edgebed_run_progress_ratio").set_function(self._progress)
+        self._of_trial("edgebed_run_stalled_ratio").set_function(self._stalled)
 
     def judge_trial(self, *, trusted: bool | None, steps_per_s: float | None = None) -> None:
         """Controller: the trial is over; the verdict on its conditions, and of shards the steps a second."""
@@ -192,6 +240,7 @@ class NodeMetrics:
         self._observers = {
             Phases: observe_phases,
             Step: lambda _: shard_steps.inc(),
+            Taught: self._observe_taught,
             ShardPhases: self._observe_shard_phases,
             Dropped: self._observe_dropped,
             **self._conditions(),
@@ -202,7 +251,7 @@ class NodeMetrics:
 
     def _prepare_modules(self) -> None:
         self._prepare_serving()
-        self._observers[ShardPhases] = self._observe_shard_phases
+        self._observers |= {ShardPhases: self._observe_shard_phases, Taught: self._observe_taught}
 
     def _prepare_evaluator(self) -> None:
         evaluations: Counter = self._metrics["edgebed_evaluations_total"]
@@ -215,18 +264,32 @@ class NodeMetrics:
     def _prepare_controller(self) -> None:
         def observe_version(version: int) -> None:
             self._version = version
+            self._moved()
             self._of_trial("edgebed_model_version").set(version)
 
+        def observe_update(record: Update) -> None:
+            observe_version(record.version)
+            self._applied_bytes.inc(record.bytes)
+
+        def observe_trial(_: Trial) -> None:
+            self._is_final = False
+            self._moved()
+            if self._began_s is None:
+                self._began_s = self._clock()
+
         def observe_step(record: Step) -> None:
+            self._moved()
             if record.made:
                 observe_version(record.made)
 
         self._observers = {
-            Update: lambda record: observe_version(record.version),
+            Update: observe_update,
             Step: observe_step,
             Resumed: lambda record: observe_version(record.step),
+            Finished: lambda _: self._moved(),
             Evaluated: self._observe_evaluated,
             Node: self._observe_node,
+            Trial: observe_trial,
             Ended: self._observe_ended,
             Fault: self._observe_fault,
             Joined: lambda record: self._of_trial("edgebed_joins_total", self._class_of(record.worker)).inc(),
@@ -277,6 +340,11 @@ class NodeMetrics:
         for phase in _closed_values("edgebed_shard_phase_seconds_total", "phase"):
             self._raise_to(getattr(record, f"{phase}_s"), "edgebed_shard_phase_seconds_total", phase)
 
+    def _observe_taught(self, record: Taught) -> None:
+        of = record.shard, "inputs" if record.inputs else "gradient"
+        self._child("edgebed_shard_taught_total", *of).inc()
+        self._child("edgebed_shard_taught_loss_total", *of).inc(record.loss)
+
     def _observe_starved(self, record: Usage) -> None:
         self._raise_to(record.starved_s, "edgebed_starved_seconds_total")
 
@@ -292,20 +360,26 @@ class NodeMetrics:
     def _observe_evaluated(self, record: Evaluated) -> None:
         self._of_trial("edgebed_model_accuracy_ratio", "test").set(record.accuracy)
         self._of_trial("edgebed_model_loss", "test").set(record.loss)
+        if record.final:
+            self._is_final = True
+            self._updated_s = None
 
     def _observe_node(self, record: Node) -> None:
         device_class = self._device_classes[record.name]
         before = self._states.get(record.name)
         if before == record.state:
             return
+        since = "edgebed_node_state_timestamp_seconds"
         if before is not None:
             self._of_trial("edgebed_nodes", device_class, before).dec()
+            self._forget_of_trial(since, device_class, record.name, before)
         self._of_trial("edgebed_nodes", device_class, record.state).inc()
+        self._of_trial(since, device_class, record.name, record.state).set(self._clock())
         self._states[record.name] = record.state
         if record.state == "died":
             self._of_trial("edgebed_crashes_total", device_class).inc()
             crash = self._of_trial("edgebed_node_last_crash_timestamp_seconds", device_class, record.name)
-            crash.set(time.time())
+            crash.set(self._clock())
 
     def _class_of(self, name: str) -> str:
         """The device class of a node; empty for one that nobody knows."""
@@ -316,7 +390,7 @@ class NodeMetrics:
         self._of_trial("edgebed_faults_total", self._class_of(record.target), record.action, result).inc()
         if result == "done":
             moment = self._of_trial("edgebed_fault_timestamp_seconds", record.action, record.target)
-            moment.set(time.time())
+            moment.set(self._clock())
 
     def _observe_unanswered(self, record: Unanswered) -> None:
         if record.step >= 0:
@@ -327,8 +401,13 @@ class NodeMetrics:
         self._version = record.version
         self._of_trial("edgebed_model_version").set(record.version)
 
+    def _moved(self) -> None:
+        if not self._is_final:  # what nodes say of their last steps may come later
+            self._updated_s = self._clock()
+
     def _observe_ended(self, record: Ended) -> None:
         self._done = record.outcome == "completed"
+        self._updated_s = None
 
     def _progress(self) -> float:
         """The nearest of the trial's limits; a limit of accuracy says nothing about how far it is."""
@@ -337,13 +416,28 @@ class NodeMetrics:
         shares = [0.0]
         if self._plan.stop_updates:
             shares.append(self._version / self._plan.stop_updates)
-        if self._plan.stop_time_s:
-            shares.append((time.time() - self._start_timestamp_s) / self._plan.stop_time_s)
+        if self._plan.stop_time_s and self._began_s is not None:
+            shares.append((self._clock() - self._began_s) / self._plan.stop_time_s)
         return min(1.0, max(shares))
+
+    def _stalled(self) -> float:
+        """Since training began, or the last update was made; nothing before that and once the final model is measured.
+
+        From the last update on the final evaluation is awaited, for as long again.
+        """
+        if self._updated_s is None:
+            return 0.0
+        return min(1.0, (self._clock() - self._updated_s) / self._plan.stall_deadline_s)
 
     def _of_trial(self, name: str, *values: str) -> Any:
         """A series of the controller, which names run and trial first."""
         return self._child(name, self._run, self._plan.trial, *values)
+
+    def _forget_of_trial(self, name: str, *values: str) -> None:
+        """Such a series is there no longer."""
+        values = (self._run, self._plan.trial, *values)
+        del self._children[name, *values]
+        self._metrics[name].remove(*values)
 
     def _child(self, name: str, *values: str) -> Any:
         """A metric's series with these label values; looked up once, since `labels()` costs six times an increment."""
@@ -363,7 +457,15 @@ class NodeMetrics:
 
 
 class ResourceCollector(Collector):
-    """Reads the process and its cgroup when a scrape asks, and never otherwise; what cannot be read is absent."""
+    """Reads the process and its cgroup when a scrape asks, and never otherwise; what cannot be read is absent.
+
+    Private memory, which takes longer to read than all else together, is read anew after `PRIVATE_S`.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._private_bytes: int | None = None
+        self._private_until_s = float("-inf")
 
     def collect(self) -> Iterator[MetricFamily]:
         """The resource metrics that this machine can tell."""
@@ -383,14 +485,25 @@ class ResourceCollector(Collector):
             values |= {
                 "edgebed_process_cpu_seconds_total": process.cpu_s,
                 "edgebed_process_resident_memory_bytes": process.resident_bytes,
-                "edgebed_process_private_memory_bytes": process.private_bytes,
+                "edgebed_process_private_memory_bytes": self._private(),
                 "edgebed_process_threads": process.threads,
             }
-        for metric in table.RESOURCE_METRICS:
-            value = values.get(metric.name)
-            if value is not None:
-                family = CounterMetricFamily if metric.type == "counter" else GaugeMetricFamily
-                yield family(metric.name, metric.help, value=value)
+        return resource_families(values)
+
+    def _private(self) -> int | None:
+        if self._clock() >= self._private_until_s:
+            self._private_until_s = self._clock() + PRIVATE_S
+            self._private_bytes = private_bytes(os.getpid())
+        return self._private_bytes
+
+
+def resource_families(values: Mapping[str, float | None]) -> Iterator[MetricFamily]:
+    """The resource metrics of which a value is known."""
+    for metric in table.RESOURCE_METRICS:
+        value = values.get(metric.name)
+        if value is not None:
+            family = CounterMetricFamily if metric.type == "counter" else GaugeMetricFamily
+            yield family(metric.name, metric.help, value=value)
 
 
 def _make(metric: table.Metric, registry: CollectorRegistry) -> Any:

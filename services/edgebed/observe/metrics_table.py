@@ -76,7 +76,7 @@ SERVER_METRICS = (
     ),
     Metric(
         name="edgebed_ps_update_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
-        help="Payload of the pushes whose updates were applied: the headline ingress of a report.",
+        help="Payload of the pushes whose updates were applied in this life of the server.",
     ),
     Metric(
         name="edgebed_ps_algorithm_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
@@ -139,14 +139,35 @@ WORKER_METRICS = (
         ),
     ),
     Metric(
+        name="edgebed_shard_queue_length", type="gauge", unit="messages", roles=(WORKER, MODULES),
+        help="What a shard has put aside: not used, not answered, or not sent yet; the jobs of modules that wait.",
+        labels=(Label(name="queue", examples=("inputs", "gradients", "unanswered", "unsent", "jobs")),),
+    ),
+    Metric(
+        name="edgebed_shard_taught_total", type="counter", unit="lessons", roles=(WORKER, MODULES),
+        help="How often a module has learnt what it had predicted: a gradient, or inputs.",
+        labels=(
+            Label(name="shard", examples=("edge-0",)),
+            Label(name="predicts", examples=("gradient", "inputs")),
+        ),
+    ),
+    Metric(
+        name="edgebed_shard_taught_loss_total", type="counter", unit="", roles=(WORKER, MODULES),
+        help="The losses of these lessons, added up: over their number, how far off the module's predictions are.",
+        labels=(
+            Label(name="shard", examples=("edge-0",)),
+            Label(name="predicts", examples=("gradient", "inputs")),
+        ),
+    ),
+    Metric(
         name="edgebed_client_ingress_bytes_total", type="counter", unit="bytes", roles=CLIENTS,
         help="Payload that reached this node on the data network, by kind of message.",
-        labels=_kinds("model", "refuse"),
+        labels=(Label(name="kind", examples=("model", "refuse", "activation", "gradient", "taken", "fetch")),),
     ),
     Metric(
         name="edgebed_client_egress_bytes_total", type="counter", unit="bytes", roles=CLIENTS,
         help="Payload that this node sent on the data network, by kind of message.",
-        labels=_kinds("push", "join", "pull"),
+        labels=(Label(name="kind", examples=("push", "join", "pull", "activation", "gradient", "taken", "fetch")),),
     ),
     Metric(
         name="edgebed_evaluations_total", type="counter", unit="evaluations", roles=(EVALUATOR,),
@@ -157,7 +178,7 @@ WORKER_METRICS = (
 CONTROLLER_METRICS = (
     Metric(
         name="edgebed_nodes", type="gauge", unit="nodes", roles=(CONTROLLER,),
-        help="Nodes by class (a server's or evaluator's is its role) and state.",
+        help="Nodes by class (of one that is no worker its role) and state.",
         labels=(
             _RUN,
             _TRIAL,
@@ -169,6 +190,14 @@ CONTROLLER_METRICS = (
                 ),
                 closed=True,
             ),
+        ),
+    ),
+    Metric(
+        name="edgebed_node_state_timestamp_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
+        help="When a node came into the state that it is in, in Unix time; it has the series of that state alone.",
+        labels=(
+            _RUN, _TRIAL, _DEVICE_CLASS, Label(name="node", examples=("edge-0",)),
+            Label(name="state", examples=("running", "unresponsive", "died")),
         ),
     ),
     Metric(
@@ -229,6 +258,11 @@ CONTROLLER_METRICS = (
         labels=(_RUN, _TRIAL),
     ),
     Metric(
+        name="edgebed_run_update_bytes_total", type="counter", unit="bytes", roles=(CONTROLLER,),
+        help="Payload of all pushes that were applied, over all lives of the server: the report's headline ingress.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
         name="edgebed_run_info", type="gauge", unit="", roles=(CONTROLLER,),
         help="Always 1; the labels say what is running.",
         labels=(
@@ -242,7 +276,12 @@ CONTROLLER_METRICS = (
     ),
     Metric(
         name="edgebed_run_progress_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
-        help="How much of the trial is done, 0 to 1, by its limit of updates or time; 1 once it has completed.",
+        help="How much of the trial is done, 0 to 1, by its limit of updates or training time; 1 if it has completed.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
+        name="edgebed_run_stalled_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
+        help="How much of deadlines.stall has passed without an update. At 1 the trial fails; a fault's end it awaits.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(
@@ -345,7 +384,7 @@ RESOURCE_METRICS = (
     ),
     Metric(
         name="edgebed_process_private_memory_bytes", type="gauge", unit="bytes", roles=ROLES,
-        help="Memory that only this process uses: what a further node of its kind costs.",
+        help="Memory that only this process uses: what a further node of its kind costs. Up to half a minute old.",
     ),
     Metric(
         name="edgebed_process_threads", type="gauge", unit="threads", roles=ROLES,

@@ -76,6 +76,11 @@ def say(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
 
+def printable(text: str) -> str:
+    """A text of somebody else's on one line, with spaces for what moves a cursor or has no shape."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
 @contextlib.contextmanager
 def standard_output() -> Iterator[None]:
     """Write to standard output in here; if its reader leaves, the rest goes nowhere.

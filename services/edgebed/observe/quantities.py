@@ -39,6 +39,8 @@ def seconds_text(value: float | None) -> str:
     """A duration: 0.42 s, 12.3 s, 3 min 05 s, 2 h 07 min."""
     if value is None or not math.isfinite(value):
         return _absent(value)
+    if value < 0:
+        return f"-{seconds_text(-value)}"
     if value < 99.95:
         return f"{value:.1f} s" if value >= 9.995 else f"{value:.2f} s"
     minutes, seconds = divmod(round(value), 60)

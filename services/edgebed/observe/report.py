@@ -6,9 +6,11 @@ went, whether the books balance, what was set, how to repeat it. Every text from
 """
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from edgebed.observe import charts
+from edgebed.observe import trial_charts
+from edgebed.observe.charts import charts_of
 from edgebed.observe.conditions_text import (
     CLASS_HEAD,
     HOST_HEAD,
@@ -19,8 +21,9 @@ from edgebed.observe.conditions_text import (
     remarks_of,
     verdict_lines,
 )
+from edgebed.observe.drawing import Chart
 from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, update_legend, update_rows
-from edgebed.observe.html import Raw, bars, definitions, details, escape, items, page, section, table
+from edgebed.observe.html import Raw, bars, definitions, details, escape, figures, items, page, section, table
 from edgebed.observe.logs import last_lines
 from edgebed.observe.quantities import (
     UNMEASURED,
@@ -37,12 +40,14 @@ from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
 from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import (
+    byte_rows,
+    bytes_by_kind,
     changed_models_text,
     ingress_interface_text,
-    interface_text,
     whole_models_text,
 )
 from edgebed.results import Run, Trial
+from edgebed.scenario.plan import NodePlan
 
 TROUBLE_STATES = frozenset({"died", "missing", "unresponsive"})
 FAULT_ROWS_MAX = 12
@@ -99,12 +104,14 @@ def _start_up(trial: TrialSummary, *phases: str) -> str:
 
 
 def write_report(run: Run) -> None:
-    """Write `report.html` and each trial's charts into the run's folder; InfrastructureError if that is impossible."""
-    for trial in run.trials.values():
-        for name, (_, draw) in charts.CHARTS.items():
-            if svg := draw({trial.name: trial.series}):
-                write_atomically(trial.folder.path / f"{name}.svg", charts.stand_alone(svg).encode())
+    """Write `report.html` into the run's folder; InfrastructureError if that is impossible."""
     write_atomically(run.folder.report, render(run).encode())
+
+
+def charts_of_run(run: Run) -> tuple[Chart, ...]:
+    """All charts of a run's report."""
+    trials = list(run.trials.values())
+    return (*_comparing(trials), *(chart for trial in trials for chart in _of_nodes(trial)))
 
 
 def render(run: Run) -> str:
@@ -125,8 +132,10 @@ def render(run: Run) -> str:
         _conditions(summary.trials),
         _deaths(run),
         _charts(trials),
+        _nodes(trials),
         _faults(trials),
         _phases(trials),
+        _bytes(summary.trials),
         _exchanged(summary.trials),
         _accounting(trials),
         _incidents(trials),
@@ -204,13 +213,30 @@ def _deaths(run: Run) -> str:
     return section("Last words of the nodes that died", "".join(parts)) if parts else ""
 
 
+def _comparing(trials: Sequence[Trial]) -> tuple[Chart, ...]:
+    """Those in which all trials are."""
+    return charts_of({trial.name: trial.series for trial in trials})
+
+
+def _of_nodes(trial: Trial) -> tuple[Chart, ...]:
+    """When each node was there, and how links were against what was asked."""
+    fidelity = trial.summary.fidelity
+    nodes = fidelity.nodes if fidelity else ()
+    return trial_charts.timeline(trial.name, trial.plan, trial.series), trial_charts.links(trial.name, nodes)
+
+
 def _charts(trials: Sequence[Trial]) -> str:
-    series = {trial.name: trial.series for trial in trials}
-    drawn = [(title, draw(series)) for title, draw in charts.CHARTS.values()]
-    figures = [f"<figure><figcaption>{escape(title)}</figcaption>{svg}</figure>" for title, svg in drawn if svg]
+    shown = figures(_comparing(trials))
     is_marked = any(trial.series.faults for trial in trials)
-    legend = "<p class=quiet>The ticks above a chart: something was done to nodes.</p>" if is_marked else ""
-    return section("Charts", f"{legend}<div class=charts>{''.join(figures)}</div>") if figures else ""
+    legend = (
+        "<p class=quiet>Dotted lines, or ticks above a chart: something was done to nodes.</p>" if is_marked else ""
+    )
+    return section("Charts", legend + shown) if shown else ""
+
+
+def _nodes(trials: Sequence[Trial]) -> str:
+    shown = figures(chart for trial in trials for chart in _of_nodes(trial))
+    return section("Nodes over time", shown) if shown else ""
 
 
 def _phases(trials: Sequence[Trial]) -> str:
@@ -248,6 +274,21 @@ def _milliseconds(spent: Sequence[float], steps: int) -> tuple[str, ...]:
     return tuple(f"{1000 * value / steps:.2f} ms" for value in spent)
 
 
+def _bytes(trials: Sequence[TrialSummary]) -> str:
+    """What the bytes were, and those that the interface and the method have of them."""
+    parts = []
+    for trial in trials:
+        if kinds := bytes_by_kind(trial):
+            total = sum(kinds.values())
+            shares = {f"{kind} {bytes_text(size)} ({100 * size / total:.1f} %)": size for kind, size in kinds.items()}
+            parts.append(f"<h3>{escape(trial.trial)}: {bytes_text(total)}</h3>{bars(shares)}")
+    if not parts:
+        return ""
+    text = "<p class=quiet>Payload of all messages over the data network, each counted once.</p>"
+    rows = table(("at the server", *(trial.trial for trial in trials)), byte_rows(trials))
+    return section("Bytes by kind", text + "".join(parts) + rows)
+
+
 def _exchanged(trials: Sequence[TrialSummary]) -> str:
     """What shards sent each other; nothing where each worker had the whole model."""
     rows = exchange_rows(trials)
@@ -271,16 +312,6 @@ def _accounting(trials: Sequence[Trial]) -> str:
         counts = (f"{summary.refused_by_code.get(code, 0):,}" for summary, _ in columns)
         rows.append((f"messages refused: {code}", *counts))
     rows.append(("messages that could not be read", *(f"{summary.dropped:,}" for summary, _ in columns)))
-    if pushes:
-        rows.append(("bits the method needs, as bytes", *(bytes_text(summary.bits / 8) for summary, _ in columns)))
-        rows.append(("ingress: payload of the pushes", *(bytes_text(summary.ingress_bytes) for summary, _ in columns)))
-    rows.append(("ingress: payload of all messages", *(bytes_text(s.ingress_payload_bytes) for s, _ in columns)))
-    rows.append(("ingress: at the interface", *(ingress_interface_text(summary) for summary, _ in columns)))
-    if pushes:
-        rows.append(("egress: whole models to workers", *(whole_models_text(summary) for summary, _ in columns)))
-        rows.append(("egress: changed entries to workers", *(changed_models_text(summary) for summary, _ in columns)))
-    rows.append(("egress: payload of all messages", *(bytes_text(s.egress_payload_bytes) for s, _ in columns)))
-    rows.append(("egress: at the interface", *(interface_text(s, s.egress_interface_bytes) for s, _ in columns)))
     shown = table(("", *(trial.name for trial in trials)), rows)
     legend = update_legend(books)
     return section("Do the books balance?", (f"<p class=quiet>{escape(legend)}</p>" if legend else "") + shown)
@@ -327,22 +358,50 @@ def _incidents(trials: Sequence[Trial]) -> str:
     if not rows:
         return ""
     rest = f"<p>{len(rows) - LISTED_MAX} more in the journal.</p>" if len(rows) > LISTED_MAX else ""
-    return section("What happened on the way", table(("trial", "time", "node", "event"), rows[:LISTED_MAX]) + rest)
+    told = {row[0] for row in rows[:LISTED_MAX]}
+    legend = f"<p class=quiet>{escape(_times_text([trial for trial in trials if trial.name in told]))}</p>"
+    shown = table(("trial", "time", "node", "event"), rows[:LISTED_MAX])
+    return section("What happened on the way", legend + shown + rest)
+
+
+def _times_text(trials: Sequence[Trial]) -> str:
+    """What the times of these trials, of which there is one at least, count from."""
+    others = ", ".join(trial.name for trial in trials if trial.series.training_s is None)
+    since_launch = f"Training of {others} has not begun; there, times count from the launch." if others else ""
+    if all(trial.series.training_s is None for trial in trials):
+        return since_launch
+    return f"Times count from the start of training; what came before it is negative. {since_launch}".rstrip()
 
 
 def _fleet(trials: Sequence[Trial]) -> str:
-    if not trials:
-        return ""
-    contributions = {trial.name: trial.series.updates_by_worker for trial in trials}
-    rows = []
-    for node in {node.node: node for trial in trials for node in trial.plan.nodes}.values():
-        counts = [contributions[trial.name].get(node.node, 0) for trial in trials]
-        applied = [f"{count:,}" if node.role == "worker" else UNMEASURED for count in counts]
-        memory = UNMEASURED if node.memory_bytes is None else f"{node.memory_bytes / 2**20:,.0f} MiB"
-        cpus = UNMEASURED if node.cpus is None else f"{node.cpus:g}"
-        rows.append((node.node, cpus, memory, f"{node.compute_speed:g}", f"{node.num_examples:,}", *applied))
-    head = ("node", "CPU cap", "memory cap", "speed", "examples", *(f"updates: {trial.name}" for trial in trials))
-    return section("The fleet", details(f"{len(rows)} nodes", table(head, rows)))
+    """The nodes, and what each worker gave: a table for the trials whose nodes are alike."""
+    alike: dict[tuple[tuple[str, ...], ...], list[Trial]] = {}
+    for trial in trials:
+        alike.setdefault(tuple(map(_node_cells, trial.plan.nodes)), []).append(trial)
+    parts = []
+    for nodes, group in alike.items():
+        counts = [_update_cells(trial) for trial in group]
+        rows = [(*cells, *(of_trial[cells[0]] for of_trial in counts)) for cells in nodes]
+        head = ("node", "CPU cap", "memory cap", "speed", "examples", *(f"updates: {trial.name}" for trial in group))
+        names = f"<h3>{escape(', '.join(trial.name for trial in group))}</h3>" if len(alike) > 1 else ""
+        parts.append(names + details(count_text(len(rows), "node"), table(head, rows)))
+    return section("The fleet", "".join(parts)) if parts else ""
+
+
+def _node_cells(node: NodePlan) -> tuple[str, ...]:
+    """What a node has, in the order of the table; its name first."""
+    memory = UNMEASURED if node.memory_bytes is None else f"{node.memory_bytes / 2**20:,.0f} MiB"
+    cpus = UNMEASURED if node.cpus is None else f"{node.cpus:g}"
+    return node.node, cpus, memory, f"{node.compute_speed:g}", f"{node.num_examples:,}"
+
+
+def _update_cells(trial: Trial) -> dict[str, str]:
+    """By node: how many of its updates were applied; an update of shards is no one node's."""
+    applied = trial.series.updates_by_worker
+    return {
+        node.node: f"{applied.get(node.node, 0):,}" if node.role == "worker" and node.shard is None else UNMEASURED
+        for node in trial.plan.nodes
+    }
 
 
 def _settings(run: Run) -> str:
@@ -359,8 +418,7 @@ def _repeat(run: Run) -> str:
     if file is None:
         how = "<p>Run from Python; the resolved scenario is scenario.yaml in the run's folder.</p>"
     else:
-        sets = [word for each in manifest.get("sets", ()) for word in ("--set", str(each))]
-        command = shlex.join(("edgebed", "run", str(file), "--runtime", run.summary.runtime, *sets))
+        command = shlex.join(("edgebed", "run", str(file), "--runtime", run.summary.runtime, *_options(manifest)))
         how = f"<pre>{escape(command)}</pre>"
     versions = {str(name): str(value) for name, value in manifest.get("versions", {}).items()}
     host = dict(manifest.get("host", {}))
@@ -370,3 +428,14 @@ def _repeat(run: Run) -> str:
     facts = {"data": data, "commit": manifest.get("commit"), "folder": manifest.get("folder"), **versions, **host}
     shown = {name: str(value) for name, value in facts.items() if value}
     return section("How to repeat it", how + definitions(shown))
+
+
+def _options(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Those of `edgebed run` that the run was begun with, as words, as far as its results depend on them."""
+    options = manifest.get("options", {})
+    if (emulation := options.get("emulation", "auto")) != "auto":
+        yield from ("--emulation", str(emulation))
+    for option, key in (("--set", "sets"), ("--variant", "variants")):
+        for each in manifest.get(key, ()):
+            yield from (option, str(each))
+    yield from (f"--{flag}" for flag in ("force", "trace") if options.get(flag))

@@ -26,8 +26,6 @@ class ProcessUsage:
     cpu_s: float
     """User and system time since it began."""
     resident_bytes: int
-    private_bytes: int | None
-    """What no other process shares: a forked node's own memory."""
     threads: int
 
 
@@ -47,7 +45,7 @@ class CgroupUsage:
     oom_kills: int | None = None
 
 
-def process_usage(pid: int | None = None, root: Path = ROOT) -> ProcessUsage | None:
+def process_usage(pid: int | None = None) -> ProcessUsage | None:
     """Usage of process `pid` (None: this one); None if there is no such process, or no right to look at it."""
     try:
         process = psutil.Process(pid)
@@ -56,7 +54,6 @@ def process_usage(pid: int | None = None, root: Path = ROOT) -> ProcessUsage | N
             return ProcessUsage(
                 cpu_s=times.user + times.system,
                 resident_bytes=process.memory_info().rss,
-                private_bytes=private_bytes(process.pid, root),
                 threads=process.num_threads(),
             )
     except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -64,7 +61,10 @@ def process_usage(pid: int | None = None, root: Path = ROOT) -> ProcessUsage | N
 
 
 def private_bytes(pid: int, root: Path = ROOT) -> int | None:
-    """Memory that only process `pid` has mapped; None where the kernel (before 4.14) or the rights do not tell."""
+    """Memory that only process `pid` has mapped; None where the kernel (before 4.14) or the rights do not tell.
+
+    The kernel looks at all that is mapped: it takes milliseconds.
+    """
     sizes = _keyed(root / f"proc/{pid}/smaps_rollup")
     if "Private_Clean:" not in sizes or "Private_Dirty:" not in sizes:
         return None

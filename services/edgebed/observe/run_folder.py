@@ -6,7 +6,7 @@
     report.html        the same for people, self-contained
     control.sock       while a live trial goes on: who writes there acts on nodes by hand (runtimes/control.py)
     <trial>/plan.json  every node with its caps, its data and its parts
-    <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final,backup-<step>}.npz, <chart>.svg
+    <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final,backup-<step>}.npz
 
 `runs/<scenario>/latest` points to the newest. Files are replaced atomically, so a reader meets the old or the new one.
 """
@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -28,6 +28,7 @@ from edgebed.observe.host import facts
 from edgebed.scenario.plan import Plan
 
 ENVIRONMENT_VARIABLE = "EDGEBED_RUNS_DIR"
+RUNS_DIR_OPTION = "--runs-dir"
 LATEST = "latest"
 NUMBER_DIGITS = 4
 LISTED_MAX = 12
@@ -155,6 +156,7 @@ class RunFolder:
         trials: Sequence[str],
         scenario_file: str | None = None,
         sets: Sequence[str] = (),
+        variants: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         code: str = "",
         own_code: Mapping[str, str] | None = None,
@@ -163,10 +165,11 @@ class RunFolder:
     ) -> None:
         """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine.
 
-        `scenario_file` is where the scenario was read, None if it was given from Python; `sets` are its overrides;
-        `options` are those of the command line that the nodes depend on, `code` and `own_code` are the fingerprints of
-        edgebed and of the user's own modules; `data` is what there is to say of data sets, by their name; `engine` are
-        the facts of the container engine, if there is one.
+        `scenario_file` is where the scenario was read, None if it was given from Python; `sets` are its overrides,
+        `variants` those of its trials that were chosen, none if all were to run; `options` are those of the command
+        line that the nodes depend on, `code` and `own_code` are the fingerprints of edgebed and of the user's own
+        modules; `data` is what there is to say of data sets, by their name; `engine` are the facts of the container
+        engine, if there is one.
         """
         manifest = {
             "scenario": self.scenario_name,
@@ -176,6 +179,7 @@ class RunFolder:
             "trials": list(trials),
             "scenario_file": scenario_file,
             "sets": list(sets),
+            "variants": list(variants),
             "options": dict(options or {}),
             "code": code,
             "own_code": dict(own_code or {}),
@@ -193,6 +197,13 @@ class RunFolder:
         with _naming(self.path):
             self.summary.unlink(missing_ok=True)
             self.report.unlink(missing_ok=True)
+
+    def trial_begins(self, name: str) -> None:
+        """Note when a trial is launched, in Unix time, unless it was before."""
+        manifest = self.read_manifest()
+        if manifest:
+            began = {name: round(time.time(), 3)} | manifest.get("began", {})
+            self._write_manifest(manifest | {"began": began})
 
     def add_wall_time(self, wall_s: float) -> None:
         """Note for how long the run was worked on just now, in seconds, on top of what was noted before."""
@@ -256,15 +267,26 @@ def runs_of(root: Path, scenario_name: str) -> list[RunFolder]:
     return [RunFolder(path) for path in sorted(paths, key=lambda path: int(path.name))]
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` in one step; InfrastructureError naming the path when that is impossible."""
-    with _naming(path):
-        file, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def write_atomically(path: Path, content: bytes, option: str = RUNS_DIR_OPTION) -> None:
+    """Replace `path` by `content` in one step; see `writing`."""
+    with writing(path, option) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def writing(path: Path, option: str = RUNS_DIR_OPTION) -> Iterator[IO[bytes]]:
+    """A new file to write into; in the end it replaces `path`, or what that is a link to, in one step.
+
+    Raises InfrastructureError naming the path, and the option that chooses another, when that is impossible.
+    """
+    with _naming(path, option):
+        place = Path(os.path.realpath(path))
+        file, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
             with os.fdopen(file, "wb") as stream:
-                stream.write(content)
+                yield stream
             Path(name).chmod(0o644)
-            Path(name).replace(path)
+            Path(name).replace(place)
         except BaseException:
             with contextlib.suppress(OSError):
                 Path(name).unlink()
@@ -272,13 +294,13 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def _naming(path: Path, option: str = RUNS_DIR_OPTION) -> Iterator[None]:
     """Turn an OSError into an InfrastructureError that names `path` and what to do."""
     try:
         yield
     except OSError as error:
         raise InfrastructureError(
-            f"{path}: cannot be written: {error.strerror}. Make room, or choose another folder with --runs-dir."
+            f"{path}: cannot be written: {error.strerror}. Make room, or choose another folder with {option}."
         ) from error
 
 
@@ -304,7 +326,15 @@ def _numbered(parent: Path) -> list[Path]:
 
 
 def _is_run(path: Path) -> bool:
-    return path.is_dir() and path.resolve().name.isdecimal()
+    """Whether it is a run's folder. Scenarios, which have runs, and trials, which have plans, may be numbers, too."""
+    try:
+        if not (path.is_dir() and path.resolve().name.isdecimal()):
+            return False
+        run = RunFolder(path)
+        has_runs = any(not TrialFolder(each).plan.exists() for each in _numbered(path))
+        return run.manifest.exists() or not (has_runs or TrialFolder(path).plan.exists())
+    except OSError:  # The name is too long, or the folder may not be read.
+        return False
 
 
 def _candidates(root: Path, text: str) -> Iterator[Path]:

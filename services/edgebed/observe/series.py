@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from edgebed.observe.accounting import Accounting, Books
 from edgebed.observe.journal import read_journal
 from edgebed.observe.series_faults import Done, Faults
-from edgebed.observe.series_steps import Made, ModuleLosses, Steps
+from edgebed.observe.series_steps import Made, ModuleLosses, ShardSteps, Steps
 from edgebed.roles import records
 
 SERVER = "server"
@@ -86,7 +86,7 @@ class Evaluations:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Series:
-    """All that a journal says, typed. Times are seconds since training started; before that, since the launch."""
+    """All that a journal says, typed. Times are seconds since training started; since the launch where it never did."""
 
     trial: records.Trial | None = None
     """The start of training; None where the trial died before it."""
@@ -105,7 +105,7 @@ class Series:
     shard_phases: dict[str, records.ShardPhases] = dataclasses.field(default_factory=dict)
     """Where the time of each shard, and of the node that has all gradient modules, went, in all of its lives."""
     nodes: tuple[tuple[float, records.Node], ...] = ()
-    """(t, change of a node's state)"""
+    """(t, change of a node's state); t is negative before training started, here and in notes"""
     reached_s: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     """For each state of a node: node -> when it first was in it, in seconds since the launch."""
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -134,6 +134,8 @@ class Series:
     """By sender, receiver and kind, what shards and those that serve them sent each other: all that was received."""
     steps: dict[str, Ints] = dataclasses.field(default_factory=dict)
     """Of each layer shard, the mini-batches it learnt of, in order, without those that were rolled back."""
+    shard_steps: dict[str, ShardSteps] = dataclasses.field(default_factory=dict)
+    """The same with their times."""
     steps_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
     """Of each layer shard that made two steps or more, from the first to the last of these."""
     steps_rolled_back: int = 0
@@ -299,6 +301,8 @@ class _Builder:
         """Training begins, or goes on after its controller was gone: time counts from the first."""
         if self.trial is None:
             self.trial, self.started_t, self.last_t = record, t, 0.0
+            self.nodes = [(before_t - t, node) for before_t, node in self.nodes]
+            self.notes = [(before_t - t, node, text) for before_t, node, text in self.notes]
         self.finished = self.ended = None
 
     def _restored(self, t: float, record: records.Restored) -> None:
@@ -374,6 +378,7 @@ class _Builder:
         for made in self.steps.updates():
             self._update(made.t, _update_of(made))
         columns = {name: np.array(column, dtype=np.int64) for name, column in self.columns.items()}
+        shard_steps = self.steps.surviving()
         updates = Updates(
             t=np.array(self.update_t, dtype=np.float64),
             loss=np.array(self.update_loss, dtype=np.float64),
@@ -404,7 +409,8 @@ class _Builder:
             restored=tuple(self.restored),
             traffic_of={node: _sum_lives(lives) for node, lives in self.traffic_of.items()},
             messages={key: _sum_messages(lives) for key, lives in self.messages.items()},
-            steps=self.steps.surviving(),
+            steps={node: each.step for node, each in shard_steps.items()},
+            shard_steps=shard_steps,
             steps_per_s=self.steps.rates(),
             steps_rolled_back=self.steps.rolled_back(),
             module_losses=self.steps.module_losses(inputs=False),

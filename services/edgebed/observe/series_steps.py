@@ -28,6 +28,14 @@ class Made(NamedTuple):
     loss: float
 
 
+class ShardSteps(NamedTuple):
+    """The steps of one shard that are in the model, in order."""
+
+    t: NDArray[np.float64]
+    """When the shard said so; of a step that only a backup proves, when that was made."""
+    step: NDArray[np.int64]
+
+
 class ModuleLosses(NamedTuple):
     """What a module could not predict, over the steps that are in the model, in order."""
 
@@ -87,13 +95,17 @@ class Steps:
                 found[shard] = ModuleLosses(t[kept], step[kept], loss[kept])
         return found
 
-    def surviving(self) -> dict[str, NDArray[np.int64]]:
+    def surviving(self) -> dict[str, ShardSteps]:
         """(S,) steps of each shard that are in the model, in order; each is there as often as it was learnt."""
-        known = {node: self._kept(node)[1] for node in self.columns}
-        return {
-            node: np.sort(np.concatenate([steps, self._unsaid(steps, self.every[node])]))
-            for node, steps in known.items()
-        }
+        found = {}
+        for node in self.columns:
+            times, steps, _ = self._kept(node)
+            unsaid = self._unsaid(steps, self.every[node])
+            t = np.concatenate([times, np.array([self._witnessed_t(step) for step in unsaid.tolist()])])
+            step = np.concatenate([steps, unsaid])
+            order = np.argsort(step, kind="stable")
+            found[node] = ShardSteps(t[order], step[order])
+        return found
 
     def surviving_lags(self) -> NDArray[np.int64]:
         """(P,) how many steps the pairs were apart that modules learnt of, in either direction."""

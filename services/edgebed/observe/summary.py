@@ -68,9 +68,11 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     trial: str
     method: str
+    """Its name."""
     outcome: str
     """completed, interrupted or failed; where the journal breaks off running, if the run goes on, else unfinished"""
     reason: str
+    """Why it ended so."""
     updates: int
     """Pushes the server applied."""
     time_s: float | None
@@ -78,9 +80,11 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     updates_per_s: float | None
     """Between the first update and the last, so that starting up does not count."""
     evaluations: int
+    """Measurements on the test set."""
     final_accuracy: float | None
     """Of the last model; None where the trial ended before its final evaluation."""
     best_accuracy: float | None
+    """The highest single measurement."""
     last_accuracy: float | None = None
     """The one measured last, which is the final one in a trial that completed."""
     last_accuracy_version: int | None = None
@@ -92,6 +96,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     ingress_bytes: int
     """Payload of the pushes applied, of those that were lost with a server as well."""
     push_bytes_mean: float | None
+    """Payload of a push."""
     entries_mean: float | None
     """Values in a push."""
     bits: int
@@ -99,10 +104,13 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     ingress_payload_bytes: int | None
     """Payload of all messages the server received."""
     egress_payload_bytes: int | None
+    """Payload of all messages it sent."""
     ingress_interface_bytes: int | None
     """At the network interface, headers and acknowledgements included."""
     egress_interface_bytes: int | None
+    """Likewise, of what it sent."""
     interface: str
+    """Its name; `lo` is shared by everything on the machine."""
     ack_bytes: int | None = None
     """Of the ingress at the interface: packets without payload, which acknowledge the models sent."""
     pulls: int = 0
@@ -112,24 +120,36 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     pulls_changed: int = 0
     """Those of them that held changed entries only."""
     pull_changed_bytes: int = 0
+    """Their payload."""
     staleness_mean: float | None
+    """Updates applied between a worker's pull and its push."""
     staleness_median: float | None
+    """Half of the pushes are no staler."""
     staleness_p90: float | None
+    """Nine tenths of the pushes are no staler."""
     staleness_max: int | None
+    """Of the stalest push."""
     start_up: StartUp | None = None
     """How long the nodes took to come up; None in the simulation."""
     nodes_expected: int
+    """Nodes of the plan."""
     nodes_joined: int
+    """Nodes that have said hello."""
     nodes_died: int
+    """Nodes that have died, on purpose or not."""
     nodes_missing: int
+    """Nodes that never came."""
     worker_updates_min: int
     """Updates of the worker that contributed least."""
     worker_updates_max: int
+    """Of the one that contributed most."""
     pushes: int
     """Pushes the workers numbered, up to the last one applied: those applied and those refused or lost in between."""
     refused: int
+    """Messages that were understood and refused."""
     refused_by_code: dict[str, int]
     dropped: int
+    """Messages that could not be read."""
     accounting: Accounting | None = None
     """What became of every update; None where the journal is too old to tell."""
     updates_begun: int | None = None
@@ -158,6 +178,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     match_staleness_mean: float | None = None
     """Epochs that the two of these pairs were apart, whichever was older."""
     match_staleness_max: float | None = None
+    """Likewise, of the pair furthest apart."""
     gradient_loss_early: float | None = None
     """What gradient modules could not predict, the sum over all of them: the mean over the first tenth of the steps."""
     gradient_loss_late: float | None = None

@@ -1,13 +1,14 @@
-"""The bytes at the server in words, for the report and the terminal.
+"""The bytes that nodes sent each other, in words and by kind, for the report and the terminal.
 
 The headline ingress is the payload of the pushes. Beside it stands what crossed the interface: headers, and the packets
 that acknowledge the models that the server sent, which on a slow link outweigh small pushes.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text
-from edgebed.observe.summary import TrialSummary
+from edgebed.observe.summary import STEP_MESSAGES, TrialSummary
 
 LOOPBACK = "lo"  # the whole machine shares it, so its bytes are not the server's alone
 
@@ -40,6 +41,36 @@ def changed_models_text(trial: TrialSummary) -> str:
     return _models_text(trial.pulls_changed, trial.pull_changed_bytes) if trial.pulls else UNMEASURED
 
 
+def bytes_by_kind(trial: TrialSummary) -> dict[str, int]:
+    """Payload of all messages by what it was, as far as the journal tells; {} where nothing was counted.
+
+    Up and down at the server, or by kind of message among shards. All of them together are all payload.
+    """
+    parts = _exchanged_by_kind(trial) if trial.is_layerwise else _served_by_kind(trial)
+    return {kind: size for kind, size in parts.items() if size > 0}
+
+
+def byte_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """Lines of a report's table on the bytes at the server, a column a trial."""
+    pushes = not all(trial.is_layerwise for trial in trials)
+    rows = [
+        ("bits the method needs, as bytes", *(bytes_text(trial.bits / 8) for trial in trials)),
+        ("ingress: payload of the pushes", *(bytes_text(trial.ingress_bytes) for trial in trials)),
+    ]
+    models = [
+        ("egress: whole models to workers", *map(whole_models_text, trials)),
+        ("egress: changed entries to workers", *map(changed_models_text, trials)),
+    ]
+    return [
+        *(rows if pushes else ()),
+        ("ingress: payload of all messages", *(bytes_text(trial.ingress_payload_bytes) for trial in trials)),
+        ("ingress: at the interface", *map(ingress_interface_text, trials)),
+        *(models if pushes else ()),
+        ("egress: payload of all messages", *(bytes_text(trial.egress_payload_bytes) for trial in trials)),
+        ("egress: at the interface", *(interface_text(trial, trial.egress_interface_bytes) for trial in trials)),
+    ]
+
+
 def traffic_lines(trial: TrialSummary) -> Iterator[str]:
     """What a terminal says of it besides the table: nothing of what was not measured, or is not the server's alone."""
     if trial.ingress_interface_bytes is not None and trial.interface != LOOPBACK:
@@ -48,6 +79,26 @@ def traffic_lines(trial: TrialSummary) -> Iterator[str]:
         yield f"egress: {whole_models_text(trial)} whole; {changed_models_text(trial)} of changed entries"
     elif trial.pulls:
         yield f"egress: {whole_models_text(trial)}"
+
+
+def _served_by_kind(trial: TrialSummary) -> dict[str, int]:
+    if trial.ingress_payload_bytes is None or trial.egress_payload_bytes is None:
+        return {}
+    applied = min(trial.ingress_bytes, trial.ingress_payload_bytes)  # a server that was killed told the sum before
+    return {
+        "up: pushes that were applied": applied,
+        "up: pushes that were not, and joining": trial.ingress_payload_bytes - applied,
+        "down: whole models": trial.pull_bytes - trial.pull_changed_bytes,
+        "down: changed entries of models": trial.pull_changed_bytes,
+        "down: all else": trial.egress_payload_bytes - trial.pull_bytes,
+    }
+
+
+def _exchanged_by_kind(trial: TrialSummary) -> dict[str, int]:
+    found: Counter[str] = Counter(dict.fromkeys(STEP_MESSAGES, 0))
+    for each in trial.exchanges:
+        found[each.message] += each.bytes
+    return {**found, "sent and never received": (trial.exchanged_bytes or 0) - found.total()}
 
 
 def _models_text(number: int, size: int) -> str:

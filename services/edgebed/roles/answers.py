@@ -69,7 +69,7 @@ class Answers:
         since = self.held.get(worker) if self.changes and not self.final else None
         self.held[worker] = version
         if self.downlink and not self.final:
-            sent = self.downlink.changes(worker, self.aggregation.theta, version)
+            sent = self.downlink.changes(worker, self.aggregation.theta, version, self.aggregation.epoch)
             if sent is not None:
                 model = Model(sender=self.node, version=version, final=False, since=sent.since, tensors=sent.tensors)
                 return model, sent.frames

@@ -72,6 +72,16 @@ class BatchShard(LayerShard):
         taken = Taken(sender=self.plan.node, step=message.step, **self.era)
         return [Send(message.sender, taken), *self.outboxes[message.sender].open()]
 
+    def queues(self) -> dict[str, int]:
+        """Of batches: inputs and gradients that wait for their pair, what is on its way, and what waits for that."""
+        outboxes = self.outboxes.values()
+        return {
+            "inputs": len(self.came_up),
+            "gradients": len(self.came_down),
+            "unanswered": sum(outbox.on_their_way for outbox in outboxes),
+            "unsent": sum(len(outbox.waiting) for outbox in outboxes),
+        }
+
     def resumed(self) -> list[Effect]:
         """Whoever comes to a step asks for its batch."""
         return []

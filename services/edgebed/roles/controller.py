@@ -3,7 +3,7 @@
     launched --all ready, or the join deadline--> running --last update--> finishing --final evaluation--> ending, over
 
 It sees the management network and the ends of processes. What it knows is for recording, for starting nodes anew and
-for ending the trial; the server learns of it only where the scenario says `detector: oracle`.
+for ending the trial; the server learns who begins, and who has failed only where the scenario says `detector: oracle`.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,6 +74,8 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     """The highest version of its model that there was; that of the checkpoint may be lower."""
     incarnations: dict[str, int]
     """Of each node, the highest that there was."""
+    update_bytes: int = 0
+    """Payload of all updates that were applied."""
     triggered_s: dict[tuple[str, str], float] = {}
     """Of each fault, by its name and node, when it was triggered first, in seconds of the trial."""
 
@@ -308,6 +310,9 @@ class Controller:
         reached = {name: member for name, member in self.members.items() if member.is_reached}
         able = [member for member in reached.values() if reached.keys() >= set(member.plan.hosts)]
         moved = {member.plan.node for member in able if member.state == "ready"}
+        beginning = tuple(
+            member.plan.node for member in able if member.plan.role == "worker" and member.state in ("ready", "running")
+        )
         effects: list[Effect] = []
         for member in able:
             if member.state != "ready" and moved.isdisjoint(member.plan.hosts):
@@ -315,7 +320,12 @@ class Controller:
             if member.state == "ready":
                 effects += self._state(member, "running")
             addresses = tuple((host, _address(reached[host], member.plan)) for host in member.plan.hosts)
-            start = messages.Start(sender=NAME, addresses=addresses, began_s=self.started_at_s)
+            start = messages.Start(
+                sender=NAME,
+                addresses=addresses,
+                began_s=self.started_at_s,
+                workers=beginning if member.plan.role == "server" else (),
+            )
             effects.append(Send(member.peer, start))
             if self.finish_reason and member.plan.role in ("server", "evaluator"):
                 effects.append(Send(member.peer, messages.Finish(sender=NAME, reason=self.finish_reason)))

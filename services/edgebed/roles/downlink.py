@@ -1,8 +1,9 @@
 """The model on its way down, compressed: what a worker lacks of it, as the method's `downlink` sends such a thing.
 
 The server knows what each worker has, to the bit, because it restores what it sends as the worker does. What was left
-out, or rounded, is part of what the worker lacks the next time: nothing is lost, whatever the compression, and nothing
-else is remembered. Workers that have the same get the same message, and share one copy here: in rounds there is one.
+out, or rounded, is part of what the worker lacks the next time: nothing is lost, as long as less is left out than was
+lacking (`check_downlink` of a compression's settings), and nothing else is remembered. Workers that have the same get
+the same message, and share one copy here: in rounds there is one.
 
 Tang, Yu, Lian, Zhang, Liu 2019, DoubleSqueeze: parallel stochastic gradient descent with double-pass error-compensated
 compression, ICML, compress both ways in rounds; for workers of different versions it is the same.
@@ -60,14 +61,17 @@ class Downlink:
             self._whole = self._copy(theta.copy(), version)
         self.copies[worker] = self._whole
 
-    def changes(self, worker: str, theta: NDArray[np.float32], version: int) -> Sent | None:
-        """What it is being sent to have about the present model; None: it has none that is known."""
+    def changes(self, worker: str, theta: NDArray[np.float32], version: int, epoch: float = 0.0) -> Sent | None:
+        """What it is being sent to have about the present model; None: it has none that is known.
+
+        `epoch` is how often all data has been gone through.
+        """
         known = self.copies.get(worker)
         if known is None:
             return None
         self._turn(version)
         if known.number not in self._made:
-            self._made[known.number] = self._make(known, theta, version)
+            self._made[known.number] = self._make(known, theta, version, epoch)
         self.copies[worker], sent = self._made[known.number]
         return sent
 
@@ -80,10 +84,10 @@ class Downlink:
             self._present, self._whole = version, None
             self._made.clear()
 
-    def _make(self, known: Copy, theta: NDArray[np.float32], version: int) -> tuple[Copy, Sent]:
+    def _make(self, known: Copy, theta: NDArray[np.float32], version: int, epoch: float) -> tuple[Copy, Sent]:
         key = chance.key(self.seed, "downlink", str(known.number), version)
         with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
-            pieces, _ = self.compressor.compress(theta - known.theta, None, Moment(key))
+            pieces, _ = self.compressor.compress(theta - known.theta, None, Moment(key, epoch=epoch))
             after = known.theta.copy()
             add(after, self.compressor.restore(pieces))
         return self._copy(after, version), Sent(known.version, *encode_pieces(pieces))

@@ -174,6 +174,10 @@ class Follower:
         """Nothing is being done: begin what can be done, if anything can."""
         raise AssertionError(type(self).__name__)
 
+    def queues(self) -> dict[str, int]:
+        """How much of each kind is put aside until there is time or use for it."""
+        raise AssertionError(type(self).__name__)
+
     def waits_for(self) -> Phase | None:
         """What keeps it from going on, as it is doing nothing; None: it has done all."""
         raise AssertionError(type(self).__name__)

@@ -96,6 +96,10 @@ class LayerShard(Follower):
             self.unanswered.discard(at)
         return []
 
+    def queues(self) -> dict[str, int]:
+        """Of micro-batches: inputs and gradients that came and are not used, outputs that nobody has answered yet."""
+        return {"inputs": len(self.inputs), "gradients": len(self.gradients), "unanswered": len(self.unanswered)}
+
     def resumed(self) -> list[Effect]:
         """Ask for the first inputs; copy the weights that have been final at steps beyond where all begin."""
         self._copy_weights(self.kept)

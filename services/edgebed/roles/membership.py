@@ -1,6 +1,8 @@
 """Who takes part in the training, as far as the server can tell from the data network.
 
-    join ---> takes part ---> silent for `silence_s`, or its connection broken for BROKEN_S ---> has left ---> join …
+    expected ---> join ---> takes part ---> silent for `silence_s`, or its connection broken for BROKEN_S ---> has left
+       |            ^
+       '--- not joined for JOIN_S: nobody waits for it
 
 A worker's lives are counted by its incarnation, and the joins of each life; the pair orders them all, and the highest
 alone holds. What is remembered of a worker that has left is this pair.
@@ -13,6 +15,7 @@ import math
 from typing import Literal, NamedTuple
 
 BROKEN_S = 2.0  # more than what a worker needs to connect anew and join
+JOIN_S = 10.0  # more than what a worker needs to join once it is told to begin
 
 Reason = Literal["reset", "silence", "oracle"]
 """How the server knows that a worker has left: of itself, or told by the controller."""
@@ -43,6 +46,8 @@ class Membership:
     def __init__(self, silence_s: float | None) -> None:
         """`silence_s`: how long a worker may be silent; None: for ever."""
         self.silence_s = silence_s
+        self.expected: dict[str, float] = {}
+        """Those that were told to begin and have not joined: since when, the longest first."""
         self.latest: dict[str, Life] = {}
         """The highest of each worker that ever joined."""
         self.peers: dict[str, str] = {}
@@ -78,11 +83,19 @@ class Membership:
             return Objection("duplicate", f"{latest} was on another connection")
         return None
 
+    def expect(self, worker: str, now: float) -> bool:
+        """It was told to begin; False: it takes part already."""
+        if worker in self.peers:
+            return False
+        self.expected.setdefault(worker, now)
+        return True
+
     def join(self, worker: str, life: Life, peer: str) -> bool:
         """It takes part; False: it did already, in this very life and join."""
         known = worker in self.peers and self.latest[worker] == life
         self.latest[worker] = life
         self.peers[worker] = peer
+        self.expected.pop(worker, None)
         self.broken.pop(worker, None)
         return not known
 
@@ -109,8 +122,8 @@ class Membership:
                 self.broken.setdefault(worker, now)
 
     def leave(self, worker: str) -> None:
-        """It takes part no more."""
-        for table in (self.peers, self.silent, self.broken):
+        """It takes part no more, and is not expected to."""
+        for table in (self.expected, self.peers, self.silent, self.broken):
             table.pop(worker, None)
 
     def lost(self, now: float) -> list[tuple[str, Reason]]:
@@ -123,10 +136,14 @@ class Membership:
         ]
         return [*((worker, "reset") for worker in reset), *((worker, "silence") for worker in silent)]
 
+    def absent(self, now: float) -> list[str]:
+        """Those that are not waited for any more: they should have joined by now."""
+        return [worker for worker, since_s in self.expected.items() if since_s + JOIN_S <= now]
+
     @property
     def next_s(self) -> float:
-        """When somebody may be lost at the earliest."""
+        """When somebody may be lost, or absent, at the earliest."""
+        absent_s = next(iter(self.expected.values()), math.inf) + JOIN_S
         broken_s = next(iter(self.broken.values()), math.inf) + BROKEN_S
-        if self.silence_s is None:
-            return broken_s
-        return min(broken_s, next(iter(self.silent.values()), math.inf) + self.silence_s)
+        silence_s = math.inf if self.silence_s is None else self.silence_s
+        return min(absent_s, broken_s, next(iter(self.silent.values()), math.inf) + silence_s)

@@ -67,6 +67,10 @@ class ModuleHost(Follower):
             self.waiting.append(HostTeachJob(owner, at, self.unseen.pop((owner, at))))
         return []
 
+    def queues(self) -> dict[str, int]:
+        """Predictions and lessons that wait for those before them."""
+        return {"jobs": len(self.waiting)}
+
     def _taught_by(self, sender: str) -> str:
         """Whose module learns from what that shard sends: the one's below."""
         for owner, above in zip(self.owners, (*self.owners[1:], self.shard.above), strict=True):

@@ -4,8 +4,9 @@
     Pull (evaluator) ---> held until the version asked for is reached
     silence, a broken connection ---> the worker has left: its state is released, nobody waits for it
 
-It believes the data network alone, unless the controller is asked to tell it who has failed. A worker that left may
-join again. After the last update it hands the model over, answers the evaluator, and refuses whatever is pushed.
+The controller tells it which workers begin. Of all else it believes the data network alone, unless the controller is
+asked to tell it who has failed. A worker that left may join again. After the last update it hands the model over,
+answers the evaluator, and refuses whatever is pushed.
 """
 
 import math
@@ -23,8 +24,8 @@ from edgebed.algorithms.update import Update as SentUpdate
 from edgebed.roles.alarm import Alarm
 from edgebed.roles.answers import Answers
 from edgebed.roles.events import Disconnected, Effect, Event, Journal, Received, Send, Woken, unexpected
-from edgebed.roles.membership import Life, Membership, Reason
-from edgebed.roles.records import Dropped, Finished, Joined, Left, Refused, Update
+from edgebed.roles.membership import JOIN_S, Life, Membership, Reason
+from edgebed.roles.records import Dropped, Finished, Joined, Left, Note, Refused, Update
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Failed, Finish, Join, Pull, Push, Refuse, Start
@@ -115,12 +116,19 @@ class ParameterServer:
         if isinstance(message, Failed):
             return self._failed(message)
         if isinstance(message, Start):
-            return self._finish_if_reached()  # it serves from the moment it can be reached
+            return self._start(message)
         return [
             Journal(Refused(peer=event.peer, code="malformed", reason=f"a server gets no {type(message).__name__}"))
         ]
 
     # --- who takes part -----------------------------------------------------------------------------------------
+
+    def _start(self, start: Start) -> list[Effect]:
+        """It serves from the moment it can be reached; now it knows who begins."""
+        for worker in start.workers:
+            if worker in self.workers and self.membership.expect(worker, self.now):
+                self.aggregation.expected(worker)
+        return self._finish_if_reached()
 
     def _join(self, event: Received, join: Join) -> list[Effect]:
         worker, life = join.sender, Life(join.incarnation, join.joins)
@@ -132,9 +140,9 @@ class ParameterServer:
         effects: list[Effect] = []
         if self.membership.join(worker, life, event.peer):
             effects.append(Journal(Joined(worker=worker, incarnation=life.incarnation, joins=life.joins)))
-        self.aggregation.joined(worker)
+        applied = self.aggregation.joined(worker)
         self.answers.forget(worker)
-        return [*effects, self._answer(worker)]
+        return [*effects, self._answer(worker), *self._applied(applied)]
 
     def _leave(self, worker: str, reason: Reason) -> list[Effect]:
         """Release its state; others may have waited for it alone."""
@@ -143,10 +151,19 @@ class ParameterServer:
         left = Left(worker=worker, incarnation=self.membership.latest[worker].incarnation, reason=reason)
         return [Journal(left), *self._applied(self.aggregation.left(worker))]
 
+    def _give_up(self, worker: str) -> list[Effect]:
+        """It was expected and has not joined."""
+        self.membership.leave(worker)
+        return self._applied(self.aggregation.left(worker))
+
     def _failed(self, failed: Failed) -> list[Effect]:
         """The controller knows; of a life that a later one has replaced it need not have told."""
+        if self.finished:
+            return []
+        if failed.node in self.membership.expected:
+            return self._give_up(failed.node)
         here = failed.node in self.membership.peers
-        if self.finished or not here or failed.incarnation < self.membership.latest[failed.node].incarnation:
+        if not here or failed.incarnation < self.membership.latest[failed.node].incarnation:
             return []
         return self._leave(failed.node, "oracle")
 
@@ -256,6 +273,8 @@ class ParameterServer:
         effects: list[Effect] = []
         for worker, reason in self.membership.lost(self.now):
             effects += self._leave(worker, reason)
+        for worker in self.membership.absent(self.now):
+            effects += [Journal(Note(text=f"{worker} has not joined for {JOIN_S:g} s")), *self._give_up(worker)]
         if self._round_ends_s() <= self.now:
             effects += self._applied(self.aggregation.expire())
         if self._checkpoint_due_s() <= self.now and not self.finished:

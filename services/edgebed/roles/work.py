@@ -7,6 +7,7 @@ through each step one after another: the code of a step, cold, takes twice as lo
 Shapes: n parameters, b examples of a mini-batch.
 """
 
+import itertools
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -35,6 +36,8 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
     """What the compression remembers from the step before."""
     life: str = ""
     """Whose the draws are: the node's name in this life; empty: in its first."""
+    version: int = 0
+    """Of the model."""
 
 
 class GradientResult(msgspec.Struct, frozen=True, gc=False):
@@ -165,15 +168,19 @@ class Work:
     def steps(self, job: Job) -> Steps:
         """The same, step by step."""
         assert isinstance(job, GradientJob)
-        key = chance.key(self.plan.seed, "work", job.life or self.plan.node, job.step)
+        life = job.life or self.plan.node
+        key = chance.key(self.plan.seed, "work", life, job.step)
+        later = (chance.key(self.plan.seed, "mini-batch", f"{life}/{job.step}", k) for k in itertools.count(1))
+        keys = itertools.chain([key], later)
         started = self.clock()
         vector, loss = self.local_work.run(
-            lambda theta, batch: self.model.gradient(theta, batch, key), job.theta, job.batches
+            lambda theta, batch: self.model.gradient(theta, batch, next(keys)), job.theta, job.batches
         )
         computed = self.clock()
         yield
-        before = job.step * len(job.batches) * self.plan.task.batch_size
-        at = Moment(key, job.step, before / self.plan.num_examples, loss, self.plan.num_workers)
+        seen = job.version * len(job.batches) * self.plan.task.batch_size
+        epoch = seen / (self.plan.num_workers * self.plan.num_examples)
+        at = Moment(key, job.step, epoch, loss, self.plan.num_workers)
         with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
             pieces, memory = self.compression.compress(vector, job.memory, at)
         yield

@@ -200,7 +200,7 @@ class Worker:
         self.asking, self.computing = None, True
         first = self.step * self.batches
         batches = tuple(self.order.batch(first + k) for k in range(self.batches))
-        job = GradientJob(theta, batches, self.step, self.memory, self.life)
+        job = GradientJob(theta, batches, self.step, self.memory, self.life, self.base)
         return [Compute(job, chance.waiting_time(self.plan.waiting, self.plan.seed, self.life, self.step))]
 
     def _changed(self, theta: NDArray[np.float32], model: Model, frames: Sequence[Buffer]) -> NDArray[np.float32]:

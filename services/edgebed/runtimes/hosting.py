@@ -18,8 +18,8 @@ from edgebed.observe.checkpoints import Checkpoint, Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.output import say
-from edgebed.observe.progress import Status
 from edgebed.observe.run_folder import TrialFolder
+from edgebed.observe.standing import Status
 from edgebed.observe.summary import TrialSummary
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
@@ -98,7 +98,14 @@ class Host:
         until_s = past.until_s if past else 0.0
         checkpoints = Checkpoints(folder, theta)
         self.targets.clear()
-        self.metrics.start_trial(plan, self.run, self.runtime, time.time())
+        self.metrics.start_trial(
+            plan,
+            self.run,
+            self.runtime,
+            time.time(),
+            applied_bytes=past.update_bytes if past else 0,
+            trained_s=past.until_s - past.began_s if past else None,
+        )
         if self.runtime == "simulation":
             simulation = Simulation(
                 plan,

@@ -54,7 +54,7 @@ from edgebed.runtimes.flood import FloodGate
 from edgebed.runtimes.held_link import HeldLink
 from edgebed.runtimes.meters import TransfersMeter
 from edgebed.runtimes.timers import Timers, sharpen_sleep
-from edgebed.runtimes.traffic import TrafficCount
+from edgebed.runtimes.traffic import OBSERVE_S, TrafficCount
 from edgebed.scenario.plan import LINK_ACTIONS, Injection, NodePlan
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
@@ -62,7 +62,6 @@ from edgebed.wire.errors import RemoteWireError
 
 REPORT_S = 0.2
 REPORT_RECORDS_MAX = 4096  # a header stays far below what a socket takes
-OBSERVE_S = 1.0
 CONTROLLER_LOST_S = 15.0  # without a connection to the controller a node ends by itself
 
 
@@ -479,14 +478,14 @@ class LiveNode:
             for record in meter.read(self.now(), self.began_s):
                 self._journal(record)
         if self.plan.counts_traffic:
-            self._journal(self.traffic.record(self.interface, self.acknowledgements))
-        if self.plan.counts_messages:
-            for record in self.traffic.messages():
+            by_kind = self.plan.counts_messages
+            for record in self.traffic.account(self.interface, self.acknowledgements, by_kind=by_kind):
                 self._journal(record)
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())
         if isinstance(self.heart, Follower) and self.heart.history is not None:
             self._journal(self.heart.phases(self.now()))
+            self.metrics.shard_queues(self.heart.queues())
         if isinstance(self.heart, Worker) and (account := self.heart.pushes()) != self.pushes:
             self.pushes = account
             self._journal(account)

@@ -260,8 +260,8 @@ class LiveController:
             self._journal(records.Note(text=f"{lost} records of {report.sender} were lost on the way"))
         self.reported[peer] = report.first + len(report.records)
         self.journal.write_many((t, report.sender, record) for t, record in report.records)
-        for _, record in report.records:
-            self.watch.follow(record)
+        for t, record in report.records:
+            self.watch.follow(t, report.sender, record)
             if isinstance(record, records.Resumed):
                 self.checkpoints.give_up(record.step)
 
@@ -298,8 +298,9 @@ class LiveController:
             self.launcher.inject(effect.number, effect.injection)
 
     def _journal(self, record: records.Record) -> None:
-        self.journal.write(round(self.now(), 6), NAME, record)
-        self.watch.follow(record)
+        t = round(self.now(), 6)
+        self.journal.write(t, NAME, record)
+        self.watch.follow(t, NAME, record)
 
     def _complain(self, reason: str) -> None:
         record = records.Dropped(socket="management", reason=reason)
@@ -313,8 +314,9 @@ class LiveController:
 
     def _keep_host_load(self) -> None:
         for monotonic_ns, load in self.probe.take() if self.probe else ():
-            self.journal.write(round((monotonic_ns - self.heart.epoch_ns) * 1e-9, 6), NAME, load)
-            self.watch.follow(load)
+            t = round((monotonic_ns - self.heart.epoch_ns) * 1e-9, 6)
+            self.journal.write(t, NAME, load)
+            self.watch.follow(t, NAME, load)
 
     def _end_probe(self) -> None:
         if self.probe:

@@ -67,7 +67,7 @@ from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.simulated_connection import Arrival, Departure, Renewed, Waiting, message_of
 from edgebed.runtimes.simulated_network import Network
 from edgebed.runtimes.simulated_node import Due, Life
-from edgebed.runtimes.traffic import TrafficCount
+from edgebed.runtimes.traffic import OBSERVE_S, TrafficCount
 from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import Injection, NodePlan, Plan
 from edgebed.wire import messages
@@ -83,6 +83,10 @@ REPORTED = (records.Update, records.Step, records.Evaluated, records.Finished)
 
 class Check:
     """It is time to see who is alive."""
+
+
+class Look:
+    """It is time for the server to look at what has passed its data socket, and to tell it."""
 
 
 class Simulation:
@@ -244,6 +248,9 @@ class Simulation:
             self._handle(life, event)
 
     def _handle(self, life: Life, event: Any) -> None:
+        if isinstance(event, Look):
+            self._look(life)
+            return
         if isinstance(event, Due):
             event = Computed(self.pool.result(event.ticket))
         elif isinstance(event, Arrival):
@@ -267,6 +274,8 @@ class Simulation:
         if isinstance(message, messages.Configure):
             life.heart = self._make(message)
             self.alive = None
+            if message.plan.role == "server":
+                self.agenda.add(self.agenda.now + OBSERVE_S, life, Look())
             ready = messages.Ready(sender=life.name, data_address="data", management_address="management")
             self._say(life.name, ready)
             return True
@@ -324,12 +333,21 @@ class Simulation:
                 self.network.losses.note(message_of(event), "its receiver ended")
         life.heart = None  # it lets go of its models, though somebody may still remember the life
 
+    def _look(self, life: Life) -> None:
+        """The server's traffic is told as often as by a live one, where there is any; everybody's in the end."""
+        if self.network.traffic[life.name].is_news:
+            self._journal_traffic(life)
+        self.agenda.add(self.agenda.now + OBSERVE_S, life, Look())
+
+    def _journal_traffic(self, life: Life) -> None:
+        traffic = self.network.traffic.get(life.name)
+        if traffic and life.plan:
+            for record in traffic.account(by_kind=life.plan.counts_messages):
+                self._journal(life.name, record)
+
     def _journal_account(self, life: Life) -> None:
         """What only its shell knows in the end."""
-        if traffic := self.network.traffic.get(life.name):
-            self._journal(life.name, traffic.record())
-            for record in traffic.messages() if life.plan and life.plan.counts_messages else ():
-                self._journal(life.name, record)
+        self._journal_traffic(life)
         if isinstance(life.heart, Follower) and life.heart.history is not None:
             self._journal(life.name, life.heart.phases(self.agenda.now))
         elif isinstance(life.heart, Worker):
@@ -408,8 +426,9 @@ class Simulation:
                 self._end(life)
         if isinstance(record, records.Resumed):
             self.checkpoints.give_up(record.step)
-        self.journal.write(round(self.agenda.now, 6), node, record)
-        self.watch.follow(record)
+        t = round(self.agenda.now, 6)
+        self.journal.write(t, node, record)
+        self.watch.follow(t, node, record)
         if node != NAME and isinstance(record, REPORTED):
             report = messages.Report(sender=node, first=0, records=((self.agenda.now, record),))
             self._say(node, report)

@@ -1,4 +1,4 @@
-"""The count of what goes through a node's data socket, the same in every runtime."""
+"""The count of what goes through a node's data socket, and the telling of it: the same in every runtime."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,6 +8,9 @@ from edgebed.observe.tcp import Acknowledgements
 from edgebed.roles import records
 from edgebed.runtimes.tracing import kind_of
 from edgebed.wire.messages import AnyMessage, Model
+
+OBSERVE_S = 1.0
+"""Between two times at which a node tells what is known only by looking."""
 
 
 @dataclass
@@ -24,6 +27,13 @@ class TrafficCount:
     """Messages and bytes that came, by the connection's other end and the kind of message."""
     changed: set[tuple[str, str]] = field(default_factory=set)
     """Those of which more has come since they were told."""
+    told_bytes: int = 0
+    """Payload of both ways that has been told."""
+
+    @property
+    def is_news(self) -> bool:
+        """Whether more has passed than was told."""
+        return self.ingress + self.egress > self.told_bytes
 
     def received(self, source: str, message: AnyMessage, size: int) -> None:
         """A message of `size` bytes came over the connection with `source`."""
@@ -44,6 +54,19 @@ class TrafficCount:
         if message.since is not None:
             self.pulls_changed += 1
             self.pull_changed_bytes += size
+
+    def account(
+        self,
+        interface: InterfaceBytes | None = None,
+        acknowledgements: Acknowledgements | None = None,
+        *,
+        by_kind: bool = False,
+    ) -> Iterator[records.Record]:
+        """What there is to tell now; `by_kind`: with what has changed of the kinds of messages that came."""
+        self.told_bytes = self.ingress + self.egress
+        yield self.record(interface, acknowledgements)
+        if by_kind:
+            yield from self.messages()
 
     def messages(self) -> Iterator[records.Messages]:
         """As the journal has them, what has changed since the last call."""

@@ -158,7 +158,9 @@ def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[s
     except ValidationError as error:
         raise Problems([*problems, *problems_of(error)]) from None
     try:
-        config(**checked)
+        made = config(**checked)
+        if kind == "downlink" and hasattr(made, "check_downlink"):
+            made.check_downlink()
     except ValueError as error:
         field, colon, message = str(error).partition(": ")
         problems.append(Problem((field,), message) if colon and field in checked else Problem((), str(error)))

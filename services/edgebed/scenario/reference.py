@@ -202,7 +202,8 @@ The server learns of a failure as a real one would, from the data network: by si
 connection that breaks. What the controller learns from signs of life over the management network is for the journal,
 for `on_failure`, and for ending a run in which nothing can happen any more; with `detector: oracle` the server is told
 at once. A worker that was started anew, or whose link is healed, joins again; what an older life of it pushed is
-refused.
+refused. The workers that begin training together, or are there when the server is back, are waited for from then on;
+one that has not joined after ten seconds is not.
 
 A variant replaces the whole list; an option may change one entry, by its place from 0: `--set faults.2.at=5s`.
 

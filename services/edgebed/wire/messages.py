@@ -268,6 +268,8 @@ class Start(Message, kw_only=True):
     """The nodes to connect to, and where each is; the evaluator's is on the management network."""
     began_s: float = 0.0
     """When training began, in seconds of the trial: what changes with time counts from here."""
+    workers: tuple[Name, ...] = ()
+    """Parameter server: those that begin together with it, or are in training already, and will join."""
 
 
 class Report(Message, kw_only=True):

@@ -180,7 +180,7 @@ def _summary(struct: type[msgspec.Struct]) -> str:
 
 
 def _table(struct: type[msgspec.Struct]) -> str:
-    docs = _field_docs(struct)
+    docs = field_docs(struct)
     rows = [
         f"| `{field.name}` | {_type(field.type)} | {_default(field)} | {docs.get(field.name, '')} |"
         for field in msgspec.structs.fields(struct)
@@ -203,7 +203,7 @@ def _pieces() -> str:
     return "\n".join(["| tensors | compressions | what they hold |", "|---|---|---|", *rows, ""])
 
 
-def _field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
+def field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
     """The string literals that stand below the fields of a struct and of those that it builds on."""
     docs: dict[str, str] = {}
     for base in reversed(struct.__mro__):

@@ -92,6 +92,20 @@ def test_a_large_residual_takes_the_place_of_the_coordinate_that_helped_least():
     assert after.residual[2] == 0.0
 
 
+@pytest.mark.parametrize("weights", ["sent", "loss-fell"])
+def test_what_is_sent_helped_or_what_was_sent_again(weights):
+    """A residual in the place of a coordinate counts where all does that is sent."""
+    residual = np.zeros(SIZE, "f4")
+    residual[30] = 50.0
+    memory = esgd.Memory(np.array([0, 1, 2]), np.zeros(SIZE, "f4"), residual, 2.0)
+    compression = make(fraction=3 / SIZE, weights=weights)
+    pieces, after = compression.compress(np.ones(SIZE, "f4"), memory, Moment(0, 1, loss=1.0))
+    went = compression.restore(pieces).indices.tolist()
+
+    assert went == [1, 2, 30]
+    assert np.flatnonzero(after.weights).tolist() == (went if weights == "sent" else [0, 1, 2])
+
+
 def test_residuals_average_what_is_not_sent():
     """R <- 0.9 r + 0.1 g, not for what is sent; none in the first step."""
     gradients = vectors(2)

@@ -1,11 +1,16 @@
 """Learning rates: the values that are published, and the same plateaus as torch's."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edgebed.algorithms.aggregation import buffered, synchronous
 from edgebed.algorithms.schedule import Schedule, Scheduled
+from edgebed.algorithms.update import Update
 
 
 def rates(*epochs, **given_settings):
@@ -56,3 +61,34 @@ def test_settings_out_of_range_are_refused(name):
         Scheduled(**{name: -1})
     with pytest.raises(ValueError, match=r"^decay_at: "):
         Scheduled(decay_at=[-1.0])
+
+
+@pytest.mark.parametrize("workers", [49, 98, 103, 107])
+def test_a_pass_through_all_data_is_whole(workers):
+    """However many pushes make one, in floating point: a step schedule acts when it is over, not a round later."""
+    server = synchronous.Aggregation(
+        synchronous.Config(schedule="step", decay_at=[1.0], learning_rate=1.0), np.zeros(1, "f4"), workers
+    )
+    server.epochs_a_push = 1 / workers
+
+    assert server.epoch == 1.0
+    assert server.learning_rate == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("count", [1, 5, 100])
+def test_a_step_of_many_pushes_rises_by_all_of_them(count):
+    """A round, or a buffer, is as long as its pushes: the k-th of five that warm up has k fifths of the rate."""
+    rising: Any = {"learning_rate": 1.0, "warm_up": 5.0}
+    rounds = synchronous.Aggregation(synchronous.Config(**rising), np.zeros(1, "f4"))
+    buffer = buffered.Aggregation(buffered.Config(count=count, staleness="none", **rising), np.zeros(1, "f4"))
+    names = [f"edge-{k:03}" for k in range(count)]
+    for server in (rounds, buffer):
+        server.epochs_a_push = 1 / count
+        for name in names:
+            server.joined(name)
+        went = [0.0]
+        for _ in range(6):
+            for name in names:
+                server.push(name, Update(1, None, np.ones(1, "f4")), server.version)
+            went.append(float(-server.theta[0]))
+        np.testing.assert_allclose(np.diff(went), [0.2, 0.4, 0.6, 0.8, 1.0, 1.0], rtol=1e-4)

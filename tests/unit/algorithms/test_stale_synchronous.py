@@ -24,12 +24,12 @@ def ones():
     return Update(N, None, np.ones(N, "f4"))
 
 
-STEPS = st.lists(st.tuples(st.sampled_from(["push", "leave", "join"]), st.sampled_from(WORKERS)), max_size=60)
+STEPS = st.lists(st.tuples(st.sampled_from(["push", "leave", "join", "expect"]), st.sampled_from(WORKERS)), max_size=60)
 
 
 @given(bound=st.integers(0, 3), steps=STEPS)
 def test_who_goes_on_is_never_too_far_ahead_and_the_slowest_never_waits(bound, steps):
-    """Whoever comes and goes; every push is in the model at once."""
+    """Whoever comes and goes, or joins anew; every push is in the model at once."""
     server, going, pushes = make(bound, *WORKERS), set(WORKERS), 0
     clocks = dict.fromkeys(WORKERS, 0)
     for what, worker in steps:
@@ -43,10 +43,15 @@ def test_who_goes_on_is_never_too_far_ahead_and_the_slowest_never_waits(bound, s
             del clocks[worker]
             applied = server.left(worker)
             released = applied.released if applied else ()
-        elif what == "join" and worker not in clocks:
+        elif what == "join":
+            clocks.pop(worker, None)
             clocks[worker] = min(clocks.values(), default=0)
-            server.joined(worker)
-            going.add(worker)
+            applied = server.joined(worker)
+            released = (worker, *(applied.released if applied else ()))
+        elif what == "expect" and worker not in clocks:
+            clocks[worker] = min(clocks.values(), default=0)
+            server.expected(worker)
+            going.add(worker)  # nobody waits for its push in vain
         going |= set(released)
 
         assert server.version == pushes

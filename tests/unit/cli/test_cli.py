@@ -9,6 +9,7 @@ import types
 from pathlib import Path
 
 import pytest
+from finished_runs import RISING, finished_run
 
 from edgebed import cli
 from edgebed.errors import InfrastructureError, ScenarioError
@@ -393,6 +394,16 @@ def test_a_full_disk_behind_standard_output_is_said_without_a_traceback(runs, wo
     assert re.fullmatch(rb"error: .*No space left on device\n", done.stderr)
 
 
+@pytest.mark.parametrize("words", [("ls", "--runs-dir"), ("report", "tiny", "--output")], ids=" ".join)
+def test_a_name_that_no_file_can_have_is_the_users_mistake(runs, words):
+    """One line that begins with it, whichever option it was given to."""
+    make_run(runs)
+    done = run_command(*words, 300 * "x", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    assert done.returncode == 2
+    assert done.stderr.decode() == f"error: {60 * 'x'}…: File name too long; give a shorter one\n"
+
+
 def test_closed_streams_do_not_matter(runs):
     """The text goes nowhere, the exit code stays."""
     make_run(runs)
@@ -424,6 +435,58 @@ def test_a_report_goes_only_where_it_can(edgebed, runs, tmp_path):
     code, _, err = edgebed("report", "tiny", "-o", tmp_path)
     assert (code, f"give a file, e.g. {tmp_path}/report.html" in err) == (2, True)
     assert edgebed("report", "tiny", "-o", "/dev/null")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["report --output", "compare --output", "compare --csv", "replay --output"],
+)
+def test_what_cannot_be_written_names_the_option_that_chose_it(edgebed, runs, tmp_path, words):
+    """In one line; here the name leaves no room for that of the file that is written beside."""
+    finished_run(runs, {"asgd": RISING, "adacomp": RISING}, seed=1, runtime="simulation")
+    place = tmp_path / ("x" * 250)
+    command, option = words.split()
+
+    assert edgebed(command, "pair", option, place) == (
+        3,
+        "",
+        f"error: {place}: cannot be written: File name too long. Make room, or choose another folder with {option}.\n",
+    )
+
+
+def test_samples_replace_a_file_in_one_step(edgebed, runs, tmp_path):
+    """What a reader has open stays whole, a link stays a link, and nothing is left beside."""
+    make_run(runs)
+    place, link = tmp_path / "kept" / "run.om", tmp_path / "link.om"
+    place.parent.mkdir()
+    place.write_text("before")
+    link.symlink_to(place)
+    with place.open() as reader:
+        assert edgebed("replay", "tiny", "-o", link)[0] == 0
+        assert reader.read() == "before"
+    assert link.is_symlink()
+    assert place.read_text().endswith("# EOF\n")
+    assert list(place.parent.iterdir()) == [place]
+
+
+def test_a_name_that_is_too_long_for_a_file_is_no_run(edgebed, runs):
+    """Like any other that is not there."""
+    make_run(runs)
+    for words in (("report", 300 * "x"), ("show", f"tiny/{300 * 'x'}")):
+        code, out, err = edgebed(*words)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"error: no run '{words[1]}'; there are tiny/0001.")
+
+
+def test_listing_a_file_is_the_users_mistake(edgebed, tmp_path):
+    """It exists, and has no runs."""
+    (tmp_path / "file").write_text("")
+
+    assert edgebed("ls", "--runs-dir", tmp_path / "file") == (
+        2,
+        "",
+        f"error: --runs-dir: {tmp_path / 'file'} is a file; give a folder\n",
+    )
 
 
 def test_listing_a_folder_that_is_not_there_is_the_users_mistake(edgebed, tmp_path):

@@ -30,8 +30,11 @@ def test_where_one_does_not_get_there_nothing_is_said():
 
 
 def test_equal_at_a_measured_rate_is_met_there_or_passed_by():
-    """Better on both sides of it: no crossing; better on one: between the neighbours."""
+    """Better on both sides of it: no crossing; better on one: there."""
     assert break_even(RATES[:3], ("a", [2.0, 3.0, 2.0]), ("b", [3.0] * 3)) == []
     (found,) = break_even(RATES[:3], ("a", [2.0, 3.0, 4.5]), ("b", [3.0] * 3))
     assert (found.below, found.above) == ("a", "b")
-    assert RATES[0] < found.rate < RATES[2]
+    assert found.rate == pytest.approx(RATES[1])
+    (found,) = break_even(RATES, ("a", [2.0, 3.0, 3.0, 4.5]), ("b", [3.0] * 4))
+    assert found.rate == pytest.approx(RATES[1])
+    assert break_even(RATES, ("a", [3.0, 3.0, 2.0, 2.0]), ("b", [3.0] * 4)) == []

@@ -6,7 +6,7 @@ from finished_runs import write_journal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.comparing.curves import BAND_ALPHA, Curve, curve, curves_png, curves_svg
+from edgebed.comparing.curves import BAND_ALPHA, Curve, curve, curves_chart
 from edgebed.comparing.measures import moving_average
 from edgebed.observe.series import Series
 
@@ -64,8 +64,8 @@ def test_what_was_never_evaluated_has_no_curve(measured, over):
     """And a chart of nothing is nothing."""
     assert curve([], over) is None
     assert curve([Series.empty()], over) is None
-    assert curves_svg({"asgd": [Series.empty()]}, over) == ""
-    assert curves_png({"asgd": []}, over) == b""
+    assert curves_chart("x", {"asgd": [Series.empty()]}, over).svg == ""
+    assert curves_chart("x", {"asgd": []}, over).printed_png() == b""
 
 
 @given(st.lists(st.integers(0, 1000).map(lambda right: right / 1000), min_size=2, max_size=8), st.integers(1, 5))
@@ -79,17 +79,12 @@ def test_the_line_is_the_moving_average(measured, accuracies, window):
 def test_a_chart_has_a_line_for_each_arm_and_a_band_for_several_seeds(measured, over):
     """The same each time; accuracies of 0 and 1 have their place on the axis of the error."""
     arms = {"asgd $x$": [measured(0.0, 0.8), measured(0.1, 1.0)], "adacomp": [measured(0.1, 0.9)]}
-    svg = curves_svg(arms, over)
+    svg = curves_chart("x", arms, over).svg
     assert svg.startswith("<svg")
     assert ("asgd $x$" in svg, "adacomp" in svg) == (True, True)
     assert svg.count(f"fill-opacity: {BAND_ALPHA}") == 1
-    assert svg == curves_svg(arms, over)
+    assert svg == curves_chart("x", arms, over).svg
     assert "nan" not in svg.lower().split("</style>")[-1]
-
-
-def test_a_chart_as_a_png(measured):
-    """For documents that take no SVG."""
-    assert curves_png({"asgd": [measured(0.1, 0.8)]}, "updates", 2).startswith(b"\x89PNG")
 
 
 def test_a_long_line_is_thinned_out(measured):
@@ -102,5 +97,5 @@ def test_a_long_line_is_thinned_out(measured):
 
 def test_the_axis_says_half_a_per_cent_where_it_means_that(measured):
     """Not 100 %, which a logarithm of the error has no place for."""
-    drawn = curves_svg({"good": [measured(0.1, 0.98, 0.996)]}, "updates")
+    drawn = curves_chart("x", {"good": [measured(0.1, 0.98, 0.996)]}, "updates").svg
     assert ">99.5<" in drawn

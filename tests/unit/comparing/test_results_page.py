@@ -4,6 +4,7 @@ import io
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 from tiny_paper import tiny_paper
@@ -12,8 +13,9 @@ from edgebed.comparing.claims_text import claim_text, measured_text, share_text,
 from edgebed.comparing.keeping import RunResult
 from edgebed.comparing.reproduction import CellResult, Reproduction, RowResult
 from edgebed.comparing.reproduction_text import print_reproduction
-from edgebed.comparing.results_page import page_text
+from edgebed.comparing.results_page import results_page
 from edgebed.comparing.verdicts import judge
+from edgebed.observe.drawing import Chart
 from edgebed.papers.paper import AtLeast, Near, Never, Sign
 
 RUN = RunResult(
@@ -50,6 +52,11 @@ def result() -> Reproduction:
     )
 
 
+def page_text(result: Reproduction) -> str:
+    """The page of the tiny paper without charts, in Markdown."""
+    return results_page(tiny_paper(), result, []).markdown()
+
+
 def lines(text: str, word: str) -> list[str]:
     """The lines with `word` in them."""
     return [line for line in text.splitlines() if word in line]
@@ -57,7 +64,7 @@ def lines(text: str, word: str) -> list[str]:
 
 def test_each_row_says_what_was_measured_at_which_size(result: Reproduction) -> None:
     """A row that was not run is there, too."""
-    page = page_text(tiny_paper(), result, {})
+    page = page_text(result)
 
     (asgd,) = lines(page, "| ASGD |")
     assert "| at least 15.00 % | 80.50 % (74.15 to 86.85, 2 seeds) | reproduced |" in asgd
@@ -86,15 +93,23 @@ def test_no_terminal_cuts_a_verdict(result: Reproduction, width: int) -> None:
 
 def test_a_run_of_two_cells_is_counted_once(result: Reproduction) -> None:
     """Where two cells are one at the size that was asked for."""
-    page = page_text(tiny_paper(), result, {})
+    page = page_text(result)
 
     assert "1 run, in all 1 min 40 s" in page
     assert "[runs.jsonl](tiny/runs.jsonl) has what each run was set to and every evaluation." in page
 
 
+def test_two_runs_may_have_one_name(result: Reproduction) -> None:
+    """Where they lay in two folders."""
+    other = msgspec.structs.replace(RUN, started="2026-11-20T12:00:00+00:00", wall_s=20.0)
+    cells = (result.cells[0], msgspec.structs.replace(result.cells[1], runs=(other,)))
+
+    assert "2 runs, in all 2 min 00 s" in page_text(msgspec.structs.replace(result, cells=cells))
+
+
 def test_the_commands_measure_the_same_sizes(result: Reproduction) -> None:
     """Rows of the declared size need no option; the others say theirs."""
-    page = page_text(tiny_paper(), result, {})
+    page = page_text(result)
 
     assert "edgebed reproduce papers_of_mine:PAPER --resume --row push --scale 0.5 --seeds 1\n" in page
     assert "edgebed reproduce papers_of_mine:PAPER --resume --row asgd" in page
@@ -110,7 +125,7 @@ def test_a_page_can_be_made_of_nothing() -> None:
         cells=(),
     )
 
-    page = page_text(tiny_paper(), empty, {})
+    page = page_text(empty)
     assert "4 rows: 4 not run." in page
     assert "Nothing has been run yet." in page
     assert "In a checkout of edgebed; each line" in page
@@ -118,7 +133,8 @@ def test_a_page_can_be_made_of_nothing() -> None:
 
 def test_the_page_names_nothing_of_this_machine(result: Reproduction) -> None:
     """Neither host nor home nor folder."""
-    page = page_text(tiny_paper(), result, {"Accuracy over updates": "tiny/accuracy-over-updates.svg"})
+    chart = Chart("Accuracy over updates", lambda axes: axes.plot([0, 1], [0, 1]))
+    page = results_page(tiny_paper(), result, [chart]).markdown()
 
     assert "![Accuracy over updates](tiny/accuracy-over-updates.svg)" in page
     for private in (socket.gethostname(), str(Path.home()), str(Path.cwd())):
@@ -127,7 +143,7 @@ def test_the_page_names_nothing_of_this_machine(result: Reproduction) -> None:
 
 def test_signs_of_tables_do_not_break_a_table(result: Reproduction) -> None:
     """Every line of a table has as many columns as its head."""
-    page = page_text(tiny_paper(), result, {})
+    page = page_text(result)
     tables = [part.splitlines() for part in page.split("\n\n") if part.startswith("|")]
 
     assert len(tables) == 3

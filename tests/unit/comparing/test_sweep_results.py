@@ -2,70 +2,32 @@
 
 import dataclasses
 import io
-import itertools
 import re
 import socket
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from rich.console import Console
+from swept_result import METHODS, RATES, swept
 from tiny_sweep import write_sweep
 
+import edgebed
+from edgebed.algorithms.registry import batches_a_push
 from edgebed.comparing.costs import CompressionCost, Costs, GradientCost, read_costs, times_of, with_costs, write_costs
+from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.points import Point, Points, axes_of, place_of, read_points, sweep_command
-from edgebed.comparing.sweep_charts import cell_lines, factor_text, figures, layout_of, letters
-from edgebed.comparing.sweep_page import sweep_page, write_sweep_page
+from edgebed.comparing.sweep_charts import cell_lines, charts_of_sweep, factor_text, layout_of, letters
+from edgebed.comparing.sweep_page import sweep_page
 from edgebed.comparing.sweep_text import print_sweep
-from edgebed.comparing.swept import PointResult, SweepResult, WinAt, break_even_rows, cpu_seconds
+from edgebed.comparing.swept import WinAt, _cpu_s, cpu_seconds
 from edgebed.comparing.winners import Spread, Win, win
 from edgebed.errors import EdgebedError, ScenarioError
-from edgebed.scenario.plan import Part
-
-RATES = ["250kbit", "1mbit", "4mbit", "16mbit"]
-METHODS = ("dense", "top-k", "slow")
-NEEDS = {"dense": (80e6, 10.0), "top-k": (2e6, 18.0)}
-"""Bits that pass the uplink, and seconds that do not depend on it; `slow` never gets there."""
-
-
-def swept(over: dict[str, list[str]], *, seeds: int = 1) -> SweepResult:
-    """A sweep whose times are bits over a rate and computing; the second seed needs a tenth more."""
-    axes = axes_of(over)
-    points: dict[Point, PointResult] = {}
-    for values, method in itertools.product(itertools.product(*(axis.values for axis in axes)), METHODS):
-        named = dict(zip(over, values, strict=True))
-        rate = next((axis.rates_bit_s[axis.values.index(named[axis.key])] for axis in axes if axis.is_rate), 1e6)
-        bits, rest_s = NEEDS.get(method, (None, None))
-        time_s = None if bits is None else Spread.of([(bits / rate + rest_s) * (1 + 0.1 * k) for k in range(seeds)])
-        took = None if bits is None else Spread.of([bits / 8])
-        points[Point(method, values)] = PointResult(
-            point=method, method=method, values=named, command=f"edgebed run {method}",
-            seeds=tuple(range(1, seeds + 1)), reached=0 if bits is None else seeds,
-            updates=None if bits is None else 400.0, best_accuracy=0.9,
-            time_s=time_s, ingress_bytes=took, traffic_bytes=took, cpu_s=took and Spread.of([rest_s]),
-            gradient_s=0.01, compression_s=0.002, restore_s=0.001,
-        )  # fmt: skip
-    wins = [
-        WinAt(
-            values=dict(zip(over, values, strict=True)),
-            time=win({method: points[Point(method, values)].time_s for method in METHODS}),
-        )
-        for values in dict.fromkeys(point.values for point in points)
-    ]
-    return SweepResult(
-        scenario="tiny-sweep", question="Which of them wins?", accuracy=0.8, methods=METHODS,
-        axes={axis.key: axis.values for axis in axes}, seeds=seeds, points=tuple(points.values()), wins=tuple(wins),
-        break_even=tuple(break_even_rows(axes, METHODS, points)), runs=(),
-        costs=Costs(
-            cpu="A processor",
-            gradients=(
-                GradientCost(
-                    data="digits", model="small", batch_size=10, inputs="unit", loss="cross-entropy", seconds=0.01
-                ),
-            ),
-        ),
-    )  # fmt: skip
+from edgebed.scenario.plan import Part, TensorLayout
 
 
 @pytest.fixture
@@ -165,6 +127,53 @@ def test_cpu_seconds_add_up(
     assert taken >= cpu_seconds(updates, batches, gradient_s, 0.0, 0.0)
 
 
+def test_a_line_is_broken_where_the_accuracy_was_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not run straight through a rate at which a method never got there."""
+    result = swept({"fleet.edge.uplink": RATES})
+    points = [
+        msgspec.structs.replace(point, time_s=None) if point.values["fleet.edge.uplink"] == "1mbit" else point
+        for point in result.points
+    ]
+    axes = Figure().add_subplot()
+    (chart,) = [each for each in charts_of_sweep(msgspec.structs.replace(result, points=tuple(points)))
+                if each.title.startswith("Time to")]  # fmt: skip
+    chart.plot(axes)
+    drawn = {line.get_label(): line for line in axes.lines}
+
+    assert drawn.keys() == {"dense", "top-k"}
+    for line in drawn.values():
+        assert line.get_xdata().tolist() == [250e3, 1e6, 4e6, 16e6]
+        assert np.isnan(line.get_ydata()).tolist() == [False, True, False, False]
+
+
+def finished(tmp_path: Path) -> FinishedTrial:
+    """A simulated trial of workers with unequal shares that let nobody wait."""
+    scenario = {
+        "name": "uneven", "seed": 3, "task": {
+            "data": "digits", "model": "small", "gradient_time": "10ms", "split": {"dirichlet": 0.3},
+        },
+        "method": {"preset": "fedbuff", "aggregation": {"count": 2}}, "fleet": {"edge": {"count": 6}},
+        "stop": {"updates": 60},
+    }  # fmt: skip
+    run = edgebed.run(scenario, runtime="simulation", runs_dir=tmp_path)
+    return FinishedTrial.of(next(iter(run.trials.values())))
+
+
+def test_cpu_seconds_count_each_workers_own_mini_batches(tmp_path: Path) -> None:
+    """Who has few examples pushes more often; a line that was kept before they were counted takes their mean."""
+    trial = finished(tmp_path)
+    batches = {node.node: batches_a_push(node) for node in trial.plan.workers()}
+    assert trial.summary.accounting
+    done = {life.worker: life.begun - life.unfinished for life in trial.summary.accounting.lives}
+    made = sum(batches[worker] * count for worker, count in done.items())
+    mean = sum(batches.values()) / len(batches) * sum(done.values())
+
+    assert trial.batches == made
+    assert mean > 1.02 * made
+    taken = [_cpu_s(each, Costs()) for each in (trial, dataclasses.replace(trial, batches=None))]
+    assert taken == [pytest.approx(0.01 * made), pytest.approx(0.01 * mean)]
+
+
 SPREADS = st.lists(st.floats(0.001, 1e6), min_size=1, max_size=4).map(Spread.of)
 
 
@@ -206,7 +215,9 @@ def test_a_cell_of_the_map_says_who_by_how_much() -> None:
     assert cell_lines(WinAt(values={}, time=close), letter_of)[2] == "≈ 1.02 × A"
     alone = Win(method="top-k", mean=12.0, second=None, factor=None, is_clear=True)
     assert cell_lines(WinAt(values={}, time=alone), letter_of)[2] == "alone"
+    assert cell_lines(WinAt(values={}, time=clear, not_run=3), letter_of)[2] == "3 not run"
     assert cell_lines(WinAt(values={}, time=None), letter_of) == ("never",)
+    assert cell_lines(WinAt(values={}, time=None, not_run=1), letter_of) == ("not run",)
     assert factor_text(123.4) == "123"
     assert len(set(letters([str(k) for k in range(100)]).values())) == 100
 
@@ -234,22 +245,23 @@ def test_a_cell_of_the_map_says_who_by_how_much() -> None:
 def test_any_axes_make_maps_and_curves(over: dict[str, list[str]], titles: list[str]) -> None:
     """Rates to the right; a map for each value of a third axis; curves only over rates."""
     result = swept(over)
-    drawn = figures(result)
+    drawn = charts_of_sweep(result)
 
     assert [figure.title for figure in drawn] == [
         *titles, "Ingress to the accuracy", "Traffic to the accuracy", "CPU seconds to the accuracy"
     ]  # fmt: skip
     assert all(figure.svg.startswith("<svg") for figure in drawn)
     assert "A dense" in drawn[0].svg or "B top-k" in drawn[0].svg
-    assert figures(result) == drawn
+    assert [chart.svg for chart in charts_of_sweep(result)] == [chart.svg for chart in drawn]
     assert layout_of(axes_of(over)).columns.key == next((key for key in over if key.endswith("uplink")), [*over][-1])
 
 
 def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     """Who wins, what is counted, where times come from; nothing of this machine."""
     result = swept({"fleet.edge.uplink": RATES})
-    page = write_sweep_page(result, "edgebed sweep tiny.yaml", tmp_path)
-    text = page.read_text()
+    drawn = charts_of_sweep(result)
+    page = sweep_page(result, "edgebed sweep tiny.yaml", drawn).write(drawn, tmp_path)
+    text = page.with_suffix(".md").read_text()
 
     assert "First at so many of 4 places: top-k at 3, dense at 1." in text
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
@@ -258,7 +270,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     assert "What the scenario sets itself was not measured: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
     assert "There is one seed" in text
-    assert "There is one seed" not in sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=2), "edgebed sweep", ())
+    assert "There is one seed" not in sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=2), "edgebed sweep", ()).body
     assert socket.gethostname() not in text
     assert str(tmp_path) not in text
     for line in text.splitlines():
@@ -281,6 +293,8 @@ def test_measured_times_are_found_again_by_what_they_are_of(points: Points, tmp_
     """Methods with the same task share a gradient's time; each compression has its own."""
     trials = {point.method: trial for point, trial in points.planned()}
     parts = {name: trial.plan.nodes[0].method.parts["compression"] for name, trial in trials.items()}
+    task = trials["dense"].plan.nodes[0].task
+    parameters = sum(tensor.size for tensor in task.layout)
     costs = Costs(
         cpu="A processor",
         gradients=(
@@ -289,7 +303,7 @@ def test_measured_times_are_found_again_by_what_they_are_of(points: Points, tmp_
             ),
         ),
         compressions=tuple(
-            CompressionCost(model="small", compression=part, seconds=k * 1e-4, restore_s=0.0)
+            CompressionCost(model="small", parameters=parameters, compression=part, seconds=k * 1e-4, restore_s=0.0)
             for k, part in enumerate(parts.values())
         ),
     )
@@ -300,7 +314,9 @@ def test_measured_times_are_found_again_by_what_they_are_of(points: Points, tmp_
     assert times_of(trials["top-k"], costs) == {"gradient_time": "2ms", "compression_time": "100us"}
     assert read_costs(tmp_path / "none.json") == Costs()
     other = Part(name="none", settings={"values": "float16"})
-    assert costs.compression(trials["dense"].plan.nodes[0].task, trials["dense"].plan.nodes[0].method)
+    assert costs.compression(task, trials["dense"].plan.nodes[0].method)
+    larger = msgspec.structs.replace(task, layout=(*task.layout, TensorLayout("more", (2,))))
+    assert costs.compression(larger, trials["dense"].plan.nodes[0].method) is None
     assert all(cost.compression != other for cost in costs.compressions)
     assert with_costs(trials["dense"], costs, print) is costs
     with pytest.raises(EdgebedError, match="of another processor, A processor, and dense has none yet"):

@@ -5,14 +5,17 @@ import re
 import shutil
 import xml.etree.ElementTree as ET
 
+import msgspec
 import pytest
 
 from edgebed.observe import charts
+from edgebed.observe.drawing import INK
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.report import render, write_report
 from edgebed.observe.series import Series
 from edgebed.results import Run, load
 from edgebed.roles import records
+from edgebed.scenario.plan import Shard
 
 VOID = {"meta", "br", "link", "img", "hr"}
 
@@ -52,13 +55,13 @@ def text_of(document):
 def test_a_chart_is_the_same_svg_every_time(sample_run, name):
     """Well-formed XML without date, equal byte for byte, in the ink of its surroundings."""
     series = {trial.name: trial.series for trial in sample_run.trials.values()}
-    _, draw = charts.CHARTS[name]
-    first, second = draw(series), draw(series)
+    chart = charts.CHARTS[name](series)
+    first, second = chart.svg, charts.CHARTS[name](series).svg
 
     assert first == second
-    assert ET.fromstring(charts.stand_alone(first)).tag.endswith("svg")
+    assert ET.fromstring(chart.svg_file).tag.endswith("svg")
     assert "currentColor" in first
-    assert charts.INK not in first
+    assert INK not in first
     assert "dc:date" not in first
     assert {"asgd", "adacomp"} <= set(re.findall(r">([a-z]+)</text>", first))
 
@@ -66,15 +69,15 @@ def test_a_chart_is_the_same_svg_every_time(sample_run, name):
 @pytest.mark.parametrize("name", charts.CHARTS)
 def test_there_is_no_chart_of_nothing(name):
     """Empty axes would only puzzle."""
-    _, draw = charts.CHARTS[name]
+    chart = charts.CHARTS[name]({"asgd": Series.empty()})
 
-    assert draw({"asgd": Series.empty()}) == ""
+    assert (chart.svg, chart.svg_file, chart.printed_svg(), chart.printed_png()) == ("", b"", b"", b"")
 
 
 def test_a_chart_takes_names_literally(sample_run):
     """Dollars and angle brackets in a name are text, not formulas or tags."""
     series = sample_run.trials["asgd"].series
-    svg = charts.accuracy_over_time({"$a$<b>": series, "other": series})
+    svg = charts.accuracy_over_time({"$a$<b>": series, "other": series}).svg
 
     assert "$a$&lt;b&gt;" in svg
 
@@ -97,10 +100,11 @@ def test_the_report_answers_the_readers_questions(sample_run):
         "97.50 % met",
         "numpy",
         "shared by the machine",
+        "asgd: 25.7 MB",
+        "up: pushes that were applied 24 MB (93.5 %)",
     ):
         assert part in text
-    assert document.count("<svg") == len(charts.CHARTS)
-    assert (sample_run.path / "asgd" / "accuracy-ingress.svg").exists()
+    assert document.count("<svg") == len(charts.CHARTS) + len(sample_run.trials)  # and the nodes of each
 
 
 def test_the_report_asks_for_nothing_from_outside(sample_run):
@@ -180,3 +184,103 @@ def test_a_run_from_python_says_how_it_can_be_repeated(sample_run):
     sample_run.folder.write_manifest(seed=7, runtime="process", command=["python", "-c", "x"], trials=["asgd"])
 
     assert "Run from Python; the resolved scenario is scenario.yaml" in text_of(render(load(sample_run.path)))
+
+
+def fleet_tables(document):
+    """(heading, {first cell of a row: all of its cells}) of each table of the fleet; the head begins with `node`."""
+    found = []
+    fleet = document.split("<h2>The fleet</h2>")[1].split("<h2>")[0]
+    for before, body in re.findall(r"(.*?)<table>(.*?)</table>", fleet, re.DOTALL):
+        heading = re.search("<h3>(.*?)</h3>", before)
+        rows = [re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>(.*?)</tr>", body)]
+        found.append((heading and heading[1], {row[0]: row for row in rows}))
+    return found
+
+
+def test_each_trial_is_shown_with_its_own_fleet(tmp_path, make_sample_run, make_sample_plan, make_sample_entries):
+    """Trials of one fleet share a table; another cap, other data or other nodes make another one."""
+    entries = list(make_sample_entries(updates=40))
+    run = make_sample_run(tmp_path, dict.fromkeys(("asgd", "capped", "few", "adacomp"), entries))
+    capped = make_sample_plan("capped")
+    caps = {"cpus": 0.25, "memory_bytes": 2**26, "num_examples": 30}
+    nodes = tuple(msgspec.structs.replace(n, **caps) if n.role == "worker" else n for n in capped.nodes)
+    run.folder.trial("capped").make(msgspec.structs.replace(capped, nodes=nodes))
+    run.folder.trial("few").make(make_sample_plan("few", workers=("edge-0",)))
+    applied = run.trials["asgd"].series.updates_by_worker
+
+    (first, alike), (second, others), (third, few) = fleet_tables(render(load(run.path)))
+
+    assert (first, second, third) == ("asgd, adacomp", "capped", "few")
+    assert alike["node"][5:] == ["updates: asgd", "updates: adacomp"]
+    assert alike["phone-0"] == ["phone-0", "0.5", "–", "1", "300", *2 * [f"{applied['phone-0']}"]]
+    assert others["phone-0"] == ["phone-0", "0.25", "64 MiB", "1", "30", f"{applied['phone-0']}"]
+    assert list(few) == ["node", "server", "evaluator", "edge-0"]
+    assert few["server"] == ["server", "–", "–", "1", "0", "–"]
+
+
+def test_a_fleet_that_all_trials_have_is_one_table(sample_run):
+    """Without a heading of its own."""
+    ((heading, rows),) = fleet_tables(render(sample_run))
+
+    assert heading is None
+    assert rows["node"][5:] == ["updates: asgd", "updates: adacomp"]
+    assert len(rows) == 1 + 2 + 4
+
+
+def test_an_update_of_shards_is_no_one_nodes(tmp_path, make_sample_run, make_sample_plan):
+    """None has a number of its own, not even 0."""
+    run = make_sample_run(tmp_path, {"asgd": []})
+    plan = make_sample_plan("asgd")
+    nodes = tuple(msgspec.structs.replace(n, shard=Shard(end=1)) if n.role == "worker" else n for n in plan.nodes)
+    run.folder.trial("asgd").make(msgspec.structs.replace(plan, nodes=nodes))
+
+    ((_, rows),) = fleet_tables(render(load(run.path)))
+
+    assert {cells[5] for name, cells in rows.items() if name != "node"} == {"–"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"emulation": "auto", "trace": False, "force": False}, ""),
+        ({"emulation": "model", "trace": True, "force": True}, " --emulation model --force --trace"),
+        ({}, ""),
+    ],
+    ids=["default", "all", "unknown"],
+)
+def test_the_command_that_repeats_a_run_has_its_options(sample_run, options, words):
+    """Those that were given; an old manifest tells of none."""
+    sample_run.folder.write_manifest(
+        seed=7, runtime="process", command=[], trials=["asgd"], scenario_file="sample.yaml", options=options
+    )
+
+    assert f"<pre>edgebed run sample.yaml --runtime process{words}</pre>" in render(load(sample_run.path))
+
+
+SINCE_TRAINING = "Times count from the start of training; what came before it is negative."
+SINCE_LAUNCH = "Training of {} has not begun; there, times count from the launch."
+
+
+@pytest.mark.parametrize(
+    ("begun", "text"),
+    [
+        (("a", "b"), SINCE_TRAINING),
+        (("a",), f"{SINCE_TRAINING} {SINCE_LAUNCH.format('b')}"),
+        ((), SINCE_LAUNCH.format("a, b")),
+    ],
+    ids=["both", "one", "none"],
+)
+def test_incidents_say_what_their_times_count_from(tmp_path, make_sample_run, begun, text):
+    """A trial that ends before training has no other time than that since its launch."""
+    begin = records.Trial(scenario="s", trial="x", seed=7, runtime="process", nodes=6, parameters=9)
+    entries = [
+        (3.0, "controller", begin),
+        (4.0, "controller", records.Node(name="edge-0", state="missing", reason="no hello")),
+        (5.0, "controller", records.Ended(outcome="failed", reason="edge-0 never came")),
+    ]
+    run = make_sample_run(tmp_path, {name: entries if name in begun else entries[1:] for name in "ab"})
+    shown = text_of(render(run)).split("What happened on the way")[1]
+
+    assert shown.split(" trial time node event ")[0].strip() == text
+    for name in "ab":
+        assert f"{name} {'1.00' if name in begun else '4.00'} s edge-0 missing: no hello" in shown

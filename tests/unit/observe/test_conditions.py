@@ -29,7 +29,7 @@ WORKERS = ("edge-0", "phone-0")
 PROBLEM = "uplink: the kernel holds 20mbit, asked 10mbit"
 
 
-def run_of(root, *, problem="", expects_trusted=False):
+def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000):
     """A run whose workers' uplinks were asked to be 10 mbit, which the kernel held or did not."""
     folder = RunFolder.create(root, "sample")
     folder.write_manifest(seed=7, runtime="process", command=["edgebed"], trials=["adacomp"], sets=())
@@ -50,7 +50,7 @@ def run_of(root, *, problem="", expects_trusted=False):
                 differed=1 if problem else 0, differences=(problem,) if problem else (),
             )  # fmt: skip
             took = records.Transfers(
-                name=name, direction="up", messages=100, bytes=1_410_000, time_s=1.01, asked_s=1.0, latency_s=0.0
+                name=name, direction="up", messages=100, bytes=sent_bytes, time_s=1.01, asked_s=1.0, latency_s=0.0
             )
             journal.write(0.5, name, said)
             journal.write(3.0, name, records.Usage(time_s=2.0, cpu_s=1.0, starved_s=0.1, memory_bytes=50_000_000))
@@ -87,6 +87,13 @@ def test_the_summary_has_the_rows_that_the_verdict_rests_on(tmp_path):
     assert row["uplink"]["held_bit_s"] == 10 * MBIT
     assert row["uplink"]["measured_bit_s"] == pytest.approx((1_410_000 - 100 * 1600) * 8 / 1.01)
     assert row["starved"] == pytest.approx(0.05)
+
+
+def test_a_link_that_never_held_a_message_back_has_no_rate(tmp_path):
+    """Messages smaller than what may leave at once tell nothing of it, least of all a rate below 0."""
+    (trial,) = run_of(tmp_path, sent_bytes=100 * 400).summary.trials
+
+    assert [node.uplink.measured_bit_s for node in trial.fidelity.nodes if node.role == "worker"] == [None, None]
 
 
 def test_the_terminal_has_a_line_for_each_trial(tmp_path):

@@ -1,4 +1,4 @@
-"""What a reader sees of faults: the series after a restored server, times until back, tables, marks, progress."""
+"""What a reader sees of faults: the series after a restored server, times until back, tables, marks."""
 
 import re
 
@@ -13,7 +13,6 @@ from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.summary import summarise
 from edgebed.observe.terminal import print_results
 from edgebed.roles import records
-from edgebed.runtimes.watch import TROUBLES_MAX, Watch
 
 
 def series_of(folder, entries):
@@ -262,8 +261,7 @@ def test_charts_mark_faults(tmp_path, make_sample_run, make_sample_entries, numb
     """A few with words, many with ticks; the axes stay what they were."""
     trials = {"asgd": with_faults(make_sample_entries(), number)}
     run = make_sample_run(tmp_path, trials)
-    _, draw = charts.CHARTS[name]
-    svg = draw({"asgd": run.trials["asgd"].series})
+    svg = charts.CHARTS[name]({"asgd": run.trials["asgd"].series}).svg
 
     assert (">kill<" in svg) == (number == 1 and name != "staleness")
     marks = svg.count("stroke-opacity: 0.55")
@@ -294,32 +292,6 @@ def printed(run):
     return stream.getvalue()
 
 
-def test_progress_tells_what_happens_to_nodes_while_it_is_not_too_much():
-    """A fault with which there was nothing to do is no news."""
-    watch = Watch(None, lambda _: None, lambda _: None)
-    for record in (
-        fault("link", change="uplink 1mbit", name="link-2"),
-        fault("kill", moot="it is being killed"),
-        records.Node(name="edge-0", state="unresponsive", reason="no sign of life for 2 s"),
-        records.Node(name="edge-0", state="running"),
-        records.Node(name="edge-1", state="running"),
-        records.Restored(version=1000, incarnation=2),
-        records.Restored(version=0, incarnation=3),
-    ):
-        watch.follow(record)
-
-    assert watch.troubles == [
-        "edge-0: link uplink 1mbit (link-2)",
-        "edge-0 unresponsive: no sign of life for 2 s",
-        "edge-0 is back",
-        "the server goes on from update 1,000",
-        "the server begins anew: there is no checkpoint yet",
-    ]
-    for _ in range(100):
-        watch.follow(records.Node(name="edge-0", state="missing"))
-    assert len(watch.troubles) == TROUBLES_MAX + 1
-
-
 def test_a_node_that_was_restarted_by_hand_has_not_died_of_itself(tmp_path):
     """Its launch is asked for together with the kill, and done when it has died."""
     entries = [
@@ -332,35 +304,3 @@ def test_a_node_that_was_restarted_by_hand_has_not_died_of_itself(tmp_path):
     series = series_of(tmp_path, entries)
 
     assert unasked_losses(series.nodes, series.faults) == []
-
-
-@pytest.mark.parametrize("died_first", [False, True])
-def test_progress_tells_at_once_what_happens_to_many_and_not_what_was_asked_for(died_first):
-    """A death that was asked for, and the silence of a frozen node, go without saying; others do not."""
-    watch = Watch(None, lambda _: None, lambda _: None)
-    nodes = [f"edge-{k}" for k in range(8)]
-    kills = [fault("kill", node) for node in nodes]
-    deaths = [records.Node(name=node, state="died", reason="killed by SIGKILL") for node in nodes]
-    silence = [
-        records.Node(name="hub-0", state="unresponsive", reason="no sign of life for 2 s"),
-        records.Node(name="hub-0", state="running"),
-    ]
-    told = records.Restored(version=1, incarnation=2)
-    for record in (*(deaths + kills if died_first else kills + deaths), told, fault("freeze", "hub-0"), *silence):
-        watch.follow(record)
-    by_itself = records.Node(name="edge-0", state="died", reason="exit code 1")
-    for record in (fault("launch", "edge-0"), told, by_itself, told, fault("thaw", "hub-0"), silence[0]):
-        watch.follow(record)
-    for record in (fault("cut", problem="no"), told):
-        watch.follow(record)
-
-    restored = "the server goes on from update 1"
-    assert [each for each in watch.troubles if each != restored] == [
-        "edge-0, edge-1, edge-2, edge-3, edge-4, edge-5 and 2 more: kill (f-1)",
-        "hub-0: freeze (f-1)",
-        "edge-0: launch (f-1)",
-        "edge-0 died: exit code 1",
-        "hub-0: thaw (f-1)",
-        "hub-0 unresponsive: no sign of life for 2 s",
-        "edge-0: cut (f-1): could not be done: no",
-    ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgebed.errors import InfrastructureError, ScenarioError
-from edgebed.observe.run_folder import RunFolder, list_runs, runs_root, write_atomically
+from edgebed.observe.run_folder import RunFolder, list_runs, runs_root, write_atomically, writing
 
 
 def test_numbers_count_up_and_latest_follows(tmp_path):
@@ -59,12 +59,49 @@ def test_a_run_is_found_by_every_name_it_has(tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.parametrize("scenario", ["2024", "0001", "1"])
+@pytest.mark.parametrize("place", [".", "runs"], ids=["beside", "within"])
+def test_a_scenario_called_by_a_number_is_found_as_any_other(tmp_path, monkeypatch, scenario, place):
+    """By its name and by its folder it is its newest run, also of runs that left no manifest."""
+    root = tmp_path / "runs"
+    first, second = (RunFolder.create(root, scenario) for _ in range(2))
+    monkeypatch.chdir(tmp_path / place)
+    folder = (root / scenario).relative_to(tmp_path / place)
+    names = {
+        scenario: second,
+        f"{scenario}/": second,
+        f"{scenario}/1": first,
+        f"{scenario}/0002": second,
+        f"{scenario}/latest": second,
+        "latest": second,
+        str(folder): second,
+        str(folder / "0001"): first,
+    }
+    second.write_manifest(seed=1, runtime="process", command=["edgebed"], trials=[])
+
+    assert {name: run.path for name, run in names.items()} == {name: RunFolder.find(root, name).path for name in names}
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+def test_a_run_whose_trials_are_called_by_numbers_is_a_run(tmp_path, make_sample_run, manifest):
+    """A variant may be called so; its folder is not a run, what is around it is."""
+    run = make_sample_run(tmp_path, {"2024": [], "2025": []})
+    if not manifest:
+        run.folder.manifest.unlink()
+
+    assert RunFolder.find(tmp_path, "sample").path == run.path
+    assert RunFolder.find(tmp_path, run.path).path == run.path
+    assert RunFolder.find(tmp_path, run.path / "2024").path == run.path
+
+
 def test_an_unknown_run_lists_those_there_are(tmp_path):
     """The error names what exists and what may be said."""
     RunFolder.create(tmp_path, "quickstart")
 
     with pytest.raises(ScenarioError, match=r"no run 'quickstart/9'; there are quickstart/0001"):
         RunFolder.find(tmp_path, "quickstart/9")
+    with pytest.raises(ScenarioError, match=r"no run 'x{300}'; there are quickstart/0001"):
+        RunFolder.find(tmp_path, 300 * "x")
     with pytest.raises(ScenarioError, match="there are no runs in"):
         RunFolder.find(tmp_path / "elsewhere", "latest")
 
@@ -116,6 +153,15 @@ def test_a_write_replaces_the_file_and_leaves_nothing_beside_it(tmp_path):
         write_atomically(tmp_path / "summary.json", content)
 
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"summary.json": b"new"}
+
+
+def test_a_file_that_breaks_off_leaves_the_old_one(tmp_path):
+    """Whatever went wrong while it was written."""
+    (tmp_path / "run.om").write_bytes(b"old")
+    with pytest.raises(TypeError), writing(tmp_path / "run.om") as stream:
+        stream.writelines([b"new", None])
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"run.om": b"old"}
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):

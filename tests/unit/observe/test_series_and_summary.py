@@ -55,6 +55,28 @@ def test_the_series_hold_what_the_journal_says(sample_run):
     assert series.phases["edge-0"].steps == int((series.updates.worker == series.workers.index("edge-0")).sum())
 
 
+TRIAL = records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=2, parameters=6)
+
+
+@pytest.mark.parametrize(("begins", "before"), [(True, (-1.0, -0.5)), (False, (2.0, 2.5))])
+def test_what_came_before_training_has_its_time(tmp_path, begins, before):
+    """Training begins 3 s after the launch, so what was 2 s after that was a second before; else the launch counts."""
+    entries = [
+        (2.0, "controller", records.Node(name="edge-0", state="started")),
+        (2.5, "controller", records.Note(text="refused a stranger")),
+        *([(3.0, "controller", TRIAL)] if begins else []),
+        (7.0, "controller", records.Node(name="edge-0", state="died")),
+        (8.0, "controller", records.Note(text="enough")),
+    ]
+    series = series_of(tmp_path, entries)
+    after = (4.0, 5.0) if begins else (7.0, 8.0)
+
+    assert [t for t, _ in series.nodes] == [before[0], after[0]]
+    assert [t for t, *_ in series.notes] == [before[1], after[1]]
+    assert series.reached_s["started"] == {"edge-0": 2.0}
+    assert series.training_s == (3.0 if begins else None)
+
+
 def test_phases_of_a_restarted_worker_add_up(tmp_path):
     """The first life's last report and the second's are both counted."""
     lives = [(5, 1.0), (9, 2.0), (2, 0.5), (4, 1.5)]

@@ -45,7 +45,8 @@ def test_what_a_later_history_began_before_is_rolled_back() -> None:
         *((HIGH, step(k, 1, is_last=True)) for k in range(2, 5)),
     )
 
-    assert steps.surviving()[HIGH].tolist() == [0, 1, 2, 3, 4]
+    assert steps.surviving()[HIGH].step.tolist() == [0, 1, 2, 3, 4]
+    assert steps.surviving()[HIGH].t.tolist() == [1.0, 2.0, 6.0, 7.0, 8.0]
     assert steps.rolled_back() == 2
     assert [(each.step, each.t) for each in steps.updates()] == [(0, 1.0), (1, 2.0), (2, 6.0), (3, 7.0), (4, 8.0)]
 
@@ -61,7 +62,8 @@ def test_a_backup_is_witness_for_what_a_killed_shard_did_not_live_to_say() -> No
         (HIGH, step(4, 1, is_last=True)),
     )
 
-    assert steps.surviving()[HIGH].tolist() == [0, 1, 2, 3, 4]
+    assert steps.surviving()[HIGH].step.tolist() == [0, 1, 2, 3, 4]
+    assert steps.surviving()[HIGH].t.tolist() == [1.0, 2.0, 3.0, 3.0, 5.0]
     assert [(each.step, each.t) for each in steps.updates()] == [(0, 1.0), (1, 2.0), (2, 3.0), (3, 3.0), (4, 5.0)]
     assert np.isnan(steps.updates()[2].loss)
 
@@ -119,7 +121,7 @@ def test_the_order_of_lines_makes_no_difference(order: list[int]) -> None:
     ]
     steps = told(*(lines[k] for k in order))
 
-    assert steps.surviving()[LOW].tolist() == [0, 1, 2]
+    assert steps.surviving()[LOW].step.tolist() == [0, 1, 2]
     assert steps.rolled_back() == 3
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from edgebed.observe.progress import LINE_EVERY_S, Progress, Status
+from edgebed.observe.progress import LINE_EVERY_S, Progress
 from edgebed.observe.quantities import (
     bytes_text,
     compared_texts,
@@ -22,7 +22,9 @@ from edgebed.observe.quantities import (
 )
 from edgebed.observe.report import write_report
 from edgebed.observe.series import Series
+from edgebed.observe.standing import Status
 from edgebed.observe.terminal import accuracy_chart, plain_table, print_results
+from edgebed.observe.troubles import Trouble
 from edgebed.results import load
 from edgebed.roles import records
 
@@ -161,7 +163,9 @@ def test_quantities_are_written_as_people_read_them():
         "5e-05",
         "not finite",
     ]
-    assert [seconds_text(value) for value in (0.42, 12.34, 185, 7620)] == [
+    assert [seconds_text(value) for value in (-0.42, -185.0, 0.42, 12.34, 185, 7620)] == [
+        "-0.42 s",
+        "-3 min 05 s",
         "0.42 s",
         "12.3 s",
         "3 min 05 s",
@@ -181,13 +185,13 @@ def test_bytes_lose_at_most_half_a_per_cent_to_rounding(value):
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
 def test_a_death_is_told_once_when_it_happens(make_sample_plan, sample_run, stream):
-    """A line of its own on a terminal and in a log, even between two lines of progress."""
-    death, other = "edge-0 died: killed by SIGKILL", "edge-1 missing: no sign of life"
+    """A line of its own in a log, even between two lines of progress; on a terminal, that it keeps, at the end."""
+    texts = ("edge-0 died: killed by SIGKILL", "edge-1 missing: no sign of life")
+    death, other = (Trouble(1.5, text) for text in texts)
     statuses = [status(1), status(2, troubles=(death,)), status(3, troubles=(death, other))]
     text = run_progress(stream(), statuses, make_sample_plan, sample_run.trials["asgd"].summary, step_s=0.001)
 
-    assert text.count(f"! asgd: {death}") == 1
-    assert text.count(f"! asgd: {other}") == 1
+    assert [text.count(f"! asgd at 1.50 s: {each}") for each in texts] == [1, 1]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])

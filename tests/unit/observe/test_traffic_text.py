@@ -2,16 +2,22 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edgebed.observe.series import Series
-from edgebed.observe.summary import summarise
+from edgebed.observe.summary import Exchange, summarise
 from edgebed.observe.traffic_text import (
+    byte_rows,
+    bytes_by_kind,
     changed_models_text,
     ingress_interface_text,
     interface_text,
     traffic_lines,
     whole_models_text,
 )
+
+from .conftest import make_plan
 
 MEASURED = {
     "ingress_interface_bytes": 5_200_000, "egress_interface_bytes": 90_000_000, "interface": "eth0",
@@ -20,10 +26,13 @@ MEASURED = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def make_trial(make_sample_plan):
+SIZES = st.integers(0, 10**12)
+
+
+@pytest.fixture(scope="module")
+def make_trial():
     """`make_trial(**fields)`: the summary of a trial with these measurements and no others."""
-    unmeasured = summarise(make_sample_plan("adacomp"), Series.empty())
+    unmeasured = summarise(make_plan("adacomp"), Series.empty())
 
     def make(**fields):
         return msgspec.structs.replace(unmeasured, **fields)
@@ -72,3 +81,52 @@ def test_a_terminal_says_what_was_measured(make_trial):
         "ingress at the interface: 5.2 MB (eth0), of it 3.12 MB (60 %) acknowledgements of pulls",
         "egress: 20 models, 17 MB whole; 480 models, 68 MB of changed entries",
     ]
+
+
+@given(pushes=SIZES, others=SIZES, whole=SIZES, changed=SIZES, refusals=SIZES)
+def test_the_kinds_are_all_that_passed_the_server(make_trial, pushes, others, whole, changed, refusals):
+    """Up and down; what there is nothing of is not named."""
+    trial = make_trial(
+        ingress_bytes=pushes, ingress_payload_bytes=pushes + others, pull_bytes=whole + changed,
+        pull_changed_bytes=changed, egress_payload_bytes=whole + changed + refusals,
+    )  # fmt: skip
+    kinds = bytes_by_kind(trial)
+
+    assert sum(kinds.values()) == trial.ingress_payload_bytes + trial.egress_payload_bytes
+    assert sum(size for kind, size in kinds.items() if kind.startswith("up")) == trial.ingress_payload_bytes
+    assert all(kinds.values())
+    assert kinds.get("down: changed entries of models", 0) == changed
+
+
+@given(st.lists(st.tuples(st.sampled_from(["activation", "gradient", "backup"]), SIZES), max_size=6), SIZES)
+def test_the_kinds_are_all_that_shards_sent(make_trial, received, lost):
+    """By kind of message, over all pairs; what was lost on its way was sent as well."""
+    exchanges = tuple(
+        Exchange(source="a", target="b", message=message, count=1, bytes=size) for message, size in received
+    )
+    total = sum(size for _, size in received) + lost
+    kinds = bytes_by_kind(make_trial(steps_min=1, exchanges=exchanges, exchanged_bytes=total))
+
+    assert sum(kinds.values()) == total
+    assert kinds.get("sent and never received", 0) == lost
+    for message in ("activation", "gradient", "backup"):
+        assert kinds.get(message, 0) == sum(size for kind, size in received if kind == message)
+
+
+def test_of_what_was_not_counted_there_are_no_kinds(make_trial):
+    """A trial that broke off before its server told anything; one whose last words came before its last pushes."""
+    assert bytes_by_kind(make_trial()) == {}
+    killed = make_trial(ingress_bytes=900, ingress_payload_bytes=800, egress_payload_bytes=100)
+    assert bytes_by_kind(killed) == {"up: pushes that were applied": 800, "down: all else": 100}
+
+
+def test_the_table_of_bytes_has_a_column_a_trial(make_trial):
+    """Shards push nothing, so lines on pushes and models are of others alone."""
+    served, layerwise = make_trial(**MEASURED), make_trial(steps_min=1)
+
+    assert {len(row) for row in byte_rows([served, layerwise])} == {3}
+    assert ("egress: whole models to workers", "20 models, 17 MB", "–") in byte_rows([served, layerwise])
+    assert [row[0] for row in byte_rows([layerwise])] == [
+        "ingress: payload of all messages", "ingress: at the interface", "egress: payload of all messages",
+        "egress: at the interface",
+    ]  # fmt: skip

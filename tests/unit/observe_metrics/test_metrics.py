@@ -27,6 +27,8 @@ TASK = Task(
     gradient_time_s=0.001,
 )
 
+TRIAL = records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=2, parameters=6)
+
 
 def update(**changes) -> records.Update:
     """An update record with the given fields."""
@@ -256,6 +258,22 @@ def test_the_controller_tells_what_runs_and_how_well():
     assert sample_of_trial(metrics, "edgebed_model_loss", split="test") == 0.3
 
 
+@given(st.lists(st.integers(0, 10_000)), st.integers(0, 10_000))
+def test_the_controller_counts_the_bytes_of_all_updates(payloads, applied_bytes):
+    """From 0 on, or from what there was where a trial goes on, whatever becomes of the server; anew for each trial."""
+    metrics = NodeMetrics("controller")
+    metrics.start_trial(plan(), RUN, "process", 0.0, applied_bytes=applied_bytes)
+    assert sample_of_trial(metrics, "edgebed_run_update_bytes_total") == applied_bytes
+    for payload_bytes in payloads:
+        metrics.observe(update(bytes=payload_bytes))
+        metrics.observe(records.Node(name="server", state="died"))
+    assert sample_of_trial(metrics, "edgebed_run_update_bytes_total") == applied_bytes + sum(payloads)
+
+    metrics.start_trial(plan(), RUN, "process", 0.0)
+    metrics.observe(update(bytes=160))
+    assert sample_of_trial(metrics, "edgebed_run_update_bytes_total") == 160
+
+
 def test_progress_is_1_once_a_trial_has_completed_and_never_above():
     """A trial may complete early, by its accuracy, or a few updates late."""
     metrics = NodeMetrics("controller")
@@ -271,6 +289,62 @@ def test_progress_is_1_once_a_trial_has_completed_and_never_above():
     metrics.observe(records.Ended(outcome="completed", reason="accuracy reached"))
 
     assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 1.0
+
+
+def test_a_limit_of_time_counts_from_the_beginning_of_training():
+    """Not from the launch; where a trial goes on, from when it first began, also when it has not begun again."""
+    now = 1_000.0
+    metrics = NodeMetrics("controller", clock=lambda: now)
+    metrics.start_trial(plan(stop_time_s=100.0), RUN, "process", 1_000.0)
+    now = 1_030.0
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.0
+    metrics.observe(TRIAL)
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.0
+    now = 1_055.0
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.25
+    metrics.observe(TRIAL)  # of a trial that broke off and went on, as replay reads it
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.25
+
+    now = 2_000.0
+    metrics.start_trial(plan(stop_time_s=100.0), RUN, "process", 2_000.0, trained_s=50.0)
+    now = 2_025.0
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.75
+    metrics.observe(TRIAL)
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.75
+
+    metrics.start_trial(plan(stop_time_s=100.0), RUN, "process", 2_025.0)
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.0
+
+
+STALLING = {
+    "not before training begins, nor when it has ended; an update takes all of it back": [
+        (30.0, None, 0.0), (0.0, TRIAL, 0.0), (30.0, None, 0.5), (0.0, update(version=3), 0.0), (15.0, None, 0.25),
+        (0.0, records.Step(step=0), 0.0), (90.0, None, 1.0), (0.0, records.Ended(outcome="failed", reason=""), 0.0),
+    ],
+    "the final evaluation has as long again; then nodes may linger as long as they like": [
+        (0.0, TRIAL, 0.0), (0.0, update(version=3), 0.0), (30.0, None, 0.5),
+        (0.0, records.Finished(version=3, reason="?"), 0.0), (15.0, None, 0.25),
+        (0.0, records.Evaluated(version=2, accuracy=0.9, loss=0.3), 0.25),
+        (0.0, records.Evaluated(version=3, accuracy=0.9, loss=0.3, final=True), 0.0), (45.0, None, 0.0),
+        (0.0, records.Step(step=3), 0.0), (45.0, None, 0.0),
+        (0.0, records.Ended(outcome="interrupted", reason="?"), 0.0), (0.0, TRIAL, 0.0), (15.0, None, 0.25),
+    ],
+}  # fmt: skip
+"""Seconds that pass, then what happens, and how much of a minute has passed without an update after that."""
+
+
+@pytest.mark.parametrize("case", STALLING)
+def test_a_trial_stalls_from_its_beginning_or_last_update_on(case):
+    """Until its final model has been measured."""
+    now = 1_000.0
+    metrics = NodeMetrics("controller", clock=lambda: now)
+    metrics.start_trial(plan(stall_deadline_s=60.0), RUN, "process", 0.0)
+
+    for passed_s, record, share in STALLING[case]:
+        now += passed_s
+        if record:
+            metrics.observe(record)
+        assert sample_of_trial(metrics, "edgebed_run_stalled_ratio") == share
 
 
 def test_a_second_trial_forgets_the_first():
@@ -360,6 +434,50 @@ def test_where_a_shards_time_went_is_counted(role):
     assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="forward") == 1.5
     assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="answers") == 2.0
     assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="inputs") == 0.0
+
+
+@pytest.mark.parametrize("role", ["worker", "modules"])
+def test_lessons_are_counted_with_their_losses(role):
+    """By whose module it is, which predicts gradients or inputs; an error that falls is one sum growing slower."""
+    metrics = NodeMetrics(role)
+    for step, loss in ((0, 2.0), (1, 0.5)):
+        metrics.observe(records.Taught(shard="edge-0", step=step, loss=loss))
+    metrics.observe(records.Taught(shard="edge-1", step=0, loss=3.0, inputs=True))
+
+    def taught(name, shard, predicts):
+        return sample(metrics, f"edgebed_shard_taught{name}_total", shard=shard, predicts=predicts)
+
+    assert (taught("", "edge-0", "gradient"), taught("_loss", "edge-0", "gradient")) == (2, 2.5)
+    assert (taught("", "edge-1", "inputs"), taught("_loss", "edge-1", "inputs")) == (1, 3.0)
+
+
+def test_a_shards_queues_show_their_last_length():
+    """Each by its name."""
+    metrics = NodeMetrics("worker")
+    metrics.shard_queues({"inputs": 3, "unanswered": 1})
+    metrics.shard_queues({"inputs": 0, "unanswered": 2})
+
+    assert sample(metrics, "edgebed_shard_queue_length", queue="inputs") == 0
+    assert sample(metrics, "edgebed_shard_queue_length", queue="unanswered") == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["joined", "ready", "running", "stopped", "died"]))))
+def test_every_node_has_one_dated_state_and_it_is_the_last(changes):
+    """Whatever the nodes do; a state that a node has left is no series any more."""
+    metrics = NodeMetrics("controller")
+    before_s = time.time()
+    metrics.start_trial(plan(num_workers=3), RUN, "process", 0.0)
+    last = dict.fromkeys(("server", "evaluator", "edge-0", "edge-1", "edge-2"), "expected")
+    for index, state in changes:
+        metrics.observe(records.Node(name=f"edge-{index}", state=state))
+        last[f"edge-{index}"] = state
+    states = [
+        (value.labels["node"], value.labels["state"], value.value) for family in metrics.registry.collect()
+        if family.name == "edgebed_node_state_timestamp_seconds" for value in family.samples
+    ]  # fmt: skip
+
+    assert sorted((node, state) for node, state, _ in states) == sorted(last.items())
+    assert all(before_s <= since_s <= time.time() for _, _, since_s in states)
 
 
 @pytest.mark.parametrize("role", ["store", "modules"])

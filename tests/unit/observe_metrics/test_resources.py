@@ -4,11 +4,20 @@ import os
 import socket
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from edgebed.errors import InfrastructureError
-from edgebed.observe.resources import CgroupUsage, InterfaceBytes, cgroup_usage, interface_of, process_usage
+from edgebed.observe.metrics import PRIVATE_S, ResourceCollector
+from edgebed.observe.resources import (
+    CgroupUsage,
+    InterfaceBytes,
+    cgroup_usage,
+    interface_of,
+    private_bytes,
+    process_usage,
+)
 
 V2 = {
     "cpu.stat": "usage_usec 2500000\nuser_usec 2000000\nnr_periods 40\nnr_throttled 10\nthrottled_usec 1500000",
@@ -131,13 +140,35 @@ def test_nonsense_in_the_files_is_no_number(tmp_path):
 def test_this_process_uses_cpu_memory_and_a_thread():
     """The account agrees with what the process knows about itself."""
     usage = process_usage()
+    own = private_bytes(os.getpid())
     assert usage is not None
-    assert usage.private_bytes is not None
+    assert own is not None
 
     assert usage.cpu_s <= sum(os.times()[:2]) + 0.05
     assert usage.cpu_s > 0
-    assert 1_000_000 < usage.private_bytes <= usage.resident_bytes * 1.1
+    assert 1_000_000 < own <= usage.resident_bytes * 1.1
     assert usage.threads >= 1
+
+
+def test_private_memory_is_read_seldom():
+    """It takes milliseconds; what is shown may be half a minute old, and no older."""
+    now_s = [0.0]
+    collector = ResourceCollector(lambda: now_s[0])
+
+    def shown() -> float:
+        name = "edgebed_process_private_memory_bytes"
+        (family,) = [each for each in collector.collect() if each.name == name]
+        return family.samples[0].value
+
+    before = shown()
+    held = np.ones(100_000_000, np.uint8)
+    now_s[0] = PRIVATE_S - 1.0
+    soon = shown()
+    now_s[0] = PRIVATE_S
+    later = shown()
+
+    assert soon == before > 1_000_000
+    assert later > before + 0.9 * held.nbytes
 
 
 def test_a_process_that_is_gone_has_no_usage():

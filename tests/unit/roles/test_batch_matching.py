@@ -108,6 +108,9 @@ class Witness(Stage):
             predictor = work.networks.predictor
             kinds += [sum(self.rule.sends(at.step) for at in predictor.untaught) if predictor else 0]
             assert all(box.on_their_way <= heart.shard.queue for box in heart.outboxes.values())
+            told = heart.queues()
+            assert (told["inputs"], told["gradients"]) == (len(heart.came_up), len(heart.came_down))
+            assert told["unanswered"] + told["unsent"] <= len(heart.outboxes) * (heart.shard.queue + 2 * heart.batches)
         if isinstance(heart, ActivationStore):
             kinds += counts(key[:2] for key in heart.kept)
         self.most = max(self.most, *kinds, 0)

@@ -148,6 +148,27 @@ def test_training_starts_when_all_are_ready_and_not_before(fleet):
     assert set(fleet.states().values()) == {"running"}
 
 
+def beginning(effects):
+    """To whom: which workers it is told begin."""
+    return {
+        e.to: e.message.workers for e in effects if isinstance(e, Send) and isinstance(e.message, messages.Start)
+    }  # fmt: skip
+
+
+def test_the_server_alone_is_told_who_begins(fleet):
+    """Workers themselves, and the evaluator, wait for nobody."""
+    none = dict.fromkeys(("evaluator", "edge-0", "edge-1"), ())
+
+    assert beginning(fleet.start().effects) == none | {"server": ("edge-0", "edge-1")}
+
+
+def test_who_is_not_ready_in_time_does_not_begin(fleet):
+    """The server waits for nobody whom the controller has given up."""
+    fleet.start("server", "evaluator", "edge-0")
+
+    assert beginning(fleet.do(Woken("join"), 60.0))["server"] == ("edge-0",)
+
+
 def test_a_worker_that_is_missing_at_the_deadline_is_left_out_and_may_come_late(fleet):
     """Training starts without it; it is started when it is ready."""
     fleet.start("server", "evaluator", "edge-0")

@@ -110,6 +110,16 @@ def test_the_server_goes_on_from_its_checkpoint_and_all_hear_where_it_is(make_wo
     assert world.controller.phase is Phase.RUNNING
 
 
+def test_a_server_that_is_back_hears_who_is_there(make_world):
+    """They join anew; who has died meanwhile is not waited for."""
+    world = make_world(
+        fault("server", inject("server", "kill"), inject("server", "launch", 2.0), at_s=5.0),
+        fault("edge-0", inject("edge-0", "kill"), at_s=6.0, name="fault-2"),
+    ).until(20.0)
+
+    assert [m.workers for m in world.told(messages.Start, "server")] == [("edge-0", "edge-1"), ("edge-1",)]
+
+
 def test_a_finish_that_the_server_missed_is_said_when_it_is_back(make_world):
     """The time was over while it was away."""
     restart = inject("server", "kill"), inject("server", "launch", 10.0)

@@ -63,18 +63,36 @@ def test_the_server_knows_what_each_worker_has(name, given_settings, answered, s
         theta = theta + rng.normal(size=SIZE).astype("f4")
 
 
-@pytest.mark.parametrize(("name", "given_settings"), [("int8", {}), ("top-k", {"fraction": 0.2})])
+REACHING = [
+    ("int8", {}), ("top-k", {"fraction": 0.2}), ("qsgd", {"levels": 5, "bucket": 23}), ("qsgd", {"levels": 23}),
+    ("dgc", {"fraction": 0.1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "given_settings"), REACHING)
 def test_what_was_left_out_comes_later(name, given_settings):
-    """A model that stays as it is is reached, whatever the compression."""
+    """A model that stays as it is is reached, by every compression that may serve as a downlink."""
     method = compressor(name, given_settings)
     downlink, worker = Downlink(method, 0), Worker(method)
     worker.receive(None, np.zeros(SIZE, "f4"), 0)
     downlink.whole("a", np.zeros(SIZE, "f4"), 0)
     theta = np.random.default_rng(3).normal(size=SIZE).astype("f4")
-    for version in range(1, 12):
+    for version in range(1, 80):
         worker.receive(downlink.changes("a", theta, version), theta, version)
 
     np.testing.assert_allclose(worker.theta, theta, atol=1e-6)
+
+
+def test_a_downlink_is_where_the_training_is():
+    """DGC sends more in the first epochs, and no longer after them."""
+    method = COMPRESSIONS["dgc"].Compression(
+        configure("compression", Part(name="dgc", settings={"fraction": 0.01, "warm_up": [0.5]})), [(20, 10)]
+    )
+    downlink, theta = Downlink(method, 0), np.arange(200, dtype="f4")
+    downlink.whole("a", np.zeros(200, "f4"), 0)
+    sent = [downlink.changes("a", theta, version, epoch) for version, epoch in ((1, 0.9), (2, 1.0))]
+
+    assert [each.tensors[0].entries for each in sent] == [100, 2]
 
 
 def test_who_is_forgotten_needs_all_of_it():

@@ -84,6 +84,7 @@ def test_gradient_losses_without_weight_leave_back_propagation(
     assert taught == {(name, step) for name in NAMES[:2] for step in range(STEPS)}
 
 
+NOTHING_LEFT = {"inputs": 0, "gradients": 0, "unanswered": 0}
 RULES = {
     "bootstrapped": synthetic_gradients.rule(synthetic_gradients.Config()),
     "true": synthetic_gradients.rule(synthetic_gradients.Config(target="back-propagated")),
@@ -110,6 +111,7 @@ def test_every_method_comes_to_its_end(
     assert not stage.hearts["store"].kept
     assert [stage.surviving_steps(each) for each in NAMES] == [list(range(STEPS))] * 3
     assert stage.unanswered_max <= max(queue, RULES[name].micro_batches)
+    assert deaths or [stage.hearts[each].queues() for each in NAMES] == [NOTHING_LEFT] * 3
     for work in stage.works.values():
         assert isinstance(work, ShardWork)
         assert isinstance(work.networks, ShardNetwork)
@@ -143,6 +145,7 @@ def test_modules_may_lie_on_a_node_of_their_own(seed: int, deaths: list[tuple[in
 
     np.testing.assert_array_equal(stage.server.theta, one_after_the_other(rule))
     assert [stage.surviving_steps(each) for each in NAMES] == [list(range(STEPS))] * 3
+    assert stage.hearts["modules"].queues() == {"jobs": 0}
 
 
 @settings(max_examples=15, deadline=None)

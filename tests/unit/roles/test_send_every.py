@@ -112,7 +112,7 @@ def test_every_mini_batch_is_an_update_of_the_model(
     steps = counted(stage)
 
     assert [update.step for update in steps.updates()] == list(range(STEPS))
-    assert {node: made.tolist() for node, made in steps.surviving().items()} == dict(
+    assert {node: made.step.tolist() for node, made in steps.surviving().items()} == dict(
         zip(NAMES, steps_of(stage.rule), strict=True)
     )
 

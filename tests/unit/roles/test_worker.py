@@ -11,6 +11,7 @@ from edgebed.roles.events import Compute, Computed, Journal, Send, Stop, Woken
 from edgebed.roles.records import Note
 from edgebed.roles.work import EvaluationResult, GradientJob, GradientResult, Work
 from edgebed.roles.worker import BatchOrder, Worker
+from edgebed.scenario.methods import resolve_method
 from edgebed.scenario.plan import Waiting
 from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Tensor
 from edgebed.wire.messages import Stop as StopMessage
@@ -130,21 +131,52 @@ def test_epochs_workers_and_lives_have_orders_of_their_own(make_node):
     assert len({tuple(batch) for batch in shown}) == 6
 
 
+class Noted:
+    """Notes the key of each gradient."""
+
+    def __init__(self):
+        self.keys = []
+
+    def gradient(self, theta, batch, key):
+        """One at every entry."""
+        self.keys.append(key)
+        return np.ones(6, "f4"), 0.0
+
+
 def test_the_work_of_a_later_life_has_draws_of_its_own(make_node):
     """Else what it draws while it computes would be what its first life drew."""
-    keys = []
-
-    class Noted:
-        """Notes the key of each gradient."""
-
-        def gradient(self, theta, batch, key):
-            """No gradient at all."""
-            keys.append(key)
-            return np.zeros(6, "f4"), 0.0
-
-    work = Work(make_node("edge-0", "worker"), Noted())
+    noted = Noted()
+    work = Work(make_node("edge-0", "worker"), noted)
     for incarnation in (1, 2, 2):
         life = chance.life("edge-0", incarnation)
         work.run(GradientJob(np.zeros(6, "f4"), (np.arange(4),), 0, None, life))
 
-    assert keys[0] == chance.key(1, "work", "edge-0", 0) != keys[1] == keys[2]
+    assert noted.keys[0] == chance.key(1, "work", "edge-0", 0) != noted.keys[1] == noted.keys[2]
+
+
+def test_every_mini_batch_has_draws_of_its_own(make_node):
+    """Of local steps as of others: dropout leaves out other units each time, and the same when a job is done again."""
+    noted = Noted()
+    work = Work(make_node("edge-0", "worker", method=resolve_method("fedavg")), noted)
+    for step in (0, 1, 0):
+        work.run(GradientJob(np.zeros(6, "f4"), (np.arange(4),) * 3, step))
+    first, second, again = noted.keys[:3], noted.keys[3:6], noted.keys[6:]
+
+    assert len({*first, *second}) == 6
+    assert first == again
+    assert first[0] == chance.key(1, "work", "edge-0", 0)
+
+
+def test_a_worker_that_is_started_anew_compresses_as_the_others_do(make_node):
+    """What begins gently goes by the version of the model, not by the worker's own steps: 8 examples, 4 at a time."""
+    dgc = {"name": "dgc", "fraction": 0.34, "warm_up": [1.0, 0.5], "whole": "nothing"}
+    method = resolve_method({"preset": "sync-sgd", "compression": dgc})
+    work = Work(make_node("edge-0", "worker", method=method, num_workers=3, num_examples=8), Noted())
+
+    def sent(step, version):
+        job = GradientJob(np.zeros(6, "f4"), (np.arange(4),), step, None, "edge-0#2", version)
+        (tensor,) = work.run(job).tensors
+        return tensor.entries
+
+    assert [sent(0, version) for version in (0, 5, 6, 11, 12)] == [6, 6, 3, 3, 2]
+    assert sent(9, 0) == 6

@@ -256,19 +256,22 @@ def test_a_worker_reports_its_account(make_stage):
 @pytest.mark.parametrize("trained", [True, False])
 def test_only_a_node_that_has_trained_waits_for_its_last_scrape(trained, make_stage, monkeypatch):
     """Another may have heard of the end so late that its controller would give it up for dead."""
-    stage, waited = make_stage(), []
+    stage, waits = make_stage(), threading.Event()
     stage.node.visits = Visits()
-    monkeypatch.setattr(stage.node.visits, "expect_scrape", lambda: waited.append(stage.tell(enough)))
+    monkeypatch.setattr(stage.node.visits, "expect_scrape", waits.set)
     enough = messages.Stop(sender="controller", reason="enough", linger_s=2 * PATIENCE_S)
     if trained:
         stage.start()
         stage.hear(messages.Join, stage.server)
 
     stage.tell(enough)
+    if trained:
+        assert waits.wait(PATIENCE_S)
+        stage.tell(enough)  # it need not wait any longer
 
     stage.thread.join(PATIENCE_S)
     assert not stage.thread.is_alive()
-    assert len(waited) == trained
+    assert waits.is_set() == trained
 
 
 def test_signs_of_life_come_from_a_connection_of_their_own(context):

@@ -45,6 +45,31 @@ def test_either_way_is_a_scenario(choice: dict[str, Any]) -> None:
     assert ("downlink" in trial.method.parts) == (trial.pull == "full")
 
 
+@pytest.mark.parametrize(
+    ("downlink", "text"),
+    [
+        ({"name": "qsgd"}, r"downlink\.levels: 4 lose more of 512 entries than there is.*take 23 levels or more, or"),
+        ({"name": "qsgd", "levels": 22}, r"23 levels or more, or a bucket of at most 484"),
+        ({"name": "dgc", "nesterov": True}, r"downlink\.nesterov: it sends more than workers lack"),
+        ({"name": "qsgd", "levels": 23}, None),
+        ({"name": "qsgd", "bucket": 16}, None),
+        ({"name": "dgc", "nesterov": True, "momentum": 0.0}, None),
+        ({"name": "dgc"}, None),
+    ],
+)  # fmt: skip
+def test_what_loses_more_than_there_is_is_no_downlink(downlink: dict[str, Any], text: str | None) -> None:
+    """What is lost is sent again the next time: errors would grow without end. Upwards each is a compression."""
+    scenario = {"name": "one", "task": {"data": "digits", "model": "small"}, "fleet": {"edge": {}}}
+    scenario |= {"stop": {"updates": 10}}
+    load_scenario(scenario | {"method": {"preset": "sync-sgd", "compression": downlink}})
+    down = scenario | {"method": {"preset": "sync-sgd", "downlink": downlink}}
+    if text is None:
+        load_scenario(down)
+        return
+    with pytest.raises(ScenarioError, match=text):
+        load_scenario(down)
+
+
 def test_shards_push_no_updates() -> None:
     """So their compression takes no time."""
     task = {"data": "digits", "model": "four-layer", "compression_time": "1ms"}

@@ -45,7 +45,7 @@ def test_every_message_says_between_whom_it_travels_and_every_field_what_it_mean
     assert sender
     assert to
     assert receiver
-    assert set(reference._field_docs(kind)) == set(kind.__struct_fields__)
+    assert set(reference.field_docs(kind)) == set(kind.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", COMPRESSIONS)

@@ -53,6 +53,11 @@ class Aggregation(Aggregator):
         self.held: list[tuple[Update, int]] = []
         """Each with the version that it was computed at."""
 
+    @property
+    def num_held(self) -> int:
+        """Of those that the model has yet to move by."""
+        return max(1, len(self.held))
+
     def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
         """Hold it; the K-th moves the model. Its worker goes on at once."""
         self.held.append((update, base))

@@ -48,18 +48,22 @@ class Aggregation(Aggregator):
         self.waiting: dict[str, None] = {}
         """Those that are too far ahead, in the order in which they came."""
 
-    def joined(self, worker: str) -> None:
-        """It begins beside the slowest."""
+    def expected(self, worker: str) -> None:
+        """Nobody gets too far ahead of it before it has joined."""
+        self.clocks.setdefault(worker, min(self.clocks.values(), default=0))
+
+    def joined(self, worker: str) -> Applied | None:
+        """It begins beside the slowest; some may have waited for what it was before."""
         self.waiting.pop(worker, None)
         self.clocks.pop(worker, None)
         self.clocks[worker] = min(self.clocks.values(), default=0)
+        return self._let_go()
 
     def left(self, worker: str) -> Applied | None:
         """Some may have waited for it alone."""
         self.clocks.pop(worker, None)
         self.waiting.pop(worker, None)
-        released = self._released()
-        return Applied(released, np.zeros(0, np.int64)) if released else None
+        return self._let_go()
 
     def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
         """Apply it; its worker goes on unless it is too far ahead, and perhaps others do that waited for it."""
@@ -69,6 +73,10 @@ class Aggregation(Aggregator):
         self.clocks[worker] += 1
         self.waiting[worker] = None
         return Applied(self._released(), update.indices)
+
+    def _let_go(self) -> Applied | None:
+        released = self._released()
+        return Applied(released, np.zeros(0, np.int64)) if released else None
 
     def _released(self) -> tuple[str, ...]:
         """Those that need not wait any more."""

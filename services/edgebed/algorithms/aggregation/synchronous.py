@@ -13,10 +13,10 @@ et al. 2017, Communication-efficient learning of deep networks from decentralize
 `momentum` the server keeps a velocity of these sums, and steps along it: Hsu, Qi, Brown 2019, Measuring the effects of
 non-identical data distribution for federated visual classification, arXiv:1909.06335 (FedAvgM).
 
-A round ends as soon as every worker that takes part has pushed, or a `quorum` of them, or by `deadline_s`. One that has
-left is not waited for; what it pushed counts. One that joins in the middle of a round is waited for from then on; if it
-has pushed in this round before, both its updates count. The sum is taken in the order of the workers' names, so the
-model does not depend on who was first.
+A round ends as soon as every worker that takes part has pushed, or a `quorum` of them, or by `deadline_s`. Those that
+begin together take part from the beginning, whoever joins first. One that has left is not waited for; what it pushed
+counts. One that joins in the middle of a round is waited for from then on; if it has pushed in this round before, both
+its updates count. The sum is taken in the order of the workers' names, so the model does not depend on who was first.
 """
 
 import math
@@ -37,7 +37,7 @@ class Config(Scheduled):
 
     name: Literal["synchronous"] = "synchronous"
     quorum: float = 1.0
-    """The share of the joined workers, in (0, 1], whose updates end a round; below 1 the slowest are not waited for."""
+    """The share of those who take part, in (0, 1], whose updates end a round; below 1 it leaves the slowest out."""
     deadline_s: float | None = None
     """A round ends so many seconds after its first update, whoever is missing; none: it waits for its quorum."""
     weights: Literal["equal", "examples"] = "equal"
@@ -72,6 +72,15 @@ class Aggregation(Aggregator):
         self.weight = 0.0
         """Of all updates of this round."""
         self.velocity = np.zeros(len(theta) if config.momentum else 0, np.float32)
+
+    @property
+    def num_held(self) -> int:
+        """Of this round."""
+        return max(1, self.pushes)
+
+    def expected(self, worker: str) -> None:
+        """The round waits for it."""
+        self.members.add(worker)
 
     def joined(self, worker: str) -> None:
         """The round waits for it, also if it has pushed in an earlier join."""

@@ -65,6 +65,11 @@ class Config:
         if self.clip is not None and not self.clip > 0.0:
             raise ValueError(f"clip: {self.clip:g} is not above 0; leave it out to clip nothing")
 
+    def check_downlink(self) -> None:
+        """ValueError where more would be sent than is lacking."""
+        if self.nesterov and self.momentum:
+            raise ValueError("nesterov: it sends more than workers lack; leave it out of a downlink")
+
 
 class Memory(NamedTuple):
     """What a worker has from the steps before; lost with it."""

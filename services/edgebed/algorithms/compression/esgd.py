@@ -95,10 +95,11 @@ class Compression(Compressor):
         fell = at.loss < memory.loss
         reused = fell and self.config.reuse
         chosen = memory.chosen if reused else self._drawn(memory.weights, rng)
-        weights = self._grown(memory.weights, chosen, fell=reused)
-        values, residual = vector, memory.residual
+        of_gradient, values, residual = chosen, vector, memory.residual
         if self.config.residual:
-            chosen, values, residual = self._with_residuals(vector, chosen, weights, residual)
+            chosen, values, residual = self._with_residuals(vector, chosen, memory.weights, residual)
+        helped = chosen if self.config.weights == "sent" else of_gradient
+        weights = self._grown(memory.weights, helped, fell=reused)
         return self._sent(chosen, values), Memory(chosen, weights, residual, at.loss)
 
     def _sent(self, chosen: Positions, values: Floats) -> Pieces:

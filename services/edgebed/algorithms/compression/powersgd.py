@@ -20,6 +20,8 @@ import numpy as np
 from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, Shapes, checked, named
 from edgebed.algorithms.update import Update
 
+DEPENDENT = 1e-5
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -81,7 +83,7 @@ class Compression(Compressor):
             q: Floats = np.matmul(m.T, p, dtype=np.float32)
             factors += [p.reshape(-1), q.reshape(-1)]
             left[span] = (m - p @ q.T).reshape(-1)
-            seconds[place] = q
+            seconds[place] = self._anew(place, q, at)
             place += 1
         empty = np.zeros(0, np.float32)
         pieces = (
@@ -112,6 +114,11 @@ class Compression(Compressor):
             values[span] = (p @ q.T).reshape(-1)
         return Update(self.size, None, values)
 
+    def _anew(self, place: int, q: Floats, at: Moment) -> Floats:
+        """Q to begin with the next time: a column in which there was nothing would find nothing ever again."""
+        empty = ~q.any(axis=0)
+        return np.where(empty, self._begun(at)[place], q) if empty.any() else q
+
     def _begun(self, at: Moment) -> list[Floats]:
         """Q of each matrix, drawn at random."""
         rng = at.draws()
@@ -119,12 +126,16 @@ class Compression(Compressor):
 
 
 def orthogonal(p: Floats) -> Floats:
-    """(a, r) columns made orthonormal, one after the other (Gram, Schmidt); one that is nothing stays nothing."""
+    """(a, r) columns made orthonormal, one after the other (Gram, Schmidt, twice); what depends on others is nothing.
+
+    What is left of a column that others make up is what rounding left of it: DEPENDENT times as long at most.
+    """
     columns: list[Floats] = []
     for column in p.T:
         rest = column.copy()
-        for known in columns:
+        for known in columns * 2:
             rest -= known * np.dot(known, rest)
         norm = np.linalg.norm(rest)
-        columns.append((rest / norm if norm > 0.0 else rest).astype(np.float32))
+        is_new = norm > DEPENDENT * np.linalg.norm(column)
+        columns.append((rest / norm if is_new else np.zeros_like(rest)).astype(np.float32))
     return np.stack(columns, axis=1)

@@ -8,6 +8,7 @@ code; buckets run over the borders of tensors.
 Shapes: n parameters in ceil(n / d) buckets; (n,) int8 levels and a float32 norm for each bucket travel.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,18 @@ class Config:
             raise ValueError(f"levels: {self.levels} is not from 1 to 127")
         if self.bucket < 1:
             raise ValueError(f"bucket: {self.bucket} is below 1")
+
+    def check_downlink(self) -> None:
+        """ValueError where more is lost of a bucket than is in it: sent again and again, errors would grow.
+
+        Lemma 3.1: rounding adds min(d / s^2, sqrt(d) / s) of a bucket's squared norm at most.
+        """
+        least = math.isqrt(self.bucket - 1) + 1
+        if self.levels < least:
+            raise ValueError(
+                f"levels: {self.levels} lose more of {self.bucket} entries than there is, and what is lost on the way "
+                f"down is sent again; take {least} levels or more, or a bucket of at most {self.levels**2}"
+            )
 
 
 class Compression(Compressor):

@@ -1,0 +1,78 @@
+"""PromQL that several panels share. A query names run and trial, since one Prometheus sees many of both.
+
+Where a query is given no other place, it asks for the run and the trials that the dashboard's variables choose.
+"""
+
+HERE = 'run="$run",trial=~"$trial"'
+CHOSEN = HERE + ',device_class=~"$device_class"'
+"""Of the chosen classes alone; the class of a node that is no worker is its role."""
+WORKERS = HERE + ',device_class!~"server|evaluator|store|modules"'
+
+BY_TRIAL = "{{trial}}"
+BY_CLASS = "{{trial}} {{device_class}}"
+BY_NODE = "{{trial}} {{node}}"
+CLASS = "trial, device_class"
+NODE = "trial, device_class, node"
+
+A_MINUTE = "1m"
+"""Over which a rate is taken of what nodes tell every ten seconds alone: of links, messages' times, want of a core."""
+
+A_SCRAPE = "5s"
+"""Between two readings of a node's metrics."""
+
+Query = tuple[str, str]
+"""PromQL, and what its series are called."""
+
+
+def value(metric: str, by: str = "trial", where: str = HERE) -> str:
+    """A gauge of which each group has one, or the highest of a group."""
+    return f"max by ({by}) ({metric}{{{where}}})"
+
+
+def total(metric: str, by: str = "trial", where: str = HERE) -> str:
+    """What a counter, which begins with its trial, has counted; or a rate that has been recorded, added up."""
+    return f"sum by ({by}) ({metric}{{{where}}})"
+
+
+def mean(metric: str, by: str, where: str = HERE) -> str:
+    """The mean of a group."""
+    return f"avg by ({by}) ({metric}{{{where}}})"
+
+
+def rate(metric: str, by: str = "trial", where: str = HERE, over: str = "$__rate_interval") -> str:
+    """How fast a counter grows, each second."""
+    return f"sum by ({by}) (rate({metric}{{{where}}}[{over}]))"
+
+
+def ratio(above: str, below: str) -> str:
+    """A division whose divisor may be zero: there it has no value."""
+    return f"{above} / ({below} > 0)"
+
+
+def share(parts: str, by: str) -> str:
+    """Each of `parts` divided by the sum of those that agree in the labels `by`."""
+    return f"{parts} / on ({by}) group_left () (sum by ({by}) ({parts}) > 0)"
+
+
+def latest(metric: str, by: str = "trial", where: str = HERE) -> str:
+    """The last value in the time that is shown: also of a node, or a trial, that is over."""
+    return f"max by ({by}) (last_over_time({metric}{{{where}}}[$__range]))"
+
+
+def latest_total(metric: str, by: str = "trial", where: str = HERE) -> str:
+    """Likewise what a counter, which begins with its trial, counted in all."""
+    return f"sum by ({by}) (last_over_time({metric}{{{where}}}[$__range]))"
+
+
+def latest_total_of_lives(metric: str, by: str, where: str) -> str:
+    """Likewise of a counter that begins with its node, which may have been started anew meanwhile."""
+    return f"sum by ({by}) ({of_all_lives(f'{metric}{{{where}}}')})"
+
+
+def of_all_lives(counter: str) -> str:
+    """The last value of each series in the time that is shown, and what it was before each time that it fell.
+
+    A node that is started anew is another instance to Prometheus, or, where it was replayed, begins at 0 again.
+    """
+    last = f"last_over_time({counter}[$__range])"
+    return f"{last} + (sum_over_time(({counter} offset {A_SCRAPE} > {counter})[$__range:{A_SCRAPE}]) or 0 * {last})"

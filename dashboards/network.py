@@ -1,0 +1,153 @@
+"""Network: what links carry against what they may, and whether messages take as long as they should."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dashboards.building.frame import class_variable, events, run_variable, trial_variable, trials_begin, whole
+from dashboards.building.panels import curves, heat
+from dashboards.building.queries import A_MINUTE, BY_CLASS, BY_NODE, CHOSEN, CLASS, rate, ratio
+
+NAME = "network"
+UP, DOWN = CHOSEN + ',direction="egress"', CHOSEN + ',direction="ingress"'
+BYTES = "node_direction:edgebed_link_bytes:rate1m"
+USE = "node_direction:edgebed_link_bytes_per_held_bytes:ratio_rate1m"
+ASKED, HELD = "edgebed_link_asked_bytes_per_second", "edgebed_link_held_bytes_per_second"
+SLOWER = "node:edgebed_transfer_seconds_per_asked_seconds:ratio_rate1m"
+TOLD = "Nodes say every ten seconds what crossed their links; shown is the mean of a minute."
+
+
+def added(metric: str, where: str) -> str:
+    """Of all nodes of a class."""
+    return f"sum by ({CLASS}) ({metric}{{{where}}})"
+
+
+def traffic() -> list[Any]:
+    """How much there is."""
+    sent = rate("edgebed_client_egress_bytes_total", CLASS, CHOSEN)
+    received = rate("edgebed_client_ingress_bytes_total", CLASS, CHOSEN)
+    return [
+        curves(
+            12,
+            "Payload of workers, up and down",
+            "Bits a second that all nodes of a class send, above, and receive, below zero; without headers.",
+            "bps",
+            (f"8 * {sent}", f"{BY_CLASS} up"),
+            (f"-8 * {received}", f"{BY_CLASS} down"),
+        ).axis_centered_zero(axis_centered_zero=True),
+        curves(
+            12,
+            "On the wire, up and down",
+            "Bits a second through a class's own interfaces, up above and down below zero; with headers and repeats.",
+            "bps",
+            (f"8 * {added(BYTES, UP)}", f"{BY_CLASS} up"),
+            (f"-8 * {added(BYTES, DOWN)}", f"{BY_CLASS} down"),
+        ).axis_centered_zero(axis_centered_zero=True),
+    ]
+
+
+def limits() -> list[Any]:
+    """How near they are to what they may carry."""
+    return [
+        curves(
+            8,
+            "Use of the links against their limits",
+            f"Of the mean node of a class, up above and down below zero. {TOLD}",
+            "percentunit",
+            (f"avg by ({CLASS}) ({USE}{{{UP}}})", f"{BY_CLASS} up"),
+            (f"-avg by ({CLASS}) ({USE}{{{DOWN}}})", f"{BY_CLASS} down"),
+        )
+        .min(-1)
+        .max(1)
+        .axis_centered_zero(axis_centered_zero=True),
+        curves(
+            8,
+            "The ten fullest links",
+            "Share of the limit in force that single nodes use, in the fuller of both directions.",
+            "percentunit",
+            (f"topk(10, max by (trial, node) ({USE}{{{CHOSEN}}}))", BY_NODE),
+        )
+        .min(0)
+        .max(1),
+        heat(
+            8,
+            "Nodes by the use of their links",
+            "How many nodes use how much of their limit, in the fuller of both directions.",
+            "percentunit",
+            f"max by (trial, node) ({USE}{{{CHOSEN}}})",
+            of_histogram=False,
+        ),
+        against_asked("up", UP),
+        against_asked("down", DOWN),
+    ]
+
+
+def against_asked(direction: str, chosen: str) -> Any:
+    """What a class asks of its links in a direction, what holds them, and what passes."""
+    return curves(
+        12,
+        f"Asked, held and used: {direction}",
+        "Mean node of a class: what the scenario asks for, what is in force as read back, and what passes.",
+        "bps",
+        (f"8 * avg by ({CLASS}) ({ASKED}{{{chosen}}})", f"{BY_CLASS} asked"),
+        (f"8 * avg by ({CLASS}) ({HELD}{{{chosen}}})", f"{BY_CLASS} held"),
+        (f"8 * avg by ({CLASS}) ({BYTES}{{{chosen}}})", f"{BY_CLASS} used"),
+    ).min(0)
+
+
+def conditions() -> list[Any]:
+    """Whether they do as they should."""
+    asked = rate("edgebed_transfer_asked_seconds_total", CLASS, CHOSEN, A_MINUTE)
+    took = rate("edgebed_transfer_seconds_total", CLASS, CHOSEN, A_MINUTE)
+    dropped = "edgebed_link_dropped_packets_total"
+    return [
+        curves(
+            8,
+            "Time of messages against what was asked",
+            "How long a class's messages were on their way, over how long links exactly as asked take: 1 is as asked.",
+            "none",
+            (ratio(took, asked), BY_CLASS),
+        ).min(0),
+        curves(
+            8,
+            "The ten with the slowest messages",
+            "The same of the nodes that the messages reached.",
+            "none",
+            (f"topk(10, max by (trial, node) ({SLOWER}{{{CHOSEN}}}))", BY_NODE),
+        ).min(0),
+        curves(
+            8,
+            "Links other than asked",
+            "Nodes of a class whose limits in force, as read back, differ from those that the scenario asks for.",
+            "none",
+            (added("edgebed_link_differs", CHOSEN), BY_CLASS),
+        )
+        .min(0)
+        .decimals(0),
+        curves(
+            12,
+            "Dropped packets, up and down",
+            "Packets that the queues of a class's links drop each second, up above and down below zero.",
+            "pps",
+            (rate(dropped, CLASS, UP, A_MINUTE), f"{BY_CLASS} up"),
+            (f"-{rate(dropped, CLASS, DOWN, A_MINUTE)}", f"{BY_CLASS} down"),
+        ).axis_centered_zero(axis_centered_zero=True),
+        curves(
+            12,
+            "The ten that drop most",
+            "Packets that the queues of single nodes' links drop each second, both directions together.",
+            "pps",
+            (f"topk(10, {rate(dropped, 'trial, node', CHOSEN, A_MINUTE)})", BY_NODE),
+        ).min(0),
+    ]
+
+
+def build() -> str:
+    """The dashboard as JSON."""
+    panels: dict[str, Sequence[Any]] = {
+        "Traffic": traffic(),
+        "Against the limits": limits(),
+        "Whether the links do as asked": conditions(),
+    }
+    chosen = [run_variable(), trial_variable(), class_variable()]
+    about = "What do the links carry against what they may, and does a message take as long as it should?"
+    return whole(NAME, "Network", about, chosen, [trials_begin(), *events()], panels)

@@ -1,0 +1,226 @@
+"""Workers: what each class of devices does with its time, its CPU and its memory, and which worker stands out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dashboards.building.frame import (
+    class_variable,
+    events,
+    run_variable,
+    several,
+    trial_variable,
+    trials_begin,
+    whole,
+)
+from dashboards.building.panels import (
+    CORES,
+    PER_SECOND,
+    PHASE_COLORS,
+    bar_each,
+    bars,
+    colored,
+    curves,
+    heat,
+    rows,
+    sorted_by,
+    stacked,
+)
+from dashboards.building.queries import (
+    A_MINUTE,
+    BY_CLASS,
+    BY_NODE,
+    CHOSEN,
+    CLASS,
+    HERE,
+    NODE,
+    latest,
+    latest_total_of_lives,
+    mean,
+    rate,
+    share,
+    total,
+    value,
+)
+
+NAME = "workers"
+SINGLE = CHOSEN + ',node=~"$worker"'
+WORKING = SINGLE + ',role="worker"'
+THROTTLED = "device_class:edgebed_cgroup_cpu_throttled_periods_per_cpu_periods:ratio_rate20s"
+PRIVATE = "edgebed_process_private_memory_bytes"
+CPU = "node:edgebed_process_cpu_seconds:rate20s"
+PHASES = {name: PHASE_COLORS[name] for name in ("compute", "encode", "wait", "pause")}
+
+
+def everyone() -> list[Any]:
+    """A row a node."""
+    since = f"last_over_time(edgebed_node_state_timestamp_seconds{{{SINGLE}}}[$__range]) * 1000"
+    crash = latest("edgebed_node_last_crash_timestamp_seconds", NODE, SINGLE)
+    table = rows(
+        24,
+        12,
+        "Every node",
+        "As last seen in the time shown, totals of all lives; click on a column to sort by it, a funnel to choose.",
+        {"trial": "Trial", "device_class": "Class", "node": "Node", "state": "State"},
+        (f"max by ({NODE}, state) (topk by (trial, node) (1, {since}))", "Since", "dateTimeFromNow"),
+        (latest_total_of_lives("edgebed_worker_iterations_total", NODE, SINGLE), "Total iterations", "short"),
+        (f"max by ({NODE}) (avg_over_time({CPU}{{{SINGLE}}}[$__range]))", "CPU, mean", CORES),
+        (latest("edgebed_cgroup_cpu_limit_cores", NODE, SINGLE), "CPU cap", CORES),
+        (latest_total_of_lives("edgebed_cgroup_cpu_throttled_seconds_total", NODE, SINGLE), "Total held back", "s"),
+        (f"max by ({NODE}) (max_over_time({PRIVATE}{{{SINGLE}}}[$__range]))", "Memory, most", "bytes"),
+        (latest("edgebed_cgroup_memory_limit_bytes", NODE, SINGLE), "Memory cap", "bytes"),
+        (latest_total_of_lives("edgebed_starved_seconds_total", NODE, SINGLE), "Total without a core", "s"),
+        (f"{crash} * 1000", "Last crash", "dateTimeFromNow"),
+    )  # fmt: skip
+    return [sorted_by(table, "Node", descending=False)]
+
+
+def time() -> list[Any]:
+    """Where the workers' time goes."""
+    phases = f"device_class_phase:edgebed_worker_phase_seconds:rate20s{{{CHOSEN}}}"
+    by = f"{CLASS}, phase"
+    spent = f"sum by ({by}) (increase(edgebed_worker_phase_seconds_total{{{CHOSEN}}}[$__range]))"
+    return [
+        colored(
+            stacked(
+                12,
+                "Phases over time",
+                "Share of time that all workers of the chosen classes compute, encode, wait for the server, or pause.",
+                "percentunit",
+                (f"sum by (phase) ({phases}) / on () group_left () (sum({phases}) > 0)", "{{phase}}"),
+            ).max(1),
+            PHASES,
+        ),
+        colored(
+            bar_each(
+                12,
+                "Phases by class",
+                "Share of a class's time in each phase, over the time shown; waiting is for the server's answer.",
+                "percentunit",
+                share(spent, CLASS),
+                ("trial", "device_class"),
+                "phase",
+            ).max(1),
+            PHASES,
+        ),
+    ]
+
+
+def pace() -> list[Any]:
+    """How fast they are."""
+    durations = f"sum by (le) (increase(edgebed_worker_step_duration_seconds_bucket{{{SINGLE}}}[$__rate_interval]))"
+    return [
+        curves(
+            8,
+            "Iterations of a worker",
+            "Gradients that the mean worker of a class computes each second.",
+            PER_SECOND,
+            (f"avg by ({CLASS}) (rate(edgebed_worker_iterations_total{{{CHOSEN}}}[$__rate_interval]))", BY_CLASS),
+        ).min(0),
+        heat(
+            8,
+            "Workers by their iterations",
+            "How many workers compute how many gradients each second; who is slower than the rest lies below.",
+            PER_SECOND,
+            rate("edgebed_worker_iterations_total", by="trial, node", where=SINGLE),
+            of_histogram=False,
+        ),
+        heat(
+            8,
+            "Iterations by their length",
+            "How many iterations took how long, all phases together; each counts with the mean of its second.",
+            "s",
+            durations,
+            of_histogram=True,
+        ),
+    ]
+
+
+def cpu() -> list[Any]:
+    """What they compute with."""
+    starved = f"avg by ({CLASS}) (rate(edgebed_starved_seconds_total{{{CHOSEN}}}[{A_MINUTE}]))"
+    return [
+        curves(
+            8,
+            "CPU against the cap",
+            "Cores that the mean node of a class uses, and its cap where it has one.",
+            CORES,
+            (mean(CPU, CLASS, CHOSEN), BY_CLASS),
+            (mean("edgebed_cgroup_cpu_limit_cores", CLASS, CHOSEN), f"{BY_CLASS} cap"),
+        ).min(0),
+        curves(
+            8,
+            "Throttled",
+            "Share of scheduling periods in which the cap held nodes of a class back; empty where there is no cap.",
+            "percentunit",
+            (value(THROTTLED, CLASS, CHOSEN), BY_CLASS),
+        )
+        .min(0)
+        .max(1),
+        heat(
+            8,
+            "Workers by their CPU",
+            "How many workers use how many cores.",
+            CORES,
+            total(CPU, by="trial, node", where=WORKING),
+            of_histogram=False,
+        ),
+        curves(
+            12,
+            "Without a core",
+            "Share of time in which the mean node of a class could compute, was entitled to, and got no core.",
+            "percentunit",
+            (starved, BY_CLASS),
+        ).min(0),
+        curves(
+            12,
+            "The ten workers with the most CPU",
+            "Cores that they use; of many workers only these have a curve of their own.",
+            CORES,
+            (f"topk(10, {total(CPU, by='trial, node', where=WORKING)})", BY_NODE),
+        ).min(0),
+    ]  # fmt: skip
+
+
+def memory() -> list[Any]:
+    """What they keep."""
+    working, cap = "edgebed_cgroup_memory_working_set_bytes", "edgebed_cgroup_memory_limit_bytes"
+    return [
+        curves(
+            8,
+            "Memory of a worker",
+            "What the mean node of a class has to itself, and what the largest has.",
+            "bytes",
+            (mean(PRIVATE, CLASS, CHOSEN), f"{BY_CLASS} mean"),
+            (value(PRIVATE, CLASS, CHOSEN), f"{BY_CLASS} most"),
+        ).min(0),
+        bars(
+            8,
+            "The ten nearest to their memory cap",
+            "Share of the cap that is in use; empty where there is no cap.",
+            (f"topk(10, max by (trial, node) ({working}{{{SINGLE}}} / {cap}{{{SINGLE}}}))", BY_NODE),
+            height=8,
+        ),
+        heat(
+            8,
+            "Workers by their memory",
+            "How many workers have how much memory to themselves.",
+            "bytes",
+            value(PRIVATE, by="trial, node", where=WORKING),
+            of_histogram=False,
+        ),
+    ]
+
+
+def build() -> str:
+    """The dashboard as JSON."""
+    panels: dict[str, Sequence[Any]] = {
+        "": everyone(),
+        "Time": time(),
+        "Pace": pace(),
+        "CPU": cpu(),
+        "Memory": memory(),
+    }
+    names = f'label_values(edgebed_node_state_timestamp_seconds{{{HERE},device_class=~"$device_class"}}, node)'
+    chosen = [run_variable(), trial_variable(), class_variable(), several("worker", "Worker", names)]
+    about = "What does each class of devices do with its time, its CPU and its memory, and which worker stands out?"
+    return whole(NAME, "Workers", about, chosen, [trials_begin(), *events()], panels)

@@ -1,0 +1,69 @@
+"""A subject of a run as a tidy table: the same whatever file it is written to.
+
+    run, trial, then the table's own columns; a row an observation
+
+Shapes: R rows of one trial.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from numpy.typing import NDArray
+
+from edgebed.results import Run, Trial
+
+Kind = Literal["text", "integer", "number", "yes or no"]
+Values = Sequence[Any] | NDArray[Any]
+"""(R,) of one column; None: not measured."""
+Filled = Sequence[Values]
+"""The values of all columns of a table, in their order."""
+
+
+class Column(NamedTuple):
+    """One column; its unit is at the end of its name."""
+
+    name: str
+    kind: Kind
+    says: str
+
+
+KEYS = (
+    Column("run", "text", "`<scenario>/<number>`."),
+    Column("trial", "text", "The variant."),
+)
+"""What every table begins with."""
+
+
+class Table(NamedTuple):
+    """What a table is of, and how it is filled."""
+
+    name: str
+    says: str
+    columns: tuple[Column, ...]
+    """Without KEYS."""
+    fill: Callable[[Run, Trial], Filled]
+    is_layerwise: bool = False
+    """Whether only a run has it in which workers had shards of the model."""
+
+    @property
+    def head(self) -> tuple[Column, ...]:
+        """All columns."""
+        return (*KEYS, *self.columns)
+
+    def rows_of(self, run: Run, trial: Trial) -> tuple[int, Filled]:
+        """R, and the values of all columns but KEYS."""
+        filled = self.fill(run, trial)
+        assert len(filled) == len(self.columns)
+        sizes = {len(values) for values in filled}
+        assert len(sizes) == 1
+        return sizes.pop(), filled
+
+
+def by_rows(rows: Iterable[Sequence[Any]], num_columns: int) -> Filled:
+    """The columns of what was gathered row by row."""
+    return list(zip(*rows, strict=True)) or [()] * num_columns
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Several sentences in one cell."""
+    return "; ".join(texts)

@@ -1,0 +1,242 @@
+"""Every HTML page in a real browser: on a desktop and a phone, light and dark, and on paper.
+
+The pages are of real simulated runs. Made up are a sweep's result and runs that agree, since these take many, and what
+was measured of links, since a simulation measures none.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from finished_runs import RISING, finished_run
+from swept_result import RATES, swept
+from tiny_paper import write_paper
+
+from edgebed import cli
+from edgebed.comparing.sweep_charts import charts_of_sweep
+from edgebed.comparing.sweep_page import sweep_page
+from edgebed.emulation.measured import NodeConditions, Way
+from edgebed.observe.html import figures, page
+from edgebed.observe.trial_charts import links
+
+playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: scripts/setup --dev installs it")
+
+SCENARIO = """\
+name: shown
+question: What do faults and slow links do to the way to an accuracy?
+task: { data: digits, model: small, batch_size: 10 }
+fleet:
+  home: { count: 2, uplink: 2mbit, downlink: 16mbit, latency: 5ms }
+  car: { count: 2, uplink: 8mbit, downlink: 30mbit, waiting: { exponential: 20ms } }
+evaluation: { every: 50 updates }
+stop: { updates: 300 }
+faults: [{ freeze: car-1, at: 500ms, for: 200ms }, { kill: home-1, at: 900ms }]
+on_failure: restart
+expect: { best_accuracy: ">= 0.1" }
+variants: { asgd: { method: asgd }, adacomp: { method: adacomp } }
+"""
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+PAGES = ("report", "links", "comparison", "agreement", "reproduction", "sweep")
+DESKTOP, PHONE, PAPER = 1280, 390, 680
+"""Widths in pixels; A4 at 96 dots an inch with margins of 15 mm."""
+LETTERS_MIN = 7.0
+"""Height in pixels of the smallest letters of a chart."""
+ROWS_ONLY = re.compile("nodes and what was done|(Ingress|Traffic|CPU seconds) to the accuracy")
+"""Charts whose rows have names, so that they need no title upwards."""
+CHARTS = """() => [...document.querySelectorAll('figure')].map(figure => {
+  const svg = figure.querySelector('svg'), box = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll('text')];
+  const letters = Math.min(...texts.map(text => parseFloat(getComputedStyle(text).fontSize)));
+  return {
+    title: figure.querySelector('figcaption').textContent,
+    axes: [...svg.querySelectorAll('.axis-title')].map(axis => axis.textContent.trim()),
+    letters: letters * box.width / svg.viewBox.baseVal.width,
+    box: [box.left, box.top, box.right, box.bottom],
+    texts: texts.map(text => {
+      const at = text.getBoundingClientRect();
+      return [text.textContent, at.left, at.top, at.right, at.bottom];
+    }),
+  };
+})"""
+INK_AND_PAPER = """() => {
+  const style = getComputedStyle(document.body);
+  return [style.color, style.backgroundColor].map(text => text.match(/\\d+/g).slice(0, 3).map(Number));
+}"""
+WIDE = """() => [...document.querySelectorAll('pre, table')].filter(part => part.checkVisibility())
+  .map(part => part.getBoundingClientRect().right).filter(right => right > innerWidth + 1)"""
+
+
+class Opened(NamedTuple):
+    """A page in the browser, and what it complained of."""
+
+    tab: Any
+    complaints: list[str]
+
+
+Open = Callable[..., Opened]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with all pages."""
+    place = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.syspath_prepend(str(place))
+        patch.delitem(sys.modules, "papers_of_mine", raising=False)
+        patch.setenv("EDGEBED_RUNS_DIR", str(place / "runs"))
+        write_paper(place)
+        Path("shown.yaml").write_text(SCENARIO)
+        for words in (
+            "run shown.yaml --runtime simulation --processes 1",
+            "run shown.yaml --runtime simulation --processes 1 --set seed=2",
+            "report shown/1 --output report.html",
+            "compare shown/1 shown/2 --output comparison.html",
+            "reproduce papers_of_mine:PAPER --scale 0.2 --seeds 1 --processes 1 --output .",
+            f"agree --from {' '.join(_finished(place))} --output agreement.html",
+        ):
+            patch.setattr(sys, "argv", ["edgebed", *words.split()])
+            with pytest.raises(SystemExit) as left:
+                cli.main()
+            assert not left.value.code, words
+        Path("tiny.html").rename("reproduction.html")
+        Path("links.html").write_text(page("links", figures([links("made", _measured())])))
+        result = swept({"fleet.edge.count": ["4", "8"], "fleet.edge.uplink": RATES}, seeds=2)
+        charts = charts_of_sweep(result)
+        sweep_page(result, "edgebed sweep tiny.yaml", charts).write(charts, place).rename("sweep.html")
+        yield place
+
+
+def _finished(folder: Path) -> list[str]:
+    """Runs of two seeds in two runtimes that measured much the same."""
+    return [
+        str(finished_run(folder / "made", {"asgd": RISING, "adacomp": RISING}, seed=seed, runtime=runtime).path)
+        for runtime in ("simulation", "process")
+        for seed in (1, 2)
+    ]
+
+
+def _measured() -> list[NodeConditions]:
+    """Of workers whose links were asked to be anything from slow to fast, some close together."""
+    asked = {"up": (250_000, 1_000_000, 1_200_000, 2_000_000), "down": (16_000_000, 30_000_000, 50_000_000, 10**9)}
+    return [
+        NodeConditions(
+            node=f"edge-{index}",
+            role="worker",
+            device_class="edge",
+            **{
+                f"{direction}link": Way(
+                    direction=direction, asked_low_bit_s=rate, asked_high_bit_s=rate, measured_bit_s=0.9 * rate
+                )
+                for direction, rate in (("up", uplink), ("down", downlink))
+            },
+        )
+        for index, (uplink, downlink) in enumerate(zip(asked["up"], asked["down"], strict=True))
+    ]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One Chromium for all."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=program, args=FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def open_page(browser: Any, folder: Path) -> Open:
+    """Shows one of the pages as a user with this screen sees it."""
+    shown: dict[str, Opened] = {}
+
+    def opened(name: str, width: int, scheme: str = "light", media: str = "screen") -> Opened:
+        if name not in shown:
+            tab, address, complaints = browser.new_page(), (folder / f"{name}.html").as_uri(), []
+            tab.on("console", lambda message: complaints.append(message.text))
+            tab.on("pageerror", lambda error: complaints.append(str(error)))
+            tab.on("request", lambda request: complaints.append(request.url) if request.url != address else None)
+            tab.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
+            tab.goto(address)
+            shown[name] = Opened(tab, complaints)
+        tab = shown[name].tab
+        tab.emulate_media(media=media, color_scheme=scheme)
+        tab.set_viewport_size({"width": width, "height": 900})
+        return shown[name]
+
+    return opened
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_its_screen_and_asks_for_nothing(open_page: Open, name: str, width: int, scheme: str) -> None:
+    """No message on the console, no request but for itself, nothing to scroll sideways; dark where that is wanted."""
+    tab, complaints = open_page(name, width, scheme)
+    ink, paper = tab.evaluate(INK_AND_PAPER)
+
+    assert complaints == []
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert (sum(ink) > sum(paper)) == (scheme == "dark")
+    assert abs(sum(ink) - sum(paper)) > 500
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("name", PAGES)
+def test_the_text_of_a_chart_can_be_read(open_page: Open, name: str, width: int) -> None:
+    """Letters are not too small, no two texts are on top of each other, and none is cut off."""
+    charts = open_page(name, width).tab.evaluate(CHARTS)
+
+    assert charts
+    for chart in charts:
+        assert chart["letters"] >= LETTERS_MIN, chart["title"]
+        left, top, right, bottom = chart["box"]
+        texts = [text for text in chart["texts"] if text[0].strip()]
+        for place, (text, x0, y0, x1, y1) in enumerate(texts):
+            assert left - 1 <= x0 < x1 <= right + 1, (chart["title"], text)
+            assert top - 1 <= y0 < y1 <= bottom + 1, (chart["title"], text)
+            for other, u0, v0, u1, v1 in texts[:place]:
+                apart = min(x1, u1) - max(x0, u0) <= 1 or min(y1, v1) - max(y0, v0) <= 1
+                assert apart, (chart["title"], text, other)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_axes_of_a_chart_have_titles_with_units(open_page: Open, name: str) -> None:
+    """Both, but for rows that have names."""
+    for chart in open_page(name, DESKTOP).tab.evaluate(CHARTS):
+        assert len(chart["axes"]) == (1 if ROWS_ONLY.search(chart["title"]) else 2), chart["title"]
+        for axis in chart["axes"]:
+            assert re.search(r"\(.+\)", axis), (chart["title"], axis)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_can_be_printed(open_page: Open, name: str) -> None:
+    """Dark on white, also where screens are dark; no table or command goes beyond the paper."""
+    tab, _ = open_page(name, PAPER, "dark", "print")
+    ink, paper = tab.evaluate(INK_AND_PAPER)
+
+    assert (sum(ink) < 200, sum(paper)) == (True, 3 * 255)
+    assert tab.evaluate(WIDE) == []
+
+
+def test_the_pages_have_the_charts_that_they_are_for(open_page: Open) -> None:
+    """Among them nodes over time, links and marks of what was done."""
+    found = {name: [chart["title"] for chart in open_page(name, DESKTOP).tab.evaluate(CHARTS)] for name in PAGES}
+
+    assert {name: len(titles) for name, titles in found.items()} == {
+        "report": 5 + 2, "links": 1, "comparison": 3, "agreement": 4, "reproduction": 1, "sweep": 6
+    }  # fmt: skip
+    assert "asgd: nodes and what was done to them" in found["report"]
+    texts = {text[0] for chart in open_page("report", DESKTOP).tab.evaluate(CHARTS) for text in chart["texts"]}
+    assert {"freeze", "kill", "home-1"} <= texts
+    texts = {text[0] for chart in open_page("links", DESKTOP).tab.evaluate(CHARTS) for text in chart["texts"]}
+    assert {"uplink", "downlink", "250 kbit"} <= texts

@@ -1,0 +1,113 @@
+"""Dashboards of a run whose server was killed and started anew: its totals are those of all its lives."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from boards import fill, panels_of, read_boards
+from prometheus_client.metrics_core import CounterMetricFamily
+from real_prometheus import Prometheus, require_tools, showing
+
+import edgebed
+from edgebed.observe.openmetrics import Book
+from edgebed.replaying import Replayed, read_again
+from edgebed.results import Run
+from edgebed.roles import records
+
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(180)]
+
+SCENARIO = Path(__file__).parents[2] / "scenarios/faults/server-killed.yaml"
+TRIAL = "killed"
+MADE, BEGIN_S = "made/0001", 1_700_000_000.0
+"""What the run of `lives` is called, and when it begins, in Unix time."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The server dies at updates 700 and 1,500."""
+    runs_dir = tmp_path_factory.mktemp("runs")
+    return edgebed.run(
+        SCENARIO, runtime="simulation", set=["stop.updates=1700"], variants=[TRIAL], processes=1, runs_dir=runs_dir
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(run: Run) -> Replayed:
+    """Its metrics, made again."""
+    return read_again(run, (), 5.0)
+
+
+@pytest.fixture(scope="module")
+def prometheus(whole: Replayed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """One that has them."""
+    require_tools()
+    with showing(tmp_path_factory.mktemp("prometheus"), whole.book, lives()) as prometheus:
+        yield prometheus
+
+
+def lives() -> Book:
+    """A worker of three lives: one that makes 100 iterations, one that makes 40, and 20 at another address."""
+    book = Book()
+    for address, made in (("a", [0, 50, 100, 0, 20, 40]), ("b", [10, 20])):
+        labels = {"run": MADE, "trial": "t", "device_class": "edge", "role": "worker", "node": "edge-0"}
+        for place, iterations in enumerate(made):
+            counter = CounterMetricFamily("edgebed_worker_iterations", "A counter.", value=float(iterations))
+            at_s = BEGIN_S + 5.0 * place + (30.0 if address == "b" else 0.0)
+            book.add(at_s, [counter], labels | {"instance": address})
+    return book
+
+
+def shown(run: Run, prometheus: Prometheus, whole: Replayed, board: str, title: str) -> float:
+    """The first value of a panel at the end of the run."""
+    (panel,) = [panel for panel in panels_of(read_boards()[board]) if panel["title"] == title]
+    query = fill(panel["targets"][0]["expr"], run=run.folder.name, trial_a=TRIAL, target="0.1", __range="1h")
+    ((_, value),) = prometheus.at(query, whole.end_s)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("board", "title"),
+    [
+        ("run-overview", "Total of applied pushes"),
+        ("run-overview", "Total of applied pushes over time"),
+        ("comparison", "Total of applied pushes"),
+        ("comparison", "Total of applied pushes over time"),
+        ("comparison", "Accuracy against applied pushes"),
+    ],
+)
+def test_applied_pushes_are_those_of_all_lives(
+    run: Run, prometheus: Prometheus, whole: Replayed, board: str, title: str
+) -> None:
+    """The headline ingress of the report, to the byte."""
+    summary = run.trials[TRIAL].summary
+    applied = [record.bytes for _, _, record in run.trials[TRIAL].events() if isinstance(record, records.Update)]
+
+    assert len(applied) > summary.updates == 1700
+    assert sum(applied) == summary.ingress_bytes
+    assert shown(run, prometheus, whole, board, title) == summary.ingress_bytes
+
+
+def test_an_accuracy_costs_what_was_applied_until_then(run: Run, prometheus: Prometheus, whole: Replayed) -> None:
+    """Less than in the end; the accuracy of a tenth is reached long before the server dies."""
+    found = shown(run, prometheus, whole, "comparison", "Total of applied pushes until the accuracy")
+
+    assert 0 < found < run.trials[TRIAL].summary.ingress_bytes / 2
+
+
+def test_server_ingress_is_that_of_all_lives(run: Run, prometheus: Prometheus, whole: Replayed) -> None:
+    """But for what came in the last seconds before a death; more than any life's alone by far."""
+    summary = run.trials[TRIAL].summary
+    found = shown(run, prometheus, whole, "comparison", "Total server ingress")
+
+    assert summary.ingress_payload_bytes is not None
+    assert 0.85 * summary.ingress_payload_bytes < found <= summary.ingress_payload_bytes
+
+
+def test_a_worker_has_the_iterations_of_all_its_lives(prometheus: Prometheus) -> None:
+    """Whether a life begins at 0 in the same series, as in a replay, or is a series of its own, as while it runs."""
+    (table,) = [panel for panel in panels_of(read_boards()["workers"]) if panel["type"] == "table"]
+    (query,) = [one["expr"] for one in table["targets"] if "edgebed_worker_iterations_total" in one["expr"]]
+
+    assert prometheus.at(fill(query, run=MADE), BEGIN_S + 40.0) == [
+        ({"trial": "t", "device_class": "edge", "node": "edge-0"}, 160.0)
+    ]

@@ -1,0 +1,90 @@
+"""`--figures` of the commands that make pages: every chart as SVG and PNG, and nothing else changed."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from finished_runs import RISING, finished_run
+from tiny_paper import write_paper
+from tiny_sweep import write_sweep
+
+from edgebed import cli
+from edgebed.observe.quantities import count_text
+
+Called = tuple[int, str, str]
+CURVES = ["accuracy-against-ingress", "accuracy-against-time", "accuracy-against-updates"]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Called]:
+    """Calls edgebed in a folder with two runs, a paper and a sweep; gives exit code, standard output and error."""
+    for runtime in ("simulation", "process"):
+        for seed in (1, 2):
+            finished_run(tmp_path / "runs", {"asgd": RISING, "adacomp": RISING}, seed=seed, runtime=runtime)
+    write_paper(tmp_path)
+    write_sweep(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "papers_of_mine", raising=False)
+    monkeypatch.setenv("EDGEBED_RUNS_DIR", str(tmp_path / "runs"))
+    (tmp_path / "file").write_text("")
+
+    def called(*words: str) -> Called:
+        monkeypatch.setattr(sys, "argv", ["edgebed", *words])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        return int(left.value.code or 0), *capsys.readouterr()
+
+    return called
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("report pair/1", [*CURVES, "staleness", "updates-a-second"]),
+        ("compare pair/1 pair/2 --json", CURVES),
+        (
+            "agree --from pair/1 pair/2 pair/3 pair/4 --json",
+            [
+                "adacomp-accuracy-against-updates",
+                "adacomp-staleness-of-all-seeds",
+                "asgd-accuracy-against-updates",
+                "asgd-staleness-of-all-seeds",
+            ],
+        ),
+        ("sweep tiny.yaml --no-run --json", ["who-is-first"]),
+        ("reproduce papers_of_mine:PAPER --no-run --json", []),
+    ],
+)
+def test_every_chart_is_written_twice(call: Callable[..., Called], command: str, names: list[str]) -> None:
+    """Where nothing has been run there is none; what is printed stays what it was, and the number is on stderr."""
+    code, out, error = call(*command.split(), "--figures", "figures")
+
+    assert code == 0
+    assert sorted(path.name for path in Path("figures").iterdir()) == sorted(
+        f"{name}.{kind}" for name in names for kind in ("svg", "png")
+    )
+    assert f"figures: figures: {count_text(len(names), 'chart')}, each as SVG and PNG" in error
+    assert not out.startswith("{") or json.loads(out)
+    assert call(*command.split())[1] == out
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["report pair/1", "compare pair/1", "agree none.yaml", "sweep tiny.yaml", "reproduce papers_of_mine:PAPER"],
+)
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("file", "--figures: file is a file; give a folder"),
+        ("no/such", "--figures: there is no folder no; make it first, or choose another"),
+    ],
+    ids=["file", "no folder"],
+)
+def test_a_place_that_cannot_be_is_told_first(
+    call: Callable[..., Called], command: str, place: str, reason: str
+) -> None:
+    """Before anything is run or read."""
+    assert call(*command.split(), "--figures", place) == (2, "", f"error: {reason}\n")
