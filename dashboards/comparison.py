@@ -13,7 +13,7 @@ from grafana_foundation_sdk.models import dashboard as model
 
 from dashboards.building.frame import OF_TRIAL, STARTS, asked, run_variable, whole
 from dashboards.building.panels import PER_SECOND, against, colored, curves, figure, words
-from dashboards.building.queries import Query, of_all_lives
+from dashboards.building.queries import Query
 from dashboards.run_overview import VERDICTS
 
 NAME = "comparison"
@@ -95,14 +95,14 @@ def outcomes() -> list[Any]:
             "Total server ingress",
             "All payload that reached the server, in all its lives; of a killed one the last seconds may be missing.",
             "decbytes",
-            f"sum({of_all_lives('edgebed_ps_ingress_bytes_total{HERE}')})",
+            last("edgebed_ps_ingress_bytes_total", "sum"),
         ),
         shown("Total updates", "Versions of the model that were made.", "short", last("edgebed_model_version")),
         shown(
             "Total CPU time",
             "Of all nodes together, in all their lives; of a killed one the last seconds may be missing.",
             "s",
-            f"sum({of_all_lives('edgebed_process_cpu_seconds_total{HERE}')})",
+            last("edgebed_process_cpu_seconds_total", "sum"),
         ),
         shown(
             "Time",

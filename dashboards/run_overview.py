@@ -145,7 +145,7 @@ def traffic() -> list[Any]:
         stacked(
             12,
             "Total server ingress by kind of message",
-            "Payload that has reached the server so far, applied or not; from 0 again in each of the server's lives.",
+            "Payload that has reached the server so far, applied or not; a server that is started anew begins at 0.",
             "decbytes",
             (total("edgebed_ps_ingress_bytes_total", by="trial, kind"), BY_KIND),
         ),

@@ -17,9 +17,6 @@ NODE = "trial, device_class, node"
 A_MINUTE = "1m"
 """Over which a rate is taken of what nodes tell every ten seconds alone: of links, messages' times, want of a core."""
 
-A_SCRAPE = "5s"
-"""Between two readings of a node's metrics."""
-
 Query = tuple[str, str]
 """PromQL, and what its series are called."""
 
@@ -60,19 +57,5 @@ def latest(metric: str, by: str = "trial", where: str = HERE) -> str:
 
 
 def latest_total(metric: str, by: str = "trial", where: str = HERE) -> str:
-    """Likewise what a counter, which begins with its trial, counted in all."""
+    """Likewise what counters counted in all; a node that is started anew is another instance to Prometheus."""
     return f"sum by ({by}) (last_over_time({metric}{{{where}}}[$__range]))"
-
-
-def latest_total_of_lives(metric: str, by: str, where: str) -> str:
-    """Likewise of a counter that begins with its node, which may have been started anew meanwhile."""
-    return f"sum by ({by}) ({of_all_lives(f'{metric}{{{where}}}')})"
-
-
-def of_all_lives(counter: str) -> str:
-    """The last value of each series in the time that is shown, and what it was before each time that it fell.
-
-    A node that is started anew is another instance to Prometheus, or, where it was replayed, begins at 0 again.
-    """
-    last = f"last_over_time({counter}[$__range])"
-    return f"{last} + (sum_over_time(({counter} offset {A_SCRAPE} > {counter})[$__range:{A_SCRAPE}]) or 0 * {last})"

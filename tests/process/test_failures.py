@@ -47,7 +47,7 @@ method: adacomp
 fleet: { edge: { count: 3, waiting: 10ms } }
 evaluation: { every: 50 updates }
 stop: { updates: 400 }
-deadlines: { join: 10s, stall: 5s }
+deadlines: { join: 30s, stall: 5s }
 """
 DEADLINE_S = 60.0
 
@@ -278,7 +278,7 @@ def test_a_worker_that_never_joins_is_missing_and_the_others_train(tmp_path: Pat
         def launch(self, node: str, controller_address: str) -> bool:
             return node == "edge-1" or super().launch(node, controller_address)
 
-    series = Stage(tmp_path, Forgetful, join="5s").run()
+    series = Stage(tmp_path, Forgetful, join="15s").run()
 
     assert series.outcome == "completed"
     assert any(node.name == "edge-1" and node.state == "missing" for _, node in series.nodes)
@@ -311,7 +311,7 @@ def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> Non
         until(lambda: stage.watch.standing.updates > 50, "training", every_s=0.02)
         ProcessLauncher.launch(stage.launcher, *stage.launcher.late)
 
-    series = Stage(tmp_path, Late, join="5s").run(bring)
+    series = Stage(tmp_path, Late, join="15s").run(bring)
 
     assert series.outcome == "completed"
     states = [node.state for _, node in series.nodes if node.name == "edge-1"]

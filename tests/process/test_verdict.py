@@ -192,8 +192,11 @@ def test_messages_of_shards_are_judged_by_pair(
 
 @pytest.mark.usefixtures("root")
 def test_shards_whose_links_let_too_much_through_are_found(tmp_path: Path) -> None:
-    """A bucket of 64 kB behind edgebed's back: activations come sooner than their bytes allow."""
-    scenario = LAYERS | {"fleet": {"edge": {"count": 2, "uplink": "10mbit", "downlink": "20mbit"}}}
+    """A bucket of 64 kB behind edgebed's back: activations of 8 kB come sooner than their bytes allow."""
+    scenario = LAYERS | {
+        "task": LAYERS["task"] | {"batch_size": 128},
+        "fleet": {"edge": {"count": 2, "uplink": "10mbit", "downlink": "20mbit"}},
+    }
     thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
     thread.start()
     try:

@@ -8,6 +8,7 @@ show a finished or a simulated run by the same queries as one that is going on.
 
 A journal does not tell everything that a node counts: what clients send and receive is left out, and of the server's
 ingress that is no applied push the kind is `other`. In a simulation an applied update stands for an iteration.
+What a node counts goes on in its next life, where Prometheus would have seen another instance that begins at zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from edgebed.observe import metrics_table as table
 from edgebed.observe.journal import Entry
@@ -51,6 +53,11 @@ TOLD_BY: dict[str, type[records.Record]] = {
     "edgebed_starved_seconds": records.Usage,
 }
 """How metrics begin that only one kind of record tells of: without one, zero would be a guess."""
+
+COUNTERS = ("counter", "histogram")
+"""Kinds of metrics whose samples only rise."""
+Counted = dict[tuple[str, tuple[str, ...]], float]
+"""Values of counters by the sample's name and its labels' values."""
 
 
 class Told(NamedTuple):
@@ -167,7 +174,8 @@ class _Fleet:
         name = record.name
         before, self.states[name] = self.states.get(name, ""), record.state
         if _begins_life(before, record.state):
-            self.lives[name] = _Life(self.plans[name].role)
+            past = self.lives.get(name)
+            self.lives[name] = _Life(self.plans[name].role, past.counted() if past else {})
         if record.state in UP:
             self.listed[name] = True
             return
@@ -180,9 +188,10 @@ class _Fleet:
 
 
 class _Life:
-    """The metrics of one life of a node."""
+    """The metrics of one life of a node, whose counters go on from those of the lives `before`."""
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, before: Counted) -> None:
+        self.before = before
         self.resources = Recorded()
         self.metrics = NodeMetrics(role, CollectorRegistry(), resources=self.resources)
         self.told: set[type[records.Record]] = set()
@@ -206,13 +215,29 @@ class _Life:
     def collect(self) -> Iterator[MetricFamily]:
         """All but what the journal has told nothing of."""
         missing = (*UNTOLD, *(name for name, kind in TOLD_BY.items() if kind not in self.told))
-        return (family for family in self.metrics.registry.collect() if not family.name.startswith(missing))
+        for family in self.metrics.registry.collect():
+            if not family.name.startswith(missing):
+                if family.type in COUNTERS:
+                    family.samples = [self._goes_on(sample) for sample in family.samples]
+                yield family
+
+    def counted(self) -> Counted:
+        """The counters' last values."""
+        families = [family for family in self.collect() if family.type in COUNTERS]
+        return self.before | {_key(sample): sample.value for family in families for sample in family.samples}
+
+    def _goes_on(self, sample: Sample) -> Sample:
+        return sample._replace(value=sample.value + self.before.get(_key(sample), 0.0))
 
     def count_traffic(self, record: records.Traffic, rest_bytes: int) -> None:
         """What came to the server besides the applied pushes, and the models that it sent."""
         self.metrics.raise_bytes("ingress", "other", rest_bytes)
         self.metrics.raise_bytes("egress", "model", record.pull_bytes)
         self.metrics.raise_bytes("egress", "refuse", record.egress_payload - record.pull_bytes)
+
+
+def _key(sample: Sample) -> tuple[str, tuple[str, ...]]:
+    return sample.name, tuple(sample.labels.values())
 
 
 class Recorded(Collector):
