@@ -103,6 +103,20 @@ def test_a_node_loads_nothing_heavy():
     assert not loaded & set(TOO_HEAVY_FOR_A_NODE)
 
 
+def test_planning_layers_does_not_load_torchs_compiler():
+    """What counts their operations could; it takes more than a second."""
+    scenario = PACKAGE.parents[1] / "scenarios/layers/four-layers.yaml"
+    program = (
+        "import sys; from edgebed.scenario import load, planning; "
+        "print(len(planning.plan_trials(load.load_scenario(sys.argv[1]))), 'torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, scenario], capture_output=True, text=True, check=True)
+    trials, loaded = done.stdout.split()
+
+    assert int(trials) > 0
+    assert loaded == "False"
+
+
 def test_the_package_itself_loads_next_to_nothing():
     """`import edgebed` is paid by every node, and by every `edgebed --help`."""
     assert not loaded_by("edgebed") & {*TOO_HEAVY_FOR_A_NODE, "torch", "numpy", "zmq"}

@@ -7,10 +7,12 @@ the inputs and one for that of the weights.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 from edgebed.errors import ScenarioError
 from edgebed.learning import imports, models
@@ -94,6 +96,28 @@ def _count(module: nn.Module, shapes: Sequence[tuple[int, ...]], *, labels: bool
     inputs = [torch.zeros(PROBE, *shape) for shape in shapes]
     if labels:
         inputs.append(torch.zeros(PROBE, dtype=torch.int64))
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+    with _Products() as products, torch.no_grad():
         outputs = module.eval()(*inputs)
-    return int(max(counter.get_total_flops(), outputs.numel()) // PROBE)
+    return int(max(products.flops, outputs.numel()) // PROBE)
+
+
+class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the operations of matrix products, convolutions and attention by torch's own formulas.
+
+    Torch's `FlopCounterMode` loads torch's compiler besides, which takes more than a second.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Not to be wrapped by the compiler, either."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if count := flop_registry.get(func.overloadpacket):
+            self.flops += count(*args, **(kwargs or {}), out_val=result)
+        return result
