@@ -20,7 +20,7 @@ ROWS = [f"exponential-{name}" for name in METHODS]
 
 def measured_seldom(cell: Cell) -> Cell:
     """The same with few evaluations of 10,000 images, which else would take longer than training."""
-    return dataclasses.replace(cell, sets=lambda scale: (*cell.sets(scale), "evaluation.every=400 updates"))
+    return dataclasses.replace(cell, sets=lambda scale: (*cell.sets(scale), "evaluation.every=625 updates"))
 
 
 @pytest.mark.slow
