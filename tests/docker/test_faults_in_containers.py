@@ -146,10 +146,10 @@ def test_whoever_dies_is_launched_again(engine, tmp_path) -> None:
 def test_a_link_that_changes_is_changed_in_its_next_life_too(engine, tmp_path) -> None:
     """And goes back to what its plan says; nothing has to be limited for that."""
     faults = [
-        {"link": "edge-0", "at": "1s", "uplink": "300kbit", "for": "13s"},
-        {"restart": "edge-0", "at": "3s", "delay": "500ms"},
+        {"link": "edge-0", "at": "1s", "uplink": "300kbit", "for": "21s"},
+        {"restart": "edge-0", "at": "5s", "delay": "500ms"},
     ]
-    scenario = SCENARIO | {"faults": faults, "stop": {"time": "17s"}}
+    scenario = SCENARIO | {"faults": faults, "stop": {"time": "25s"}}
     run = edgebed.run(scenario, runtime="docker", runs_dir=tmp_path, set=["fleet.edge.count=2"])
 
     (trial,) = run.trials.values()
