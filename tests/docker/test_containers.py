@@ -111,7 +111,7 @@ def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path
     def look() -> None:
         before = {node: cpu_account(metrics(node, port)) for node in ("edge-0", "edge-1")}
         for _ in range(3):
-            time.sleep(4)
+            time.sleep(3)
             now = {node: cpu_account(metrics(node, port)) for node in before}
             shares.append({})
             for node, (cpu_s, throttled, at_s) in before.items():
@@ -122,7 +122,7 @@ def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path
 
     overrides = [
         "stop.updates=100000",
-        "stop.time=16s",
+        "stop.time=13s",
         "task.model=cnn",
         "method=asgd",
         "evaluation.every=100000 updates",

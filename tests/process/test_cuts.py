@@ -213,16 +213,16 @@ def test_after_a_heal_the_first_message_comes_within_seconds(cut_s, stack, tmp_p
 
 
 def test_a_slow_link_is_not_taken_for_dead(stack, tmp_path):
-    """At 32 kbit/s a model of 60 kB is on its way for a quarter of a minute, an update for as long."""
+    """At 32 kbit/s a model of 40 kB is on its way for ten seconds, an update for as long."""
     network = Network(
         stack,
         tmp_path,
         Link(uplink_bit_s=32_000, downlink_bit_s=32_000),
-        Server({"edge-0": 0.0}, 60_000),
-        {"edge-0": 60_000},
+        Server({"edge-0": 0.0}, 40_000),
+        {"edge-0": 40_000},
     )
     began_s = network.hear("edge-0", 0.0, 30.0)
     pushed_s = network.hear("edge-0", began_s, 90.0)
 
-    assert pushed_s - began_s > 2 * 60_000 * 8 / 32_000 * 0.8
+    assert pushed_s - began_s > 2 * 40_000 * 8 / 32_000 * 0.8
     assert network.nodes["edge-0"].heart.back == 0

@@ -116,7 +116,7 @@ def test_a_burst_changed_behind_its_back_is_found_by_read_back_and_by_messages(t
     thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
     thread.start()
     try:
-        fidelity = fidelity_of(edgebed.run(SCENARIO, runs_dir=tmp_path, set=["stop.time=8s"], emulation="kernel"))
+        fidelity = fidelity_of(edgebed.run(SCENARIO, runs_dir=tmp_path, set=["stop.time=6s"], emulation="kernel"))
     finally:
         thread.join()
 
@@ -177,7 +177,7 @@ def test_messages_of_shards_are_judged_by_pair(
     """How long activations and gradients took is known of both ends of every connection, and is as asked."""
     if emulation == "kernel":
         request.getfixturevalue("root")
-    scenario = LAYERS | {"shards": {"traffic": traffic}, "stop": {"time": "8s"}}
+    scenario = LAYERS | {"shards": {"traffic": traffic}}
     fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path, emulation=emulation))  # type: ignore[arg-type]
     rows = {row.node: row for row in fidelity.nodes}
     ends = [("edge-0", "store"), ("store", "edge-1"), ("edge-1", "store"), ("store", "edge-0")]
@@ -200,7 +200,7 @@ def test_shards_whose_links_let_too_much_through_are_found(tmp_path: Path) -> No
     thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
     thread.start()
     try:
-        fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path, set=["stop.time=8s"], emulation="kernel"))
+        fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path, set=["stop.time=6s"], emulation="kernel"))
     finally:
         thread.join()
 

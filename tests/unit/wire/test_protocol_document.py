@@ -18,17 +18,22 @@ ROOT = Path(__file__).parents[3]
 KINDS = sorted({*DATA, *MANAGEMENT}, key=lambda kind: kind.__name__)
 
 
-def test_the_document_is_up_to_date():
+@pytest.fixture(scope="module")
+def document() -> str:
+    """As the code says it today."""
+    return reference.markdown()
+
+
+def test_the_document_is_up_to_date(document):
     """What stands in the repository is what the code says today."""
-    assert (ROOT / "docs/protocol.md").read_text(encoding="utf-8") == reference.markdown(), (
+    assert (ROOT / "docs/protocol.md").read_text(encoding="utf-8") == document, (
         "docs/protocol.md is out of date: run scripts/generate-docs"
     )
 
 
 @pytest.mark.parametrize("struct", [*KINDS, *RECORDS], ids=lambda struct: f"{struct.__module__}.{struct.__name__}")
-def test_every_message_and_record_has_its_section_with_all_fields(struct):
+def test_every_message_and_record_has_its_section_with_all_fields(struct, document):
     """One that both networks know has one section."""
-    document = reference.markdown()
     half = document.split("## Journal")[struct in RECORDS]
     (_, section) = half.split(f"### `{struct.__name__.lower()}`\n")
     table = section.split("\n##")[0]
@@ -49,13 +54,13 @@ def test_every_message_says_between_whom_it_travels_and_every_field_what_it_mean
 
 
 @pytest.mark.parametrize("name", COMPRESSIONS)
-def test_what_each_compression_sends_is_explained(name):
+def test_what_each_compression_sends_is_explained(name, document):
     """In the row of the tensors that it really sends; and what may travel is what some compression sends."""
     config = configure("compression", Part(name=name, settings={}))
     vector = np.linspace(-1, 1, 70, dtype="f4")
     pieces, _ = COMPRESSIONS[name].Compression(config, [(8, 8), (6,)]).compress(vector, None, Moment(1))
     names = tuple(piece.name for piece in pieces)
-    (row,) = [line for line in reference.markdown().splitlines() if line.startswith(f"| `{'`, `'.join(names)}` |")]
+    (row,) = [line for line in document.splitlines() if line.startswith(f"| `{'`, `'.join(names)}` |")]
 
     assert name in row.split("|")[2].replace(",", "").split()
     assert names in PIECES
