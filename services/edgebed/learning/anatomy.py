@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -66,7 +67,7 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
             _beside(InputModule(task.input_shape, shape, hidden=hidden), task.input_shape) for shape in shapes[:-1]
         ]
         return Anatomy(
-            flops=tuple(_count(layer, [shape]) for layer, shape in zip(layers, shapes, strict=False)),
+            flops=tuple(operations(layer, [shape]) for layer, shape in zip(layers, shapes, strict=False)),
             outputs=tuple(prod(shape) for shape in outputs),
             weights=tuple(_weights(layer) for layer in layers),
             kept=tuple(
@@ -84,19 +85,20 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
 
 def _beside(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> tuple[int, int]:
     """Operations for one example, and weights."""
-    return _count(module, [shape], labels=labels), _weights(module)
+    return operations(module, [shape], labels=labels), _weights(module)
 
 
 def _weights(module: nn.Module) -> int:
     return sum(tensor.numel() for _, tensor in models.tensors(module))
 
 
-def _count(module: nn.Module, shapes: Sequence[tuple[int, ...]], *, labels: bool = False) -> int:
-    """Operations for one example; of a module without a product, one a value."""
+def operations(module: nn.Module, shapes: Sequence[tuple[int, ...]], *, labels: bool = False) -> int:
+    """Operations for one example, whose inputs have these shapes; of a module without a product, one a value."""
     inputs = [torch.zeros(PROBE, *shape) for shape in shapes]
     if labels:
         inputs.append(torch.zeros(PROBE, dtype=torch.int64))
-    with _Products() as products, torch.no_grad():
+    # Torch has no formula for fused attention: it takes the plain one where gradients are asked for, of this backend.
+    with _Products() as products, torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         outputs = module.eval()(*inputs)
     return int(max(products.flops, outputs.numel()) // PROBE)
 
