@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shard_stage import NAMES, OPTIMIZER, STEPS, Stage, X, Y, layers, one_after_the_other, plan_of
 from torch import nn
@@ -100,6 +100,7 @@ RULES = {
 @pytest.mark.parametrize("name", RULES)
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32), deaths=st.lists(st.tuples(st.integers(1, 200), st.sampled_from(NAMES)), max_size=2))
+@example(seed=312, deaths=[(176, "edge-0"), (190, "edge-1")])
 def test_every_method_comes_to_its_end(
     name: str, queue: int, store: str, seed: int, deaths: list[tuple[int, str]]
 ) -> None:
@@ -108,7 +109,8 @@ def test_every_method_comes_to_its_end(
     stage.run_through(deaths)
 
     assert stage.server.finished
-    assert not stage.hearts["store"].kept
+    left = [step for _, _, step, _ in stage.hearts["store"].kept]
+    assert not left or (deaths and min(left) >= STEPS - queue)  # of who died when it had made all steps
     assert [stage.surviving_steps(each) for each in NAMES] == [list(range(STEPS))] * 3
     assert stage.unanswered_max <= max(queue, RULES[name].micro_batches)
     assert deaths or [stage.hearts[each].queues() for each in NAMES] == [NOTHING_LEFT] * 3
