@@ -4,7 +4,6 @@ Operations are those of going forward, for one example; going back takes twice a
 the inputs and one for that of the weights.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -67,7 +66,7 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
             _beside(InputModule(task.input_shape, shape, hidden=hidden), task.input_shape) for shape in shapes[:-1]
         ]
         return Anatomy(
-            flops=tuple(operations(layer, [shape]) for layer, shape in zip(layers, shapes, strict=False)),
+            flops=tuple(operations(layer, shape) for layer, shape in zip(layers, shapes, strict=False)),
             outputs=tuple(prod(shape) for shape in outputs),
             weights=tuple(_weights(layer) for layer in layers),
             kept=tuple(
@@ -85,16 +84,16 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
 
 def _beside(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> tuple[int, int]:
     """Operations for one example, and weights."""
-    return operations(module, [shape], labels=labels), _weights(module)
+    return operations(module, shape, labels=labels), _weights(module)
 
 
 def _weights(module: nn.Module) -> int:
     return sum(tensor.numel() for _, tensor in models.tensors(module))
 
 
-def operations(module: nn.Module, shapes: Sequence[tuple[int, ...]], *, labels: bool = False) -> int:
-    """Operations for one example, whose inputs have these shapes; of a module without a product, one a value."""
-    inputs = [torch.zeros(PROBE, *shape) for shape in shapes]
+def operations(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> int:
+    """Operations for an input of this shape, with its label if asked; of a module without a product, one a value."""
+    inputs = [torch.zeros(PROBE, *shape)]
     if labels:
         inputs.append(torch.zeros(PROBE, dtype=torch.int64))
     # Torch has no formula for fused attention: it takes the plain one where gradients are asked for, of this backend.
