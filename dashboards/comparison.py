@@ -83,7 +83,7 @@ def outcomes() -> list[Any]:
         ).decimals(2),
         shown("Loss", "Of the version evaluated last, on the test set.", "none", last("edgebed_model_loss")),
         shown(
-            "Verdict", "Whether the conditions that the trial asked for held.", "none", last("edgebed_trial_trusted")
+            "Verdict", "Whether the conditions that the trial asked for held.", "none", last("edgebed_trial_verdict")
         ).mappings(words(VERDICTS)).no_value("not yet"),
         shown(
             "Total of applied pushes",

@@ -34,7 +34,12 @@ from dashboards.building.queries import (
 
 NAME = "run-overview"
 BY_KIND = "{{trial}} {{kind}}"
-VERDICTS = {"1": ("trusted", "green"), "0": ("degraded", "orange")}
+VERDICTS = {
+    "0": ("degraded", "orange"),
+    "1": ("trusted", "green"),
+    "2": ("modelled", "blue"),
+    "3": ("not judged", "text"),
+}
 
 
 def latest_accuracy(width: int) -> Any:
@@ -89,7 +94,7 @@ def standing() -> list[Any]:
             "Verdict",
             "Once a trial is over: whether the conditions that it asked for held; its report says which did not.",
             "none",
-            (latest("edgebed_trial_trusted"), BY_TRIAL),
+            (latest("edgebed_trial_verdict"), BY_TRIAL),
             instant=True,
         )
         .mappings(words(VERDICTS))

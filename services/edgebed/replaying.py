@@ -58,7 +58,7 @@ def read_again(run: Run, trials: Sequence[str], step_s: float, *, now_s: float |
             run=run.folder.name,
             runtime=str(run.manifest.get("runtime", "unknown")),
             start_s=begins[trial.name] + later_s,
-            trusted=fidelity.is_trusted if fidelity else None,
+            verdict=fidelity.verdict if fidelity else None,
             steps_per_s=trial.summary.steps_per_s,
         )
         replay(trial.plan, trial.events, told, book, step_s)

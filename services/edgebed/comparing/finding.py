@@ -16,7 +16,7 @@ from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_of
 from edgebed.running import own_code
 from edgebed.runtimes import Runtime
-from edgebed.scenario.plan import Plan
+from edgebed.scenario.plan import Plan, TimesFrom
 
 State = Literal["completed", "in progress", "broken off"]
 STATES: tuple[State, ...] = ("completed", "in progress", "broken off")
@@ -123,8 +123,10 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
 
 
 def _essence(plan: Plan) -> Plan:
-    """The plan without what is asked and expected of it, and without the folders in which modules were found."""
+    """The plan without what is only told or expected, and without the folders in which modules were found."""
     nodes = tuple(
         msgspec.structs.replace(node, task=msgspec.structs.replace(node.task, python_path=())) for node in plan.nodes
     )
-    return msgspec.structs.replace(plan, nodes=nodes, question="", expectations=(), expects_trusted=False)
+    return msgspec.structs.replace(
+        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, times_from=TimesFrom()
+    )

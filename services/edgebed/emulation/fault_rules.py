@@ -1,13 +1,15 @@
-"""Rules of the verdict about faults: what was asked for was done, and in time.
+"""Rules of the verdict about faults: what was asked for was done, and in time, and nothing else happened to nodes.
 
 A fault that was asked for is a condition like any other: a node that was killed, frozen, cut off or changed as asked is
-as it should be, and so is one with which there was nothing to do, e.g. because it had died before.
+as it should be, and so is one with which there was nothing to do, e.g. because it had died before. These rules hold in
+virtual time, too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 
-from edgebed.emulation.findings import FaultRule, Finding, seconds_text
+from edgebed.emulation.findings import Finding, Observed, Rule, seconds_text
+from edgebed.observe import quantities
 from edgebed.observe.series_faults import BY_HAND, Done
 
 LATE_S = 0.25
@@ -18,20 +20,49 @@ TAKES_TIME = ("launch", "memory")
 """Actions that are under way for as long as a node takes; they begin in time, or are late in `back after`."""
 
 
-def undone(faults: Sequence[Done]) -> Iterator[Finding]:
+def undone(trial: Observed) -> Iterator[Finding]:
     """What could not be done. What a user asked for by hand was answered at once."""
-    failed = [done for done in faults if done.record.problem and done.record.name != BY_HAND]
+    failed = [done for done in trial.faults if done.record.problem and done.record.name != BY_HAND]
     if failed:
         first = failed[0].record
         more = f", and {len(failed) - 1:,} more" if len(failed) > 1 else ""
         yield Finding(f"faults: {first.action} of {first.target} could not be done: {first.problem}{more}")
 
 
-def late(faults: Sequence[Done]) -> Iterator[Finding]:
+def missed(trial: Observed) -> Iterator[Finding]:
+    """What did not happen, since training ended before.
+
+    It is no fault of a trial that somebody stopped, nor of one that ended in the middle of what was to go on and on.
+    """
+    alone = [each for each in trial.missed if not each.moot and not each.goes_on]
+    going_on = [each for each in trial.missed if each.goes_on]
+    ended = f"training ended at {quantities.seconds_text(trial.trained_s)}"
+    if alone:
+        more = f", and {len(alone) - 1:,} more" if len(alone) > 1 else ""
+        text = f"faults: {alone[0].text} did not happen, {ended}{more}; train longer, or ask for it sooner"
+        yield Finding(text, is_fault=not trial.was_stopped)
+    if going_on:
+        name = going_on[0].fault.name
+        yield Finding(f"faults: {name} was to go on; {len(going_on):,} times did not come, {ended}", is_fault=False)
+
+
+def deaths(trial: Observed) -> Iterator[Finding]:
+    """Nodes that died, or never came, and nobody had asked for it; the evaluator is no condition of the experiment."""
+    lost = list({node.name: node for node in reversed(trial.lost)}.values())[::-1]
+    if lost:
+        first = lost[0]
+        role = next((f"{node.plan.role} " for node in trial.workers if node.name == first.name), "")
+        what = "died unasked" if first.state == "died" else "never came"
+        reason = f": {first.reason}" if first.reason else ""
+        more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+        yield Finding(f"deaths: {role}{first.name} {what}{reason}{more}; see its log (edgebed logs)")
+
+
+def late(trial: Observed) -> Iterator[Finding]:
     """What the scenario asked for and was done too late. By hand nothing is prepared, and nobody counts on a time."""
     timely = [
         done
-        for done in faults
+        for done in trial.faults
         if done.was_done and done.record.action not in TAKES_TIME and done.record.name != BY_HAND
     ]
     found = []
@@ -54,4 +85,4 @@ def _moment(done: Done) -> tuple[float, str]:
     return done.asked_t, done.record.name
 
 
-FAULT_RULES: tuple[FaultRule, ...] = (undone, late)
+FAULT_RULES: tuple[Rule, ...] = (undone, missed, late, deaths)

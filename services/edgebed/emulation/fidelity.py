@@ -1,7 +1,10 @@
 """The verdict on a trial: did the conditions that its plan asks for hold, as far as they were measured? Pure.
 
     plan, series --> rows of what was asked, held, measured --> rules --> `trusted`, or `degraded` and why
-                     measured.py                                link_rules.py, host_rules.py, fault_rules.py
+                     measured.py                                fault_, link_, traffic_, host_rules.py
+
+In a simulation links and caps are a model, which nobody measures: what holds there is `modelled`, and the rules about
+faults alone can degrade it.
 
 Each rule has a threshold and says which figures broke it and what to do; docs/verdict.md has them in a table. What was
 not asked for is not judged. A device or a link that is slow because of another condition that was asked for, a fault
@@ -18,10 +21,15 @@ from edgebed.emulation.findings import Judged, Observed, can_be_spoiled
 from edgebed.emulation.host_rules import HOST_RULES
 from edgebed.emulation.link_rules import LINK_RULES
 from edgebed.emulation.measured import Host, NodeConditions, host_of, rows_of
+from edgebed.emulation.traffic_rules import TRAFFIC_RULES
+from edgebed.observe.missed_faults import missed_faults
 from edgebed.observe.series import Series
+from edgebed.observe.series_faults import unasked_losses
 from edgebed.scenario.plan import Plan
+from edgebed.scenario.virtual_time import virtual_time_text
 
-SIMULATED = "simulated: every condition holds by construction"
+SIMULATED = "simulated: links, caps and times are a model, not measured"
+NOT_JUDGED = "expect.verdict: whether conditions can be trusted is not judged in a simulation"
 NOTHING_ASKED = "nothing was asked of the emulation: no link, no cap, no waiting time"
 TOO_SHORT = "too short to be measured; train for ten seconds or more"
 
@@ -29,8 +37,8 @@ TOO_SHORT = "too short to be measured; train for ten seconds or more"
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict, and what it rests on."""
 
-    verdict: Literal["trusted", "degraded", "unknown"]
-    """unknown: nothing of what was asked for was measured."""
+    verdict: Literal["trusted", "degraded", "modelled", "unknown"]
+    """modelled: a simulation in which all happened that was asked for; unknown: nothing of that was measured."""
     reasons: tuple[str, ...] = ()
     """Why it is degraded, each as `cause: who, by how much; what to do`; or why nothing is known."""
     remarks: tuple[str, ...] = ()
@@ -41,33 +49,65 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_trusted(self) -> bool:
-        """Whether what was asked for held."""
+        """Whether what was asked for held, by what was measured."""
         return self.verdict == "trusted"
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Why it is degraded in a word or two each, e.g. `host CPU`; none where it is not."""
+        words = (reason.partition(":")[0] for reason in self.reasons)
+        return tuple(dict.fromkeys(words)) if self.verdict == "degraded" else ()
 
 
 def judge(plan: Plan, series: Series) -> Fidelity | None:
     """The verdict on a trial; None where it never trained."""
     if series.trial is None:
         return None
-    rows = rows_of(plan, series)
-    undone = [finding for rule in FAULT_RULES for finding in rule(series.faults)]
-    if series.trial.runtime == "simulation":
-        reasons = tuple(finding.text for finding in undone)
-        return Fidelity(verdict="degraded" if reasons else "trusted", reasons=reasons, remarks=(SIMULATED,), nodes=rows)
-    host = host_of(series)
-    nodes = tuple(Judged(node, row) for node, row in zip(plan.nodes, rows, strict=True) if node.role != "evaluator")
-    trial = Observed(plan, nodes, host, sum(row.cpus_measured or 0.0 for row in rows), series.faults)
-    findings = undone + [finding for rule in (*LINK_RULES, *HOST_RULES) for finding in rule(trial)]
+    trial = _observed(plan, series)
+    is_simulated = series.trial.runtime == "simulation"
+    rules = FAULT_RULES if is_simulated else (*FAULT_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
+    findings = [finding for rule in rules for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
-    asked = any(can_be_spoiled(node) or node.memory_bytes for node in plan.nodes)
-    if asked and not reasons and not any(node.row.time_s for node in nodes):
-        return Fidelity(verdict="unknown", reasons=(TOO_SHORT,), host=host, nodes=rows)
     advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
     remarks = (*advice, *(finding.text for finding in findings if not finding.is_fault))
+    rows = tuple(node.row for node in trial.everybody)
+    if is_simulated:
+        return Fidelity(
+            verdict="degraded" if reasons else "modelled",
+            reasons=reasons,
+            remarks=(
+                SIMULATED,
+                f"virtual time: {virtual_time_text(plan)}",
+                *([NOT_JUDGED] if plan.expects_trusted else []),
+                *remarks,
+            ),
+            nodes=rows,
+        )
+    asked = any(can_be_spoiled(node) or node.memory_bytes for node in plan.nodes)
+    if asked and not reasons and not any(node.row.time_s for node in trial.nodes):
+        return Fidelity(verdict="unknown", reasons=(TOO_SHORT,), remarks=remarks, host=trial.host, nodes=rows)
     return Fidelity(
         verdict="degraded" if reasons else "trusted",
         reasons=reasons,
         remarks=remarks if asked else (NOTHING_ASKED, *remarks),
-        host=host,
+        host=trial.host,
         nodes=rows,
+    )
+
+
+def _observed(plan: Plan, series: Series) -> Observed:
+    """What the rules look at."""
+    everybody = tuple(map(Judged, plan.nodes, rows_of(plan, series)))
+    watching = {node.name for node in everybody if node.plan.role == "evaluator"}
+    losses = unasked_losses([(t, node) for t, node in series.nodes if t <= series.trained_s], series.faults)
+    return Observed(
+        plan=plan,
+        everybody=everybody,
+        host=host_of(series),
+        faults=series.faults,
+        missed=missed_faults(plan, series),
+        lost=tuple(node for node in losses if node.name not in watching),
+        traffic=series.traffic[-1][1] if series.traffic else None,
+        trained_s=series.trained_s,
+        was_stopped=series.outcome in ("interrupted", "failed"),
     )

@@ -2,14 +2,21 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from edgebed.emulation.measured import Host, NodeConditions, Way
+from edgebed.observe.missed_faults import Missed
 from edgebed.observe.series_faults import Done
+from edgebed.roles import records
 from edgebed.scenario.plan import NodePlan, Plan, Waiting
 
 BUSY_MIN = 0.9
 """Share of all cores' time from which on what is late is the host's fault."""
+LOAD_MIN = 2.0
+"""Processes per core that run or wait, on the mean, from which on likewise, however busy the cores were: whoever is
+woken up waits for another's slice of 3 to 4 ms, most of what a message may take to be handled. Idle cores at other
+times do not help: the others came in bursts."""
 STARVED_MAX = 0.1
 """So much of the training, on a class's mean, nodes may miss a core that they were promised."""
 STARVED_WORST_MAX = 0.2
@@ -54,15 +61,24 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class Observed:
-    """What rules look at. The evaluator is left out: watching is no condition of the experiment."""
+    """What rules look at."""
 
     plan: Plan
-    nodes: tuple[Judged, ...]
+    everybody: tuple[Judged, ...]
+    """In the plan's order."""
     host: Host | None
-    cpus: float
-    """Cores that all nodes together used, the evaluator included."""
     faults: tuple[Done, ...] = ()
     """What was done to nodes on purpose."""
+    missed: tuple[Missed, ...] = ()
+    """What was to be done, and was not, since training had ended."""
+    lost: tuple[records.Node, ...] = ()
+    """Nodes that died while training went on, or never came, though nobody had asked for it."""
+    traffic: records.Traffic | None = None
+    """What passed the server's data socket, and its interface; None where nobody counted."""
+    trained_s: float = 0.0
+    """How long training went on."""
+    was_stopped: bool = False
+    """It did not come to its end: somebody interrupted it, or it failed."""
 
     def was_done(self, node: Judged, *actions: str) -> bool:
         """Whether one of these was done to a node; a cap that was changed while it was away is its next life's."""
@@ -72,6 +88,11 @@ class Observed:
             and done.record.action in actions
             for done in self.faults
         )
+
+    @cached_property
+    def nodes(self) -> tuple[Judged, ...]:
+        """All but the evaluator: watching is no condition of the experiment."""
+        return tuple(node for node in self.everybody if node.plan.role != "evaluator")
 
     @property
     def server(self) -> Judged:
@@ -93,7 +114,7 @@ class Observed:
     @property
     def is_overloaded(self) -> bool:
         """Whether nodes waited for cores, whatever they were promised."""
-        is_busy = self.host is not None and self.host.busy >= BUSY_MIN
+        is_busy = self.host is not None and (self.host.busy >= BUSY_MIN or self.host.load >= LOAD_MIN)
         return is_busy or any((node.row.starved or 0.0) > STARVED_WORST_MAX for node in self.nodes)
 
     @property
@@ -102,7 +123,8 @@ class Observed:
         if self.host is None:
             return ""
         own = f", of it {share_text(self._own_busy)} with this trial's nodes" if self._has_company else ""
-        return f" (cores busy {share_text(self.host.busy)}{own})"
+        load = f"; {self.host.load:.1f} processes a core ran or waited" if self.host.load >= LOAD_MIN else ""
+        return f" (cores busy {share_text(self.host.busy)}{own}{load})"
 
     @property
     def advice(self) -> str:
@@ -116,7 +138,8 @@ class Observed:
     def _own_busy(self) -> float:
         """The share of the cores' time that the trial's own nodes used."""
         assert self.host is not None
-        return self.cpus / self.host.cores if self.host.cores else self.host.busy
+        cpus = sum(node.row.cpus_measured or 0.0 for node in self.everybody)
+        return cpus / self.host.cores if self.host.cores else self.host.busy
 
     @property
     def _has_company(self) -> bool:
@@ -124,7 +147,6 @@ class Observed:
 
 
 Rule = Callable[[Observed], Iterator[Finding]]
-FaultRule = Callable[[Sequence[Done]], Iterator[Finding]]
 
 
 def can_be_spoiled(node: NodePlan) -> bool:

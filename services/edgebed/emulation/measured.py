@@ -44,6 +44,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that came a tenth sooner than their bytes allow, or more."""
     drops: float | None = None
     """Share of the packets that the queue dropped."""
+    dropped: int | None = None
+    """So many packets."""
 
 
 class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +190,7 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         latency_s=latency_s,
         early=early,
         drops=_ratio(drops, (packets or 0) + (drops or 0)),
+        dropped=None if drops is None else int(drops),
     )
 
 

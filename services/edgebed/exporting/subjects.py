@@ -136,8 +136,12 @@ TRIALS = Table(
     (
         Column("runtime", "text", "docker, process or simulation."),
         Column("seed", "integer", "What all chance of the trial comes from."),
-        Column("verdict", "text", "Whether what was asked of links and caps held: trusted, degraded or unknown."),
-        Column("met", "yes or no", "It completed, and all its expectations are met."),
+        Column(
+            "verdict",
+            "text",
+            "Whether what was asked held: trusted, degraded or unknown; modelled in a simulation.",
+        ),
+        Column("met", "yes or no", "It completed, and all its expectations that are judged are met."),
         Column("warnings", "text", "What a reader must know before trusting the numbers."),
         *(Column(name, kind, "") for name, kind in MEASURES.items()),
     ),

@@ -24,9 +24,9 @@ DIRECTIONS = {"up": "uplink", "down": "downlink"}
 
 
 def verdict_lines(fidelity: Fidelity) -> tuple[str, ...]:
-    """`trusted`; or `degraded: …` or `not judged: …` for each reason."""
-    word = {"degraded": "degraded", "unknown": "not judged"}.get(fidelity.verdict, "")
-    return tuple(f"{word}: {reason}" for reason in fidelity.reasons) or ("trusted",)
+    """`trusted` or `modelled`; or `degraded: …` or `not judged: …` for each reason."""
+    word = "not judged" if fidelity.verdict == "unknown" else fidelity.verdict
+    return tuple(f"{word}: {reason}" for reason in fidelity.reasons) or (word,)
 
 
 def remarks_of(fidelity: Fidelity, outcome: str) -> tuple[str, ...]:

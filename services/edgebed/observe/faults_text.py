@@ -1,14 +1,16 @@
 """What became of the updates, and what was done to nodes, as texts for the report and the terminal."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
 from edgebed.observe.accounting import Accounting, Ledger
+from edgebed.observe.missed_faults import Missed
 from edgebed.observe.quantities import UNMEASURED, count_text, seconds_text
 from edgebed.observe.series_faults import RETURNS, Done
 from edgebed.observe.summary import TrialSummary
+from edgebed.roles.director import change_text, trigger_text
 
 FAULT_HEAD = ("fault", "what", "whom", "asked", "done after", "back after", "because")
 FAULT_LEGEND = (
@@ -76,7 +78,7 @@ def update_line(trial: TrialSummary) -> str | None:
 def faults_line(trial: TrialSummary, faults: Sequence[Done]) -> str | None:
     """What was done in a line, e.g. `faults: 20 × freeze, 20 × thaw; done within 30 ms; back within 0.41 s`."""
     counts = Counter(done.record.action for done in faults if done.was_done)
-    if not faults:
+    if not faults and not trial.faults_missed:
         return None
     parts = [", ".join(f"{count:,} × {action}" for action, count in counts.items()) or "none done"]
     if trial.fault_delay_s:
@@ -86,23 +88,45 @@ def faults_line(trial: TrialSummary, faults: Sequence[Done]) -> str | None:
     moot = sum(bool(done.record.moot) for done in faults)
     parts += [f"{moot:,} had nothing to do"] if moot else []
     parts += [f"{trial.faults_failed:,} could not be done"] if trial.faults_failed else []
+    parts += [f"{trial.faults_missed:,} did not happen"] if trial.faults_missed else []
     return f"faults: {'; '.join(parts)}"
 
 
-def fault_rows(faults: Sequence[Done]) -> Iterator[tuple[str, ...]]:
-    """Under FAULT_HEAD: what was asked of several nodes at the same moment is one row."""
+def fault_rows(faults: Sequence[Done], missed: Sequence[Missed] = ()) -> Iterator[tuple[str, ...]]:
+    """Under FAULT_HEAD: what was asked of several nodes at the same moment is one row.
+
+    So is what did not happen of an entry, at however many moments.
+    """
     for _, group in groupby(sorted(faults, key=_asked), key=_asked):
-        alike = list(group)
-        record = alike[0].record
+        together = list(group)
+        record = together[0].record
         yield (
             record.name,
             f"{record.action} {record.change}".rstrip(),
-            _whom(alike),
-            seconds_text(alike[0].asked_t),
-            _done_text(alike),
-            _back_text(alike),
+            _names_text(done.record.target for done in together),
+            seconds_text(together[0].asked_t),
+            _done_text(together),
+            _back_text(together),
             record.trigger,
         )
+    entries: dict[tuple[str, str, str], list[Missed]] = {}
+    for each in missed:
+        entries.setdefault((each.fault.name, each.begins_with.action, each.moot), []).append(each)
+    yield from map(_missed_row, entries.values())
+
+
+def _missed_row(entry: Sequence[Missed]) -> tuple[str, ...]:
+    first = entry[0]
+    trigger, times = first.fault.trigger, f" ({len(entry):,} times)" if len(entry) > 1 else ""
+    return (
+        first.fault.name,
+        f"{first.begins_with.action} {change_text(first.begins_with)}".rstrip(),
+        _names_text(dict.fromkeys(each.fault.node for each in entry)),
+        UNMEASURED if trigger.at_s is None else seconds_text(trigger.at_s),
+        f"did not happen{times}" + (f": {first.moot}" if first.moot else ""),
+        "",
+        trigger_text(trigger, trigger.step),
+    )
 
 
 def delay_text(delay_s: float) -> str:
@@ -116,8 +140,8 @@ def _asked(done: Done) -> tuple[float, str, str, str, str, str]:
     return (done.asked_t, record.name, record.action, record.change, record.problem, record.moot)
 
 
-def _whom(alike: Sequence[Done]) -> str:
-    names = [done.record.target for done in alike]
+def _names_text(nodes: Iterable[str]) -> str:
+    names = list(nodes)
     more = len(names) - NAMED_MAX
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMED_MAX])} and {more:,} more"
 

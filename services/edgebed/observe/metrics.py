@@ -20,6 +20,7 @@ from prometheus_client.metrics_core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 from edgebed.observe import metrics_table as table
+from edgebed.observe.quantities import VERDICTS
 from edgebed.observe.resources import cgroup_usage, private_bytes, process_usage
 from edgebed.roles.records import (
     Dropped,
@@ -175,10 +176,10 @@ class NodeMetrics:
         self._of_trial("edgebed_run_progress_ratio").set_function(self._progress)
         self._of_trial("edgebed_run_stalled_ratio").set_function(self._stalled)
 
-    def judge_trial(self, *, trusted: bool | None, steps_per_s: float | None = None) -> None:
+    def judge_trial(self, *, verdict: str | None, steps_per_s: float | None = None) -> None:
         """Controller: the trial is over; the verdict on its conditions, and of shards the steps a second."""
-        if trusted is not None:
-            self._of_trial("edgebed_trial_trusted").set(float(trusted))
+        if verdict is not None:
+            self._of_trial("edgebed_trial_verdict").set(VERDICTS.index(verdict))
         if steps_per_s is not None:
             self._of_trial("edgebed_trial_steps_per_second").set(steps_per_s)
 

@@ -290,8 +290,9 @@ CONTROLLER_METRICS = (
         labels=(_RUN, _TRIAL),
     ),
     Metric(
-        name="edgebed_trial_trusted", type="gauge", unit="", roles=(CONTROLLER,),
-        help="Once the trial is over: 1 if the conditions that it asked for held, 0 if its report says degraded.",
+        name="edgebed_trial_verdict", type="gauge", unit="", roles=(CONTROLLER,),
+        help="Once the trial is over, whether the conditions that it asked for held, as its report says: 0 degraded, "
+        "1 trusted, 2 modelled (a simulation), 3 not judged.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(

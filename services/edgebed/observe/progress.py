@@ -91,7 +91,7 @@ class Progress:
             missed = [
                 f"{each.measure} {each.comparison} {measure_text(each.measure, each.bound)}"
                 for each in summary.expectations
-                if not each.met
+                if each.met is False
             ]
             text = f" (expected {', '.join(missed)})" if missed else ""
         accuracy = f"accuracy {percent_text(summary.final_accuracy)}"

@@ -7,6 +7,8 @@ from collections.abc import Callable
 UNMEASURED = "–"
 NOT_FINITE = "not finite"
 """Of a computation that diverged."""
+VERDICTS = ("degraded", "trusted", "modelled", "unknown")
+"""On a trial's conditions; as a measure, and as a metric, one is its place here."""
 
 
 def bytes_text(value: float | None) -> str:
@@ -86,9 +88,9 @@ def rate_text(bit_s: float | None) -> str:
     return f"{number_text(bit_s)} bit"
 
 
-def verdict_text(trusted: float | None) -> str:
-    """The verdict on a trial's conditions as a word: 1 is trusted, 0 is degraded."""
-    return _absent(trusted) if trusted is None else "trusted" if trusted else "degraded"
+def verdict_text(place: float | None) -> str:
+    """The verdict on a trial's conditions as a word, by its place in VERDICTS."""
+    return _absent(place) if place is None else VERDICTS[int(place)]
 
 
 def _writer(measure: str) -> Callable[[float | None], str]:

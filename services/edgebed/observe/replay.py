@@ -68,7 +68,8 @@ class Told(NamedTuple):
     runtime: str
     start_s: float
     """When it was launched, in Unix time."""
-    trusted: bool | None = None
+    verdict: str | None = None
+    """On its conditions."""
     steps_per_s: float | None = None
     """Of its slowest shard."""
 
@@ -158,7 +159,7 @@ class _Fleet:
     def judge(self, t: float) -> None:
         """The trial is over."""
         self.now_s = self.told.start_s + t
-        self.controller.judge_trial(trusted=self.told.trusted, steps_per_s=self.told.steps_per_s)
+        self.controller.judge_trial(verdict=self.told.verdict, steps_per_s=self.told.steps_per_s)
 
     def read(self, book: Book, t: float) -> None:
         """All that answers, at `t` seconds after the launch."""

@@ -25,6 +25,7 @@ from edgebed.observe.drawing import Chart
 from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, update_legend, update_rows
 from edgebed.observe.html import Raw, bars, definitions, details, escape, figures, items, page, section, table
 from edgebed.observe.logs import last_lines
+from edgebed.observe.missed_faults import missed_faults
 from edgebed.observe.quantities import (
     UNMEASURED,
     bytes_text,
@@ -38,7 +39,7 @@ from edgebed.observe.quantities import (
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
-from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
+from edgebed.observe.summary import Expectation, RunSummary, TrialSummary, outcome_text
 from edgebed.observe.traffic_text import (
     byte_rows,
     bytes_by_kind,
@@ -151,11 +152,17 @@ def _expectations(trials: Sequence[TrialSummary]) -> str:
     for trial in trials:
         for each in trial.expectations:
             measured, bound = compared_texts(each.measure, each.measured, each.bound)
-            judged = "<span class=good>met</span>" if each.met else "<span class=bad>not met</span>"
-            unjudged = "not measured" if each.measured is None else "not judged"
-            verdict = judged if trial.outcome == "completed" else f"<span class=quiet>{unjudged}</span>"
-            rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, Raw(verdict)))
+            verdict = Raw(_met_cell(each, trial.outcome))
+            rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, verdict))
     return section("Expectations", table(("trial", "measure", "expected", "measured", "met?"), rows)) if rows else ""
+
+
+def _met_cell(expectation: Expectation, outcome: str) -> str:
+    """Whether it is met, where that is judged."""
+    if outcome == "completed" and expectation.met is not None:
+        return "<span class=good>met</span>" if expectation.met else "<span class=bad>not met</span>"
+    where = " in a simulation" if expectation.met is None else ""
+    return f"<span class=quiet>{'not measured' if expectation.measured is None else 'not judged'}{where}</span>"
 
 
 def _warnings(trials: Sequence[TrialSummary]) -> str:
@@ -330,9 +337,10 @@ def _faults(trials: Sequence[Trial]) -> str:
     """What was done to nodes on purpose, and how long until they were back."""
     parts = []
     for trial in trials:
-        if rows := list(fault_rows(trial.series.faults)):
+        missed = missed_faults(trial.plan, trial.series)
+        if rows := list(fault_rows(trial.series.faults, missed)):
             shown = table(FAULT_HEAD, rows)
-            count = len(trial.series.faults)
+            count = len(trial.series.faults) + len(missed)
             parts.append(f"<h3>{escape(trial.name)}</h3>")
             parts.append(shown if len(rows) <= FAULT_ROWS_MAX else details(count_text(count, "action"), shown))
     legend = f"<p class=quiet>{escape(FAULT_LEGEND)}</p>"

@@ -149,6 +149,8 @@ class Series:
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """(t, where all shards went on from)"""
     finished: records.Finished | None = None
+    finished_t: float | None = None
+    """When the server applied its last update, by what it says itself; None where it did not come to it."""
     ended: records.Ended | None = None
     """The verdict; None where the journal breaks off."""
     last_t: float = 0.0
@@ -186,6 +188,11 @@ class Series:
         """How many updates each worker contributed."""
         counts = np.bincount(self.updates.worker, minlength=len(self.workers)).tolist()
         return dict(zip(self.workers, counts, strict=True))
+
+    @property
+    def trained_s(self) -> float:
+        """How long training went on, as far as is known."""
+        return self.last_t if self.finished_t is None else self.finished_t
 
     @property
     def outcome(self) -> str:
@@ -247,6 +254,7 @@ class _Builder:
         self.host: list[records.HostLoad] = []
         self.trial: records.Trial | None = None
         self.finished: records.Finished | None = None
+        self.finished_t: float | None = None
         self.ended: records.Ended | None = None
         self.started_t = 0.0
         self.last_t = 0.0
@@ -303,12 +311,12 @@ class _Builder:
             self.trial, self.started_t, self.last_t = record, t, 0.0
             self.nodes = [(before_t - t, node) for before_t, node in self.nodes]
             self.notes = [(before_t - t, node, text) for before_t, node, text in self.notes]
-        self.finished = self.ended = None
+        self.finished = self.finished_t = self.ended = None
 
     def _restored(self, t: float, record: records.Restored) -> None:
         """What the server applied after that version is in no model."""
         self.restored.append((t, record))
-        self.finished = None
+        self.finished = self.finished_t = None
         self.traffic_before = self.traffic[-1][1] if self.traffic else None
         kept = len(self.update_t)
         while kept and self.columns["version"][kept - 1] > record.version:
@@ -336,7 +344,7 @@ class _Builder:
             case records.Note():
                 self.notes.append((t, node, record.text))
             case records.Finished():
-                self.finished = record
+                self.finished, self.finished_t = record, t
             case records.Ended():
                 self.ended = record
 
@@ -418,6 +426,7 @@ class _Builder:
             lags=self.steps.surviving_lags(),
             resumed=tuple(self.steps.resumed),
             finished=self.finished,
+            finished_t=self.finished_t,
             ended=self.ended,
             last_t=self.last_t,
             cut=cut,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from edgebed.emulation.fidelity import Fidelity, judge
 from edgebed.observe.accounting import Accounting
-from edgebed.observe.quantities import count_text, percent_text
+from edgebed.observe.missed_faults import missed_faults
+from edgebed.observe.quantities import VERDICTS, count_text, percent_text
 from edgebed.observe.series import Series
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.start_up import StartUp, start_up_of
@@ -30,8 +31,7 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-TRUSTED = 1.0
-"""The verdict as a measure; 0 is degraded."""
+TRUSTED = float(VERDICTS.index("trusted"))
 STEP_MESSAGES = ("activation", "gradient", "taken", "fetch")
 """Kinds of messages that steps need, in the order of tables; others begin a history or keep what was learnt."""
 TENTH = 10
@@ -48,7 +48,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     bound: float
     measured: float | None
     """None where the trial has no such measurement, e.g. an accuracy without an evaluation."""
-    met: bool
+    met: bool | None
+    """None: not judged, as the verdict of a simulation."""
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,6 +198,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Things done to nodes on purpose."""
     faults_failed: int = 0
     """Things that were to be done, and could not be."""
+    faults_missed: int = 0
+    """Things that were to be done, and did not happen, since training had ended."""
     fault_delay_s: float | None = None
     """How much later than asked they were done, at most."""
     back_s: float | None = None
@@ -214,8 +217,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool:
-        """Whether the trial completed and all its expectations are met."""
-        return self.outcome == "completed" and all(expectation.met for expectation in self.expectations)
+        """Whether the trial completed, and none of its expectations that are judged is missed."""
+        return self.outcome == "completed" and not any(each.met is False for each in self.expectations)
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,11 +294,12 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         dropped=sum(series.dropped.values()),
         **_books(series),
         **_shards(plan, series),
-        **_faults(series),
+        **_faults(plan, series),
         fidelity=judge(plan, series),
         warnings=(*_losses(series, set(workers)), *_divergence(series), *_doubts(series)),
     )
-    return msgspec.structs.replace(summary, expectations=_judge(plan, summary))
+    is_simulated = series.trial is not None and series.trial.runtime == "simulation"
+    return msgspec.structs.replace(summary, expectations=_judge(plan, summary, is_simulated=is_simulated))
 
 
 def exit_code(summaries: Sequence[TrialSummary]) -> int:
@@ -318,16 +322,18 @@ def verdict(summaries: Sequence[TrialSummary]) -> str:
         return "No result: no trial has begun."
     if not expectations:
         return "Completed; the scenario expects nothing in particular."
-    failed = sum(not expectation.met for expectation in expectations)
-    if failed:
-        return f"{failed} of {len(expectations)} expectations not met."
+    judged = [expectation.met for expectation in expectations if expectation.met is not None]
+    if not judged:
+        return "Completed; what the scenario expects is not judged in a simulation."
+    if failed := judged.count(False):
+        return f"{failed} of {len(judged)} expectations not met."
     words = {1: "The expectation is met.", 2: "Both expectations are met."}
-    return words.get(len(expectations), f"All {len(expectations)} expectations are met.")
+    return words.get(len(judged), f"All {len(judged)} expectations are met.")
 
 
 def short_verdict(summary: RunSummary) -> str:
     """The verdict in a word or two, for a list: met, not met, completed (nothing expected), interrupted, no result."""
-    expects = any(trial.expectations for trial in summary.trials)
+    expects = any(each.met is not None for trial in summary.trials for each in trial.expectations)
     words = {0: "met" if expects else "completed", 1: "not met", 130: "interrupted"}
     return words.get(summary.exit_code, "no result")
 
@@ -420,12 +426,13 @@ def _messages(plan: Plan, series: Series) -> dict[str, Any]:
     }
 
 
-def _faults(series: Series) -> dict[str, Any]:
-    """What was done to nodes."""
+def _faults(plan: Plan, series: Series) -> dict[str, Any]:
+    """What was done to nodes, and what was not."""
     done = [each for each in series.faults if each.was_done]
     return {
         "faults": len(done),
         "faults_failed": sum(bool(each.record.problem) for each in series.faults),
+        "faults_missed": sum(not each.moot for each in missed_faults(plan, series)),
         "fault_delay_s": max((each.delay_s for each in done), default=None),
         "back_s": max((each.back_s for each in done if each.back_s is not None), default=None),
     }
@@ -459,7 +466,7 @@ def _divergence(series: Series) -> Iterator[str]:
         yield f"loss is not finite since update {series.diverged_at:,}"
 
 
-def _judge(plan: Plan, summary: TrialSummary) -> tuple[Expectation, ...]:
+def _judge(plan: Plan, summary: TrialSummary, *, is_simulated: bool) -> tuple[Expectation, ...]:
     judged = []
     for measure, comparison, bound in plan.expectations:
         value = getattr(summary, measure, None)
@@ -467,10 +474,14 @@ def _judge(plan: Plan, summary: TrialSummary) -> tuple[Expectation, ...]:
         met = measured is not None and COMPARISONS[comparison](measured, bound)
         judged.append(Expectation(measure=measure, comparison=comparison, bound=bound, measured=measured, met=met))
     if plan.expects_trusted:
-        known = summary.fidelity if summary.fidelity and summary.fidelity.verdict != "unknown" else None
-        trusted = float(known.is_trusted) if known else None
-        met = trusted == TRUSTED
-        judged.append(Expectation(measure="verdict", comparison="==", bound=TRUSTED, measured=trusted, met=met))
+        verdict = summary.fidelity.verdict if summary.fidelity else "unknown"
+        measured = None if verdict == "unknown" else float(VERDICTS.index(verdict))
+        judged.append(
+            Expectation(
+                measure="verdict", comparison="==", bound=TRUSTED, measured=measured,
+                met=None if is_simulated else measured == TRUSTED,
+            )
+        )  # fmt: skip
     return tuple(judged)
 
 

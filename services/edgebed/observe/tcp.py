@@ -1,8 +1,8 @@
 """What TCP itself knows of this process's connections.
 
-Of those of a listening socket, the packets without payload that it received: they acknowledge what was sent, and cost a
-link as much as their headers. Of the one to a server, how much has been acknowledged and has come, and whether the
-other end still answers.
+Of those of a listening socket, all that it received, and of that the packets without payload: they acknowledge what
+was sent, and cost a link as much as their headers. Of the one to a server, how much has been acknowledged and has come,
+and whether the other end still answers.
 
 ZeroMQ hides its connections, so they are found among the process's open files, whatever thread or network namespace
 they belong to, and asked for TCP_INFO (`struct tcp_info` in linux/tcp.h). That needs no rights. ZeroMQ's monitors tell
@@ -16,6 +16,7 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,13 +25,29 @@ from edgebed.emulation.framing import HEADER_BYTES
 OPEN_FILES = Path("/proc/self/fd")
 INFO_BYTES = 512  # more than any kernel fills; it says how much it has filled
 STATE_LISTEN = 10
-SEGMENTS = struct.Struct("=140xI8xI")  # tcpi_segs_in (since Linux 4.2), tcpi_data_segs_in (since 4.6)
+RECEIVED = struct.Struct("=128xQ4xI8xI")
+"""tcpi_bytes_received (since Linux 4.1), tcpi_segs_in (4.2), tcpi_data_segs_in (4.6)."""
 PROGRESS = struct.Struct("=2xBB48xII60xQQ")
 """tcpi_retransmits, tcpi_probes, tcpi_last_data_recv, tcpi_last_ack_recv, tcpi_bytes_acked, tcpi_bytes_received."""
 
 
-class Acknowledgements:
-    """Counts packets without payload over all connections, standing or ended, of the socket that listens at `address`.
+class Incoming(NamedTuple):
+    """What came over connections, in bytes on the wire."""
+
+    ack_bytes: int = 0
+    """Packets without payload."""
+    all_bytes: int = 0
+
+    def plus(self, other: "Incoming") -> "Incoming":
+        """Both together."""
+        return Incoming(self.ack_bytes + other.ack_bytes, self.all_bytes + other.all_bytes)
+
+
+NOTHING = Incoming()
+
+
+class IncomingCount:
+    """Counts what came over all connections, standing or ended, of the socket that listens at `address`.
 
     Of a connection that has ended counts what was seen of it when it was last read. The two or three packets that open
     and close a connection have no payload either and are counted.
@@ -41,31 +58,32 @@ class Acknowledgements:
         host, _, port = address.removeprefix("tcp://").rpartition(":")
         self._place = (host, int(port))
         self._open_files = open_files
-        self._packets: dict[int, int | None] = {}
-        """Inode of an open socket: its packets without payload so far; None if it is none of these connections."""
-        self._ended = 0
-        """Packets of connections that have ended."""
+        self._standing: dict[int, Incoming | None] = {}
+        """Inode of an open socket: what came over it so far; None if it is none of these connections."""
+        self._ended = NOTHING
+        """What came over connections that have ended."""
 
-    def read(self) -> int | None:
-        """Bytes of these packets on the wire; None where the kernel does not tell."""
+    def read(self) -> Incoming | None:
+        """What has come so far; None where the kernel does not tell."""
         try:
             found = dict(filter(None, (self._look(int(file.name)) for file in self._open_files.iterdir())))
         except (OSError, struct.error):  # no such list, or a kernel that is too old
             return None
-        self._ended += sum(packets or 0 for inode, packets in self._packets.items() if inode not in found)
-        self._packets = found
-        return (self._ended + sum(packets or 0 for packets in found.values())) * HEADER_BYTES
+        over = (came or NOTHING for inode, came in self._standing.items() if inode not in found)
+        self._ended = reduce(Incoming.plus, over, self._ended)
+        self._standing = found
+        return reduce(Incoming.plus, (came or NOTHING for came in found.values()), self._ended)
 
-    def _look(self, number: int) -> tuple[int, int | None] | None:
-        """The inode of this open file, if it is a socket, and its packets."""
+    def _look(self, number: int) -> tuple[int, Incoming | None] | None:
+        """The inode of this open file, if it is a socket, and what came over it."""
         with borrowed(number) as (inode, connection):
             if connection is None:
                 return None
-            if inode in self._packets and self._packets[inode] is None:
+            if inode in self._standing and self._standing[inode] is None:
                 return inode, None
-            return inode, self._packets_without_payload(connection, known=inode in self._packets)
+            return inode, self._came(connection, known=inode in self._standing)
 
-    def _packets_without_payload(self, connection: socket.socket, *, known: bool) -> int | None:
+    def _came(self, connection: socket.socket, *, known: bool) -> Incoming | None:
         """None if this socket is none of the connections; struct.error if the kernel is too old."""
         try:
             info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
@@ -73,8 +91,8 @@ class Acknowledgements:
                 return None
         except OSError:  # not of TCP at all
             return None
-        segments, data_segments = SEGMENTS.unpack_from(info)
-        return int(segments - data_segments)
+        payload, segments, data_segments = RECEIVED.unpack_from(info)
+        return Incoming((segments - data_segments) * HEADER_BYTES, payload + segments * HEADER_BYTES)
 
 
 class Progress(NamedTuple):

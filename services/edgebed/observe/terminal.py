@@ -230,14 +230,15 @@ def _judgements(trial: TrialSummary) -> Iterator[Text]:
     for warning in trial.warnings:
         yield Text(f"! {trial.trial}: {warning}", style="yellow")
     if trial.fidelity:
-        mark, style = ("✓", "green") if trial.fidelity.is_trusted else ("!", "yellow")
+        styles = {"trusted": ("✓", "green"), "modelled": (UNMEASURED, "")}
+        mark, style = styles.get(trial.fidelity.verdict, ("!", "yellow"))
         expected = ", as expected" if any(_is_met_verdict(each) for each in trial.expectations) else ""
         for line in verdict_lines(trial.fidelity):
             yield Text(f"{mark} {trial.trial}: {line}{expected}", style=style)
         for remark in remarks_of(trial.fidelity, trial.outcome):
             yield Text(f"  {trial.trial}: {remark}", style="dim")
     for each in trial.expectations:
-        if _is_met_verdict(each):
+        if each.measure == "verdict" and each.met is not False:
             continue
         measured, bound = compared_texts(each.measure, each.measured, each.bound)
         if trial.outcome == "completed":
@@ -250,7 +251,7 @@ def _judgements(trial: TrialSummary) -> Iterator[Text]:
 
 def _is_met_verdict(expectation: Expectation) -> bool:
     """The line of the verdict itself tells it."""
-    return expectation.measure == "verdict" and expectation.met
+    return expectation.measure == "verdict" and bool(expectation.met)
 
 
 def _nice_ticks(low: float, high: float) -> list[float]:

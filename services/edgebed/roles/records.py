@@ -175,6 +175,8 @@ class Traffic(Record):
     pull_changed_bytes: int = 0
     ack_bytes: int | None = None
     """Bytes of packets without payload that it received: acknowledgements of models; None: unknown."""
+    tcp_bytes: int | None = None
+    """Bytes of all packets that it received over its own connections, headers included; None: unknown."""
 
 
 class Messages(Record):

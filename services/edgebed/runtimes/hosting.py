@@ -139,8 +139,8 @@ class Host:
             raise KeyboardInterrupt  # as above
         if self.server and heart.outcome != "interrupted":
             found = summary()
-            trusted = found.fidelity.is_trusted if found.fidelity else None
-            self.metrics.judge_trial(trusted=trusted, steps_per_s=found.steps_per_s)
+            verdict = found.fidelity.verdict if found.fidelity else None
+            self.metrics.judge_trial(verdict=verdict, steps_per_s=found.steps_per_s)
             self.server.visits.await_scrape()
 
     def _launcher(self, plan: Plan, folder: TrialFolder) -> Launcher:

@@ -21,7 +21,7 @@ from edgebed.emulation.conditions import Course
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import Visits
-from edgebed.observe.tcp import Acknowledgements
+from edgebed.observe.tcp import IncomingCount
 from edgebed.roles import records
 from edgebed.roles.events import (
     AtPoint,
@@ -124,7 +124,7 @@ class LiveNode:
     """Does not return where it can be filled; else, why not."""
     interface: InterfaceBytes | None = None
     """Server: the counters of the interface that carries the data network."""
-    acknowledgements: Acknowledgements | None = None
+    incoming: IncomingCount | None = None
     """Server: those that its data connections received."""
     events: deque[Event] = field(default_factory=deque)
     timers: Timers[Event] = field(default_factory=Timers)
@@ -479,7 +479,7 @@ class LiveNode:
                 self._journal(record)
         if self.plan.counts_traffic:
             by_kind = self.plan.counts_messages
-            for record in self.traffic.account(self.interface, self.acknowledgements, by_kind=by_kind):
+            for record in self.traffic.account(self.interface, self.incoming, by_kind=by_kind):
                 self._journal(record)
         if self.plan.role == "worker" and self.times.steps:
             self._journal(self.times.record())

@@ -34,7 +34,7 @@ from edgebed.fingerprint import fingerprint
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.resources import InterfaceBytes
 from edgebed.observe.targets import serve_metrics
-from edgebed.observe.tcp import Acknowledgements
+from edgebed.observe.tcp import IncomingCount
 from edgebed.runtimes import meters
 from edgebed.runtimes.casting import cast
 from edgebed.runtimes.data_endpoints import DataDealer, DataRouter, patience_s
@@ -199,7 +199,7 @@ def _build(
         pace_of=here.pace,
         fill_memory=fill_memory if here.own_cgroup else lambda: NO_CAP,
         interface=interface,
-        acknowledgements=Acknowledgements(ready.data_address) if ready.data_address else None,
+        incoming=IncomingCount(ready.data_address) if ready.data_address else None,
         visits=pages.visits,
         courses=courses if plan.hosts else {},
     )

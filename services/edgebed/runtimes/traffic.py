@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from edgebed.observe.resources import InterfaceBytes
-from edgebed.observe.tcp import Acknowledgements
+from edgebed.observe.tcp import IncomingCount
 from edgebed.roles import records
 from edgebed.runtimes.tracing import kind_of
 from edgebed.wire.messages import AnyMessage, Model
@@ -58,13 +58,13 @@ class TrafficCount:
     def account(
         self,
         interface: InterfaceBytes | None = None,
-        acknowledgements: Acknowledgements | None = None,
+        incoming: IncomingCount | None = None,
         *,
         by_kind: bool = False,
     ) -> Iterator[records.Record]:
         """What there is to tell now; `by_kind`: with what has changed of the kinds of messages that came."""
         self.told_bytes = self.ingress + self.egress
-        yield self.record(interface, acknowledgements)
+        yield self.record(interface, incoming)
         if by_kind:
             yield from self.messages()
 
@@ -75,11 +75,10 @@ class TrafficCount:
             yield records.Messages(source=source, message=kind, count=count, bytes=size)
         self.changed.clear()
 
-    def record(
-        self, interface: InterfaceBytes | None = None, acknowledgements: Acknowledgements | None = None
-    ) -> records.Traffic:
+    def record(self, interface: InterfaceBytes | None = None, incoming: IncomingCount | None = None) -> records.Traffic:
         """As the journal has it, with what can be read of the interface and of the connections."""
         received, sent = interface.read() if interface else (None, None)
+        came = incoming.read() if incoming else None
         return records.Traffic(
             ingress_payload=self.ingress,
             egress_payload=self.egress,
@@ -90,5 +89,6 @@ class TrafficCount:
             pull_bytes=self.pull_bytes,
             pulls_changed=self.pulls_changed,
             pull_changed_bytes=self.pull_changed_bytes,
-            ack_bytes=acknowledgements.read() if acknowledgements else None,
+            ack_bytes=came.ack_bytes if came else None,
+            tcp_bytes=came.all_bytes if came else None,
         )

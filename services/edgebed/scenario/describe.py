@@ -25,6 +25,7 @@ from edgebed.scenario.memory import needs_of
 from edgebed.scenario.plan import NodePlan, Plan, Waiting
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.scenario.units import format_duration, format_memory
+from edgebed.scenario.virtual_time import virtual_time_text
 from edgebed.wire.tensors import bits, encode_piece
 
 NOTHING = "-"
@@ -89,6 +90,8 @@ class Description:
     """What is done when a node has failed."""
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
+    virtual_time: str
+    """What work takes in a simulation, and where that comes from."""
     warnings: tuple[str, ...]
 
 
@@ -133,6 +136,7 @@ def describe_plan(
         on_failure=_on_failure(plan),
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
+        virtual_time=virtual_time_text(plan),
         warnings=(
             *([f"task.data: {planned.data.name}: {planned.data.note}."] if planned.data.note else []),
             *warnings_of(plan, runtime, host, needs, emulation),
@@ -171,6 +175,7 @@ def as_text(description: Description) -> str:
         f"Stop: {', or '.join(d.stop)}",
     ]
     lines += [f"Expected: {expectation}" for expectation in d.expectations]
+    lines.append(f"Virtual time: {d.virtual_time}")
     lines += [f"Warning: {warning}" for warning in d.warnings]
     return "\n".join(lines)
 

@@ -331,6 +331,13 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.role in ("server", "store", "modules") or (self.role == "worker" and is_above)
 
 
+class TimesFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the virtual times of work come from; empty: a plan that is too old to tell."""
+
+    gradient: Literal["", "default", "scenario", "profile"] = ""
+    compression: Literal["", "default", "scenario"] = ""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One trial: the scenario, or one of its variants, with all that chance decides decided."""
 
@@ -361,7 +368,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     expectations: tuple[tuple[str, str, float], ...] = ()
     """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
     expects_trusted: bool = False
-    """Whether the run fails if what was asked of links and caps did not hold."""
+    """Whether a live run fails if what was asked of links and caps did not hold."""
+    times_from: TimesFrom = TimesFrom()
+    """Where virtual time comes from, to be told."""
 
     def workers(self) -> tuple[NodePlan, ...]:
         """The worker nodes, in order."""

@@ -334,10 +334,13 @@ class Expectations(Section):
     """Updates that workers began and that faults have cost: lost in flight, with a worker or with the server."""
     updates_unexplained: CountBound | None = None
     """Updates that workers began and of which nothing says what became; `"== 0"` asks for books that close."""
+    faults_missed: CountBound | None = None
+    """Things that faults were to do to nodes, and that did not happen, since training had ended."""
     back_s: DurationBound | None = None
     """After a heal, a thaw or a launch, the longest until the server heard of the node again."""
     verdict: Literal["trusted"] | None = None
-    """`trusted`: links and caps were what was asked for, as far as was measured, and this machine was fast enough."""
+    """`trusted`: links and caps were what was asked for, as far as was measured, and this machine was fast enough. Not
+    judged in a simulation, which measures none of that."""
 
 
 def _not_too_often(check_s: float) -> float:

@@ -9,7 +9,7 @@ import zmq
 
 from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
 from edgebed.observe import tcp
-from edgebed.observe.tcp import Acknowledgements
+from edgebed.observe.tcp import IncomingCount
 
 MEGABYTE = 1_000_000
 OPENING_PACKETS_MAX = 3
@@ -25,7 +25,7 @@ def listener():
 
 def counter_of(listener, **options):
     """The count for that socket."""
-    return Acknowledgements(f"tcp://127.0.0.1:{listener.getsockname()[1]}", **options)
+    return IncomingCount(f"tcp://127.0.0.1:{listener.getsockname()[1]}", **options)
 
 
 def connect(listener):
@@ -46,7 +46,7 @@ def transfer(source, target, size=MEGABYTE):
 
 def packets(counter):
     """The count in packets."""
-    return counter.read() / HEADER_BYTES
+    return counter.read().ack_bytes / HEADER_BYTES
 
 
 def test_what_the_server_sends_is_acknowledged_and_what_it_receives_is_not_counted(listener):
@@ -88,8 +88,8 @@ def test_sockets_of_other_ports_and_other_kinds_are_strangers(listener):
         with client, server:
             transfer(server, client)
 
-            assert counter_of(listener).read() == 0
-            assert counter_of(other).read() > 0
+            assert counter_of(listener).read() == (0, 0)
+            assert counter_of(other).read().ack_bytes > 0
 
 
 def test_the_connections_of_a_zeromq_socket_are_found():
@@ -97,15 +97,15 @@ def test_the_connections_of_a_zeromq_socket_are_found():
     with zmq.Context() as context, context.socket(zmq.ROUTER) as router, context.socket(zmq.DEALER) as dealer:
         router.bind("tcp://127.0.0.1:*")
         address = router.getsockopt_string(zmq.LAST_ENDPOINT)
-        counter = Acknowledgements(address)
+        counter = IncomingCount(address)
         dealer.connect(address)
         dealer.send(b"")
         identity, _ = router.recv_multipart()
-        opened = counter.read()
+        opened = counter.read().ack_bytes
         router.send_multipart([identity, bytes(MEGABYTE)])
         dealer.recv()
 
-        assert counter.read() > opened > 0
+        assert counter.read().ack_bytes > opened > 0
 
 
 def test_where_the_kernel_does_not_tell_nothing_is_said(listener, tmp_path, monkeypatch):
@@ -114,7 +114,7 @@ def test_where_the_kernel_does_not_tell_nothing_is_said(listener, tmp_path, monk
     with client, server:
         assert counter_of(listener, open_files=tmp_path / "missing").read() is None
 
-        monkeypatch.setattr(tcp, "INFO_BYTES", tcp.SEGMENTS.size - 1)
+        monkeypatch.setattr(tcp, "INFO_BYTES", tcp.RECEIVED.size - 1)
         assert counter_of(listener).read() is None
 
 

@@ -1,0 +1,70 @@
+"""Faults that a plan has and that did not happen: training ended before. Computed from the plan and the series; pure.
+
+What counts is how a fault begins. One that began and was to be undone later, after a `for` or a `delay`, has happened.
+What chance triggers at every push, with a `probability`, promises nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from edgebed.observe.quantities import number_text, seconds_text
+from edgebed.observe.series import Series
+from edgebed.roles.director import trigger_text
+from edgebed.scenario.plan import Fault, Injection, Plan
+
+SECONDS_MAX = 100.0
+"""Times below are told in seconds as they stand in a scenario."""
+
+
+class Missed(NamedTuple):
+    """A fault of one node that did not happen."""
+
+    fault: Fault
+    moot: str = ""
+    """Why it could not: the node had gone before; empty if training alone ended too early."""
+    goes_on: bool = False
+    """It is a later moment of an entry with several, as churn, of which others happened."""
+
+    @property
+    def begins_with(self) -> Injection:
+        """What was to be done first."""
+        return self.fault.steps[0].injection
+
+    @property
+    def text(self) -> str:
+        """Its name and when it was to happen, e.g. `restart-1 at 20 s`, `kill-1 of edge-2, after-push 500`."""
+        trigger = self.fault.trigger
+        if trigger.at_s is not None:
+            at_s = trigger.at_s
+            return f"{self.fault.name} at {f'{number_text(at_s)} s' if at_s < SECONDS_MAX else seconds_text(at_s)}"
+        of_node = f" of {self.fault.node}," if trigger.point else ""
+        return f"{self.fault.name}{of_node} {trigger_text(trigger, trigger.step)}"
+
+
+def missed_faults(plan: Plan, series: Series) -> tuple[Missed, ...]:
+    """What will not happen any more, in the plan's order; nothing as long as the trial may go on."""
+    if series.trial is None or series.ended is None:
+        return ()
+    begun = Counter((done.record.name, done.record.target, done.record.action) for done in series.faults)
+    gone = {node.name: node.state for _, node in series.nodes if node.state in ("died", "missing")}
+    recurring = _recurring(plan.faults)
+    began = {done.record.name for done in series.faults}
+    missed = []
+    for fault in sorted(plan.faults, key=lambda fault: fault.trigger.at_s or 0.0):
+        key = fault.name, fault.node, fault.steps[0].injection.action
+        if fault.trigger.probability is not None:
+            continue
+        if begun[key]:
+            begun[key] -= 1
+            continue
+        is_moot = fault.trigger.point is not None and fault.node in gone
+        moot = f"it had gone before ({gone[fault.node]})" if is_moot else ""
+        missed.append(Missed(fault, moot, fault.name in recurring & began))
+    return tuple(missed)
+
+
+def _recurring(faults: Iterable[Fault]) -> set[str]:
+    """Names of entries that happen at several times."""
+    first: dict[str, float | None] = {}
+    return {fault.name for fault in faults if first.setdefault(fault.name, fault.trigger.at_s) != fault.trigger.at_s}
