@@ -34,10 +34,13 @@ NOTHING_ASKED = "nothing was asked of the emulation: no link, no cap, no waiting
 TOO_SHORT = "too short to be measured; train for ten seconds or more"
 
 
+Verdict = Literal["trusted", "degraded", "modelled", "unknown"]
+
+
 class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict, and what it rests on."""
 
-    verdict: Literal["trusted", "degraded", "modelled", "unknown"]
+    verdict: Verdict
     """modelled: a simulation in which all happened that was asked for; unknown: nothing of that was measured."""
     reasons: tuple[str, ...] = ()
     """Why it is degraded, each as `cause: who, by how much; what to do`; or why nothing is known."""
@@ -72,17 +75,9 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
     remarks = (*advice, *(finding.text for finding in findings if not finding.is_fault))
     rows = tuple(node.row for node in trial.everybody)
     if is_simulated:
-        return Fidelity(
-            verdict="degraded" if reasons else "modelled",
-            reasons=reasons,
-            remarks=(
-                SIMULATED,
-                f"virtual time: {virtual_time_text(plan)}",
-                *([NOT_JUDGED] if plan.expects_trusted else []),
-                *remarks,
-            ),
-            nodes=rows,
-        )
+        told = [SIMULATED, f"virtual time: {virtual_time_text(plan)}"] + [NOT_JUDGED] * plan.expects_trusted
+        verdict: Verdict = "degraded" if reasons else "modelled"
+        return Fidelity(verdict=verdict, reasons=reasons, remarks=(*told, *remarks), nodes=rows)
     asked = any(can_be_spoiled(node) or node.memory_bytes for node in plan.nodes)
     if asked and not reasons and not any(node.row.time_s for node in trial.nodes):
         return Fidelity(verdict="unknown", reasons=(TOO_SHORT,), remarks=remarks, host=trial.host, nodes=rows)

@@ -40,6 +40,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     """So long they would have been over links exactly as asked."""
     latency_s: float = 0.0
     """The part of `asked_s` that is latency."""
+    delay_s: float | None = None
+    """The latency as measured, with handling: of the message that was held back least. None: none was small enough."""
     early: int = 0
     """Messages that came a tenth sooner than their bytes allow, or more."""
     drops: float | None = None
@@ -188,6 +190,7 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         time_s=time_s,
         asked_s=asked_s,
         latency_s=latency_s,
+        delay_s=_delay_s(ends),
         early=early,
         drops=_ratio(drops, (packets or 0) + (drops or 0)),
         dropped=None if drops is None else int(drops),
@@ -214,6 +217,15 @@ def _to_others(plan: NodePlan, series: Series) -> list[tuple[str, tuple[records.
 def _sums(ends: Sequence[records.Transfers]) -> list[Any]:
     fields = ("messages", "bytes", "time_s", "asked_s", "latency_s", "early")
     return [sum(getattr(end, field) for end in ends) for field in fields]
+
+
+def _delay_s(ends: Sequence[records.Transfers]) -> float | None:
+    """What was held back behind the first byte, by whoever received messages, and before it, by the sender itself."""
+    received, sent = (
+        min((end.delay_s for end in ends if end.delay_s is not None and bool(end.messages) == whose), default=None)
+        for whose in (True, False)
+    )
+    return None if received is None else received + (sent or 0.0)
 
 
 def _differences(links: Iterable[records.Link]) -> tuple[str, ...]:

@@ -231,7 +231,8 @@ LINKS = Table(
     (
         Column("node", "text", "Whose link."),
         Column("direction", "text", "uplink or downlink."),
-        Column("latency_s", "number", "As asked at the beginning, like the next two."),
+        Column("latency_s", "number", "As asked at the beginning."),
+        Column("latency_measured_s", "number", "Of the message that was held back least, with its handling."),
         Column("jitter_s", "number", "Around the latency."),
         Column("loss", "number", "Share of the packets, 0 to 1."),
         Column("asked_low_bit_s", "integer", "The lowest rate asked over time, bits a second; empty: no limit."),

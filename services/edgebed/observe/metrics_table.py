@@ -291,8 +291,7 @@ CONTROLLER_METRICS = (
     ),
     Metric(
         name="edgebed_trial_verdict", type="gauge", unit="", roles=(CONTROLLER,),
-        help="Once the trial is over, whether the conditions that it asked for held, as its report says: 0 degraded, "
-        "1 trusted, 2 modelled (a simulation), 3 not judged.",
+        help="Once the trial is over, the verdict on its conditions: 0 degraded, 1 trusted, 2 modelled, 3 not judged.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(

@@ -159,7 +159,7 @@ def print_links(run: Run, console: Console) -> None:
             console.print(f"{name}: nothing is known of its links: it never trained, or its journal is empty")
             continue
         columns = dict(zip(LINK_HEAD, map(list, zip(*rows, strict=True)), strict=True))
-        right = ("asked", "held", "measured", "drops")
+        right = ("asked", "held", "measured", "latency", "latency measured", "drops")
         console.print(plain_table(columns, console.width, dispensable=("drops", "mechanism"), right=right, title=name))
         console.print(Text(LINK_LEGEND, style="dim"), soft_wrap=True)
         for line in _judgements(trial.summary):

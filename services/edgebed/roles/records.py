@@ -339,6 +339,10 @@ class Transfers(Record):
     """Messages that took less than nine tenths of that, jitter allowed for, which no link as asked lets happen."""
     to: str = ""
     """Among shards: the receiver."""
+    delay_s: float | None = None
+    """The least that the link of `name` held a message back, beyond the time that its bytes need: its latency, as
+    measured. By the receiver what came after the first byte had left, by the sender what came before. None: no message
+    was small enough to tell."""
 
 
 class HostLoad(Record):

@@ -16,6 +16,10 @@ class Leaving(msgspec.Struct, frozen=True, gc=False):
     effect: Send
     first_s: float
     """When its first byte left, or will."""
+    asked_s: float
+    """When it was given to the link."""
+    gone_s: float
+    """When its last byte is to leave."""
 
 
 class Arriving(msgspec.Struct, frozen=True, gc=False):

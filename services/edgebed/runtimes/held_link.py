@@ -65,7 +65,7 @@ class HeldLink:
         if self.passage is None:
             return True
         self.leaving_s = first_s, gone_s = self.passage.leave(now, crossing.payload_bytes(effect))
-        self.on_way.add(gone_s - HAND_OVER_S, Leaving(effect, first_s))
+        self.on_way.add(gone_s - HAND_OVER_S, Leaving(effect, first_s, now, gone_s))
         return False
 
     def arrive(self, event: Received, now: float) -> bool:
@@ -128,5 +128,5 @@ class HeldLink:
         stalled, self.stalled = self.stalled, []
         for effect in stalled:
             if self.leave(effect, now):
-                self.on_way.add(now, Leaving(effect, now))
+                self.on_way.add(now, Leaving(effect, now, now, now))
         return False

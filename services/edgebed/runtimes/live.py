@@ -264,6 +264,8 @@ class LiveNode:
         """What is due, of whatever kind."""
         for passed in self.link.due(self.now):
             if isinstance(passed, Leaving):
+                if self.transfers:
+                    self.transfers.left(self.now(), passed)
                 self._hand_over(passed.effect, passed.first_s)
             else:
                 self._take_in(passed.event)

@@ -46,6 +46,10 @@ Key = tuple[str, str, str]
 PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
 EARLY_SHARE = 0.9
 """A message that takes less of the time that its bytes need came early."""
+BYTES_S_MAX = 0.05
+"""What bytes take is exact to some per cent: only messages whose bytes need less tell the latency of their link, or"""
+BYTES_A_LATENCY_MAX = 10
+"""up to ten times that latency."""
 CAPPED_SHARE = 0.9
 """A CPU cap was used up in so many of a window's periods: the node would have computed on and on."""
 
@@ -273,7 +277,8 @@ class TransfersMeter:
         own_name, began_s = self.node.plan.node, self.node.began_s or 0.0
         since_s, size = sent_s - began_s, wire_bytes(payload_bytes)
         latency_s, jitter_s = self._delay_s(other, since_s)
-        least_s = transfer_s(other, self.own, since_s, size, acknowledged=False) + latency_s
+        bytes_s = transfer_s(other, self.own, since_s, size, acknowledged=False)
+        least_s = bytes_s + latency_s
         asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True) + latency_s
         key = (own_name, "down", "") if isinstance(message, Model) else (source, "up", "")
         if isinstance(message, Activation | Gradient):
@@ -285,6 +290,10 @@ class TransfersMeter:
         if any(_met_fault(course, since_s, now - began_s) for course in (self.own, other)):
             return
         time_s = now - sent_s
+        subject, far = (self.own, other) if key[0] == own_name else (other, self.own)
+        delay_s = None
+        if bytes_s <= max(BYTES_S_MAX, BYTES_A_LATENCY_MAX * subject.at(since_s).latency_s):
+            delay_s = time_s - bytes_s - self._part_s(far, since_s)
         total = self._total(key)
         self.totals[key] = msgspec.structs.replace(
             total,
@@ -294,7 +303,15 @@ class TransfersMeter:
             asked_s=total.asked_s + asked_s,
             latency_s=total.latency_s + latency_s,
             early=total.early + (time_s < EARLY_SHARE * (least_s - jitter_s)),
+            delay_s=_least(total.delay_s, delay_s),
         )
+        self.changed.add(key)
+
+    def left(self, now: float, leaving: crossing.Leaving) -> None:
+        """A message that the node's own link held back has left, as far as it knows itself."""
+        key = self.node.plan.node, "up", ""
+        total, delay_s = self._total(key), (now - leaving.asked_s) - (leaving.gone_s - leaving.first_s)
+        self.totals[key] = msgspec.structs.replace(total, delay_s=_least(total.delay_s, delay_s))
         self.changed.add(key)
 
     def sent(self, now: float, to: str, payload_bytes: int) -> None:
@@ -329,6 +346,10 @@ class TransfersMeter:
         own, far = self.own.at(since_s), other.at(since_s) if self.delay == "netem" else Conditions()
         return own.latency_s + far.latency_s, own.jitter_s + far.jitter_s
 
+    def _part_s(self, course: Course, since_s: float) -> float:
+        """What the latency of one end adds behind the first byte."""
+        return course.at(since_s).latency_s if course is self.own or self.delay == "netem" else 0.0
+
     def read(self, now: float, began_s: float | None) -> Iterator[records.Transfers]:
         """Every ten seconds what has changed, and at the end."""
         if now < self.next_s and self.node.stopped is None:
@@ -341,8 +362,13 @@ class TransfersMeter:
                 time_s=round(total.time_s, 6),
                 asked_s=round(total.asked_s, 6),
                 latency_s=round(total.latency_s, 6),
+                delay_s=None if total.delay_s is None else round(max(0.0, total.delay_s), 6),
             )
         self.changed.clear()
+
+
+def _least(before: float | None, value: float | None) -> float | None:
+    return min((each for each in (before, value) if each is not None), default=None)
 
 
 def _met_fault(course: Course, since_s: float, until_s: float) -> bool:

@@ -12,7 +12,7 @@ from edgebed.observe.journal import JournalWriter
 from edgebed.observe.series import Series
 from edgebed.observe.series_faults import Done
 from edgebed.roles import records
-from edgebed.scenario.plan import Link, Method, NodePlan, Part, Plan, Task, TensorLayout, Waiting
+from edgebed.scenario.plan import Link, Method, NodePlan, Part, Plan, Task, TensorLayout, TimesFrom, Waiting
 
 MBIT = 1_000_000
 TEN_MBIT = Link(uplink_bit_s=10 * MBIT, downlink_bit_s=10 * MBIT)
@@ -64,9 +64,9 @@ def held(link=TEN_MBIT, mechanism="tc", **more):
     return records.Link(mechanism=mechanism, **(fields | more))
 
 
-def host(busy=0.5, steal=0.0, lag_s=0.001, cores=2):
+def host(busy=0.5, steal=0.0, lag_s=0.001, cores=2, load=1.0):
     """A machine with time to spare."""
-    return records.HostLoad(busy=busy, steal=steal, load=1.0, lag_s=lag_s, cores=cores)
+    return records.HostLoad(busy=busy, steal=steal, load=load, lag_s=lag_s, cores=cores)
 
 
 QUIET = (host(),)
@@ -100,11 +100,14 @@ def test_what_was_never_trained_has_no_verdict():
     assert judge(plan_of(), Series.empty()) is None
 
 
-def test_a_simulation_is_trusted_and_says_that_it_is_one():
-    """There is nothing that could fail to hold."""
-    fidelity = judge(plan_of(link=TEN_MBIT), series_of(runtime="simulation"))
+def test_a_simulation_is_modelled_and_says_what_its_time_is():
+    """Nothing was measured, so nothing is trusted; and times come from somewhere."""
+    plan = msgspec.structs.replace(plan_of(link=TEN_MBIT), times_from=TimesFrom(gradient="default"))
+    fidelity = judge(plan, series_of(runtime="simulation"))
 
-    assert (fidelity.verdict, fidelity.remarks) == ("trusted", (SIMULATED,))
+    assert (fidelity.verdict, fidelity.is_trusted, fidelity.causes) == ("modelled", False, ())
+    assert fidelity.remarks[0] == SIMULATED
+    assert "a gradient takes 10 ms (task.gradient_time's default, not measured for this model)" in fidelity.remarks[1]
 
 
 def test_a_run_that_asks_for_nothing_is_trusted_however_busy_the_host():
@@ -142,11 +145,12 @@ def test_a_fault_that_could_not_be_done_degrades(runtime):
     """It was a condition of the experiment; where there was nothing to do, or a user's word was wrong, none was."""
     series = series_of(WELL, WELL, runtime=runtime)
     failed = done(problem="no such process")
-    reasons = judge(plan_of(), with_faults(series, failed, failed)).reasons
+    fidelity = judge(plan_of(), with_faults(series, failed, failed))
 
-    assert reasons == ("faults: kill of edge-0 could not be done: no such process, and 1 more",)
-    assert judge(plan_of(), with_faults(series, done(moot="it is not there"))).is_trusted
-    assert judge(plan_of(), with_faults(series, done(name="by hand", problem="it has no link"))).is_trusted
+    assert fidelity.reasons == ("faults: kill of edge-0 could not be done: no such process, and 1 more",)
+    assert fidelity.causes == ("faults",)
+    assert not judge(plan_of(), with_faults(series, done(moot="it is not there"))).reasons
+    assert not judge(plan_of(), with_faults(series, done(name="by hand", problem="it has no link"))).reasons
 
 
 @pytest.mark.parametrize(
@@ -180,6 +184,38 @@ def test_messages_of_a_frozen_node_are_not_late(target):
 
     assert fidelity.is_trusted == (target == "server")
     assert any(remark.endswith("a node was frozen meanwhile, as asked") for remark in fidelity.remarks)
+
+
+def with_nodes(series, *states):
+    """The same trial, with these nodes' fates: (time, name, state, reason); it ended after 20 s."""
+    nodes = tuple((t, records.Node(name=name, state=state, reason=reason)) for t, name, state, reason in states)
+    return dataclasses.replace(series, nodes=nodes, last_t=21.0, finished_t=20.0)
+
+
+@pytest.mark.parametrize("runtime", ["process", "simulation"])
+def test_a_death_that_nobody_asked_for_degrades(runtime):
+    """Who, and why; of several the first, and how many more. One that a fault asked for does not."""
+    series = series_of(WELL, WELL, runtime=runtime)
+    killed = (6.0, "edge-0", "died", "killed by SIGKILL")
+    one = with_nodes(series, (7.0, "edge-3", "died", "killed by SIGSEGV"), killed)
+    two = with_nodes(series, (-1.0, "edge-2", "missing", "it never joined"), *([(7.0, "server", "died", "")] * 2))
+
+    assert judge(plan_of(), with_faults(one, done())).reasons == (
+        "deaths: worker edge-3 died unasked: killed by SIGSEGV; see its log (edgebed logs)",
+    )
+    assert judge(plan_of(), two).reasons == (
+        "deaths: worker edge-2 never came: it never joined, and 1 more; see its log (edgebed logs)",
+    )
+    assert not judge(plan_of(), with_faults(with_nodes(series, killed), done())).reasons
+
+
+def test_a_death_of_the_evaluator_or_after_the_training_is_no_condition():
+    """The model was final; and watching is none."""
+    late = with_nodes(series_of(WELL, WELL), (20.5, "edge-1", "died", "did not answer 'stop'"))
+    watching = with_nodes(series_of(WELL, WELL), (7.0, "evaluator", "died", "out of memory"))
+
+    assert judge(plan_of(), late).is_trusted
+    assert judge(plan_of(), watching).is_trusted
 
 
 def test_a_cap_that_a_fault_changed_is_as_asked():
@@ -293,6 +329,20 @@ def test_late_messages_on_an_overloaded_host_are_the_hosts_fault():
     assert verdict_on(plan, usage(starved_s=8.0), held(), LATE) == ("degraded", ["host CPU"])
 
 
+def test_a_host_whose_load_comes_in_bursts_is_no_bad_link():
+    """Cores idle for two fifths of the time, and 7.5 processes a core that ran or waited: others' bursts."""
+    link, capped = Link(uplink_bit_s=20 * MBIT), usage(cpu_s=0.6, throttled_s=0.0, cpus_held=0.05)
+    plan = plan_of(link=link, cpus=0.05)
+    late = transfers(direction="down", messages=8, asked_s=8 * 0.0069, share=79.3 / 6.9)
+    bursty, spare = ([host(busy=0.58, lag_s=0.0038, load=load)] for load in (7.5, 1.5))
+    fidelity = judge(plan, series_of([capped, held(link), late], WELL, bursty))
+
+    assert fidelity.causes == ("host CPU",)
+    assert "took up to 79.3 ms, where 6.9 ms were asked, since the host was overloaded" in fidelity.reasons[0]
+    assert "7.5 processes a core ran or waited" in fidelity.reasons[0]
+    assert judge(plan, series_of([capped, held(link), late], WELL, spare)).causes == ("link",)
+
+
 @pytest.mark.parametrize(
     ("asked", "worker", "server_asked", "server"),
     [
@@ -338,6 +388,16 @@ def test_tcp_may_take_its_round_trips_where_the_kernel_delays():
     assert verdict_on(plan_of(link=link), usage(), held(link, delay="line"), late)[0] == "degraded"
 
 
+def test_latency_before_the_first_byte_and_behind_it_add_up():
+    """The sender tells the one, whoever receives the other: the least of all their lives; None: nobody could tell."""
+    received = [transfers(delay_s=delay_s) for delay_s in (0.0011, 0.0003)]
+    sent = [transfers(messages=0, asked_s=0.0, delay_s=delay_s) for delay_s in (0.0207, 0.025)]
+    only_sent = transfers(direction="down", messages=0, asked_s=0.0, delay_s=0.02)
+    (row,) = [row for row in judge(plan_of(), series_of([*received, *sent, only_sent])).nodes if row.node == "edge-0"]
+
+    assert (row.uplink.delay_s, row.downlink.delay_s) == (pytest.approx(0.021), None)
+
+
 def test_drops_are_remarked():
     """TCP needs them; they are no fault."""
     counts = {"uplink_packets": 950, "uplink_drops": 50}
@@ -345,6 +405,61 @@ def test_drops_are_remarked():
 
     assert fidelity.verdict == "trusted"
     assert "dropped up to 5.0 % of the packets" in fidelity.remarks[0]
+
+
+# --- who else is on the network ---------------------------------------------------------------------------------------
+
+
+def traffic(interface_bytes, tcp_bytes=30_000_000, interface="eth0"):
+    """What came to the server: 29 MB of payload, and packets of its own connections that hold it."""
+    return records.Traffic(
+        ingress_payload=29_000_000, egress_payload=0, ingress_interface=interface_bytes, interface=interface,
+        ack_bytes=1_000_000, tcp_bytes=tcp_bytes,
+    )  # fmt: skip
+
+
+def with_traffic(record, *server):
+    """A series in which that passed the server's interface."""
+    return dataclasses.replace(series_of(WELL, server or WELL), traffic=((20.0, record),))
+
+
+def test_bytes_that_no_message_explains_are_foreign():
+    """Others' bytes took their share of the server's link: who, by how much."""
+    fidelity = judge(plan_of(), with_traffic(traffic(62_000_000)))
+
+    (reason,) = fidelity.reasons
+    assert reason.startswith("foreign traffic: 30.7 MB of the 62 MB that came to the server's interface (eth0), 49 %,")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        traffic(31_100_000),
+        traffic(32_800_000),
+        traffic(62_000_000, interface="lo"),
+        traffic(62_000_000, tcp_bytes=None),
+        traffic(62_000_000, tcp_bytes=61_000_000),
+        msgspec.structs.replace(traffic(400_000, tcp_bytes=200_000), ingress_payload=180_000, ack_bytes=9_000),
+    ],
+    ids=["framed", "within a twentieth", "all of the machine's", "not counted", "unread at the end", "little"],
+)
+def test_bytes_that_the_trial_explains_or_nobody_counted_are_not(record):
+    """Payload with its headers and acknowledgements; or what TCP has of the server's own connections."""
+    assert judge(plan_of(), with_traffic(record)).is_trusted
+
+
+@pytest.mark.parametrize("action", ["cut", "link"])
+def test_what_is_lost_behind_the_interface_is_not_foreign(action):
+    """It comes twice: a queue that is too short drops it, or a loss that was asked for, or a cut."""
+    record = traffic(40_000_000)
+    link = Link(downlink_bit_s=10 * MBIT)
+    dropping = usage(downlink_packets=27_000, downlink_drops=6_000)
+    lossy = msgspec.structs.replace(link, loss=0.1)
+
+    assert judge(plan_of(), with_traffic(record)).causes == ("foreign traffic",)
+    assert not judge(plan_of({"link": link}), with_traffic(record, dropping, held(link))).causes
+    assert not judge(plan_of({"link": lossy}), with_traffic(record, usage(), held(lossy, delay="netem"))).causes
+    assert judge(plan_of(), with_faults(with_traffic(record), done(action, "server"))).is_trusted
 
 
 # --- CPU, memory, host ------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.quantities import rate_text
 from edgebed.observe.report import render
 from edgebed.observe.run_folder import RunFolder
+from edgebed.observe.summary import exit_code, verdict
 from edgebed.observe.terminal import print_links, print_results
 from edgebed.results import Run
 from edgebed.roles import records
@@ -29,10 +30,10 @@ WORKERS = ("edge-0", "phone-0")
 PROBLEM = "uplink: the kernel holds 20mbit, asked 10mbit"
 
 
-def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000):
+def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000, runtime="process"):
     """A run whose workers' uplinks were asked to be 10 mbit, which the kernel held or did not."""
     folder = RunFolder.create(root, "sample")
-    folder.write_manifest(seed=7, runtime="process", command=["edgebed"], trials=["adacomp"], sets=())
+    folder.write_manifest(seed=7, runtime=runtime, command=["edgebed"], trials=["adacomp"], sets=())
     plan = make_plan(workers=WORKERS)
     link = Link(uplink_bit_s=10 * MBIT)
     nodes = tuple(
@@ -43,14 +44,22 @@ def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000):
     trial.make(plan)
     held = 20 * MBIT if problem else 10 * MBIT
     with JournalWriter(trial.journal) as journal:
-        journal.write_many(sample_entries(workers=WORKERS))
+        (t, name, begun), *entries = sample_entries(workers=WORKERS)
+        journal.write_many([(t, name, msgspec.structs.replace(begun, runtime=runtime)), *entries])
         for name in WORKERS:
             said = records.Link(
                 mechanism="tc", delay="line", uplink_asked=10 * MBIT, uplink_held=held, problem=problem,
                 differed=1 if problem else 0, differences=(problem,) if problem else (),
             )  # fmt: skip
             took = records.Transfers(
-                name=name, direction="up", messages=100, bytes=sent_bytes, time_s=1.01, asked_s=1.0, latency_s=0.0
+                name=name,
+                direction="up",
+                messages=100,
+                bytes=sent_bytes,
+                time_s=1.01,
+                asked_s=1.0,
+                latency_s=0.0,
+                delay_s=0.0003,
             )
             journal.write(0.5, name, said)
             journal.write(3.0, name, records.Usage(time_s=2.0, cpu_s=1.0, starved_s=0.1, memory_bytes=50_000_000))
@@ -76,6 +85,29 @@ def test_the_verdict_changes_the_exit_code_only_where_it_is_expected(tmp_path, p
 
     assert run.exit_code == exit_code
     assert run.summary.trials[0].fidelity.is_trusted == (not problem)
+
+
+def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
+    """It measures no conditions: that is said, and fails nothing; other expectations are judged."""
+    run = run_of(tmp_path, expects_trusted=True, runtime="simulation")
+    (trial,) = run.summary.trials
+    told = printed(print_results, run)
+
+    assert [(each.measure, each.met) for each in trial.expectations] == [("final_accuracy", True), ("verdict", None)]
+    assert (run.exit_code, trial.met, run.summary.verdict) == (0, True, "The expectation is met.")
+    assert "– adacomp: modelled" in told
+    assert "not judged in a simulation" in told
+    assert "a gradient takes 10 ms" in told
+    assert "<span class=quiet>not judged in a simulation</span>" in render(run)
+
+
+def test_a_simulation_of_which_only_trust_was_expected_completes(tmp_path):
+    """There is nothing to meet, and nothing missed."""
+    (trial,) = run_of(tmp_path, expects_trusted=True, runtime="simulation").summary.trials
+    alone = msgspec.structs.replace(trial, expectations=trial.expectations[1:])
+
+    assert exit_code([alone]) == 0
+    assert verdict([alone]) == "Completed; what the scenario expects is not judged in a simulation."
 
 
 def test_the_summary_has_the_rows_that_the_verdict_rests_on(tmp_path):
@@ -118,7 +150,7 @@ def test_links_are_shown_as_asked_held_and_measured(tmp_path):
     """A row for each direction of each link that was asked for."""
     rows = [line.split() for line in printed(print_links, run_of(tmp_path)).splitlines() if "link " in line]
 
-    assert rows[0][:9] == ["edge-0", "uplink", "10", "mbit", "–", "10", "mbit", "9.9", "mbit"]
+    assert rows[0][:12] == ["edge-0", "uplink", "10", "mbit", "10", "mbit", "9.9", "mbit", "–", "0.3", "ms", "–"]
     assert [row[:2] for row in rows] == [[name, way] for name in WORKERS for way in ("uplink", "downlink")]
 
 
@@ -147,8 +179,8 @@ def test_a_link_that_changed_is_held_as_asked_or_was_not_for_so_long():
         node="edge-0", role="worker", device_class="edge", uplink=up, downlink=Way(direction="down"), mechanism="tc"
     )
 
-    assert next(link_rows([node]))[4] == "as asked"
-    assert next(link_rows([msgspec.structs.replace(node, differed=3)]))[4] == "differed 3 s"
+    assert next(link_rows([node]))[3] == "as asked"
+    assert next(link_rows([msgspec.structs.replace(node, differed=3)]))[3] == "differed 3 s"
 
 
 def test_links_are_shown_to_programs(tmp_path):
@@ -215,13 +247,13 @@ def test_the_controller_exports_the_host_and_the_verdict():
     metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
     metrics.observe(records.HostLoad(busy=0.5, steal=0.1, load=2.0, lag_s=0.004, cores=2))
     before = exposed(metrics)
-    metrics.judge_trial(trusted=False, steps_per_s=12.5)
+    metrics.judge_trial(verdict="modelled", steps_per_s=12.5)
     after = exposed(metrics)
     metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
 
     assert before[f"edgebed_host_busy_ratio{labels}"] == 0.5
     assert before[f"edgebed_host_wake_lag_seconds{labels}"] == 0.004
-    assert f"edgebed_trial_trusted{labels}" not in before
-    assert after[f"edgebed_trial_trusted{labels}"] == 0.0
+    assert f"edgebed_trial_verdict{labels}" not in before
+    assert after[f"edgebed_trial_verdict{labels}"] == 2.0
     assert after[f"edgebed_trial_steps_per_second{labels}"] == 12.5
-    assert f"edgebed_trial_trusted{labels}" not in exposed(metrics)
+    assert f"edgebed_trial_verdict{labels}" not in exposed(metrics)

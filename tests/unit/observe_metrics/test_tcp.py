@@ -7,13 +7,15 @@ import threading
 import pytest
 import zmq
 
-from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
+from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES, wire_bytes
 from edgebed.observe import tcp
 from edgebed.observe.tcp import IncomingCount
 
 MEGABYTE = 1_000_000
 OPENING_PACKETS_MAX = 3
 """Packets without payload that only open or close a connection."""
+LOOPBACK_SAVES = wire_bytes(MEGABYTE) - MEGABYTE
+"""Segments on the loopback interface are up to 64 kB large."""
 
 
 @pytest.fixture
@@ -62,6 +64,18 @@ def test_what_the_server_sends_is_acknowledged_and_what_it_receives_is_not_count
         assert opened <= OPENING_PACKETS_MAX
         assert opened < acknowledged <= opened + MEGABYTE / SEGMENT_BYTES + 1
         assert packets(counter) - acknowledged < acknowledged - opened  # 700 segments of payload came in
+
+
+def test_all_that_came_is_counted_with_its_headers(listener):
+    """A megabyte in at least as many segments as it fills, each with its header; nothing of what was sent."""
+    counter = counter_of(listener)
+    client, server = connect(listener)
+    with client, server:
+        opened = counter.read().all_bytes
+        transfer(client, server)
+        came = counter.read().all_bytes - opened
+
+        assert wire_bytes(MEGABYTE) - LOOPBACK_SAVES <= came <= 1.1 * wire_bytes(MEGABYTE)
 
 
 def test_connections_that_have_ended_still_count(listener):
@@ -124,7 +138,7 @@ def test_a_file_that_is_closed_meanwhile_is_passed_over(listener, tmp_path):
     os.close(descriptor)
     (tmp_path / str(descriptor)).touch()
 
-    assert counter_of(listener, open_files=tmp_path).read() == 0
+    assert counter_of(listener, open_files=tmp_path).read() == (0, 0)
 
 
 def test_looking_leaves_nothing_open(listener):

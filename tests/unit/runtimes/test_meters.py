@@ -18,6 +18,8 @@ from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.errors import InfrastructureError
 from edgebed.roles import records
+from edgebed.roles.events import Send
+from edgebed.runtimes.crossing import Leaving
 from edgebed.runtimes.live import Times
 from edgebed.runtimes.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
 from edgebed.scenario.plan import Injection, Link, LinkChange, Method, NodePlan, Part, Task
@@ -298,6 +300,37 @@ def test_a_worker_tells_what_models_took_with_the_latency_that_lies_behind_the_f
     assert (record.name, record.direction) == ("edge-0", "down")
     assert record.latency_s == pytest.approx(latency_s)
     assert record.asked_s == pytest.approx(latency_s)  # the rest fits into the burst
+
+
+@pytest.mark.parametrize(("delay", "far_s"), [("line", 0.0), ("netem", 0.01)])
+def test_latency_is_measured_by_the_message_that_was_held_back_least(delay, far_s):
+    """Without what its bytes take, and the other end's latency where the kernel adds both; handling is in it."""
+    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": Link(latency_s=0.01)}, delay=delay)
+    for took_s in (0.05, 0.0213 + far_s, 0.03):
+        meter.received(5.0 + took_s, Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE), 1000)
+    (record,) = meter.read(10.0, 0.0)
+
+    assert record.delay_s == pytest.approx(0.0213)
+
+
+def test_a_message_whose_bytes_take_long_tells_nothing_of_latency():
+    """2 MB at 10 mbit take 1.7 s: a per cent of that is the whole latency."""
+    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": Link()}, delay="line")
+    meter.received(7.0, Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE), 2_000_000)
+
+    assert [record.delay_s for record in meter.read(10.0, 0.0)] == [None]
+
+
+def test_what_a_delay_line_holds_back_before_a_message_leaves_its_sender_tells():
+    """Whoever receives it cannot see that; the time in which its bytes leave is none of it."""
+    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": Link()}, delay="line")
+    effect = Send("server", push())
+    for asked_s, left_s in ((1.0, 1.13), (2.0, 2.1207)):
+        meter.left(left_s, Leaving(effect, asked_s + 0.02, asked_s, asked_s + 0.12))
+    (record,) = meter.read(10.0, 0.0)
+
+    assert (record.name, record.direction, record.messages) == ("edge-0", "up", 0)
+    assert record.delay_s == pytest.approx(0.0207)
 
 
 def test_a_burst_that_is_too_large_shows_in_every_small_push_that_it_lets_through():
