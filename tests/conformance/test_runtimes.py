@@ -28,6 +28,7 @@ SCENARIO = {
     "method": {"preset": "adacomp", "compression": {"fraction": 0.1}},
     "fleet": {"edge": {"count": 4, "waiting": {"uniform": ["1ms", "5ms"]}}},
     "evaluation": {"every": "100 updates"},
+    "faults": [{"kill": "edge-0", "at": "1h"}],
     "stop": {"updates": 300},
 }
 
@@ -71,6 +72,16 @@ def test_each_worker_has_the_same_message_sequence(runtime: str) -> None:
         shorter = min(len(found), len(expected))
         assert shorter > 20
         assert expected[:shorter] == found[:shorter]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_fault_that_training_ended_before_is_told(runtime: str) -> None:
+    """The plan has it and the journal has not."""
+    summary = trial(runtime).summary
+    assert summary.fidelity is not None
+
+    assert summary.faults_missed == 1
+    assert any(reason.startswith("faults: kill-1 at 60 min 00 s did not") for reason in summary.fidelity.reasons)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -1,6 +1,7 @@
 """The verdict on real runs in processes: what nodes measure, and what is found where conditions do not hold."""
 
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,6 +95,42 @@ def test_a_link_of_latency_alone_holds(tmp_path: Path, emulation: str, request: 
             assert row.delay in ("line", "netem")
             assert row.downlink.latency_s == pytest.approx(0.02 * row.downlink.messages)
             assert row.downlink.messages > 0
+            for way in (row.uplink, row.downlink):
+                assert way.delay_s is not None
+                assert 0.0195 <= way.delay_s < 0.1
+
+
+@pytest.mark.usefixtures("root")
+def test_what_others_send_to_the_server_is_found(tmp_path: Path) -> None:
+    """Two megabytes of somebody else's, through its interface; beside a flow that is the trial's own, no byte is."""
+    thread = threading.Thread(target=send_to_the_server, args=(tmp_path,))
+    thread.start()
+    try:
+        fidelity = fidelity_of(edgebed.run(SCENARIO, runs_dir=tmp_path, emulation="kernel"))
+    finally:
+        thread.join()
+    quiet = fidelity_of(edgebed.run(SCENARIO, runs_dir=tmp_path / "quiet", set=["stop.time=3s"], emulation="kernel"))
+
+    assert "foreign traffic" in fidelity.causes
+    assert "foreign traffic" not in quiet.causes
+
+
+def send_to_the_server(runs: Path) -> None:
+    """As soon as training goes on, from the namespace of a worker, to a port at which nobody listens."""
+    pids: dict[str, int] = {}
+    for record in follow(runs):
+        if isinstance(record, records.Node) and record.pid:
+            pids[record.name] = record.pid
+        if isinstance(record, records.Update):
+            break
+    with inside(own_namespace(pids["server"])), IPRoute() as ip:
+        (index,) = ip.link_lookup(ifname="data")
+        (address,) = (each.get("IFA_ADDRESS") for each in ip.get_addr(index=index, family=socket.AF_INET))
+    with inside(own_namespace(pids["edge-0"])):
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with sender:
+        for _ in range(2_000_000 // 1400):
+            sender.sendto(bytes(1400), (address, 9))  # as fast as the worker's uplink lets it
 
 
 def test_caps_that_no_host_can_give_are_found(tmp_path: Path) -> None:

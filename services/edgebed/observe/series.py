@@ -362,7 +362,7 @@ class _Builder:
             case records.Transfers():
                 way = record.name, record.direction, record.to
                 ways = self.transfers.setdefault(way, {}).setdefault(node, [])
-                is_new = self._is_reborn(node, f"{record.name} {record.to}") or record.asked_s < ways[-1].asked_s
+                is_new = self._is_reborn(node, " ".join(way)) or record.asked_s < ways[-1].asked_s
                 _add(ways, record, is_new=is_new)
             case records.HostLoad():
                 self.host.append(record)

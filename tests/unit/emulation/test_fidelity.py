@@ -622,6 +622,8 @@ SPOKEN = [
         [("server", transfers(name, "up", messages=t, early=t - 1, asked_s=0.01 * t)) for t in (2, 6, 10)]
         for name in WORKERS
     ),
+    [("edge-0", transfers(direction="up", messages=0, asked_s=0.0, delay_s=0.1 / t)) for t in (4, 5)],
+    [("edge-0", transfers(direction="down", messages=t, asked_s=0.01 * t)) for t in (3, 7)],
     [("controller", host(busy=0.125 * t)) for t in range(1, 8)],
 ]
 """What each says of each thing, in its order."""
