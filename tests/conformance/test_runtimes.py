@@ -81,7 +81,7 @@ def test_a_fault_that_training_ended_before_is_told(runtime: str) -> None:
     assert summary.fidelity is not None
 
     assert summary.faults_missed == 1
-    assert any(reason.startswith("faults: kill-1 at 60 min 00 s did not") for reason in summary.fidelity.reasons)
+    assert any(reason.startswith("faults: kill-1 at 1 h 00 min did not") for reason in summary.fidelity.reasons)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

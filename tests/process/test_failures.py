@@ -126,6 +126,7 @@ def test_a_killed_worker_is_noticed_and_the_others_finish(live: Live) -> None:
     assert live.last_state("edge-1").state == "died"
     assert "SIGKILL" in live.last_state("edge-1").reason
     assert len(live.series().updates) == 400
+    assert "degraded: deaths: worker edge-1 died unasked: killed by SIGKILL" in live.out
 
 
 def test_a_frozen_worker_does_not_hold_the_run_and_is_gone_afterwards(live: Live) -> None:

@@ -187,13 +187,13 @@ def _name(arm: Arm) -> str:
 
 
 def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Where code differed, and what a live trial's conditions were worth; the same of several runs once."""
+    """Where code differed, and what a trial's conditions were worth; the same of several runs once."""
     concerned: dict[str, list[str]] = {}
     for run in runs:
-        if run.summary.runtime != "simulation":
-            for trial in run.summary.trials:
-                for text in (*trial.fidelity.reasons, *trial.fidelity.remarks) if trial.fidelity else ():
-                    concerned.setdefault(text, []).append(f"{run.path.name} ({run.summary.runtime})")
+        for fidelity in (trial.fidelity for trial in run.summary.trials if trial.fidelity):
+            remarks = () if run.summary.runtime == "simulation" else fidelity.remarks
+            for text in (*fidelity.reasons, *remarks):
+                concerned.setdefault(text, []).append(f"{run.path.name} ({run.summary.runtime})")
     codes = {run.manifest.get("code", "") for run in runs}
     differing = ("the runs were made by different versions of edgebed's code",) if len(codes) > 1 else ()
     return (*differing, *(f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in concerned.items()))

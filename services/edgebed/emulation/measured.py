@@ -225,7 +225,7 @@ def _delay_s(ends: Sequence[records.Transfers]) -> float | None:
         min((end.delay_s for end in ends if end.delay_s is not None and bool(end.messages) == whose), default=None)
         for whose in (True, False)
     )
-    return None if received is None else received + (sent or 0.0)
+    return None if received is None else round(received + (sent or 0.0), 6)
 
 
 def _differences(links: Iterable[records.Link]) -> tuple[str, ...]:
