@@ -16,7 +16,7 @@ from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_of
 from edgebed.running import own_code
 from edgebed.runtimes import Runtime
-from edgebed.scenario.plan import Plan, TimesFrom
+from edgebed.scenario.plan import Plan
 
 State = Literal["completed", "in progress", "broken off"]
 STATES: tuple[State, ...] = ("completed", "in progress", "broken off")
@@ -128,5 +128,5 @@ def _essence(plan: Plan) -> Plan:
         msgspec.structs.replace(node, task=msgspec.structs.replace(node.task, python_path=())) for node in plan.nodes
     )
     return msgspec.structs.replace(
-        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, times_from=TimesFrom()
+        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, is_profiled=False
     )

@@ -181,6 +181,8 @@ class TensorLayout(msgspec.Struct, frozen=True):
         return math.prod(self.shape)
 
 
+GRADIENT_TIME_S = 0.005
+"""The virtual time of a gradient where nothing else is said: of no model in particular."""
 Loss = Literal["cross-entropy", "squared"]
 """Of scores: see learning/losses.py."""
 
@@ -331,13 +333,6 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.role in ("server", "store", "modules") or (self.role == "worker" and is_above)
 
 
-class TimesFrom(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the virtual times of work come from; empty: a plan that is too old to tell."""
-
-    gradient: Literal["", "default", "scenario", "profile"] = ""
-    compression: Literal["", "default", "scenario"] = ""
-
-
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One trial: the scenario, or one of its variants, with all that chance decides decided."""
 
@@ -369,8 +364,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
     expects_trusted: bool = False
     """Whether a live run fails if what was asked of links and caps did not hold."""
-    times_from: TimesFrom = TimesFrom()
-    """Where virtual time comes from, to be told."""
+    is_profiled: bool = False
+    """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
 
     def workers(self) -> tuple[NodePlan, ...]:
         """The worker nodes, in order."""

@@ -27,7 +27,7 @@ from edgebed.scenario.choices import Bound
 from edgebed.scenario.layer_costs import counted, measured
 from edgebed.scenario.links import link_of
 from edgebed.scenario.partition import Partition
-from edgebed.scenario.plan import LINK_ACTIONS, Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout, TimesFrom
+from edgebed.scenario.plan import LINK_ACTIONS, Fault, NodePlan, Plan, PointTrigger, Task, TensorLayout
 from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, Trial, class_workers
 from edgebed.scenario.shard_memory import own_bytes
 from edgebed.scenario.sharding import Sharding, shard
@@ -105,7 +105,7 @@ class _Planner:
                 (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
             ),
             expects_trusted=trial.expect.verdict == "trusted",
-            times_from=_times_from(trial),
+            is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
         return PlannedTrial(plan=plan, data=data, parts=parts, partition=sharding.partition if sharding else None)
 
@@ -307,14 +307,6 @@ def _epochs_a_push(trial: Trial, task: Task, parts: Mapping[str, NDArray[np.int6
     total = sum(map(len, parts.values()))
     batches = local_work_of(trial.method, task).batches(total // len(parts), task.batch_size)
     return float(batches * task.batch_size / total)
-
-
-def _times_from(trial: Trial) -> TimesFrom:
-    given, profile = trial.task.model_fields_set, trial.sharding and trial.sharding.profile
-    return TimesFrom(
-        gradient="profile" if profile else "scenario" if "gradient_time" in given else "default",
-        compression="scenario" if "compression_time" in given else "default",
-    )
 
 
 def _told(nodes: Sequence[NodePlan], faults: Sequence[Fault]) -> tuple[NodePlan, ...]:

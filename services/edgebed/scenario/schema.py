@@ -31,7 +31,7 @@ from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.links import FOLDER, LinkSection
 from edgebed.scenario.methods import method_schema, resolve_method, write_method
 from edgebed.scenario.names import ClassName, Name
-from edgebed.scenario.plan import Loss, Method, Waiting
+from edgebed.scenario.plan import GRADIENT_TIME_S, Loss, Method, Waiting
 from edgebed.scenario.problems import Problems, choose, show
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
@@ -221,7 +221,7 @@ class TaskSection(Section):
     loss: Loss = "cross-entropy"
     """What training makes small, and what is measured on the test set: `cross-entropy`; or `squared`, the squared
     distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2."""
-    gradient_time: Duration = 0.005
+    gradient_time: Duration = GRADIENT_TIME_S
     """Virtual time of one gradient on a device of compute speed 1 with a core of its own; in the simulation only."""
     compression_time: DurationFromZero = 0.0
     """Likewise of what a worker's push takes besides, to be compressed and encoded; `scripts/bench compression` says

@@ -1,7 +1,5 @@
 """The verdict: each rule from both sides, and that it does not matter in which order records came."""
 
-import dataclasses
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -10,89 +8,24 @@ from hypothesis import strategies as st
 from edgebed.emulation.fidelity import NOTHING_ASKED, SIMULATED, TOO_SHORT, judge
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.series import Series
-from edgebed.observe.series_faults import Done
-from edgebed.roles import records
-from edgebed.scenario.plan import Link, Method, NodePlan, Part, Plan, Task, TensorLayout, TimesFrom, Waiting
+from edgebed.scenario.plan import Link, Waiting
 
-MBIT = 1_000_000
-TEN_MBIT = Link(uplink_bit_s=10 * MBIT, downlink_bit_s=10 * MBIT)
-WORKERS = ("edge-0", "edge-1", "edge-2", "edge-3")
-GIB = 2**30
-
-
-def plan_of(server=None, **asked):
-    """Four workers of one class and a server; `asked` of each worker, `server` of it."""
-    task = Task(
-        model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (10,)),), batch_size=16,
-        gradient_time_s=0.01,
-    )  # fmt: skip
-    part = Part(name="none")
-    method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
-
-    def node(name, role, **more):
-        return NodePlan(node=name, role=role, device_class=name.split("-")[0], seed=1, task=task, method=method, **more)
-
-    workers = (node(name, "worker", **asked) for name in WORKERS)
-    nodes = (node("server", "server", **(server or {})), node("evaluator", "evaluator"), *workers)
-    return Plan(scenario="s", trial="t", question="?", seed=1, nodes=nodes)
-
-
-def trial(runtime="process"):
-    """The record that training begins with."""
-    return records.Trial(scenario="s", trial="t", seed=1, runtime=runtime, nodes=6, parameters=10)
-
-
-def usage(time_s=20.0, cpu_s=2.0, starved_s=0.1, **more):
-    """A node that did well."""
-    return records.Usage(time_s=time_s, cpu_s=cpu_s, starved_s=starved_s, **more)
-
-
-def transfers(name="edge-0", direction="up", share=1.0, messages=100, asked_s=1.0, size=13_000, **more):
-    """Messages that took `share` of the time asked."""
-    return records.Transfers(
-        name=name, direction=direction, messages=messages, bytes=messages * size, time_s=share * asked_s,
-        asked_s=asked_s, **more,
-    )  # fmt: skip
-
-
-def held(link=TEN_MBIT, mechanism="tc", **more):
-    """A link that the kernel holds as asked."""
-    fields = {
-        "uplink_asked": link.uplink_bit_s, "downlink_asked": link.downlink_bit_s,
-        "uplink_held": link.uplink_bit_s, "downlink_held": link.downlink_bit_s,
-    }  # fmt: skip
-    return records.Link(mechanism=mechanism, **(fields | more))
-
-
-def host(busy=0.5, steal=0.0, lag_s=0.001, cores=2, load=1.0):
-    """A machine with time to spare."""
-    return records.HostLoad(busy=busy, steal=steal, load=load, lag_s=lag_s, cores=cores)
-
-
-QUIET = (host(),)
-WELL = (usage(),)
-
-
-def series_of(workers=(), server=(), loads=QUIET, runtime="process"):
-    """What every worker and the server say, a record for each life; Transfers name whom they are about."""
-    said = [(name, workers) for name in WORKERS] + [("server", server)]
-    measured = {"links": {}, "usage": {}, "transfers": {}}
-    for name, said_by in said:
-        for record in said_by:
-            if isinstance(record, records.Transfers):
-                renamed = msgspec.structs.replace(record, name=name)
-                measured["transfers"].setdefault((name, record.direction, record.to), []).append(renamed)
-            else:
-                kind = "links" if isinstance(record, records.Link) else "usage"
-                measured[kind].setdefault(name, []).append(record)
-    whole = {kind: {key: tuple(each) for key, each in found.items()} for kind, found in measured.items()}
-    return dataclasses.replace(Series.empty(), trial=trial(runtime), host=tuple(loads), **whole)
-
-
-def verdict_on(plan, *workers, server=WELL, **more):
-    """The verdict and its causes: what stands before each reason's colon."""
-    fidelity = judge(plan, series_of(workers or WELL, server, **more))
-    return fidelity.verdict, [reason.partition(":")[0] for reason in fidelity.reasons]
+from .conftest import (
+    GIB,
+    LATE,
+    MBIT,
+    TEN_MBIT,
+    WELL,
+    WORKERS,
+    held,
+    host,
+    plan_of,
+    series_of,
+    transfers,
+    trial,
+    usage,
+    verdict_on,
+)  # fmt: skip
 
 
 def test_what_was_never_trained_has_no_verdict():
@@ -102,12 +35,11 @@ def test_what_was_never_trained_has_no_verdict():
 
 def test_a_simulation_is_modelled_and_says_what_its_time_is():
     """Nothing was measured, so nothing is trusted; and times come from somewhere."""
-    plan = msgspec.structs.replace(plan_of(link=TEN_MBIT), times_from=TimesFrom(gradient="default"))
-    fidelity = judge(plan, series_of(runtime="simulation"))
+    fidelity = judge(plan_of(link=TEN_MBIT), series_of(runtime="simulation"))
 
     assert (fidelity.verdict, fidelity.is_trusted, fidelity.causes) == ("modelled", False, ())
     assert fidelity.remarks[0] == SIMULATED
-    assert "a gradient takes 10 ms (task.gradient_time's default, not measured for this model)" in fidelity.remarks[1]
+    assert "a gradient takes 10 ms (the scenario's gradient_time)" in fidelity.remarks[1]
 
 
 def test_a_run_that_asks_for_nothing_is_trusted_however_busy_the_host():
@@ -124,108 +56,6 @@ def test_a_trial_too_short_to_be_measured_says_so():
     fidelity = judge(plan_of(cpus=1.0), series_of())
 
     assert (fidelity.verdict, fidelity.reasons) == ("unknown", (TOO_SHORT,))
-
-
-# --- faults ---------------------------------------------------------------------------------------------------------
-
-
-def done(action="kill", target="edge-0", *, late_s=0.0, asked_t=5.0, name="f-1", **more):
-    """Something that was done to a node."""
-    record = records.Fault(name=name, action=action, target=target, asked_s=asked_t, **more)
-    return Done(asked_t + late_s, record, asked_t)
-
-
-def with_faults(series, *faults):
-    """The same trial, with these done to it."""
-    return dataclasses.replace(series, faults=faults)
-
-
-@pytest.mark.parametrize("runtime", ["process", "simulation"])
-def test_a_fault_that_could_not_be_done_degrades(runtime):
-    """It was a condition of the experiment; where there was nothing to do, or a user's word was wrong, none was."""
-    series = series_of(WELL, WELL, runtime=runtime)
-    failed = done(problem="no such process")
-    fidelity = judge(plan_of(), with_faults(series, failed, failed))
-
-    assert fidelity.reasons == ("faults: kill of edge-0 could not be done: no such process, and 1 more",)
-    assert fidelity.causes == ("faults",)
-    assert not judge(plan_of(), with_faults(series, done(moot="it is not there"))).reasons
-    assert not judge(plan_of(), with_faults(series, done(name="by hand", problem="it has no link"))).reasons
-
-
-@pytest.mark.parametrize(
-    ("number", "late_s", "verdict"),
-    [(1, 0.25, "trusted"), (1, 0.26, "degraded"), (5, 0.26, "degraded"), (20, 1.0, "trusted"), (20, 1.1, "degraded")],
-)
-def test_a_fault_that_is_late_degrades(number, late_s, verdict):
-    """One by a quarter of a second, twenty at once by a second."""
-    series = series_of(WELL, WELL)
-    faults = [done(target=f"edge-{k}", late_s=late_s if k == 0 else 0.01) for k in range(number)]
-    fidelity = judge(plan_of(), with_faults(series, *faults))
-
-    assert fidelity.verdict == verdict
-    if verdict == "degraded":
-        (reason,) = fidelity.reasons
-        assert reason.startswith(f"faults: kill of edge-0 was done {'1.1 s' if late_s > 1 else '260 ms'} after it was")
-
-
-def test_a_launch_takes_the_time_that_it_takes():
-    """When the node is back is told elsewhere."""
-    assert judge(plan_of(), with_faults(series_of(WELL, WELL), done("launch", late_s=3.0))).is_trusted
-    assert judge(plan_of(), with_faults(series_of(WELL, WELL), done("cut", name="by hand", late_s=3.0))).is_trusted
-
-
-@pytest.mark.parametrize("target", ["edge-0", "server"])
-def test_messages_of_a_frozen_node_are_not_late(target):
-    """Nor those to a frozen server, of anybody; those of others are."""
-    series = series_of([usage(), held(), LATE], WELL)
-    frozen = done("freeze", target)
-    fidelity = judge(plan_of(link=TEN_MBIT), with_faults(series, frozen))
-
-    assert fidelity.is_trusted == (target == "server")
-    assert any(remark.endswith("a node was frozen meanwhile, as asked") for remark in fidelity.remarks)
-
-
-def with_nodes(series, *states):
-    """The same trial, with these nodes' fates: (time, name, state, reason); it ended after 20 s."""
-    nodes = tuple((t, records.Node(name=name, state=state, reason=reason)) for t, name, state, reason in states)
-    return dataclasses.replace(series, nodes=nodes, last_t=21.0, finished_t=20.0)
-
-
-@pytest.mark.parametrize("runtime", ["process", "simulation"])
-def test_a_death_that_nobody_asked_for_degrades(runtime):
-    """Who, and why; of several the first, and how many more. One that a fault asked for does not."""
-    series = series_of(WELL, WELL, runtime=runtime)
-    killed = (6.0, "edge-0", "died", "killed by SIGKILL")
-    one = with_nodes(series, (7.0, "edge-3", "died", "killed by SIGSEGV"), killed)
-    two = with_nodes(series, (-1.0, "edge-2", "missing", "it never joined"), *([(7.0, "server", "died", "")] * 2))
-
-    assert judge(plan_of(), with_faults(one, done())).reasons == (
-        "deaths: worker edge-3 died unasked: killed by SIGSEGV; see its log (edgebed logs)",
-    )
-    assert judge(plan_of(), two).reasons == (
-        "deaths: worker edge-2 never came: it never joined, and 1 more; see its log (edgebed logs)",
-    )
-    assert not judge(plan_of(), with_faults(with_nodes(series, killed), done())).reasons
-
-
-def test_a_death_of_the_evaluator_or_after_the_training_is_no_condition():
-    """The model was final; and watching is none."""
-    late = with_nodes(series_of(WELL, WELL), (20.5, "edge-1", "died", "did not answer 'stop'"))
-    watching = with_nodes(series_of(WELL, WELL), (7.0, "evaluator", "died", "out of memory"))
-
-    assert judge(plan_of(), late).is_trusted
-    assert judge(plan_of(), watching).is_trusted
-
-
-def test_a_cap_that_a_fault_changed_is_as_asked():
-    """What the kernel holds is not what the plan says, and the share is of no one cap."""
-    wrong = usage(throttled_s=5.0, cpus_held=0.1, capped_s=10.0, capped_cpu_s=1.0)
-    series = series_of([wrong], WELL)
-    changed = [done("cpus", name, change="0.1") for name in WORKERS]
-
-    assert not judge(plan_of(cpus=0.5), series).is_trusted
-    assert judge(plan_of(cpus=0.5), with_faults(series, *changed)).is_trusted
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
@@ -312,7 +142,6 @@ def test_no_link_may_carry_more_over_time_than_asked(share, verdict, direction):
     assert judged == (verdict, ["link"] if verdict == "degraded" else [])
 
 
-LATE = transfers(asked_s=1.0, share=2.0)
 """100 messages that took a second longer than asked: more than their handling explains."""
 
 
@@ -405,61 +234,6 @@ def test_drops_are_remarked():
 
     assert fidelity.verdict == "trusted"
     assert "dropped up to 5.0 % of the packets" in fidelity.remarks[0]
-
-
-# --- who else is on the network ---------------------------------------------------------------------------------------
-
-
-def traffic(interface_bytes, tcp_bytes=30_000_000, interface="eth0"):
-    """What came to the server: 29 MB of payload, and packets of its own connections that hold it."""
-    return records.Traffic(
-        ingress_payload=29_000_000, egress_payload=0, ingress_interface=interface_bytes, interface=interface,
-        ack_bytes=1_000_000, tcp_bytes=tcp_bytes,
-    )  # fmt: skip
-
-
-def with_traffic(record, *server):
-    """A series in which that passed the server's interface."""
-    return dataclasses.replace(series_of(WELL, server or WELL), traffic=((20.0, record),))
-
-
-def test_bytes_that_no_message_explains_are_foreign():
-    """Others' bytes took their share of the server's link: who, by how much."""
-    fidelity = judge(plan_of(), with_traffic(traffic(62_000_000)))
-
-    (reason,) = fidelity.reasons
-    assert reason.startswith("foreign traffic: 30.7 MB of the 62 MB that came to the server's interface (eth0), 49 %,")
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        traffic(31_100_000),
-        traffic(32_800_000),
-        traffic(62_000_000, interface="lo"),
-        traffic(62_000_000, tcp_bytes=None),
-        traffic(62_000_000, tcp_bytes=61_000_000),
-        msgspec.structs.replace(traffic(400_000, tcp_bytes=200_000), ingress_payload=180_000, ack_bytes=9_000),
-    ],
-    ids=["framed", "within a twentieth", "all of the machine's", "not counted", "unread at the end", "little"],
-)
-def test_bytes_that_the_trial_explains_or_nobody_counted_are_not(record):
-    """Payload with its headers and acknowledgements; or what TCP has of the server's own connections."""
-    assert judge(plan_of(), with_traffic(record)).is_trusted
-
-
-@pytest.mark.parametrize("action", ["cut", "link"])
-def test_what_is_lost_behind_the_interface_is_not_foreign(action):
-    """It comes twice: a queue that is too short drops it, or a loss that was asked for, or a cut."""
-    record = traffic(40_000_000)
-    link = Link(downlink_bit_s=10 * MBIT)
-    dropping = usage(downlink_packets=27_000, downlink_drops=6_000)
-    lossy = msgspec.structs.replace(link, loss=0.1)
-
-    assert judge(plan_of(), with_traffic(record)).causes == ("foreign traffic",)
-    assert not judge(plan_of({"link": link}), with_traffic(record, dropping, held(link))).causes
-    assert not judge(plan_of({"link": lossy}), with_traffic(record, usage(), held(lossy, delay="netem"))).causes
-    assert judge(plan_of(), with_faults(with_traffic(record), done(action, "server"))).is_trusted
 
 
 # --- CPU, memory, host ------------------------------------------------------------------------------------------------
