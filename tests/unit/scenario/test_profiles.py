@@ -111,6 +111,7 @@ def test_cuts_and_virtual_time_follow_from_the_profile(tmp_path):
     (tmp_path / "other").mkdir()
     uneven = planned(with_profile(written(tmp_path / "other", fast=range(6))))
 
+    assert equal.plan.is_profiled
     assert equal.partition.step_s == pytest.approx(8 * 3e-3)
     assert uneven.partition.step_s == pytest.approx(2 * 3e-3 + 6 * 3e-6)
     pipelined = with_profile(written(tmp_path), cuts="auto") | {"method": "decoupled-greedy"}
