@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 MOVED = 0.01
-"""How far parameters are moved at most to see which buffers follow them."""
+"""How far parameters are moved to see which buffers follow them."""
 
 
 class Weight(NamedTuple):
@@ -65,6 +65,16 @@ def flat(module: nn.Module) -> NDArray[np.float32]:
     return found
 
 
+def fill(module: nn.Module, theta: NDArray[np.float32]) -> None:
+    """Give the module this (n,) vector of what is trained. ValueError where it is that of another one."""
+    weights = trained(module)
+    sizes = [weight.tensor.numel() for weight in weights]
+    if theta.shape != (sum(sizes),):
+        raise ValueError(f"weights of shape {theta.shape}, not ({sum(sizes)},)")
+    for weight, piece in zip(weights, np.split(theta, np.cumsum(sizes))[:-1], strict=True):
+        weight.tensor.data = torch.from_numpy(piece.copy()).view(weight.tensor.shape)
+
+
 def packed(module: nn.Module) -> NDArray[np.uint8]:
     """(c,) bytes of the constants, one after the other; none where there are none."""
     return np.concatenate([np.zeros(0, np.uint8), *(_bytes(weight.tensor) for weight in constants(module))])
@@ -91,7 +101,7 @@ def hold_constant(module: nn.Module, changing: Container[str]) -> None:
 
 
 def changed_by_training(module: nn.Module, inputs: Tensor) -> set[str]:
-    """The names of buffers that training changes; the module is used up, and torch's generator drawn from.
+    """The names of the persistent buffers that training changes; the module is used up.
 
     Some follow the inputs and some the parameters, so it computes twice, and the parameters move in between. Raises
     what the module raises.
@@ -101,7 +111,7 @@ def changed_by_training(module: nn.Module, inputs: Tensor) -> set[str]:
         module.train()(inputs)
         with torch.no_grad():
             for parameter in module.parameters():
-                parameter.add_(torch.rand_like(parameter), alpha=MOVED)
+                parameter.add_(MOVED)
         module(inputs)
     after = {weight.name: _bytes(weight.tensor) for weight in _buffers(module)}
     return {name for name, values in before.items() if not np.array_equal(values, after[name])}
