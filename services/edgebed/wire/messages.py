@@ -396,7 +396,7 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Checkpoint: (("theta",), ("theta", "state")),
     Keep: (("state",),),
     RollBack: (("state",),),
-    Configure: (("theta",), ("theta", "state"), ("x", "y")),
+    Configure: (("theta",), ("theta", "state"), ("x", "y"), ("x", "y", "constants")),
 }
 """The names of the tensors that a message carries, in order; a choice of such where there are several."""
 
