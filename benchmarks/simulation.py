@@ -20,6 +20,7 @@ from torch import nn
 
 from benchmarks.subjects import BATCH_SIZE, images, method, network, task, theta
 from edgebed.learning import models
+from edgebed.learning.beginning import Beginning
 from edgebed.learning.data import DataSet
 from edgebed.learning.network import Network
 from edgebed.learning.split import split
@@ -123,7 +124,7 @@ def _simulate(processes: int, updates: int, memory: list[int]) -> float:
 
         host.metrics.observe = observe  # type: ignore[method-assign]
         with JournalWriter(folder.journal) as journal:
-            host.run_trial(planned, theta(), folder, journal, lambda _: None, lambda: None)
+            host.run_trial(planned, Beginning(planned.plan), folder, journal, lambda _: None, lambda: None)
     return (updates - warm) / (marks[updates] - marks[warm])
 
 

@@ -21,7 +21,6 @@ from torch import nn
 
 from edgebed.algorithms.layerwise.rule import At
 from edgebed.algorithms.registry import exchange_of, rule_of
-from edgebed.learning import models
 from edgebed.learning.allocator import keep_freed_memory
 from edgebed.learning.footprint import kept_bytes
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
@@ -158,7 +157,7 @@ def _layer_rows(
     for k, (layer, before, shape) in enumerate(zip(layers, shapes, shapes[1:], strict=False)):
         kept = kept_bytes(layer.module, torch.zeros(len(x), *before))
         sizes = {
-            "weights": sum(tensor.numel() for _, tensor in models.tensors(layer.module)),
+            "weights": len(layer.weights()),
             "outputs": int(np.prod(shape)),
             "kept": format_memory(kept),
             "memory": "0B",

@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -23,6 +23,9 @@ from edgebed.observe.series import Series
 from edgebed.observe.summary import RunSummary, TrialSummary
 from edgebed.roles.controller import NAME as CONTROLLER
 from edgebed.scenario.plan import Plan
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 class Trial:
@@ -52,8 +55,22 @@ class Trial:
         return read_journal(self.folder.journal) if self.folder.journal.exists() else iter(())
 
     def checkpoint(self) -> NDArray[np.float32]:
-        """The final parameters, flat, shape (n,); EdgebedError where the trial left none."""
+        """What was trained, in the end, flat, shape (n,); EdgebedError where the trial left none.
+
+        `plan.nodes[0].task.layout` has the names and shapes of its tensors, in order.
+        """
         return read_checkpoint(self.folder.final_checkpoint).theta
+
+    def model(self) -> "nn.Module":
+        """The trained model as a torch module, in evaluation mode; EdgebedError where the trial left none.
+
+        The model's function is called once more: what was constant is as it makes it.
+        """
+        from edgebed.learning import models, weights  # torch, which other results are had without
+
+        model = models.initial_model(self.plan.nodes[0].task, self.plan.seed)
+        weights.fill(model, self.checkpoint())
+        return model.eval()
 
     def __repr__(self) -> str:
         """Name and folder."""

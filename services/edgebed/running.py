@@ -18,7 +18,7 @@ import msgspec
 from edgebed.emulation.means import check_means
 from edgebed.errors import EdgebedError, ScenarioError
 from edgebed.fingerprint import fingerprint
-from edgebed.learning import models
+from edgebed.learning.beginning import Beginning
 from edgebed.learning.imports import sources
 from edgebed.observe import report
 from edgebed.observe.journal import JournalWriter
@@ -202,13 +202,13 @@ def _run_trial(
 ) -> bool:
     """Run one trial; False if no other is to follow."""
     folder.make(planned.plan)
-    theta = models.initial_parameters(planned.plan.nodes[0].task, planned.plan.seed)
+    beginning = Beginning(planned.plan)
     if progress:
         progress.trial_started(planned.plan)
     trial = Trial(folder)
     with JournalWriter(folder.journal) as journal:
         show = progress.update if progress else lambda _: None
-        host.run_trial(planned, theta, folder, journal, show, lambda: trial.summary, past)
+        host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
     summary = trial.summary
     if progress:
         progress.trial_ended(summary)

@@ -14,6 +14,8 @@ RUNTIMES = [
     pytest.param("docker", marks=pytest.mark.docker),
 ]
 MODULE = """
+from pathlib import Path
+
 import numpy as np
 import torch
 from torch import nn
@@ -27,6 +29,28 @@ def data():
 def tiny(input_shape, classes):
     print("building")
     return nn.Sequential(nn.Flatten(), nn.Dropout(0.1), nn.Linear(12, classes))
+
+def frozen(with_weights):
+    '''A layer whose weights are in a file, which the controller alone may read.'''
+    layer = nn.Linear(12, 12, bias=False).requires_grad_(False)
+    nn.init.zeros_(layer.weight)
+    if with_weights:
+        layer.weight.copy_(torch.from_numpy(np.load(Path(__file__).with_name("weights.npy"))))
+    return layer
+
+def pretrained(classes, with_weights):
+    return nn.Sequential(nn.Flatten(), frozen(with_weights), nn.Linear(12, classes))
+
+class Numbers(nn.Embedding):
+    def forward(self, x):
+        return super().forward((x > 0.5).flatten(1).long())
+
+def embedded(with_weights):
+    '''Three layers: an embedding, and a frozen one with batch normalisation.'''
+    return nn.Sequential(
+        nn.Sequential(Numbers(2, 1), nn.Flatten()), nn.Sequential(frozen(with_weights), nn.BatchNorm1d(12)),
+        nn.Linear(12, 3),
+    )
 
 class Bomb(nn.Module):
     def __init__(self):
@@ -55,6 +79,7 @@ def scenario(folder: Path, model: str) -> Path:
     """A scenario beside the user's module, whose name no other test uses."""
     tag = f"{abs(hash(str(folder)))}"
     (folder / f"own_{tag}.py").write_text(MODULE)
+    np.save(folder / "weights.npy", np.eye(12, dtype=np.float32))
     path = folder / "own.yaml"
     path.write_text(SCENARIO.replace("{tag}", tag).replace("{model}", model))
     return path
@@ -68,6 +93,31 @@ def test_a_users_own_model_and_data_are_trained(runtime: str, tmp_path: Path, ca
     assert run.exit_code == 0
     assert np.isfinite(run.trials["adacomp"].checkpoint()).all()
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_pretrained_weights_that_the_controller_reads_reach_every_node(runtime: str, tmp_path: Path) -> None:
+    """Without them nothing would come through the frozen layer; a push has the 39 parameters of the other one."""
+    run = edgebed.run(scenario(tmp_path, "pretrained"), runtime=runtime, runs_dir=tmp_path / "runs")
+    trial = run.trials["adacomp"]
+
+    assert run.exit_code == 0
+    assert trial.checkpoint().shape == (39,)
+    assert trial.model().get_parameter("1.weight").tolist() == np.eye(12).tolist()
+    assert trial.summary.ingress_bytes < 150 * trial.summary.updates
+
+
+@pytest.mark.process
+def test_shards_that_begin_with_an_embedding_leave_the_same_weights_in_processes(tmp_path: Path) -> None:
+    """With a frozen layer and running means among them, bit for bit those of the simulation."""
+    path, found = scenario(tmp_path, "embedded"), {}
+    for runtime in ("simulation", "process"):
+        sets = ["method=back-propagation", "fleet.edge.count=3", "stop.updates=20", "evaluation.every=20 updates"]
+        run = edgebed.run(path, runtime=runtime, runs_dir=tmp_path / "runs", set=sets)
+        found[runtime] = run.trials["back-propagation"].checkpoint()
+
+    assert found["simulation"].shape == (2 + 2 * 12 + 2 * 12 + 39,)
+    np.testing.assert_array_equal(found["process"], found["simulation"])
 
 
 def test_code_that_raises_ends_a_simulated_run_with_its_own_words(tmp_path: Path) -> None:

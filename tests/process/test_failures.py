@@ -22,7 +22,7 @@ import zmq
 from waiting import until
 
 from edgebed.fingerprint import fingerprint
-from edgebed.learning import models
+from edgebed.learning.beginning import Beginning
 from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter, read_journal
 from edgebed.observe.run_folder import TrialFolder
@@ -247,11 +247,11 @@ class Stage:
         self.folder = TrialFolder(folder / "trial")
         self.folder.make(self.planned.plan)
         plan = self.planned.plan
-        theta = models.initial_parameters(plan.nodes[0].task, plan.seed)
-        self.checkpoints = Checkpoints(self.folder, theta)
+        beginning = Beginning(plan)
+        self.checkpoints = Checkpoints(self.folder, beginning.theta)
         self.heart = Controller(
             plan,
-            payload_of(self.planned, self.checkpoints),
+            payload_of(self.planned, self.checkpoints, beginning),
             "process",
             time.monotonic_ns(),
             code=fingerprint(),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from edgebed.learning import models
+from edgebed.learning.beginning import Beginning
 from edgebed.observe.accounting import Accounting, Books
 from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
@@ -65,12 +65,12 @@ def simulate(tmp_path: Path) -> Simulate:
         (planned,) = plan_trials(load_scenario(scenario, []), trace=trace)
         folder = TrialFolder(tmp_path / str(next(count)))
         folder.make(planned.plan)
-        theta = models.initial_parameters(planned.plan.nodes[0].task, planned.plan.seed)
+        beginning = Beginning(planned.plan)
         with JournalWriter(folder.journal) as journal:
             simulation = Simulation(
                 planned.plan,
-                Checkpoints(folder, theta),
-                jobs_of(planned),
+                Checkpoints(folder, beginning.theta),
+                jobs_of(planned, beginning),
                 processes,
                 journal,
                 lambda heart: Watch(heart, lambda _: None, lambda _: None),

@@ -11,7 +11,7 @@ from torch import nn
 
 import edgebed
 from edgebed.algorithms.registry import kept_of
-from edgebed.learning import models
+from edgebed.learning import models, weights
 from edgebed.learning.inputs import prepared
 from edgebed.roles.worker import BatchOrder
 from edgebed.scenario.load import load_scenario
@@ -80,8 +80,9 @@ def buffers_of(planned: PlannedTrial, worker: str, theta: NDArray[np.float32], s
     plan = planned.plan.node(worker)
     model, part, order = models.build_for(plan.task), planned.parts[worker], BatchOrder(plan)
     ends = np.cumsum([tensor.size for tensor in plan.task.layout])
-    for (_, tensor), end in zip(models.tensors(model), ends, strict=True):
-        tensor.data.copy_(torch.from_numpy(theta[end - tensor.numel() : end].copy()).view(tensor.shape))
+    for each, end in zip(weights.trained(model), ends, strict=True):
+        own = theta[end - each.tensor.numel() : end].copy()
+        each.tensor.data.copy_(torch.from_numpy(own).view(each.tensor.shape))
     model.train()
     for k in range(steps):
         chosen = part[order.batch(k)]
@@ -92,7 +93,7 @@ def buffers_of(planned: PlannedTrial, worker: str, theta: NDArray[np.float32], s
             for parameter in model.parameters():
                 assert parameter.grad is not None
                 parameter.sub_(RATE * parameter.grad)
-    whole = np.concatenate([tensor.detach().reshape(-1).numpy() for _, tensor in models.tensors(model)])
+    whole = weights.flat(model)
     kept = kept_of(plan.task)
     assert kept is not None
     return whole[kept]

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from edgebed.errors import ScenarioError
-from edgebed.learning import imports, models
+from edgebed.learning import imports, weights
 from edgebed.learning.footprint import kept_bytes
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.shard_building import PROBE, shapes_of, task_layers
@@ -30,7 +30,9 @@ class Anatomy:
     outputs: tuple[int, ...]
     """Values that a layer gives for one example."""
     weights: tuple[int, ...]
-    """Parameters, and what it keeps besides."""
+    """What training changes of it: parameters, and what it keeps besides."""
+    constants: tuple[int, ...]
+    """Bytes of what training does not change."""
     kept: tuple[int, ...]
     """Bytes that it keeps of one example until its gradient is there."""
     modules: tuple[int, ...]
@@ -69,6 +71,7 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
             flops=tuple(operations(layer, shape) for layer, shape in zip(layers, shapes, strict=False)),
             outputs=tuple(prod(shape) for shape in outputs),
             weights=tuple(_weights(layer) for layer in layers),
+            constants=tuple(weights.packed(layer).nbytes for layer in layers),
             kept=tuple(
                 kept_bytes(layer.train(), torch.zeros(PROBE, *shape)) // PROBE
                 for layer, shape in zip(layers, shapes, strict=False)
@@ -88,7 +91,7 @@ def _beside(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) 
 
 
 def _weights(module: nn.Module) -> int:
-    return sum(tensor.numel() for _, tensor in models.tensors(module))
+    return sum(each.tensor.numel() for each in weights.trained(module))
 
 
 def operations(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> int:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from edgebed.errors import ScenarioError
-from edgebed.learning import imports, models
+from edgebed.learning import imports, models, weights
 from edgebed.scenario.plan import Task
 
 BATCH = 2  # one example alone is refused by some layers
@@ -37,6 +37,12 @@ def activation_bytes(task: Task) -> int:
         kept.pop(parameter.untyped_storage().data_ptr(), None)
     del output
     return math.ceil(sum(kept.values()) / BATCH)
+
+
+def constant_bytes(task: Task) -> int:
+    """Bytes of the model's tensors that training does not change. ScenarioError if the model cannot be built."""
+    with torch.random.fork_rng(devices=[]):
+        return weights.packed(models.build_for(task)).nbytes
 
 
 def kept_bytes(module: nn.Module, x: Tensor) -> int:

@@ -8,8 +8,8 @@
 Those whose layers may lie on different devices are in layered_models.py.
 
 All take other input shapes and numbers of classes. A model is known to the rest of edgebed by its flat vector and the
-`TensorLayout` that cuts it: the parameters and what it keeps besides, such as running means. The latter would not be
-exchanged where workers push gradients, so there such models are refused.
+`TensorLayout` that cuts it: the parameters that are trained and the buffers that training changes, such as running
+means (weights.py). Frozen parameters and constant buffers are not in it: every node is given them once.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from edgebed import chance
 from edgebed.errors import ScenarioError
-from edgebed.learning import imports
+from edgebed.learning import imports, weights
 from edgebed.learning.layered_models import LAYERED_MODELS
 from edgebed.learning.residual_models import RESIDUAL_MODELS
 from edgebed.scenario.plan import Task, TensorLayout
@@ -36,11 +36,14 @@ def build(
     classes: int,
     python_path: Sequence[str] = (),
     sizes: Sequence[tuple[str, int]] = (),
+    *,
+    with_weights: bool = False,
 ) -> nn.Module:
     """The model called `name`, with parameters as its author initialises them, drawn from torch's generator.
 
-    A user's function is called with `input_shape`, `classes` and the `sizes`, such as `width`, where it has parameters
-    of these names.
+    A user's function is called with `input_shape`, `classes`, the `sizes`, such as `width`, and `with_weights`, where
+    it has parameters of these names. The latter says whether the values of its tensors count; else it may leave out
+    what only gives them values, such as reading them from a file.
     ScenarioError if there is no such model, or if it cannot be trained here.
     """
     if name in MODELS:
@@ -51,21 +54,11 @@ def build(
     if not imports.is_import_path(name):
         raise ScenarioError(f"model: '{name}' is unknown; allowed: {', '.join(MODELS)} or package.module:function.")
     function = imports.resolve(name, python_path)
-    model = imports.call(name, function, input_shape=tuple(input_shape), classes=classes, **dict(sizes))
+    offers = {"input_shape": tuple(input_shape), "classes": classes, "with_weights": with_weights}
+    model = imports.call(name, function, **offers, **dict(sizes))
     _check(name, model)
     assert isinstance(model, nn.Module)
     return model
-
-
-def tensors(model: nn.Module) -> list[tuple[str, Tensor]]:
-    """What the model's flat vector is made of, by name: parameters, and what modules keep besides, module by module."""
-    found: dict[int, tuple[str, Tensor]] = {}  # of what two modules share, the first
-    for prefix, owner in model.named_modules():
-        own = [*owner.named_parameters(recurse=False), *owner.named_buffers(recurse=False)]
-        for name, tensor in own:
-            if tensor.is_floating_point():
-                found.setdefault(id(tensor), (f"{prefix}.{name}" if prefix else name, tensor))
-    return list(found.values())
 
 
 def layout(
@@ -75,16 +68,38 @@ def layout(
     python_path: Sequence[str] = (),
     sizes: Sequence[tuple[str, int]] = (),
 ) -> tuple[TensorLayout, ...]:
-    """Name and shape of each tensor of the model, in the order of the flat vector.
+    """Name and shape of each tensor of the model that training changes, in the order of the flat vector.
 
-    Tries the model on an input too, so that a model that does not fit the data is found before anything starts:
-    ScenarioError then.
+    Tries the model on inputs, so that a model that does not fit the data, or cannot be trained, is found before
+    anything starts: ScenarioError then. What torch draws meanwhile is always the same.
     """
     with torch.random.fork_rng(devices=[]):
-        model = build(name, input_shape, classes, python_path, sizes).eval()
+        torch.default_generator.manual_seed(0)
+        model = build(name, input_shape, classes, python_path, sizes)
+        _try(name, model, input_shape, classes)
+        found = weights.trained(model)
+        try:
+            changing = weights.changed_by_training(model, torch.rand(2, *input_shape))
+        except Exception as error:
+            raise ScenarioError(f"{name}: the model cannot be trained: {imports.reason(error)}") from error
+    for each in found:
+        if each.name in changing and each.tensor.dtype != torch.float32:
+            raise ScenarioError(
+                f"{name}: training changes the buffer '{each.name}', which is {each.tensor.dtype}; "
+                "only float32 is exchanged."
+            )
+    return tuple(
+        TensorLayout(each.name, tuple(each.tensor.shape), not each.is_parameter)
+        for each in found
+        if each.is_parameter or each.name in changing
+    )
+
+
+def _try(name: str, model: nn.Module, input_shape: tuple[int, ...], classes: int) -> None:
+    """ScenarioError unless the model gives scores for inputs of this shape."""
     try:
-        with torch.inference_mode():
-            output = model(torch.zeros(2, *input_shape))
+        with torch.no_grad():
+            output = model.eval()(torch.zeros(2, *input_shape))
     except Exception as error:
         raise ScenarioError(
             f"{name}: the model does not take inputs of shape {tuple(input_shape)}: {imports.reason(error)}"
@@ -96,24 +111,37 @@ def layout(
             f"{name}: for two inputs of shape {tuple(input_shape)} the model gives {got}, not one score "
             f"for each of the {classes} classes, shape {expected}."
         )
-    trained = {id(parameter) for parameter in model.parameters()}
-    return tuple(TensorLayout(key, tuple(each.shape), id(each) not in trained) for key, each in tensors(model))
 
 
 def initial_parameters(task: Task, seed: int) -> NDArray[np.float32]:
-    """(n,) parameters every node begins with, determined by the model and `seed`; torch's own generator is left as is.
+    """(n,) what is trained, as the training begins with it."""
+    return weights.flat(initial_model(task, seed))
+
+
+def initial_model(task: Task, seed: int) -> nn.Module:
+    """The model that training begins with, determined by the task and `seed`; torch's own generator is left as is.
 
     The built-in `cnn` is initialised as its authors did, the others as torch does.
     """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(chance.key(seed, "init") >> 65)
-        model = build_for(task)
-    return torch.cat([tensor.detach().reshape(-1) for _, tensor in tensors(model)]).numpy()
+        return build_for(task, with_weights=True)
 
 
-def build_for(task: Task) -> nn.Module:
-    """The task's model."""
-    return build(task.model, task.input_shape, task.classes, task.python_path, task.sizes)
+def build_for(task: Task, *, with_weights: bool = False) -> nn.Module:
+    """The task's model, whose buffers are constant where the task's layout has them not.
+
+    ScenarioError where its tensors are others than when the layout was made.
+    """
+    model = build(task.model, task.input_shape, task.classes, task.python_path, task.sizes, with_weights=with_weights)
+    weights.hold_constant(model, {tensor.name for tensor in task.layout if tensor.kept})
+    found = [(each.name, tuple(each.tensor.shape)) for each in weights.trained(model)]
+    if found != [(tensor.name, tensor.shape) for tensor in task.layout]:
+        raise ScenarioError(
+            f"{task.model}: it gives a model with other tensors to train than when the trial was planned; what is "
+            "trained and what is frozen must not depend on `with_weights`, on chance or on where it runs."
+        )
+    return model
 
 
 class ChannelsLast(nn.Module):
@@ -181,11 +209,14 @@ def _check(name: str, model: object) -> None:
     parameters = dict(model.named_parameters())
     if not parameters:
         raise ScenarioError(f"{name}: the model has no parameters, so there is nothing to train.")
+    if not any(parameter.requires_grad for parameter in parameters.values()):
+        raise ScenarioError(f"{name}: every parameter is frozen (requires_grad=False), so there is nothing to train.")
     if lazy := [key for key, parameter in parameters.items() if isinstance(parameter, UninitializedParameter)]:
         raise ScenarioError(
             f"{name}: parameter '{lazy[0]}' has no shape yet; use layers with given sizes, not lazy ones."
         )
-    if other := [key for key, parameter in parameters.items() if parameter.dtype != torch.float32]:
+    trained = (key for key, parameter in parameters.items() if parameter.requires_grad)
+    if other := [key for key in trained if parameters[key].dtype != torch.float32]:
         raise ScenarioError(
             f"{name}: parameter '{other[0]}' is {parameters[other[0]].dtype}; only float32 is exchanged."
         )

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edgebed.learning import models
+from edgebed.learning import models, weights
 from edgebed.learning.allocator import keep_freed_memory
 from edgebed.learning.inputs import prepared
 from edgebed.learning.losses import loss_of
@@ -26,10 +26,16 @@ TORCH_SEED_MASK = 2**63 - 1
 class Network:
     """The task's model and the examples of one node."""
 
-    def __init__(self, task: Task, x: NDArray[np.uint8] | NDArray[np.float32], y: NDArray[np.integer]) -> None:
-        """(N, *input_shape) inputs, kept in their own type, and (N,) labels.
+    def __init__(
+        self,
+        task: Task,
+        x: NDArray[np.uint8] | NDArray[np.float32],
+        y: NDArray[np.integer],
+        constants: NDArray[np.uint8] | None = None,
+    ) -> None:
+        """(N, *input_shape) inputs, kept in their own type, and (N,) labels; `constants` as packed in weights.py.
 
-        ScenarioError if the model cannot be built.
+        Without constants they are as the model's function makes them. ScenarioError if the model cannot be built.
         """
         torch.set_num_threads(1)
         keep_freed_memory()
@@ -38,13 +44,14 @@ class Network:
         self._y = y.astype(np.int64)
         with torch.random.fork_rng(devices=[]):
             self._model = models.build_for(task)
-        tensors = [tensor for _, tensor in models.tensors(self._model)]
-        self._tensors = tensors
-        self._theta = torch.empty(sum(tensor.numel() for tensor in tensors))
+        if constants is not None:
+            weights.unpack(self._model, constants)
+        self._weights = weights.trained(self._model)
+        self._theta = torch.empty(sum(each.tensor.numel() for each in self._weights))
         start = 0
-        for tensor in tensors:
-            end = start + tensor.numel()
-            tensor.data = self._theta[start:end].view(tensor.shape)
+        for each in self._weights:
+            end = start + each.tensor.numel()
+            each.tensor.data = self._theta[start:end].view(each.tensor.shape)
             start = end
         self._theta_numpy = self._theta.numpy()
 
@@ -54,21 +61,22 @@ class Network:
         """(n,) parameters, (b,) positions in the data -> fresh (n,) gradient of the batch's mean loss, and that loss.
 
         Of what modules keep beside parameters, such as running means, it is by how much that was larger before. `key`
-        seeds what the model itself draws at random, such as dropout. A frozen parameter has gradient 0.
+        seeds what the model itself draws at random, such as dropout.
         """
         self._set(theta)
         if not self._model.training:
             self._model.train()
         torch.default_generator.manual_seed(key & TORCH_SEED_MASK)
         loss = loss_of(self._task.loss, self._model(self._inputs(batch)), torch.from_numpy(self._y[batch]))
-        trained = [tensor for tensor in self._tensors if tensor.requires_grad]
-        gradients = iter(torch.autograd.grad(loss, trained, materialize_grads=True))
+        parameters = [each.tensor for each in self._weights if each.is_parameter]
+        gradients = iter(torch.autograd.grad(loss, parameters, materialize_grads=True))
         pieces, start = [], 0
-        for tensor in self._tensors:
-            end = start + tensor.numel()
-            if tensor.requires_grad:
+        for each in self._weights:
+            end = start + each.tensor.numel()
+            if each.is_parameter:
                 pieces.append(next(gradients).reshape(-1))
-            else:  # a frozen parameter has not moved
+            else:
+                each.put_back()
                 pieces.append(torch.from_numpy(theta[start:end] - self._theta_numpy[start:end]))
             start = end
         return torch.cat(pieces).numpy(), loss.item()

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from edgebed import chance
 from edgebed.algorithms.layerwise.rule import At
 from edgebed.algorithms.registry import configure, rule_of
-from edgebed.learning import models
+from edgebed.learning import models, weights
 from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.layers import joined, layers_of
 from edgebed.learning.module_networks import ModuleNetworks
@@ -54,8 +56,11 @@ def _optimizer(part: Part) -> Optimizer:
     return msgspec.convert({"name": part.name, **part.settings}, Optimizer)
 
 
-def shard_network(plan: NodePlan) -> ShardNetwork:
-    """The networks of the shard that the plan tells of."""
+def shard_network(plan: NodePlan, constants: NDArray[np.uint8] | None = None) -> ShardNetwork:
+    """The networks of the shard that the plan tells of.
+
+    Without its `constants`, as packed in weights.py, they are as the model's function makes them here.
+    """
     shard, task, method = plan.shard, plan.task, plan.method
     assert shard is not None
     rule = rule_of(method)
@@ -70,8 +75,11 @@ def shard_network(plan: NodePlan) -> ShardNetwork:
             hidden = getattr(configure("learning", method.parts["learning"]), "input_hidden", None)
             input_module = InputModule(task.input_shape, shapes[shard.first], hidden=hidden)
     optimizer = _of_every(optimizer_of(method), rule.stride(is_first=not shard.below))
+    own = joined(layers[shard.first : shard.end])
+    if constants is not None:
+        weights.unpack(own, constants)
     return ShardNetwork(
-        joined(layers[shard.first : shard.end]),
+        own,
         msgspec.structs.replace(optimizer, learning_rate=0.0) if shard.frozen else optimizer,
         loss=task.loss,
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from edgebed.learning.optimizers import Optimizer
+from edgebed.learning.weights import Weight, trained
 
 
 class Trained:
@@ -26,20 +27,19 @@ class Trained:
         self.optimizer = optimizer
         self.steps = 0
         """How many steps it has made."""
-        self._places: list[tuple[nn.Module, str, slice, tuple[int, ...]]] = []
-        """Each parameter: whose it is, its name there, where it is in `theta`, and its shape."""
-        self._pieces: list[slice | Tensor] = []
+        self._places: list[tuple[list[tuple[nn.Module, str]], slice, tuple[int, ...]]] = []
+        """Each parameter: whose it is, with its name there; where it is in `theta`, and its shape."""
+        self._pieces: list[slice | Weight] = []
         """What `weights` is made of: parts of `theta`, and what modules keep besides, such as running means."""
         parameters: list[Tensor] = []
         size = 0
-        for owner in module.modules():  # in the order of torch's state_dict
-            for name, parameter in owner.named_parameters(recurse=False):
-                place = slice(size, size + parameter.numel())
-                self._places.append((owner, name, place, tuple(parameter.shape)))
-                self._pieces.append(place)
-                parameters.append(parameter.detach().reshape(-1))
+        for each in trained(module):
+            if each.is_parameter:
+                place = slice(size, size + each.tensor.numel())
+                self._places.append((each.places, place, tuple(each.tensor.shape)))
+                parameters.append(each.tensor.detach().reshape(-1))
                 size = place.stop
-            self._pieces += [buffer for buffer in owner.buffers(recurse=False) if buffer.is_floating_point()]
+            self._pieces.append(place if each.is_parameter else each)
         self.theta = torch.cat([torch.zeros(0), *parameters])
         """(n,) parameters."""
         self._moments = optimizer.begin(self.theta)
@@ -54,7 +54,7 @@ class Trained:
     @property
     def parameters(self) -> list[Tensor]:
         """The parameter tensors as they are now; after a step there are others."""
-        return [getattr(owner, name) for owner, name, _, _ in self._places]
+        return [getattr(*places[0]) for places, _, _ in self._places]
 
     def step(self, gradients: Sequence[Tensor]) -> None:
         """One step of the optimizer; `gradients` are in the order of `parameters`."""
@@ -65,21 +65,21 @@ class Trained:
 
     def weights(self) -> NDArray[np.float32]:
         """Fresh (w,) parameters and what the module keeps besides, in the order of its layers."""
-        pieces = [self.theta[each] if isinstance(each, slice) else each.reshape(-1) for each in self._pieces]
-        return torch.cat([torch.zeros(0), *pieces]).numpy().copy()
+        pieces = [self.theta[each] if isinstance(each, slice) else each.now.detach() for each in self._pieces]
+        return torch.cat([torch.zeros(0), *(piece.reshape(-1) for piece in pieces)]).numpy().copy()
 
     def begin(self, weights: NDArray[np.float32]) -> None:
         """Begin anew with these (w,) weights; ValueError where they are those of something else."""
-        sizes = [each.stop - each.start if isinstance(each, slice) else each.numel() for each in self._pieces]
+        sizes = [each.stop - each.start if isinstance(each, slice) else each.tensor.numel() for each in self._pieces]
         if weights.shape != (sum(sizes),):
             raise ValueError(f"weights of shape {weights.shape}, not ({sum(sizes)},)")
         theta = self.theta.clone()
-        for each, piece in zip(self._pieces, np.split(weights, np.cumsum(sizes)[:-1]), strict=True):
+        for each, piece in zip(self._pieces, np.split(weights, np.cumsum(sizes))[:-1], strict=True):
             values = torch.from_numpy(piece.copy())
             if isinstance(each, slice):
                 theta[each] = values
             else:
-                each.copy_(values.view(each.shape))
+                each.now.detach().copy_(values.view(each.tensor.shape))
         self.theta, self._moments, self.steps = theta, self.optimizer.begin(theta), 0
         self._bind()
 
@@ -96,19 +96,23 @@ class Trained:
 
     def _bind(self) -> None:
         """Give the module fresh parameters, views into `theta`."""
-        for owner, name, place, shape in self._places:
-            setattr(owner, name, nn.Parameter(self.theta[place].view(shape)))
+        for places, place, shape in self._places:
+            parameter = nn.Parameter(self.theta[place].view(shape))
+            for owner, name in places:
+                setattr(owner, name, parameter)
 
 
 def gradients(outputs: Tensor, delta: Tensor, wanted: Sequence[Tensor], *, keep: bool = False) -> tuple[Tensor, ...]:
     """Of whatever has `delta` for its gradient by the `outputs`: its gradients by what is `wanted`.
 
-    With `keep` there may be another for the same graph. The product of the two has just that gradient, to the bit;
-    were `delta` given to torch as it is, torch 2.13 would load a system for symbolic mathematics first, which takes
-    about half a second of a core and 36 MB.
+    It is 0 by what the outputs do not follow smoothly, such as token numbers. With `keep` there may be another for the
+    same graph. The product of the two has just that gradient, to the bit; were `delta` given to torch as it is, torch
+    2.13 would load a system for symbolic mathematics first, which takes about half a second of a core and 36 MB.
     """
+    if not outputs.requires_grad:
+        return tuple(torch.zeros_like(each) for each in wanted)
     product = torch.dot(outputs.reshape(-1), delta.reshape(-1))
-    return torch.autograd.grad(product, wanted, retain_graph=keep)
+    return torch.autograd.grad(product, wanted, retain_graph=keep, materialize_grads=True)
 
 
 def join_states(parts: Sequence[Trained]) -> NDArray[np.float32]:

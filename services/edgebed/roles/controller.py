@@ -49,7 +49,7 @@ class Given(NamedTuple):
     """What a node is given besides its plan."""
 
     tensors: tuple[Tensor, ...] = ()
-    """The model, or its part of the data."""
+    """The model, or its part of the data and what of the model training does not change."""
     frames: Sequence[Buffer] = ()
     version: int = 0
     """Of the model: above 0 it is that of a checkpoint."""

@@ -37,31 +37,41 @@ def cast(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -
         return ParameterServer(plan, theta, configure.peers, own_frames, configure.version, state), None
     if plan.role == "store":
         return ActivationStore(plan), None
-    x, y = arrays["x"], arrays["y"]
+    x, y, constants = arrays["x"], arrays["y"], arrays.get("constants")
     if plan.shard:
-        work = shard_work(plan, x, y, time.perf_counter)
+        work = shard_work(plan, x, y, constants, time.perf_counter)
         if plan.role == "modules":
             return ModuleHost(plan, configure.incarnation), work
         return shard_of(plan, rule_of(plan.method), configure.incarnation), work
     from edgebed.learning.network import Network
 
-    network = Network(task, x, y)
+    network = Network(task, x, y, constants)
     if plan.role == "evaluator":
         return Evaluator(plan), EvaluatorWork(network)
     return Worker(plan, configure.incarnation), Work(plan, network, time.perf_counter)
 
 
 def shard_work(
-    plan: NodePlan, x: NDArray[Any], y: NDArray[Any], clock: Callable[[], float] = lambda: 0.0
+    plan: NodePlan,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    constants: NDArray[Any] | None,
+    clock: Callable[[], float] = lambda: 0.0,
 ) -> ShardWork | ModuleWork:
-    """Whoever does the jobs of a shard, or of the node that has all gradient modules; `x` and `y` as it is given."""
+    """Whoever does the jobs of a shard, or of the node that has all gradient modules; `x`, `y` as it is given them."""
     from edgebed.learning.shard_building import module_networks, shard_network  # torch, which a server is without
 
     exchange = exchange_of(plan.method)
     if plan.role == "modules":
         return ModuleWork(module_networks(plan), y, clock, exchange)
     return ShardWork(
-        shard_network(plan), rule_of(plan.method), x, y, clock, exchange, functools.partial(_given, plan.task)
+        shard_network(plan, constants),
+        rule_of(plan.method),
+        x,
+        y,
+        clock,
+        exchange,
+        functools.partial(_given, plan.task),
     )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import sees_inputs
 from edgebed.errors import InfrastructureError
 from edgebed.fingerprint import fingerprint
+from edgebed.learning.beginning import Beginning
 from edgebed.learning.imports import reason, sources
 from edgebed.learning.network import Network
 from edgebed.observe.checkpoints import Checkpoint, Checkpoints
@@ -33,7 +34,7 @@ from edgebed.runtimes.process import ProcessLauncher
 from edgebed.runtimes.simulation import Simulation
 from edgebed.runtimes.watch import Watch
 from edgebed.scenario.plan import NodePlan, Plan
-from edgebed.scenario.planning import PlannedTrial
+from edgebed.scenario.planning import EVALUATOR, PlannedTrial
 from edgebed.wire.tensors import as_bytes, encode_dense
 
 LOOPBACK = "127.0.0.1"
@@ -78,14 +79,14 @@ class Host:
     def run_trial(
         self,
         planned: PlannedTrial,
-        theta: NDArray[np.float32],
+        beginning: Beginning,
         folder: TrialFolder,
         journal: JournalWriter,
         show: Callable[[Status], None],
         summary: Callable[[], TrialSummary],
         past: Past | None = None,
     ) -> None:
-        """Run the trial to its end; `theta` (n,) is the initial model, `summary` what its journal then tells.
+        """Run the trial to its end; `beginning` is the initial model, `summary` what its journal then tells.
 
         A trial that has a `past` goes on from its latest checkpoint.
         """
@@ -96,7 +97,7 @@ class Host:
             show(status)
 
         until_s = past.until_s if past else 0.0
-        checkpoints = Checkpoints(folder, theta)
+        checkpoints = Checkpoints(folder, beginning.theta)
         self.targets.clear()
         self.metrics.start_trial(
             plan,
@@ -110,7 +111,7 @@ class Host:
             simulation = Simulation(
                 plan,
                 checkpoints,
-                jobs_of(planned),
+                jobs_of(planned, beginning),
                 self.processes,
                 journal,
                 lambda heart: Watch(heart, keep_status, self.metrics.observe),
@@ -123,7 +124,7 @@ class Host:
             return
         heart = Controller(
             plan,
-            payload_of(planned, checkpoints),
+            payload_of(planned, checkpoints, beginning),
             self.runtime,
             time.monotonic_ns() - round(until_s * 1e9),
             code=fingerprint(),
@@ -182,8 +183,11 @@ def _control_in(folder: Path) -> Control | None:
         return None
 
 
-def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[NodePlan], Given]:
-    """What each node is given: the server the latest model, the others their own part of the data and no more."""
+def payload_of(planned: PlannedTrial, checkpoints: Checkpoints, beginning: Beginning) -> Callable[[NodePlan], Given]:
+    """What each node is given: the server the latest model, the others their own part of the data and no more.
+
+    Whoever computes with a model that has constants is given these, too.
+    """
     data = planned.data
 
     def payload(node: NodePlan) -> Given:
@@ -202,6 +206,8 @@ def payload_of(planned: PlannedTrial, checkpoints: Checkpoints) -> Callable[[Nod
         else:
             x, y = examples_of(planned, node)
             arrays = {"x": x, "y": y}
+        if (constants := beginning.constants(node)).size:
+            arrays["constants"] = constants
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
         frames = [frame for _, frames in encoded for frame in frames]
         tensors = tuple(tensor for tensor, _ in encoded)
@@ -236,12 +242,13 @@ def backups_of(checkpoints: Checkpoints) -> Callable[[int], Given | None]:
     return backup_at
 
 
-def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Steps]:
+def jobs_of(planned: PlannedTrial, beginning: Beginning) -> Callable[[str, Job], Steps]:
     """Does any node's job: one network holds all the data, and a node's positions are looked up in its part."""
     data, plan = planned.data, planned.plan
     works: dict[str, Worked] = {}
-    trained = Network(plan.nodes[0].task, data.train_x, data.train_y)
-    tested = Network(plan.nodes[0].task, data.test_x, data.test_y)
+    constants = beginning.constants(plan.node(EVALUATOR))
+    trained = Network(plan.nodes[0].task, data.train_x, data.train_y, constants)
+    tested = Network(plan.nodes[0].task, data.test_x, data.test_y, constants)
 
     class Part:
         """The network as one node sees it."""
@@ -256,7 +263,9 @@ def jobs_of(planned: PlannedTrial) -> Callable[[str, Job], Steps]:
 
     def make(node: str) -> Worked:
         if plan.node(node).shard:
-            return shard_work(plan.node(node), *examples_of(planned, plan.node(node)))
+            return shard_work(
+                plan.node(node), *examples_of(planned, plan.node(node)), beginning.constants(plan.node(node))
+            )
         if node in planned.parts:
             return Work(plan.node(node), Part(planned.parts[node]))
         return EvaluatorWork(tested)

@@ -17,6 +17,7 @@ from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
 from edgebed.learning.anatomy import Anatomy
 from edgebed.scenario.plan import Method, Task
 from edgebed.scenario.profiles import Beside, LayerRow, Messages, ProfileFile
+from edgebed.scenario.shard_memory import CONSTANT_COPIES
 from edgebed.scenario.stages import LayerCost
 from edgebed.wire import frames as codec
 from edgebed.wire.messages import Activation
@@ -79,6 +80,8 @@ class LayerMemory(NamedTuple):
     head: int = 0
     guess: int = 0
     """More with a module that predicts its inputs."""
+    constants: int = 0
+    """Besides, of what training does not change of it."""
 
 
 class Measured(NamedTuple):
@@ -93,12 +96,16 @@ class Measured(NamedTuple):
 
 
 def counted(task: Task, method: Method, anatomy: Anatomy) -> Measured:
-    """By their operations; those of the whole model take the task's time of a gradient."""
-    unit_s = task.gradient_time_s / (3 * sum(anatomy.flops))
+    """By their operations; those of the whole model take the task's time of a gradient.
+
+    A layer of which nothing is trained has no gradient of weights to compute.
+    """
+    back = [(2 if weights else 1) * flops for weights, flops in zip(anatomy.weights, anatomy.flops, strict=True)]
+    unit_s = task.gradient_time_s / (sum(anatomy.flops) + sum(back))
     times = [
         LayerTimes(
             forward=unit_s * flops,
-            backward=unit_s * 2 * flops,
+            backward=unit_s * backward,
             again=unit_s * flops,
             predict=unit_s * module,
             teach=unit_s * 3 * module,
@@ -106,8 +113,8 @@ def counted(task: Task, method: Method, anatomy: Anatomy) -> Measured:
             guess=unit_s * guess,
             teach_guess=unit_s * 3 * guess,
         )
-        for flops, module, head, guess in zip(
-            anatomy.flops, anatomy.modules, anatomy.heads, anatomy.inputs, strict=True
+        for flops, backward, module, head, guess in zip(
+            anatomy.flops, back, anatomy.modules, anatomy.heads, anatomy.inputs, strict=True
         )
     ]
     return Measured(times, _counted_memory(task, anatomy), _message_bytes(task, method, anatomy))
@@ -195,9 +202,11 @@ def _counted_memory(task: Task, anatomy: Anatomy) -> list[LayerMemory]:
             module=_trained_bytes(module, _array_bytes(task, outputs)),
             head=_trained_bytes(head, _array_bytes(task, outputs)),
             guess=_trained_bytes(guess, _array_bytes(task, before)),
+            constants=CONSTANT_COPIES * constants,
         )
-        for weights, outputs, before, kept, module, head, guess in zip(
+        for weights, constants, outputs, before, kept, module, head, guess in zip(
             anatomy.weights,
+            anatomy.constants,
             anatomy.outputs,
             inputs,
             anatomy.kept,
@@ -237,7 +246,9 @@ def layer_costs(found: Measured, rule: Rule, queue: int, *, apart: bool) -> list
         LayerCost(
             compute_s=times.forward + times.backward + times.step,
             output_bytes=size,
-            memory_bytes=memory.trained + (queue * (memory.kept + memory.parameters) if _piles_up(rule) else 0),
+            memory_bytes=memory.trained
+            + memory.constants
+            + (queue * (memory.kept + memory.parameters) if _piles_up(rule) else 0),
             end_compute_s=end_s(times, rule, apart=apart),
             end_memory_bytes=_end_memory(memory, rule, queue, apart=apart),
             begin_compute_s=begin_s(times, below, rule),

@@ -18,13 +18,13 @@ from edgebed.algorithms.registry import configure, sees_inputs
 from edgebed.errors import ScenarioError
 from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
 from edgebed.learning.data import DataSet
-from edgebed.learning.footprint import activation_bytes
+from edgebed.learning.footprint import activation_bytes, constant_bytes
 from edgebed.learning.network import EVALUATION_CHUNK
 from edgebed.observe.output import say
 from edgebed.scenario.plan import Method, NodePlan, Plan
 from edgebed.scenario.planning import PlannedTrial
 from edgebed.scenario.schema import Scenario
-from edgebed.scenario.shard_memory import MIB, TORCH_BYTES, examples_bytes
+from edgebed.scenario.shard_memory import CONSTANT_COPIES, MIB, TORCH_BYTES, examples_bytes
 from edgebed.scenario.units import format_memory
 
 PYTHON_BYTES = 30 * MIB  # interpreter, numpy, ZeroMQ, metrics; measured: 27 MiB
@@ -90,12 +90,17 @@ def mib_text(size: int) -> str:
 
 def needs_of(planned: PlannedTrial) -> dict[str, Need]:
     """What each node of a trial needs, by its name."""
-    activations = activation_bytes(planned.plan.nodes[0].task)
-    return {node.node: need_of(node, planned.plan, planned.data, activations) for node in planned.plan.nodes}
+    task = planned.plan.nodes[0].task
+    activations, constants = activation_bytes(task), constant_bytes(task)
+    return {node.node: need_of(node, planned.plan, planned.data, activations, constants) for node in planned.plan.nodes}
 
 
-def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need:
-    """What `node` needs; `activations` are the bytes that one example takes on its way through the model."""
+def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constants: int = 0) -> Need:
+    """What `node` needs.
+
+    `activations` are the bytes that one example takes on its way through the model, `constants` those of what training
+    does not change of it.
+    """
     model = 4 * sum(tensor.size for tensor in node.task.layout)
     if node.method.is_layerwise and node.role != "evaluator":
         return _shard_need(node, plan, data, model)
@@ -109,7 +114,8 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int) -> Need
         copied = worker_copies(node.method, model) + (model if _keeps_model(node) else 0)
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
     examples = examples_bytes(node.num_examples, data.train_x[:1].nbytes)
-    return Need({"torch": TORCH_BYTES, "model": math.ceil(copied), "data": examples, "batch": batch})
+    kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
+    return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
 
 
 def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:

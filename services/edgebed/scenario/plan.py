@@ -196,7 +196,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Shape of one input without the batch axis, e.g. (1, 28, 28)."""
     classes: int
     layout: tuple[TensorLayout, ...]
-    """The model's parameters, and what its modules keep beside them, in the order of the flat vector."""
+    """What training changes of the model: parameters, and what modules keep beside them, in the flat vector's order."""
     batch_size: int
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""

@@ -237,7 +237,8 @@ class Configure(Message, kw_only=True):
     """Server: the names that may join."""
     tensors: tuple[Tensor, ...]
     """`theta`, the model, and `state`, what a checkpoint or a backup has besides (server); or `x` and `y`, the node's
-    own part of the data."""
+    own part of the data, with `constants`, the bytes of what training does not change of the model, if there are
+    any."""
     sources: tuple[tuple[Name, str], ...] = ()
     """The user's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
     version: Count = 0
@@ -395,7 +396,7 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Checkpoint: (("theta",), ("theta", "state")),
     Keep: (("state",),),
     RollBack: (("state",),),
-    Configure: (("theta",), ("theta", "state"), ("x", "y")),
+    Configure: (("theta",), ("theta", "state"), ("x", "y"), ("x", "y", "constants")),
 }
 """The names of the tensors that a message carries, in order; a choice of such where there are several."""
 

@@ -6,6 +6,7 @@ import pytest
 
 from edgebed import cli
 from edgebed.observe.quantities import number_text
+from edgebed.profiling import profile_trials
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.planning import plan_trials
 from edgebed.scenario.profiles import read_profile
@@ -61,3 +62,33 @@ def test_what_has_no_layers_is_refused(edgebed, tmp_path):
 
     assert code == 2
     assert "no trial has a layer-wise method" in err
+
+
+OWN = """
+import numpy as np
+from torch import nn
+
+class Numbers(nn.Embedding):
+    def forward(self, x):
+        return super().forward(x.long())
+
+def data():
+    return np.zeros((20, 4), "f4"), np.arange(20) % 2, np.zeros((4, 4), "f4"), np.arange(4) % 2
+
+def embedded():
+    return nn.Sequential(Numbers(8, 6), nn.Sequential(nn.Flatten(), nn.Linear(24, 2).requires_grad_(False)),
+                         nn.Linear(2, 2))
+"""
+
+
+def test_an_embedding_and_a_frozen_layer_are_profiled(tmp_path, monkeypatch):
+    """By their passes forward and back; what is frozen has no weights to be trained."""
+    (tmp_path / "profilednets.py").write_text(OWN)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    task = {"data": "profilednets:data", "model": "profilednets:embedded", "batch_size": 4}
+    scenario = {"name": "own", "task": task, "method": "back-propagation", "fleet": {"edge": {"count": 2}}}
+    (planned,) = plan_trials(load_scenario(scenario | {"stop": {"updates": 10}}))
+    layers = profile_trials([planned]).layers
+
+    assert [row.weights for row in layers] == [48, 0, 6]
+    assert all(row.forward > 0 and row.backward > 0 for row in layers)

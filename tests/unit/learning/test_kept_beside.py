@@ -10,7 +10,7 @@ from edgebed.algorithms.compressor import Moment
 from edgebed.algorithms.local_work import local_steps
 from edgebed.algorithms.registry import compression_of, kept_of
 from edgebed.algorithms.update import Update
-from edgebed.learning import models
+from edgebed.learning import models, weights
 from edgebed.learning.network import Network
 from edgebed.scenario.plan import Method, Part, Task
 
@@ -34,12 +34,12 @@ def test_a_gradient_says_how_far_running_means_have_moved(task):
     theta, network = models.initial_parameters(task, 1), Network(task, X, Y)
     found, _ = network.gradient(theta, np.arange(4))
     model = models.build_for(task)
-    for (_, tensor), part in zip(models.tensors(model), _split(task, theta), strict=True):
-        tensor.data.copy_(torch.from_numpy(part.copy()).view(tensor.shape))
+    for each, part in zip(weights.trained(model), _split(task, theta), strict=True):
+        each.tensor.data.copy_(torch.from_numpy(part.copy()).view(each.tensor.shape))
     loss = nn.functional.cross_entropy(model(torch.from_numpy(X[:4])), torch.from_numpy(Y[:4]))
     loss.backward()
-    for (name, tensor), part, before in zip(
-        models.tensors(model), _split(task, found), _split(task, theta), strict=True
+    for (name, tensor, _), part, before in zip(
+        weights.trained(model), _split(task, found), _split(task, theta), strict=True
     ):
         expected = tensor.grad if tensor.requires_grad else torch.from_numpy(before).view(tensor.shape) - tensor
         np.testing.assert_allclose(part, expected.detach().reshape(-1), atol=1e-5, err_msg=name)

@@ -17,6 +17,7 @@ from edgebed.scenario.memory import MIB, Need, check_caps, mib_text, need_of, ne
 from edgebed.scenario.methods import family_of
 from edgebed.scenario.plan import Link, Method, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.scenario.planning import plan_trials
+from edgebed.scenario.shard_memory import CONSTANT_COPIES
 
 ROOMY = Host(cpus=1000, memory_bytes=2**50)
 
@@ -128,6 +129,41 @@ def test_activations_are_those_of_the_model_and_not_its_parameters(load, good):
     (planned,) = plan_trials(load(good))
 
     assert activation_bytes(planned.plan.nodes[0].task) == (64 + 64) * 4
+
+
+OWN_TABLES = """
+import torch
+from torch import nn
+
+class Tabled(nn.Linear):
+    def __init__(self, rows=0):
+        super().__init__(64, 64)
+        self.register_buffer("table", torch.zeros(rows, 64), persistent=False)
+
+    def forward(self, x):
+        return super().forward(x.flatten(1))
+
+def plain():
+    return nn.Sequential(Tabled(), nn.Linear(64, 10))
+
+def tabled():
+    return nn.Sequential(Tabled(4 * 2**10), nn.Linear(64, 10))
+"""
+
+
+def test_who_computes_with_a_models_constants_has_them_in_memory(load, good, tmp_path, monkeypatch):
+    """A table of 1 MiB, with what it takes to receive it: on workers, evaluator, and the shard of its layer alone."""
+    (tmp_path / "own_tables.py").write_text(OWN_TABLES)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    found = {}
+    for method in ("asgd", "back-propagation"):
+        for model in ("plain", "tabled"):
+            text = good.replace("small\nmethod", f"own_tables:{model}\nmethod")
+            (planned,) = plan_trials(load(text, f"method={method}"))
+            found[method, model] = {name: need.bytes for name, need in needs_of(planned).items()}
+        more = {name: size - found[method, "plain"][name] for name, size in found[method, "tabled"].items()}
+        holders = ("evaluator", "edge-0", "edge-1") if method == "asgd" else ("evaluator", "edge-0")
+        assert more == {name: CONSTANT_COPIES * MIB if name in holders else 0 for name in more}
 
 
 @given(sizes=st.lists(st.integers(0, 200 * MIB), min_size=1, max_size=5))

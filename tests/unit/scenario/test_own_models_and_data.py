@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import edgebed
 from edgebed.learning import models
 from edgebed.learning.data import load_data
+from edgebed.scenario.plan import Task
 
 DOCUMENT = Path(__file__).parents[3] / "docs/own-models-and-data.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -25,7 +28,7 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path
-    for name in ("mynets", "mysets", "mydatasets"):
+    for name in ("mynets", "mysets", "mydatasets", "mybackbones"):
         sys.modules.pop(name, None)
 
 
@@ -38,6 +41,21 @@ def test_the_model_of_the_document_is_built_for_inputs_of_any_shape(folder):
 
     assert sum(parameter.numel() for parameter in model.parameters()) == 6 * 200 + 200 + 200 * 5 + 5
     assert [tensor.shape for tensor in layout] == [(200, 6), (200,), (5, 200), (5,)]
+
+
+def test_the_backbone_of_the_document_begins_with_the_weights_of_its_file(folder):
+    """Which is read for the training to begin, and for nothing else; only the head is in the layout."""
+    path = (str(folder),)
+    layout = models.layout("mybackbones:backbone", (2,), 3, path)
+    task = Task(
+        model="mybackbones:backbone", input_shape=(2,), classes=3, layout=layout, batch_size=2, gradient_time_s=0.01,
+        python_path=path,
+    )  # fmt: skip
+    expected = nn.Linear(2, 16).state_dict()
+    torch.save(expected, folder / "backbone.pt")
+
+    assert [tensor.shape for tensor in layout] == [(3, 16), (3,)]
+    assert torch.equal(models.initial_model(task, 1).get_parameter("0.weight"), expected["weight"])
 
 
 def test_the_data_of_the_document_is_loaded(folder):
@@ -58,5 +76,5 @@ def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
     """In simulation, with the modules beside it."""
     run = edgebed.run(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs", processes=1)
 
-    assert list(FILES) == ["mynets.py", "mysets.py", "own.yaml", "more.Dockerfile"]
+    assert list(FILES) == ["mynets.py", "mybackbones.py", "mysets.py", "own.yaml", "more.Dockerfile"]
     assert run.exit_code == 0

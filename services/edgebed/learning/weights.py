@@ -1,0 +1,152 @@
+"""What of a module training changes, which travels, and what it does not, which every node is given once.
+
+    trained    parameters that ask for a gradient; persistent floating-point buffers, such as running means
+    constant   frozen parameters; all other buffers, such as masks, tables of positions and token numbers
+
+Which persistent buffers training changes is found by training (`changed_by_training`); those that it leaves alone are
+made constant when a task's model is built. A tensor that several places share is one, and stays shared. A whole number
+by itself, such as batch normalisation's count of batches, is neither: each node counts for itself.
+"""
+
+from collections.abc import Container, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+MOVED = 0.01
+"""How far parameters are moved to see which buffers follow them."""
+
+
+class Weight(NamedTuple):
+    """A tensor of a module."""
+
+    name: str
+    """As in torch's `state_dict`; of several the first."""
+    tensor: Tensor
+    places: list[tuple[nn.Module, str]]
+    """Whose it is, and its name there."""
+
+    @property
+    def is_parameter(self) -> bool:
+        """Else it is a buffer."""
+        return isinstance(self.tensor, nn.Parameter)
+
+    @property
+    def now(self) -> Tensor:
+        """What is in its place: a module may put another tensor there while it computes."""
+        found = getattr(*self.places[0])
+        assert isinstance(found, Tensor)
+        return found
+
+    def put_back(self) -> None:
+        """The tensor itself, with the values of what is in its place."""
+        if (now := self.now) is not self.tensor:
+            self.tensor.copy_(now.detach())
+            for owner, key in self.places:
+                setattr(owner, key, self.tensor)
+
+
+def trained(module: nn.Module) -> list[Weight]:
+    """What training changes, in the order of the flat vector: module by module, parameters before buffers."""
+    return [weight for weight in _weights(module) if _is_trained(weight)]
+
+
+def constants(module: nn.Module) -> list[Weight]:
+    """What it does not, in the same order."""
+    return [weight for weight in _weights(module) if not _is_trained(weight) and not _is_count(weight.tensor)]
+
+
+def flat(module: nn.Module) -> NDArray[np.float32]:
+    """Fresh (n,) vector of what is trained."""
+    found: NDArray[np.float32] = torch.cat([each.tensor.detach().reshape(-1) for each in trained(module)]).numpy()
+    return found
+
+
+def fill(module: nn.Module, theta: NDArray[np.float32]) -> None:
+    """Give the module this (n,) vector of what is trained. ValueError where it is that of another one."""
+    weights = trained(module)
+    sizes = [weight.tensor.numel() for weight in weights]
+    if theta.shape != (sum(sizes),):
+        raise ValueError(f"weights of shape {theta.shape}, not ({sum(sizes)},)")
+    for weight, piece in zip(weights, np.split(theta, np.cumsum(sizes))[:-1], strict=True):
+        weight.tensor.data = torch.from_numpy(piece.copy()).view(weight.tensor.shape)
+
+
+def packed(module: nn.Module) -> NDArray[np.uint8]:
+    """(c,) bytes of the constants, one after the other; none where there are none."""
+    return np.concatenate([np.zeros(0, np.uint8), *(_bytes(weight.tensor) for weight in constants(module))])
+
+
+def unpack(module: nn.Module, data: NDArray[np.uint8]) -> None:
+    """Give the module these (c,) constants. ValueError where they are those of a module with others."""
+    weights = constants(module)
+    sizes = [weight.tensor.nbytes for weight in weights]
+    if data.shape != (sum(sizes),):
+        raise ValueError(
+            f"constants of {data.size} bytes for a model with {sum(sizes)}: it is built in another way here"
+        )
+    for weight, piece in zip(weights, np.split(data, np.cumsum(sizes))[:-1], strict=True):
+        weight.tensor.data = torch.from_numpy(piece.copy()).view(weight.tensor.dtype).view(weight.tensor.shape)
+
+
+def hold_constant(module: nn.Module, changing: Container[str]) -> None:
+    """Make all buffers constant but the `changing` ones."""
+    for weight in trained(module):
+        if not weight.is_parameter and weight.name not in changing:
+            for owner, key in weight.places:
+                owner.register_buffer(key, weight.tensor, persistent=False)
+
+
+def changed_by_training(module: nn.Module, inputs: Tensor) -> set[str]:
+    """The names of the persistent buffers that training changes; the module is used up.
+
+    Some follow the inputs and some the parameters, so it computes twice, and the parameters move in between. Raises
+    what the module raises.
+    """
+    before = {weight.name: _bytes(weight.tensor).copy() for weight in _buffers(module)}
+    if before:
+        module.train()(inputs)
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter.add_(MOVED)
+        module(inputs)
+    after = {weight.name: _bytes(weight.tensor) for weight in _buffers(module)}
+    return {name for name, values in before.items() if not np.array_equal(values, after[name])}
+
+
+def _buffers(module: nn.Module) -> list[Weight]:
+    return [weight for weight in trained(module) if not weight.is_parameter]
+
+
+def _weights(module: nn.Module) -> Iterator[Weight]:
+    found: dict[int, Weight] = {}
+    for prefix, owner in module.named_modules():
+        own = [
+            *owner.named_parameters(recurse=False, remove_duplicate=False),
+            *owner.named_buffers(recurse=False, remove_duplicate=False),
+        ]
+        for key, tensor in own:
+            weight = found.setdefault(id(tensor), Weight(f"{prefix}.{key}" if prefix else key, tensor, []))
+            weight.places.append((owner, key))
+    return iter(found.values())
+
+
+def _is_trained(weight: Weight) -> bool:
+    if weight.is_parameter:
+        return weight.tensor.requires_grad
+    owner, key = weight.places[0]
+    is_persistent = key not in owner._non_persistent_buffers_set  # noqa: SLF001 - torch tells it nowhere else
+    return weight.tensor.is_floating_point() and is_persistent
+
+
+def _is_count(tensor: Tensor) -> bool:
+    return tensor.dim() == 0 and not tensor.is_floating_point()
+
+
+def _bytes(tensor: Tensor) -> NDArray[np.uint8]:
+    """Those of its values, which are compared as they are: NaN is NaN."""
+    found: NDArray[np.uint8] = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return found
