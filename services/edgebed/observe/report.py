@@ -52,6 +52,8 @@ from edgebed.scenario.plan import NodePlan
 TROUBLE_STATES = frozenset({"died", "missing", "unresponsive"})
 FAULT_ROWS_MAX = 12
 """Rows of the table of faults that are shown at once; more are folded."""
+FAULT_ROWS_LISTED = 1_000
+"""Of these; a day of churn has a hundred times as many, and the journal has them all."""
 LISTED_MAX = 50
 """Rows of a table of incidents; the journal has the rest."""
 LOG_LINES = 20
@@ -331,7 +333,9 @@ def _faults(trials: Sequence[Trial]) -> str:
     parts = []
     for trial in trials:
         if rows := list(fault_rows(trial.series.faults)):
-            shown = table(FAULT_HEAD, rows)
+            shown = table(FAULT_HEAD, rows[:FAULT_ROWS_LISTED])
+            more = len(rows) - FAULT_ROWS_LISTED
+            shown += f"<p>{more:,} more in the journal: edgebed events --kind fault.</p>" if more > 0 else ""
             count = len(trial.series.faults)
             parts.append(f"<h3>{escape(trial.name)}</h3>")
             parts.append(shown if len(rows) <= FAULT_ROWS_MAX else details(count_text(count, "action"), shown))
