@@ -35,6 +35,7 @@ from edgebed.observe.quantities import (
     seconds_text,
     utc_text,
 )
+from edgebed.observe.reading import read_file
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
@@ -410,7 +411,7 @@ def _update_cells(trial: Trial) -> dict[str, str]:
 
 def _settings(run: Run) -> str:
     try:
-        text = run.folder.scenario.read_text(encoding="utf-8")
+        text = read_file(run.folder.scenario).decode(errors="replace")
     except OSError:
         return ""
     return section("Settings", details("The scenario as resolved", f"<pre>{escape(text)}</pre>"))
