@@ -1,4 +1,4 @@
-"""Runs that are damaged, or come from a stranger: each command says which file, which line and why, and nothing hangs."""
+"""Runs that are damaged, or a stranger's: each command says which file, which line and why, and nothing hangs."""
 
 import os
 import sys
@@ -71,6 +71,10 @@ def update(**fields):
     return f'{{"t":1,"node":"server","kind":"update","worker":"edge-0",{numbers},"loss":0.5}}'.encode()
 
 
+REFUSED = (
+    b'{"t":1,"node":"server","kind":"refused","peer":"x","code":"duplicate","reason":"","worker":"edge-0",'
+    b'"incarnation":1,"step":%d}'
+)
 DEEP = b"[" * 100_000 + b"]" * 100_000
 JOURNALS = {
     "deep": (with_line(b'{"t":1,"node":"x","kind":"note","text":' + DEEP + b"}"), "events.jsonl:5: "),
@@ -141,16 +145,16 @@ def test_a_damaged_run_does_not_hide_the_others(edgebed, run, tmp_path):
         update(step=FOREVER), update(version=FOREVER), update(incarnation=FOREVER),
         b'{"t":1,"node":"controller","kind":"restored","version":900000000000}',
         b'{"t":1,"node":"edge-0","kind":"pushes","incarnation":1,"begun":900000000000,"pushed":900000000000}',
-        b'{"t":1,"node":"server","kind":"refused","peer":"x","code":"duplicate","reason":"","worker":"edge-0",'
-        b'"incarnation":1,"step":9007199254740992}',
+        REFUSED % FOREVER,
     ],
 )  # fmt: skip
 def test_a_gap_is_counted_however_wide_it_is(edgebed, run, line):
     """What is missing in between is a number in the books, not so many steps."""
     with_line(line)(run)
-    code, printed = edgebed("show", "pair")
+    with_line(b'{"t":0,"node":"server","kind":"joined","worker":"edge-0","incarnation":1}')(run)
+    _, printed = edgebed("show", "pair")
 
-    assert code == 3
+    assert "not all accounted for" in printed
     assert "Traceback" not in printed
 
 
@@ -237,19 +241,11 @@ def test_what_a_terminal_would_act_on_is_quoted(edgebed, run):
     evil = rb"\u001b]0;pwned\u0007\u001b[2J\u009b31m\u202e"
     with_line(b'{"t":1,"node":"controller","kind":"note","text":"' + evil + b'"}')(run)
     with_line(b'{"t":2,"node":"controller","kind":"node","name":"edge-0","state":"died","reason":"' + evil + b'"}')(run)
-    for words in (
-        ("show",),
-        ("show", "--json"),
-        ("events",),
-        ("events", "--json"),
-        ("logs",),
-        ("ls",),
-        ("link", "show"),
-    ):
-        _, printed = edgebed(*words, *([] if words == ("ls",) else ["pair"]))
+    for command in ("show", "show --json", "events", "events --json", "logs", "link show", "ls"):
+        _, printed = edgebed(*command.split(), *([] if command == "ls" else ["pair"]))
         assert not set("\x1b\x07\x9b\u202e") & set(printed)
     _, shown = edgebed("show", "pair")
-    assert evil.decode() in shown.replace("\n", "")
+    assert r"note: \u001b]0;pwned" in shown
 
 
 def test_logs_go_to_a_file_as_they_were_written(edgebed, run):
