@@ -17,6 +17,7 @@ CountOrNone = Annotated[int, msgspec.Meta(ge=-1, le=LARGEST)]
 Lag = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Every = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 """Steps in a row that a line stands for."""
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 
 
@@ -132,7 +133,7 @@ class Evaluated(Record):
     """The evaluator measured a version of the model on the test set."""
 
     version: Count
-    accuracy: float
+    accuracy: Share
     loss: float
     final: bool = False
 
@@ -390,7 +391,7 @@ class Unanswered(Record):
     incarnation: Count
     joins: Count
     """Of the join that the push belongs to."""
-    step: Count
+    step: CountOrNone
     """The push; -1: none, it had only joined."""
     reason: str
 
