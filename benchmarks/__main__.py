@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks import (
+    churn,
     compression,
     containers,
     encoding,
@@ -30,6 +31,7 @@ PARTS = (
     "compression",
     "nodes",
     "simulation",
+    "churn",
     "server",
     "links",
     "namespaces",
@@ -38,14 +40,14 @@ PARTS = (
     "shards",
     "watching",
 )
-DEFAULT_PARTS = PARTS[:5]
+DEFAULT_PARTS = PARTS[:6]
 """The others need root, or Docker."""
 
 
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first five)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first six)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -69,7 +71,7 @@ def _measure(part: str, *, quick: bool) -> Any:
         "simulation": lambda: simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3),
         "server": lambda: server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5),
     }
-    others = (compression, links, namespaces, containers, faults, shards, watching)
+    others = (churn, compression, links, namespaces, containers, faults, shards, watching)
     measures |= {module.__name__.rpartition(".")[2]: partial(module.measure, quick=quick) for module in others}
     return measures[part]()
 
@@ -90,6 +92,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
         yield f"{what:<76} {found['memory_bytes'] / 1e9:>7.2f} GB  <= 3.0 GB"
         rates = ", ".join(f"{name} {rate:,.0f}/s" for name, rate in per_s.items())
         yield f"    ({rates}; evaluation of the test set {found['evaluation_s']:.2f} s, apart)"
+    yield from map(_churn, measured.get("churn", ()))
     if found := measured.get("nodes"):
         for name, limit in (("plain layers", "<= 20 %"), ("the same model", "<= 20 %")):
             what = f"worker's CPU a step over the bare gradient, {name}"
@@ -111,6 +114,12 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
     yield from map(_faults, measured.get("faults", ()))
     yield from _shards(measured.get("shards", ()))
     yield from map(_watching, measured.get("watching", ()))
+
+
+def _churn(row: dict[str, Any]) -> str:
+    what = "processor time a step of churn, ten times as many steps / so many"
+    times = ", ".join(f"{1e3 * each_s:.2f} ms each of {steps:,}" for steps, each_s in row["per_step_s"].items())
+    return f"{what:<76} {row['ratio']:>10.2f}  <= 1.3   ({times})"
 
 
 def _server(row: dict[str, Any]) -> str:

@@ -42,7 +42,7 @@ from edgebed.cli_options import (
     require_place,
 )  # fmt: skip
 from edgebed.cli_watching import leave_with, show_results
-from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.errors import FULL, EdgebedError, ScenarioError
 from edgebed.observe.output import discard_output, prepare_streams, put, put_json, put_rich, say
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def main() -> None:
         if error.errno == errno.ENAMETOOLONG:  # somebody gave it, whichever option it was
             say(f"error: {str(error.filename)[:NAME_SHOWN]}…: {error.strerror}; give a shorter one")
             sys.exit(2)
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno not in FULL:
             traceback.print_exc()
         say(f"error: {error.strerror}")
         discard_output()
@@ -391,14 +391,17 @@ def _print_runs(rows: "Sequence[Mapping[str, str]]", console: "Console") -> None
 
 def _row(folder: Any) -> dict[str, str]:
     """One run in the list; from its summary alone, so that a long list is quick."""
-    import msgspec
-
+    from edgebed.observe.reading import read_json
     from edgebed.observe.summary import RunSummary, short_verdict
 
-    manifest = folder.read_manifest()
     try:
-        verdict = short_verdict(msgspec.json.decode(folder.summary.read_bytes(), type=RunSummary))
-    except (OSError, msgspec.DecodeError):
+        manifest = folder.read_manifest()
+    except EdgebedError as error:  # the others are to be listed all the same
+        say(f"error: {error}")
+        return {"run": folder.name, "started": "", "runtime": "", "trials": "", "verdict": "damaged"}
+    try:
+        verdict = short_verdict(read_json(folder.summary, RunSummary, "a summary"))
+    except EdgebedError:
         verdict = "running" if folder.is_running() else "unfinished"
     return {
         "run": folder.name,

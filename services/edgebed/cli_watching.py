@@ -3,14 +3,14 @@
 import contextlib
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgebed.cli_options import INTERRUPTED, Json, RunName, RunsDir
 from edgebed.errors import InfrastructureError
-from edgebed.observe.output import put, put_rich, say, standard_output
+from edgebed.observe.output import put, put_lines, put_rich, say
 
 if TYPE_CHECKING:
     from edgebed.results import Run
@@ -26,12 +26,13 @@ def logs(
     follow: Follow = False,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Print the logs of a run's nodes, each line with the name of its node."""
+    """Print the logs of a run's nodes, each line with the name of its node; to a file or pipe as the node wrote it."""
     from edgebed.observe.logs import log_lines
     from edgebed.results import load
 
     folder = load(name, runs_dir=runs_dir).folder
-    _put_lines(log_lines(folder, node=node, trial=trial, follow=follow, pause=_flush_and_sleep))
+    with _ending_quietly():
+        put_lines(log_lines(folder, node=node, trial=trial, follow=follow, pause=_flush_and_sleep), as_is=True)
 
 
 def events(
@@ -59,7 +60,8 @@ def events(
 
     folder = load(name, runs_dir=runs_dir).folder
     selection = Selection(trials=trials or (), nodes=nodes or (), kinds=kinds or ())
-    _put_lines(event_lines(folder, selection, json=json, follow=follow, pause=_flush_and_sleep))
+    with _ending_quietly():
+        put_lines(event_lines(folder, selection, json=json, follow=follow, pause=_flush_and_sleep))
 
 
 def watch(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
@@ -102,13 +104,6 @@ def show_results(result: "Run", *, json: bool) -> None:
     put_rich(lambda console: print_results(result, console))
     if result.can_be_resumed:
         say(f"edgebed resume {result.folder.name} goes on")
-
-
-def _put_lines(lines: Iterable[str]) -> None:
-    """Print lines as they come, until the last, or until the user has seen enough."""
-    with _ending_quietly(), standard_output():
-        for line in lines:
-            sys.stdout.write(f"{line}\n")
 
 
 def _flush_and_sleep(seconds: float) -> None:

@@ -3,6 +3,29 @@
 A message says where, what, what is allowed and what to do next. A broken invariant is an `assert`, never one of these.
 """
 
+import errno
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""What the system says of a disk, or of a user's part of it, that is full."""
+REMEDIES = {
+    **dict.fromkeys(FULL, "make room, or choose another folder with {option}"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "give yourself the right to, or choose another folder with {option}"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "let more files be open (ulimit -n), or run fewer nodes"),
+    errno.EROFS: "its file system cannot be written to; choose another folder with {option}",
+    errno.ENOENT: "its folder is gone; make it again, or choose another with {option}",
+    errno.ELOOP: "it is a link, and nothing is written through one; take it away",
+}
+"""What to do about what kept a file from being written."""
+
+
+def unwritten(error: OSError, option: str) -> str:
+    """Why a file could not be written, and what to do: `cannot be written: No space left on device; make room, …`.
+
+    `option` is the one that chooses another folder.
+    """
+    remedy = REMEDIES.get(error.errno or 0, "choose another folder with {option}").format(option=option)
+    return f"cannot be written: {error.strerror}; {remedy}"
+
 
 class EdgebedError(Exception):
     """Anything edgebed reports to a person without a traceback."""

@@ -8,6 +8,7 @@ plans, with the same code.
 """
 
 import contextlib
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ from edgebed.running import (
     working_on,
     write_results,
 )
+from edgebed.runtimes.control import SOCKET
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.plan import Plan
@@ -56,6 +58,7 @@ def resume(
     folder = RunFolder.find(runs_root(runs_dir), run)
     if folder.is_running():
         raise ScenarioError(f"run {folder.name} is in progress")
+    _require_own(folder)
     options = _options(folder)
     with contextlib.redirect_stdout(sys.stderr), _in_folder_of(folder):
         left = _left(folder, _planned(folder, options))
@@ -97,6 +100,18 @@ def past_of(folder: TrialFolder) -> Past | None:
         update_bytes=update_bytes,
         triggered_s=triggered_s,
     )
+
+
+def _require_own(folder: RunFolder) -> None:
+    """ScenarioError where something in the folder leads out of it, or can't be read as a file.
+
+    Who goes on with a run writes into its folder, which may be a stranger's.
+    """
+    for place in folder.path.rglob("*"):
+        kind = place.lstat().st_mode
+        if not (stat.S_ISDIR(kind) or stat.S_ISREG(kind) or place == folder.path / SOCKET):
+            leads = f"a link to {place.readlink()}" if stat.S_ISLNK(kind) else "no file"
+            raise ScenarioError(f"{place}: it is {leads}, where a run has its own file; put that here, or {ANEW}")
 
 
 def _options(folder: RunFolder) -> Options:

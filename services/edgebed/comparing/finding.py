@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from edgebed.errors import EdgebedError
+from edgebed.observe.reading import read_json
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_of
 from edgebed.running import own_code
 from edgebed.runtimes import Runtime
@@ -96,8 +97,8 @@ class Finder:
 def state_of(run: RunFolder, trial: str) -> State:
     """How a trial stands, by the summary of its run."""
     try:
-        outcomes = msgspec.json.decode(run.summary.read_bytes(), type=_Outcomes)
-    except (OSError, msgspec.DecodeError):
+        outcomes = read_json(run.summary, _Outcomes, "a summary")
+    except EdgebedError:
         return "in progress" if run.is_running() else "broken off"
     done = any(each.trial == trial and each.outcome == "completed" for each in outcomes.trials)
     return "completed" if done else "broken off"

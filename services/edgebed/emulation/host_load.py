@@ -41,15 +41,21 @@ class HostProbe:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            before = psutil.cpu_times()._asdict()
-            lags_s: list[float] = []
-            until_s = time.monotonic() + RECORD_S
-            while not self._ended.is_set() and time.monotonic() < until_s:
-                asked_s = time.monotonic() + SLEEP_S
-                time.sleep(SLEEP_S)
-                lags_s.append(time.monotonic() - asked_s)
-            if lags_s:
-                self._found.append((time.monotonic_ns(), host_load(before, psutil.cpu_times()._asdict(), lags_s)))
+            try:
+                self._look()
+            except OSError:  # the kernel's files cannot be opened at present: this look is missing
+                self._ended.wait(RECORD_S)
+
+    def _look(self) -> None:
+        before = psutil.cpu_times()._asdict()
+        lags_s: list[float] = []
+        until_s = time.monotonic() + RECORD_S
+        while not self._ended.is_set() and time.monotonic() < until_s:
+            asked_s = time.monotonic() + SLEEP_S
+            time.sleep(SLEEP_S)
+            lags_s.append(time.monotonic() - asked_s)
+        if lags_s:
+            self._found.append((time.monotonic_ns(), host_load(before, psutil.cpu_times()._asdict(), lags_s)))
 
 
 def host_load(before: Mapping[str, float], after: Mapping[str, float], lags_s: list[float]) -> HostLoad:

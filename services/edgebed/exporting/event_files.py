@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgebed.exporting.curves import curves_of
+from edgebed.observe.reading import read_file
 from edgebed.results import Run, Trial
 
 FILE = re.compile(r"[^/]+/events\.out\.tfevents\.[^/]+")
@@ -36,5 +37,5 @@ def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
 def _scenario_text(run: Run, trial: Trial) -> str:
     """In Markdown: which trial it is, and the scenario as it was resolved."""
     head = f"{run.folder.name}: {trial.name} ({run.summary.runtime}, seed {trial.plan.seed})"
-    written = run.folder.scenario.read_text(encoding="utf-8") if run.folder.scenario.exists() else ""
+    written = read_file(run.folder.scenario).decode(errors="replace") if run.folder.scenario.is_file() else ""
     return "\n".join([head, "", *(f"    {line}" for line in written.splitlines())])

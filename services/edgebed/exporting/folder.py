@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.errors import InfrastructureError, ScenarioError, unwritten
 
 NAMED_MAX = 3
 """Files of others that are named."""
@@ -43,9 +43,7 @@ def replacing(output: Path) -> Iterator[Path]:
             yield Path(staged)
             _put_in_place(Path(staged), output)
     except OSError as error:
-        raise InfrastructureError(
-            f"{output}: cannot be written: {error.strerror}. Make room, or choose another folder with --output."
-        ) from error
+        raise InfrastructureError(f"{output}: {unwritten(error, '--output')}") from error
 
 
 def _put_in_place(staged: Path, output: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from pathlib import Path
 
-from edgebed.errors import InfrastructureError
+from edgebed.errors import InfrastructureError, unwritten
 
 ANSWER_TIMEOUT_S = 10.0
 TOTAL_TIMEOUT_S = 180.0  # 10 MB at half a megabit a second
@@ -72,7 +72,4 @@ def _write(target: Path, content: bytes) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)  # noqa: PTH108
-        raise InfrastructureError(
-            f"{target}: cannot be written: {error.strerror}. Make room or give access there, or set EDGEBED_DATA_DIR "
-            "to another folder."
-        ) from error
+        raise InfrastructureError(f"{target}: {unwritten(error, 'EDGEBED_DATA_DIR')}") from error

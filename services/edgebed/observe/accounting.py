@@ -19,7 +19,7 @@ it, which it says before, nor in the simulation, which tells how far each had co
 
 import math
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from typing import get_args
@@ -34,8 +34,6 @@ SERVER = "server"
 POINTS = get_args(Point)
 PROBLEMS_MAX = 5
 """Problems that are told apart; the rest is counted."""
-UNKNOWN = -1
-"""Stands for the life of whose update nobody has told."""
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +148,11 @@ class Books:
     def __init__(self) -> None:
         self.lives: dict[tuple[str, int], Life] = {}
         self.lineage = array("q")
-        """For each version of the model, from 1 on, which life's update made it: its place in `order`."""
+        """For each version of the model that is told of, which life's update made it: its place in `order`."""
+        self.versions = array("q")
+        """These versions, in order; one that nobody has told of takes no room."""
+        self.version = 0
+        """Of the model now."""
         self.order: dict[tuple[str, int], int] = {}
         self.servers_died = [False]
         """For each life of the server, whether it ended before it had reported all that it did."""
@@ -253,13 +255,13 @@ class Books:
         _answer(life, record.joins, t)
         if not self._see(life, t, record.joins, record.step):
             return
-        expected = len(self.lineage) + 1
-        if record.version < expected:
+        if record.version <= self.version:
             self._problem("the server said a version of the model twice")
             return
-        if record.version > expected:
+        if record.version > self.version + 1:
             self._problem("the server left out versions of the model")
-            self.lineage.extend([UNKNOWN] * (record.version - expected))
+        self.version = record.version
+        self.versions.append(record.version)
         self.lineage.append(self.order[record.worker, record.incarnation])
         life.applied += 1
 
@@ -319,16 +321,15 @@ class Books:
         self.servers_end_t.append(math.inf)
         self.joined.clear()
         self.finished = self.final_version = None
-        missing = record.version - len(self.lineage)
-        if missing > 0:
+        if record.version > self.version:
             self._problem("the server was restored to a version with updates that nobody has told of")
-            self.lineage.extend([UNKNOWN] * missing)
+        self.version = record.version
+        kept = bisect_right(self.versions, record.version)
         lives = list(self.lives.values())
-        for place in self.lineage[record.version :]:
-            if place != UNKNOWN:
-                lives[place].applied -= 1
-                lives[place].rolled_back += 1
-        del self.lineage[record.version :]
+        for place in self.lineage[kept:]:
+            lives[place].applied -= 1
+            lives[place].rolled_back += 1
+        del self.lineage[kept:], self.versions[kept:]
 
     def _began(self) -> None:
         """Training begins, or goes on after its controller was gone, which no node's life outlasts."""
@@ -369,13 +370,17 @@ class Books:
 
     def _check_version(self) -> None:
         final = self.finished.version if self.finished else self.final_version
-        if final is not None and final != len(self.lineage):
-            self._problem(f"the final model is version {final:,}, and {len(self.lineage):,} updates made it")
+        if final is not None and final != self.version:
+            self._problem(f"the final model is version {final:,}, and {self.version:,} updates made it")
 
     def _ledger(self, life: Life) -> Ledger:
         """What became of each update of a life."""
-        fates = Counter(fate for step in _missing(life) for fate in self._fates(life, step))
-        begun = _begun(life)
+        begun, told = _begun(life), sorted(life.unanswered)
+        fates: Counter[str] = Counter()
+        for gap in _missing(life):
+            first, last = bisect_left(told, gap.first), bisect_right(told, gap.last)
+            for fate, count in self._fates(life, gap, told[first:last], begun):
+                fates[fate] += count
         ledger = Ledger(
             worker=life.worker,
             incarnation=life.incarnation,
@@ -392,28 +397,39 @@ class Books:
             self._problem(f"{life.name}: {ledger.unexplained:,} of its updates are missing without a reason")
         return ledger
 
-    def _fates(self, life: Life, gap: "Gap") -> Iterator[str]:
-        """What became of each of the missing steps in a row."""
+    def _fates(self, life: Life, gap: "Gap", told: list[int], begun: int) -> Iterator[tuple[str, int]]:
+        """What became of the missing steps in a row, and of how many of them; a row is as long as its ends say.
+
+        `told` are those that the worker gave up waiting for, `begun` is how many steps the life has begun.
+        """
+        if gap.is_within_a_join:
+            yield "unexplained", gap.last - gap.first + 1
+            return
         lost_joins = gap.joins_between  # each of them may have ended with one lost
         has_died = any(self._died(life, gap))
         said = max(life.begun, max(life.unanswered, default=-1) + 1)
-        for step in range(gap.first, gap.last + 1):
-            if gap.is_within_a_join:
-                yield "unexplained"
-            elif step in life.unanswered:
-                lost_joins -= 1
-                yield "server" if self._ended_with_server(life, *life.unanswered[step], has_died=has_died) else "flight"
-            elif step == _begun(life) - 1:
-                yield self._last_fate(life, step)
-            elif has_died:
-                yield "server"
+        first, alone = gap.first, sorted({*told, begun - 1} if gap.last == begun - 1 else told)
+        for step in (*alone, gap.last + 1):
+            count = step - first
+            if has_died:
+                yield "server", count
             elif gap.after is None and not self.is_ended and self.finished is None:
-                yield "unfinished"  # the journal breaks off before the server's report of it
-            elif said < step + 2 and lost_joins > 0:
-                lost_joins -= 1
-                yield "flight"  # its worker's word was lost with the worker
+                yield "unfinished", count  # the journal breaks off before the server's report of it
             else:
-                yield "unexplained"
+                silent = max(0, step - max(first, said - 1))
+                lost = min(silent, max(0, lost_joins))
+                lost_joins -= lost
+                yield "flight", lost  # its worker's word was lost with the worker
+                yield "unexplained", count - lost
+            first = step + 1
+            if step > gap.last:
+                return
+            if step in life.unanswered:
+                lost_joins -= 1
+                given_up = life.unanswered[step]
+                yield "server" if self._ended_with_server(life, *given_up, has_died=has_died) else "flight", 1
+            else:
+                yield self._last_fate(life, step), 1
 
     def _last_fate(self, life: Life, step: int) -> str:
         """What became of the last update of a life, which nobody saw."""

@@ -138,17 +138,16 @@ def _staleness(axes: Axes, trials: Trials) -> None:
         values = series.updates.staleness
         if not len(values) or series.resumed:  # shards push nothing
             continue
-        counts = np.bincount(np.clip(values, 0, None))
-        width = max(1, -(-len(counts) // 60))
-        padded = np.pad(counts, (0, -len(counts) % width)).reshape(-1, width).sum(axis=1)
-        edges = np.arange(len(padded) + 1) * width - 0.5
+        width = int(values.max()) // 60 + 1
+        counts = np.bincount(values // width)
+        edges = np.arange(len(counts) + 1) * width - 0.5
         style: dict[str, Any] = {
             "color": PALETTE[index % len(PALETTE)],
             "linestyle": DASHES[index % len(DASHES)],
             "linewidth": 1.8,
         }
-        axes.stairs(padded / len(values), edges, label=name, **style)
-        axes.stairs(padded / len(values), edges, fill=True, alpha=0.15, color=style["color"])
+        axes.stairs(counts / len(values), edges, label=name, **style)
+        axes.stairs(counts / len(values), edges, fill=True, alpha=0.15, color=style["color"])
     axes.set_xlabel("staleness (updates between a worker's pull and its push)")
     axes.set_ylabel("share of the updates (%)")
     percent_axis(axes.yaxis)

@@ -10,20 +10,26 @@ few are kept. A file is whole or not there.
 
 import io
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.errors import EdgebedError
+from edgebed.observe.reading import open_file
 from edgebed.observe.run_folder import TrialFolder, write_atomically
+from edgebed.roles.records import LARGEST
 from edgebed.roles.shard_server import split_parts
 from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, as_numbers, decode_dense, split_frames
 
 BACKUPS_KEPT = 10
+Number = TypeVar("Number", np.float32, np.float64)
+UNREADABLE = (OSError, KeyError, ValueError, TypeError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error)
+"""What numpy raises of files that are damaged, or were never written by it."""
 
 
 class Checkpoint(NamedTuple):
@@ -60,7 +66,7 @@ class Checkpoints:
         self.initial = initial
         """What shards begin with."""
         path = folder.latest_checkpoint
-        self.latest = read_checkpoint(path) if path.exists() else Checkpoint(0, initial)
+        self.latest = _of_model(read_checkpoint(path), initial, path) if path.exists() else Checkpoint(0, initial)
         """What a server is given that starts now."""
         self.backup = self._newest_backup()
         """The same of a server of shards; None: there is none."""
@@ -108,21 +114,57 @@ class Checkpoints:
 
     def _newest_backup(self) -> BackedUp | None:
         step = max(self.folder.backups(), default=None)
-        return None if step is None else self._read_backup(step)
+        if step is None:
+            return None
+        backup = self._read_backup(step)
+        _require_finite(backup.states.values(), self.folder.backup(step))
+        return backup
 
     def _read_backup(self, step: int) -> BackedUp:
         path = self.folder.backup(step)
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return BackedUp(step, dict(arrays))
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
+                return BackedUp(step, {name: _numbers(name, arrays[name], np.float32) for name in arrays})
+        except UNREADABLE as error:
             raise EdgebedError(f"{path}: no backup can be read here: {error}") from error
+
+
+def _of_model(checkpoint: Checkpoint, initial: NDArray[np.float32], path: Path) -> Checkpoint:
+    """The same; EdgebedError where nobody can go on from it with that model."""
+    theta = checkpoint.theta
+    if theta.shape != initial.shape:
+        raise EdgebedError(
+            f"{path}: the checkpoint of another model: {len(theta):,} parameters, where the trial's has "
+            f"{len(initial):,}; restore the trial's own, or take it away to go on without it"
+        )
+    _require_finite([theta], path)
+    return checkpoint
+
+
+def _require_finite(arrays: Iterable[NDArray[np.float32]], path: Path) -> None:
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise EdgebedError(
+            f"{path}: it has numbers that are not finite, from which nothing can be learnt: training had diverged, or "
+            "the file is damaged; begin a new run, or take the file away to go on without it"
+        )
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """The checkpoint in a file; EdgebedError, naming it, where there is none that can be read."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return Checkpoint(int(arrays["version"]), arrays["theta"], arrays.get("state"))
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
+            version, theta, state = arrays["version"], arrays["theta"], arrays.get("state")
+        if version.shape or version.dtype.kind not in "iu" or not 0 <= version <= LARGEST:
+            raise ValueError(f"version: {version} is no number of updates")
+        if state is not None:
+            state = _numbers("state", state, np.float64)
+        return Checkpoint(int(version), _numbers("theta", theta, np.float32), state)
+    except UNREADABLE as error:
         raise EdgebedError(f"{path}: no checkpoint can be read here: {error}") from error
+
+
+def _numbers(name: str, array: NDArray[Any], dtype: type[Number]) -> NDArray[Number]:
+    """The same, (n,) of that type; ValueError where it is something else."""
+    if array.dtype != dtype or array.ndim != 1:
+        raise ValueError(f"{name}: {array.dtype} of shape {array.shape}, not {np.dtype(dtype)} in a row")
+    return array

@@ -6,7 +6,7 @@ Figures of one kind are cumulative where the record's are; the words "so far" sa
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from edgebed.observe.output import printable
+from edgebed.observe.output import quoted
 from edgebed.observe.quantities import (
     bytes_text,
     count_text,
@@ -20,7 +20,7 @@ from edgebed.roles import records
 
 def event_text(record: records.Record) -> str:
     """The record in words, on one line whatever a node has put into it."""
-    return " ".join(printable(_TEXTS[type(record)](record)).split())
+    return " ".join(quoted(_TEXTS[type(record)](record)).split())
 
 
 def _listed(head: str, *parts: str) -> str:

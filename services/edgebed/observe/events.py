@@ -12,10 +12,10 @@ from operator import itemgetter
 
 import msgspec
 
-from edgebed.errors import EdgebedError
 from edgebed.observe.event_text import event_text
 from edgebed.observe.following import GrowingFile, Pause, looks, planned_nodes, require_known, trial_names
-from edgebed.observe.journal import decode_line
+from edgebed.observe.journal import decode_line, not_a_line
+from edgebed.observe.reading import NOT_JSON
 from edgebed.observe.run_folder import RunFolder, TrialFolder
 from edgebed.roles import records
 from edgebed.roles.controller import NAME as CONTROLLER
@@ -94,8 +94,8 @@ class _Trial:
             self.count += 1
             try:
                 head = _LINE.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise EdgebedError(f"{self.file.path}:{self.count}: not a line of a journal: {error}") from error
+            except NOT_JSON as error:
+                raise not_a_line(self.file.path, self.count, error) from error
             if self._wants(head):
                 yield head.t, line
 

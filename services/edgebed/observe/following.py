@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from edgebed.errors import ScenarioError
+from edgebed.errors import EdgebedError, ScenarioError
+from edgebed.observe.reading import open_file
 from edgebed.observe.run_folder import RunFolder
 
 LOOK_EVERY_S = 0.5
@@ -46,9 +47,11 @@ class GrowingFile:
         With `whole_only` a line that is still being written waits.
         """
         try:
-            file = self.path.open("rb")
+            file = open_file(self.path)
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise EdgebedError(f"{self.path}: cannot be read: {error.strerror}") from error
         with file:
             file.seek(self._read)
             for line in file:

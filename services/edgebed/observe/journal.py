@@ -16,8 +16,9 @@ from typing import BinaryIO, Self
 
 import msgspec
 
-from edgebed.errors import EdgebedError, InfrastructureError
-from edgebed.roles.records import AnyRecord, Record
+from edgebed.errors import EdgebedError, InfrastructureError, unwritten
+from edgebed.observe.reading import NOT_JSON, open_file
+from edgebed.roles.records import AnyRecord, Record, Seconds
 
 Entry = tuple[float, str, Record]
 """(t in seconds, node, record)"""
@@ -26,7 +27,7 @@ Entry = tuple[float, str, Record]
 class _Head(msgspec.Struct, gc=False):
     """The part of a line that is not the record."""
 
-    t: float
+    t: Seconds
     node: str
 
 
@@ -47,7 +48,7 @@ class JournalWriter:
         self._heads: dict[str, bytes] = {}
         self._failure: OSError | None = None
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
             self._end = _drop_half_line(self._file)
         except OSError as error:
             raise self._error(error) from error
@@ -98,8 +99,7 @@ class JournalWriter:
 
     def _error(self, error: OSError) -> InfrastructureError:
         return InfrastructureError(
-            f"{self.path}: the journal cannot be written: {error.strerror}. "
-            "What it holds so far is readable; make room or choose another folder with --runs-dir."
+            f"{self.path}: the journal {unwritten(error, '--runs-dir')}. What it holds so far is readable."
         )
 
 
@@ -111,9 +111,10 @@ class JournalReader(Iterator[Entry]):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.cut_line = b""
-        self._number = 0
+        self.number = 0
+        """Of the line that was read last, from 1."""
         try:
-            self._file = path.open("rb")
+            self._file = open_file(path)
         except OSError as error:
             raise EdgebedError(f"{path}: the journal cannot be read: {error.strerror}") from error
 
@@ -132,17 +133,17 @@ class JournalReader(Iterator[Entry]):
         if self._file is None:
             raise StopIteration
         line = self._file.readline()
-        self._number += 1
+        self.number += 1
         if not line:
             self.close()
             raise StopIteration
         try:
             return decode_line(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except msgspec.DecodeError as error:
             rest = line.endswith(b"\n") and self._file.read(1)  # a line that has no end is being written, or was cut
             self.close()
             if rest:
-                raise EdgebedError(f"{self.path}:{self._number}: not a line of a journal: {error}") from error
+                raise not_a_line(self.path, self.number, error) from error
             self.cut_line = line
             raise StopIteration from None
 
@@ -157,14 +158,22 @@ def read_journal(path: Path) -> JournalReader:
 
 
 def decode_line(line: bytes) -> Entry:
-    """The entry that a whole line is; msgspec.DecodeError or UnicodeDecodeError where it is none."""
-    head = _HEAD.decode(line)
-    return head.t, head.node, _decode_record(line)
+    """The entry that a whole line is; msgspec.DecodeError where it is none."""
+    try:
+        head = _HEAD.decode(line)
+        return head.t, head.node, _decode_record(line)
+    except NOT_JSON as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
+def not_a_line(path: Path, number: int, error: Exception) -> EdgebedError:
+    """What is wrong with a journal, and where."""
+    return EdgebedError(f"{path}:{number}: not a line of a journal: {error}")
 
 
 def journal_hash(path: Path) -> str:
     """SHA-256 of the file as hexadecimal: equal hashes, equal runs."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

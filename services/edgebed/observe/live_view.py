@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from edgebed.observe.output import printable
+from edgebed.observe.output import quoted
 from edgebed.observe.quantities import bytes_text, count_text, number_text, percent_text, seconds_text
 from edgebed.observe.standing import ClassStatus, Status, is_up
 from edgebed.observe.troubles import Trouble
@@ -156,6 +156,6 @@ def _aligned(cell: str, name: str, width: int) -> str:
 
 def _fitted(line: str, style: str, width: int) -> Text:
     """On one line, cut with a mark where it is too long; characters may be two columns wide."""
-    text = Text(printable(line) if width > 0 else "", style=style, no_wrap=True)
+    text = Text(quoted(line).expandtabs(1).replace("\n", " ") if width > 0 else "", style=style, no_wrap=True)
     text.truncate(max(1, width), overflow="ellipsis")
     return text

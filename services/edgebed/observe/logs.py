@@ -6,6 +6,7 @@ from pathlib import Path
 
 from edgebed.errors import ScenarioError
 from edgebed.observe.following import GrowingFile, Pause, looks, planned_nodes, require_known, trial_names
+from edgebed.observe.reading import open_file
 from edgebed.observe.run_folder import RunFolder
 
 TAIL_BYTES = 16_384
@@ -37,7 +38,7 @@ def log_lines(
 def last_lines(path: Path, count: int) -> list[str]:
     """The last lines of a log, read from its end; none where there is no log."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))
             return file.read().decode(errors="replace").splitlines()[-count:]
     except OSError:

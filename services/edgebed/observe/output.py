@@ -2,14 +2,21 @@
 
 A reader that has left (`| head`) ends the output in silence, not the command, which keeps its exit code. A stream that
 is closed is as good as /dev/null; one that cannot encode a character gets a plainer one; a full disk is an error.
+
+What is printed may hold text of anybody: names and notes of a stranger's run, what a scenario says, a node's log. So
+whatever a terminal would act on, or not show, is quoted on its way out, in the way of JSON, where it thereby stays what
+it was.
 """
 
 import codecs
 import contextlib
 import io
+import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from edgebed.errors import InfrastructureError
@@ -23,6 +30,7 @@ PLAINER = str.maketrans({
 })  # fmt: skip
 """What stands for a character that a stream cannot encode; any other is a question mark."""
 ENCODING_ERRORS = "edgebed-plainer"
+_SPECIAL = re.compile(r"[^\n\t -~]")
 
 
 def prepare_streams() -> None:
@@ -39,7 +47,7 @@ def prepare_streams() -> None:
 def put(text: str) -> None:
     """A line on standard output."""
     with standard_output():
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{quoted(text)}\n")
 
 
 def put_json(value: Any) -> None:
@@ -60,25 +68,48 @@ def put_rich(show: Callable[["Console"], None]) -> None:
 
 
 def make_console(stream: TextIO, *, width: int | None = None, terminal: bool | None = None) -> "Console":
-    """A console on `stream`; with NO_COLOR it has no style at all, neither colour nor bold.
+    """A console on `stream` that quotes what it shows; with NO_COLOR it has no style at all, neither colour nor bold.
 
     `terminal` says whether it is for a terminal (default: whether `stream` is one).
     """
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class QuotingConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else quoted(text), style, control)
 
     colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(file=stream, width=width, highlight=False, color_system=colours, force_terminal=terminal)
+    return QuotingConsole(file=stream, width=width, highlight=False, color_system=colours, force_terminal=terminal)
 
 
 def say(text: str) -> None:
     """A line on standard error; where nobody can read it, nothing."""
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{quoted(text)}\n")
 
 
-def printable(text: str) -> str:
-    """A text of somebody else's on one line, with spaces for what moves a cursor or has no shape."""
-    return "".join(character if character.isprintable() else " " for character in text)
+def put_lines(lines: Iterable[str], *, as_is: bool = False) -> None:
+    """Lines on standard output as they come; `as_is` leaves them what they are where no terminal shows them."""
+    raw = as_is and not sys.stdout.isatty()
+    with standard_output():
+        for line in lines:
+            sys.stdout.write(f"{line if raw else quoted(line)}\n")
+
+
+def quoted(text: str) -> str:
+    """The text without what a terminal would act on or not show, but for ends of lines and tabs: as JSON quotes that.
+
+    E.g. escape sequences, what erases a line, what turns the direction of writing.
+    """
+    return _SPECIAL.sub(_quoted, text)
+
+
+def _quoted(match: re.Match[str]) -> str:
+    character = match.group()
+    is_harmless = character.isprintable() or unicodedata.category(character) == "Zs"
+    return character if is_harmless else json.dumps(character)[1:-1]
 
 
 @contextlib.contextmanager

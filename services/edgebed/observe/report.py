@@ -36,6 +36,7 @@ from edgebed.observe.quantities import (
     seconds_text,
     utc_text,
 )
+from edgebed.observe.reading import read_file
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
@@ -53,6 +54,8 @@ from edgebed.scenario.plan import NodePlan
 TROUBLE_STATES = frozenset({"died", "missing", "unresponsive"})
 FAULT_ROWS_MAX = 12
 """Rows of the table of faults that are shown at once; more are folded."""
+FAULT_ROWS_LISTED = 1_000
+"""Of these; a day of churn has a hundred times as many, and the journal has them all."""
 LISTED_MAX = 50
 """Rows of a table of incidents; the journal has the rest."""
 LOG_LINES = 20
@@ -339,7 +342,9 @@ def _faults(trials: Sequence[Trial]) -> str:
     for trial in trials:
         missed = missed_faults(trial.plan, trial.series)
         if rows := list(fault_rows(trial.series.faults, missed)):
-            shown = table(FAULT_HEAD, rows)
+            shown = table(FAULT_HEAD, rows[:FAULT_ROWS_LISTED])
+            more = len(rows) - FAULT_ROWS_LISTED
+            shown += f"<p>{more:,} more in the journal: edgebed events --kind fault.</p>" if more > 0 else ""
             count = len(trial.series.faults) + len(missed)
             parts.append(f"<h3>{escape(trial.name)}</h3>")
             parts.append(shown if len(rows) <= FAULT_ROWS_MAX else details(count_text(count, "action"), shown))
@@ -414,7 +419,7 @@ def _update_cells(trial: Trial) -> dict[str, str]:
 
 def _settings(run: Run) -> str:
     try:
-        text = run.folder.scenario.read_text(encoding="utf-8")
+        text = read_file(run.folder.scenario).decode(errors="replace")
     except OSError:
         return ""
     return section("Settings", details("The scenario as resolved", f"<pre>{escape(text)}</pre>"))

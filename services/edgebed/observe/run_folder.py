@@ -19,12 +19,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypedDict
 
 import msgspec
 
-from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
+from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError, unwritten
 from edgebed.observe.host import facts
+from edgebed.observe.reading import read_json
 from edgebed.scenario.plan import Plan
 
 ENVIRONMENT_VARIABLE = "EDGEBED_RUNS_DIR"
@@ -38,6 +39,35 @@ LOCK_S_MAX = 1.0  # who only looks holds it for no time
 def runs_root(given: str | Path | None = None) -> Path:
     """The folder of all runs: `given`, else $EDGEBED_RUNS_DIR, else ./runs."""
     return Path(given or os.environ.get(ENVIRONMENT_VARIABLE) or "runs")
+
+
+class MachineFacts(TypedDict, total=False):
+    """What a manifest says of the machine, as far as anybody computes with it."""
+
+    memory_bytes: int
+
+
+class Manifest(TypedDict, total=False):
+    """What a manifest holds, as far as anybody reads it: it is checked by this, and says more."""
+
+    seed: int
+    runtime: str
+    trials: list[str]
+    scenario_file: str | None
+    sets: list[str]
+    variants: list[str]
+    options: dict[str, Any]
+    code: str
+    own_code: dict[str, str]
+    started: dt.datetime
+    folder: str
+    commit: str | None
+    versions: dict[str, str]
+    host: MachineFacts
+    data: dict[str, str]
+    began: dict[str, float]
+    resumed: list[dict[str, Any]]
+    wall_s: float
 
 
 class TrialFolder:
@@ -62,10 +92,10 @@ class TrialFolder:
 
     def read_plan(self) -> Plan:
         """The trial's plan; EdgebedError where the file is missing or broken."""
-        try:
-            return msgspec.json.decode(self.plan.read_bytes(), type=Plan)
-        except (OSError, msgspec.DecodeError) as error:
-            raise EdgebedError(f"{self.plan}: not readable as a plan: {error}") from error
+        plan = read_json(self.plan, Plan, "a plan")
+        if not plan.nodes:
+            raise EdgebedError(f"{self.plan}: not readable as a plan: it has no nodes")
+        return plan
 
     def backup(self, step: int) -> Path:
         """Where the backup of all shards after so many steps is."""
@@ -74,7 +104,7 @@ class TrialFolder:
     def backups(self) -> list[int]:
         """The steps of the backups that there are."""
         found = (path.stem.removeprefix("backup-") for path in self.checkpoints.glob("backup-*.npz"))
-        return [int(step) for step in found if step.isdigit()]
+        return [int(step) for step in found if step.isdecimal()]
 
     def log(self, node: str) -> Path:
         """Where `node` writes its log."""
@@ -215,11 +245,15 @@ class RunFolder:
         write_atomically(self.manifest, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
     def read_manifest(self) -> dict[str, Any]:
-        """The manifest, or an empty dict where the run died before writing it."""
-        try:
-            return msgspec.json.decode(self.manifest.read_bytes(), type=dict[str, Any])
-        except (OSError, msgspec.DecodeError):
+        """The manifest, or an empty dict where the run died before writing it; EdgebedError where it is damaged."""
+        if not self.manifest.exists():
             return {}
+        manifest = read_json(self.manifest, dict[str, Any], "a manifest")
+        try:
+            msgspec.convert(manifest, Manifest)
+        except msgspec.ValidationError as error:
+            raise EdgebedError(f"{self.manifest}: not readable as a manifest: {error}") from error
+        return manifest
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -275,12 +309,15 @@ def write_atomically(path: Path, content: bytes, option: str = RUNS_DIR_OPTION) 
 
 @contextlib.contextmanager
 def writing(path: Path, option: str = RUNS_DIR_OPTION) -> Iterator[IO[bytes]]:
-    """A new file to write into; in the end it replaces `path`, or what that is a link to, in one step.
+    """A new file to write into; in the end it replaces `path` in one step.
+
+    Where that is a link that the user gave with an option, it replaces what the link leads to. In a run's folder, which
+    may be a stranger's, it replaces the link itself.
 
     Raises InfrastructureError naming the path, and the option that chooses another, when that is impossible.
     """
     with _naming(path, option):
-        place = Path(os.path.realpath(path))
+        place = path if option == RUNS_DIR_OPTION else Path(os.path.realpath(path))
         file, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
             with os.fdopen(file, "wb") as stream:
@@ -299,9 +336,7 @@ def _naming(path: Path, option: str = RUNS_DIR_OPTION) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InfrastructureError(
-            f"{path}: cannot be written: {error.strerror}. Make room, or choose another folder with {option}."
-        ) from error
+        raise InfrastructureError(f"{path}: {unwritten(error, option)}") from error
 
 
 def _lock(folder: int) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.observe.accounting import Accounting, Books
-from edgebed.observe.journal import read_journal
+from edgebed.observe.journal import not_a_line, read_journal
 from edgebed.observe.series_faults import Done, Faults
 from edgebed.observe.series_steps import Made, ModuleLosses, ShardSteps, Steps
 from edgebed.roles import records
@@ -210,7 +210,10 @@ class Series:
         builder = _Builder()
         reader = read_journal(path)
         for t, node, record in reader:
-            builder.add(t, node, record)
+            try:
+                builder.add(t, node, record)
+            except (OverflowError, ValueError) as error:
+                raise not_a_line(path, reader.number, error) from error
         return builder.series(cls, cut=bool(reader.cut_line))
 
 
@@ -276,7 +279,7 @@ class _Builder:
             case records.Resumed():
                 self.steps.resumed.append((t, record))
             case records.BackedUp():
-                self.steps.backed_up.append((t, record))
+                self.steps.add_backup(t, record)
             case records.Evaluated():
                 self.evaluated.append((t, record))
             case records.Traffic() | records.Messages() | records.Phases() | records.ShardPhases():

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from edgebed.roles import records
 
+UNTOLD_MAX = 10_000
+"""Steps in a row that nobody may have lived to tell of."""
+
 
 class Made(NamedTuple):
     """An update of the model: the last shard made a step, and the others made theirs."""
@@ -54,6 +57,8 @@ class Steps:
         """Of each shard, mini-batches from one of its steps to the next."""
         self.lags: tuple[array[int], array[int], array[int]] = (array("q"), array("q"), array("q"))
         """Of each pair that a module learnt of: the step, its history, and how many steps apart the two were."""
+        self.reached = 0
+        """The highest step that anybody has told of."""
         self.made = 0
         """Updates of the model that any step has completed."""
         self.losses: dict[tuple[int, int], float] = {}
@@ -66,10 +71,11 @@ class Steps:
         self.backed_up: list[tuple[float, records.BackedUp]] = []
 
     def add(self, t: float, node: str, record: records.Step | records.Taught) -> None:
-        """A shard made a step, or a module learnt."""
+        """A shard made a step, or a module learnt. ValueError where the step can't have followed what was told."""
         if isinstance(record, records.Taught):
             self._add_taught(t, record)
             return
+        self._reach(max(record.step, record.made))
         times, steps, histories = self.columns.setdefault(node, (array("d"), array("q"), array("q")))
         times.append(t)
         steps.append(record.step)
@@ -83,6 +89,17 @@ class Steps:
         if record.made:
             self.last = node
             self.losses[record.history, record.step] = math.nan if record.loss is None else record.loss
+
+    def add_backup(self, t: float, record: records.BackedUp) -> None:
+        """The server has a backup. ValueError as of `add`."""
+        self._reach(record.step)
+        self.backed_up.append((t, record))
+
+    def _reach(self, step: int) -> None:
+        """So many steps have been made: each of them is counted, so a line may not stand for any number of them."""
+        if step > self.reached + UNTOLD_MAX:
+            raise ValueError(f"step {step:,}, where nobody has told of any beyond {self.reached:,}")
+        self.reached = max(step, self.reached)
 
     def module_losses(self, *, inputs: bool) -> dict[str, ModuleLosses]:
         """Of the modules that predict gradients, or of those that predict inputs, by their shard."""

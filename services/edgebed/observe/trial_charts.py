@@ -1,7 +1,6 @@
 """Charts of one trial's nodes: who was there when and what was done to it; rates of links against those asked."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,8 @@ STATES = {
 }  # fmt: skip
 """What a state looks like; "": its end was in order."""
 COLOURS = {THERE: PALETTE[0], SILENT: PALETTE[5], GONE: PALETTE[1]}
+COLUMNS = 1_000
+"""Of the chart of nodes: what is less than one apart cannot be told apart, and is drawn once, however much there is."""
 SPAN_MIN, MARGIN = 1.5, 0.12
 """The axis of rates goes beyond the lowest and the highest by that factor at least, or by that share of the axis."""
 TICKS_APART = 0.16
@@ -94,32 +95,45 @@ def _draw_timeline(
 ) -> None:
     if not spans:
         return
-    shown: Counter[str] = Counter()
+    column_s = series.last_t / COLUMNS
+    shown: set[str] = set()
     for place, members in enumerate(rows.values()):
-        for name in members:
-            for begin, end, look in spans[name]:
-                if end > 0.0:
-                    left = max(0.0, begin)
-                    height = 0.25 if look == GONE else 0.7
-                    axes.barh(place, end - left, height, left=left, color=COLOURS[look], linewidth=0)
-                    shown[look] += 1
+        for look, colour in COLOURS.items():
+            seen = [(begin, end) for name in members for begin, end, each in spans[name] if each == look and end > 0.0]
+            height = 0.25 if look == GONE else 0.7
+            ranges = [(begin, end - begin) for begin, end in joined(seen, column_s)]
+            if ranges:
+                axes.broken_barh(ranges, (place - height / 2, height), facecolors=colour, linewidth=0)
+                shown.add(look)
     places = {name: place for place, members in enumerate(rows.values()) for name in members}
     done = [each for each in series.faults if each.was_done and each.record.target in places and each.t >= 0.0]
     actions = list(dict.fromkeys(each.record.action for each in done))
     for index, action in enumerate(actions):
-        points = [(each.t, places[each.record.target]) for each in done if each.record.action == action]
+        alike = [each for each in done if each.record.action == action]
+        points = {(round(each.t / column_s), places[each.record.target]): each.t for each in alike}
         style: dict[str, Any] = {"linestyle": "none", "marker": MARKERS[index % len(MARKERS)], "markersize": 5}
         style |= {"markerfacecolor": "none", "color": INK, "label": action}
-        axes.plot([t for t, _ in points], [place for _, place in points], **style)
+        axes.plot(list(points.values()), [place for _, place in points], **style)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0.0, series.last_t)
     axes.grid(visible=False, axis="y")
     axes.set_axisbelow(True)
     axes.set_xlabel(SINCE_LAUNCH if series.training_s is None else AXES["time"])
-    handles: list[Any] = [Patch(color=COLOURS[look], label=look) for look in COLOURS if shown[look]]
+    handles: list[Any] = [Patch(color=COLOURS[look], label=look) for look in COLOURS if look in shown]
     handles += axes.get_lines()
     axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8, borderpad=0.0)
+
+
+def joined(spans: Iterable[tuple[float, float]], apart_s: float) -> list[tuple[float, float]]:
+    """The same (from, to), from 0 on, where those less than so far apart are one."""
+    found: list[tuple[float, float]] = []
+    for begin, end in sorted(spans):
+        if found and begin - found[-1][1] < apart_s:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((max(0.0, begin), end))
+    return found
 
 
 def _rates(nodes: Sequence[NodeConditions], which: str) -> list[tuple[float, float]]:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from edgebed.errors import EdgebedError
 from edgebed.observe.following import GrowingFile, Pause, looks, trial_names
-from edgebed.observe.journal import decode_line
+from edgebed.observe.journal import decode_line, not_a_line
 from edgebed.observe.progress import Progress
 from edgebed.observe.run_folder import RunFolder, TrialFolder
 from edgebed.observe.standing import Standing, Status
@@ -32,6 +31,7 @@ class Watched:
         self.plan = folder.read_plan()
         self.standing = Standing(self.plan)
         self._file = GrowingFile(folder.journal)
+        self._count = 0
         self._is_simulated = is_simulated
         self._clock = clock
         self._heard_at_s = clock()
@@ -40,10 +40,11 @@ class Watched:
         """How it stands now; EdgebedError where the journal cannot be read."""
         last_t = self.standing.last_t
         for line in self._file.new_lines(whole_only=True):
+            self._count += 1
             try:
                 self.standing.follow(*decode_line(line))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise EdgebedError(f"{self.folder.journal}: not a journal: {error}") from error
+            except msgspec.DecodeError as error:
+                raise not_a_line(self.folder.journal, self._count, error) from error
         now_s = self._clock()
         if self.standing.last_t > last_t:
             self._heard_at_s = now_s

@@ -17,34 +17,15 @@ import msgspec
 from edgebed.roles.events import Answer, Effect, Inject, Injected, Journal, Ordered, Wake
 from edgebed.roles.members import Member
 from edgebed.roles.records import Fault, Note
+from edgebed.roles.to_come import ON_FAILURE, Cause, ToCome
 from edgebed.scenario import units
-from edgebed.scenario.plan import LINK_ACTIONS, Injection, LinkChange, Plan, Trigger
+from edgebed.scenario.plan import LINK_ACTIONS, Action, Injection, LinkChange, Plan, Trigger
 from edgebed.wire import messages
 
 BY_HAND = "by hand"
-ON_FAILURE = "on_failure"
 TOKEN = "fault:"
 OF_NEXT_LIFE = (*LINK_ACTIONS, "cpus")
 """Actions that can be done to a node that is not there: its next life has them."""
-RETURNS = ("launch", "thaw", "heal")
-"""What brings a node back."""
-
-
-class Cause(msgspec.Struct, frozen=True):
-    """Why something is done."""
-
-    name: str
-    """As in the record."""
-    trigger: str
-    asked_s: float
-    waiting: str = ""
-    """The worker that waits where the fault has stopped it."""
-    ticket: int | None = None
-    """Of the user who waits for an answer."""
-    again: bool = False
-    """It had been done to the life before: no news."""
-    undoes_all: bool = False
-    """It is a thaw or heal of its own, which ends what any fault has done."""
 
 
 class Changed(NamedTuple):
@@ -107,8 +88,8 @@ class Director:
         self.neighbours = plan.neighbours()
         self.stage = stage
         self.worlds = {node.node: World() for node in plan.nodes}
-        self.steps: dict[str, tuple[Cause, Injection]] = {}
-        """Token of a Wake: what is due then."""
+        self.steps = ToCome[str]()
+        """By the token of a Wake: what is due then."""
         self.by_update = sorted(
             (fault.trigger.at_update, k) for k, fault in enumerate(plan.faults) if fault.trigger.at_update is not None
         )
@@ -117,8 +98,8 @@ class Director:
         """What the plan does at a time up to this one, since training began, has been done."""
         self.triggered_s: Mapping[tuple[str, str], float] = {}
         """Name and node of faults that were triggered up to then: when, since training began."""
-        self.asked: dict[int, tuple[Cause, Injection]] = {}
-        """Number of an Inject effect: what it asks for."""
+        self.asked = ToCome[int]()
+        """By the number of an Inject effect: what it asks for, and is under way."""
         self.before: dict[int, Changed] = {}
         """Of each of these, what its node was until then."""
         self.tickets: dict[int, list[str]] = {}
@@ -240,7 +221,7 @@ class Director:
     def _later(self, cause: Cause, injection: Injection) -> list[Effect]:
         self.count += 1
         token = f"{TOKEN}{self.count}"
-        self.steps[token] = cause, injection
+        self.steps.add(token, cause, injection)
         return [Wake(cause.asked_s, token)]
 
     # --- what is done -------------------------------------------------------------------------------------------
@@ -267,7 +248,8 @@ class Director:
 
     def _inject(self, cause: Cause, injection: Injection, before: Changed) -> list[Effect]:
         self.count += 1
-        self.asked[self.count], self.before[self.count] = (cause, injection), before
+        self.asked.add(self.count, cause, injection)
+        self.before[self.count] = before
         told = self.stage.expect(injection.node) if injection.action == "launch" else self._tell(injection)
         return [*told, Inject(self.count, injection)]
 
@@ -338,8 +320,7 @@ class Director:
 
     def _answer(self, ticket: int) -> list[Effect]:
         """Once nothing that the user asked for is under way any more."""
-        under_way = [cause for cause, _ in self.asked.values()]
-        under_way += [world.launch for world in self.worlds.values() if world.launch]
+        under_way = [*self.asked.causes(), *(world.launch for world in self.worlds.values() if world.launch)]
         waits = ticket == self.ordering or any(cause.ticket == ticket for cause in under_way)
         if waits or ticket not in self.tickets:
             return []
@@ -389,21 +370,17 @@ class Director:
         """Whether a node has been frozen and not thawed."""
         return bool(self.worlds[node].frozen_by)
 
-    def returns_s(self, node: str, action: str) -> float | None:
+    def returns_s(self, node: str, action: Action) -> float | None:
         """When `action`, which brings the node back, is due at the latest; None if it is not to come."""
-        due = [cause.asked_s for cause, other in self._to_come() if (other.node, other.action) == (node, action)]
-        return max(due, default=None)
+        return _last(each.latest_s(node, action) for each in (self.steps, self.asked))
 
     def last_return_s(self) -> float:
         """When the last node that the plan, or the user, brings back is brought back; 0 if none is."""
-        due = [
-            cause.asked_s for cause, other in self._to_come() if other.action in RETURNS and cause.name != ON_FAILURE
-        ]
-        return max(due, default=0.0)
+        return _last(each.last_return_s() for each in (self.steps, self.asked)) or 0.0
 
-    def _to_come(self) -> Iterable[tuple[Cause, Injection]]:
-        """What is due later, or under way."""
-        return (*self.steps.values(), *self.asked.values())
+
+def _last(times_s: Iterable[float | None]) -> float | None:
+    return max((time_s for time_s in times_s if time_s is not None), default=None)
 
 
 def _moot(injection: Injection, member: Member, world: World) -> str:

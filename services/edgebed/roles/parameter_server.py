@@ -56,13 +56,18 @@ class ParameterServer:
         version: int = 0,
         state: NDArray[np.float64] | None = None,
     ) -> None:
-        """`version` is that of `theta`: above 0 it goes on from a checkpoint, with the aggregation's `state` if any."""
+        """`version` is that of `theta`: above 0 it goes on from a checkpoint, with the aggregation's `state` if any.
+
+        ValueError where that is not one of this aggregation.
+        """
         config = registry.configure("aggregation", plan.method.parts["aggregation"])
         aggregation: Any = registry.AGGREGATIONS[plan.method.parts["aggregation"].name]
         self.aggregation: Aggregator = aggregation.Aggregation(config, theta, version)
         self.aggregation.epochs_a_push = plan.epochs_a_push
         self.aggregation.kept = registry.kept_of(plan.task)
         if state is not None:
+            if len(state) != (size := len(self.aggregation.state())):
+                raise ValueError(f"state: {len(state):,} numbers, where the aggregation remembers {size:,}")
             self.aggregation.restore(state)
         self.compression = registry.compression_of(plan.method, plan.task)
         self.plan = plan

@@ -5,7 +5,20 @@
 these records alone.
 """
 
+from typing import Annotated
+
 import msgspec
+
+LARGEST = 2**53
+"""Numbers up to here are exact in JSON, and so many of them fit a column of 64 bits when they are added up."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+CountOrNone = Annotated[int, msgspec.Meta(ge=-1, le=LARGEST)]
+"""-1: none, or not told."""
+Lag = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Every = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
+"""Steps in a row that a line stands for."""
+Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+Seconds = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=str.lower, omit_defaults=True):
@@ -19,8 +32,8 @@ class Trial(Record):
     trial: str
     seed: int
     runtime: str
-    nodes: int
-    parameters: int
+    nodes: Count
+    parameters: Count
     """Number of parameters of the model."""
 
 
@@ -30,8 +43,8 @@ class Node(Record):
     name: str
     state: str
     """expected, started, joined, ready, running, stopped, died, missing, or unresponsive: it missed two checks"""
-    incarnation: int = 0
-    pid: int = 0
+    incarnation: Count = 0
+    pid: Count = 0
     """joined: its process, as the node itself sees it."""
     reason: str = ""
 
@@ -40,24 +53,24 @@ class Update(Record):
     """The server applied one push."""
 
     worker: str
-    incarnation: int
-    step: int
+    incarnation: Count
+    step: Count
     """The worker's own count of its pushes, from 0."""
-    version: int
+    version: Count
     """The model's version after this update: the number of updates applied so far."""
-    base: int
+    base: Count
     """The version the gradient was computed at."""
-    staleness: int
+    staleness: Count
     """Updates applied between the worker's pull and this push: version - 1 - base; of a round's mean 0."""
-    entries: int
+    entries: Count
     """Values in the push."""
-    bits: int
+    bits: Count
     """What the algorithm needs: a value and an index for each entry, without encoding or framing."""
-    bytes: int
+    bytes: Count
     """Payload received: header and tensor frames."""
     loss: float
     """The worker's mini-batch loss."""
-    joins: int = 0
+    joins: Count = 0
     """How often this incarnation had joined before the join that the push belongs to."""
 
 
@@ -68,19 +81,19 @@ class Step(Record):
     pairs were apart that its modules learnt of since the step before.
     """
 
-    step: int
+    step: Count
     """The mini-batch, counted from 0."""
-    history: int = 0
+    history: Count = 0
     """How often training had been rolled back; of two lines with one step the later history holds."""
-    made: int = 0
+    made: Count = 0
     """The last shard: updates of the model that this one completes, as the others make theirs; 0 of the others."""
-    every: int = 1
+    every: Every = 1
     """The shard learns of every so many mini-batches; a step stands for those until its next as well."""
     loss: float | None = None
     """The batch's mean loss; None of a shard that sees none."""
-    gradient_lag: int | None = None
+    gradient_lag: Lag | None = None
     """Steps by which a gradient that was matched is older than the outputs; negative: newer. None: none was matched."""
-    input_lag: int | None = None
+    input_lag: Lag | None = None
     """The same of inputs that came, and the step that they had been predicted for."""
 
 
@@ -89,12 +102,12 @@ class Taught(Record):
 
     shard: str
     """Whose module it is."""
-    step: int
+    step: Count
     """The mini-batch, counted from 0."""
     loss: float
     """Before: the squared error, summed over values and averaged over the batch; of a gradient that of each example's
     own loss."""
-    history: int = 0
+    history: Count = 0
     """How often training had been rolled back."""
     inputs: bool = False
     """Whether it predicts inputs."""
@@ -103,8 +116,8 @@ class Taught(Record):
 class Resumed(Record):
     """The server told all shards to go on from here: at the beginning, and after each failure."""
 
-    history: int
-    step: int
+    history: Count
+    step: Count
     """Steps made until there; what was learnt beyond in earlier histories is rolled back."""
     reason: str = ""
 
@@ -112,15 +125,15 @@ class Resumed(Record):
 class BackedUp(Record):
     """The server has a backup of all shards after so many steps."""
 
-    history: int
-    step: int
+    history: Count
+    step: Count
 
 
 class Evaluated(Record):
     """The evaluator measured a version of the model on the test set."""
 
-    version: int
-    accuracy: float
+    version: Count
+    accuracy: Share
     loss: float
     final: bool = False
 
@@ -128,7 +141,7 @@ class Evaluated(Record):
 class Finished(Record):
     """The server applies no more updates."""
 
-    version: int
+    version: Count
     reason: str
 
 
@@ -138,13 +151,13 @@ class Refused(Record):
     peer: str
     code: str
     reason: str
-    count: int = 1
+    count: Count = 1
     """Messages that this line stands for: of a flood only the first are told apart."""
     worker: str = ""
     """Of a push of a known worker; every one of these has a line of its own."""
-    incarnation: int = 0
-    joins: int = 0
-    step: int = -1
+    incarnation: Count = 0
+    joins: Count = 0
+    step: CountOrNone = -1
 
 
 class Dropped(Record):
@@ -152,28 +165,28 @@ class Dropped(Record):
 
     socket: str
     reason: str
-    count: int = 1
+    count: Count = 1
     """Messages that this line stands for: of a flood only the first are told apart."""
 
 
 class Traffic(Record):
     """Bytes through the server's data socket since the trial began."""
 
-    ingress_payload: int
-    egress_payload: int
-    ingress_interface: int | None = None
+    ingress_payload: Count
+    egress_payload: Count
+    ingress_interface: Count | None = None
     """Bytes received by the network interface in the same time; None in the simulation."""
-    egress_interface: int | None = None
+    egress_interface: Count | None = None
     interface: str = ""
     """Its name; `lo` is shared by everything on the machine."""
-    pulls: int = 0
+    pulls: Count = 0
     """Models sent to workers."""
-    pull_bytes: int = 0
+    pull_bytes: Count = 0
     """Their payload."""
-    pulls_changed: int = 0
+    pulls_changed: Count = 0
     """Those of them that hold changed entries only."""
-    pull_changed_bytes: int = 0
-    ack_bytes: int | None = None
+    pull_changed_bytes: Count = 0
+    ack_bytes: Count | None = None
     """Bytes of packets without payload that it received: acknowledgements of models; None: unknown."""
     tcp_bytes: int | None = None
     """Bytes of all packets that it received over its own connections, headers included; None: unknown."""
@@ -186,20 +199,20 @@ class Messages(Record):
     """The node at the connection's other end: with a store, that one, whoever made what it hands over."""
     message: str
     """The kind."""
-    count: int
-    bytes: int
+    count: Count
+    bytes: Count
     """Payload."""
 
 
 class Phases(Record):
     """Where a worker's time went since it started, in seconds (live runtimes only)."""
 
-    steps: int
-    compute_s: float
-    encode_s: float
-    wait_s: float
+    steps: Count
+    compute_s: Seconds
+    encode_s: Seconds
+    wait_s: Seconds
     """Waiting for the server's answer."""
-    pause_s: float
+    pause_s: Seconds
     """The emulated pause before a push, and the stretch of a capped CPU."""
 
 
@@ -210,17 +223,17 @@ class ShardPhases(Record):
     it sends. Every instant is in exactly one of them.
     """
 
-    forward_s: float = 0.0
+    forward_s: Seconds = 0.0
     """Going forward, or predicting gradients on the node of modules."""
-    learn_s: float = 0.0
+    learn_s: Seconds = 0.0
     """Going back, and the steps."""
-    teach_s: float = 0.0
+    teach_s: Seconds = 0.0
     """Teaching modules what the gradients or inputs were."""
-    copy_s: float = 0.0
+    copy_s: Seconds = 0.0
     """Copying weights and state for evaluations and backups, and going on from them."""
-    inputs_s: float = 0.0
+    inputs_s: Seconds = 0.0
     """Waiting for inputs."""
-    answers_s: float = 0.0
+    answers_s: Seconds = 0.0
     """Waiting for gradients, or for word that there is room for more outputs."""
 
 
@@ -229,8 +242,8 @@ class Sent(Record):
 
     to: str
     message: str
-    version: int = -1
-    bytes: int = 0
+    version: CountOrNone = -1
+    bytes: Count = 0
 
 
 class Received(Record):
@@ -238,9 +251,9 @@ class Received(Record):
 
     sender: str
     message: str
-    version: int = -1
-    bytes: int = 0
-    sent_s: float = -1.0
+    version: CountOrNone = -1
+    bytes: Count = 0
+    sent_s: Seconds = -1.0
     """When its first byte left, in the same time; of pushes and models. Negative: not told."""
 
 
@@ -255,23 +268,23 @@ class Link(Record):
     delay: str = ""
     """What makes latency and jitter: netem (the kernel's), line (the transport's own), or nothing."""
     interface: str = ""
-    uplink_asked: int | None = None
+    uplink_asked: Count | None = None
     """Bits a second; None: no limit."""
-    downlink_asked: int | None = None
-    uplink_held: int | None = None
+    downlink_asked: Count | None = None
+    uplink_held: Count | None = None
     """Bits a second that the mechanism holds; None: no limit."""
-    downlink_held: int | None = None
-    uplink_burst: int | None = None
+    downlink_held: Count | None = None
+    uplink_burst: Count | None = None
     """Bytes that may leave at once after a silence."""
-    downlink_burst: int | None = None
-    latency_s: float = 0.0
-    jitter_s: float = 0.0
+    downlink_burst: Count | None = None
+    latency_s: Seconds = 0.0
+    jitter_s: Seconds = 0.0
     loss: float = 0.0
     cut: bool = False
     """Nothing is to pass, in either direction."""
     problem: str = ""
     """What differs between asked and held; empty if nothing."""
-    differed: int = 0
+    differed: Count = 0
     """So many of the node's looks until now, one a second, found that something differs, as the one before had."""
     differences: tuple[str, ...] = ()
     """What did, the first time in each direction."""
@@ -280,39 +293,39 @@ class Link(Record):
 class Usage(Record):
     """What a node used since training began, and what it was kept from: cumulative, by the node itself."""
 
-    time_s: float
+    time_s: Seconds
     """Since training began, or since the node's start if that was later."""
-    cpu_s: float
-    starved_s: float | None = None
+    cpu_s: Seconds
+    starved_s: Seconds | None = None
     """It could compute, was entitled to by its own cap and pace, and got no core."""
-    throttled_s: float | None = None
+    throttled_s: Seconds | None = None
     """Its own CPU cap held it back; None where no cgroup of its own holds one."""
-    capped_s: float = 0.0
+    capped_s: Seconds = 0.0
     """Time in which its CPU cap was used up most of the time."""
-    capped_cpu_s: float = 0.0
+    capped_cpu_s: Seconds = 0.0
     """CPU time that it had in that."""
     cpus_held: float | None = None
     """The CPU cap that its own cgroup holds, in cores."""
-    memory_bytes: int | None = None
+    memory_bytes: Count | None = None
     """The highest so far."""
-    memory_held_bytes: int | None = None
+    memory_held_bytes: Count | None = None
     """The memory cap that its own cgroup holds."""
-    uplink_bytes: int | None = None
+    uplink_bytes: Count | None = None
     """On the wire, through its own interface; None where it has none of its own."""
-    downlink_bytes: int | None = None
+    downlink_bytes: Count | None = None
     """What has arrived there, also what the queue behind it then drops."""
     uplink_busiest: float | None = None
     """Share of what the link may carry that passed, two seconds at a time, in the third-busiest of them."""
     downlink_busiest: float | None = None
-    uplink_busiest_bit_s: float | None = None
+    uplink_busiest_bit_s: Seconds | None = None
     """The rate in the third-busiest two seconds."""
-    downlink_busiest_bit_s: float | None = None
-    uplink_packets: int | None = None
+    downlink_busiest_bit_s: Seconds | None = None
+    uplink_packets: Count | None = None
     """Through the queue that limits it; None where there is none."""
-    downlink_packets: int | None = None
-    uplink_drops: int | None = None
+    downlink_packets: Count | None = None
+    uplink_drops: Count | None = None
     """Packets that this queue dropped."""
-    downlink_drops: int | None = None
+    downlink_drops: Count | None = None
 
 
 class Transfers(Record):
@@ -326,16 +339,16 @@ class Transfers(Record):
     """The worker; among shards the sender."""
     direction: str
     """up: its pushes, received by the server, or what it sends to `to`; down: its models"""
-    messages: int
-    bytes: int
+    messages: Count
+    bytes: Count
     """On the wire: with the headers of TCP, IP and Ethernet."""
-    time_s: float
+    time_s: Seconds
     """From the first byte sent to the whole message received, summed over messages."""
-    asked_s: float
+    asked_s: Seconds
     """The same for links exactly as asked, with nothing else on them; among shards with all that they carried then."""
-    latency_s: float = 0.0
+    latency_s: Seconds = 0.0
     """The part of `asked_s` that is latency."""
-    early: int = 0
+    early: Count = 0
     """Messages that took less than nine tenths of that, jitter allowed for, which no link as asked lets happen."""
     to: str = ""
     """Among shards: the receiver."""
@@ -354,9 +367,9 @@ class HostLoad(Record):
     """Share that the machine under this one took away."""
     load: float
     """Processes that run or wait for a core, the kernel's mean of a minute, per core."""
-    lag_s: float
+    lag_s: Seconds
     """How much later than asked a sleeping thread woke up: the 99th percentile."""
-    cores: int = 0
+    cores: Count = 0
     """Of the machine; 0: unknown."""
 
 
@@ -364,8 +377,8 @@ class Joined(Record):
     """A worker joined, or came back; by the server."""
 
     worker: str
-    incarnation: int
-    joins: int = 0
+    incarnation: Count
+    joins: Count = 0
     """How often this incarnation had joined before."""
 
 
@@ -373,7 +386,7 @@ class Left(Record):
     """A worker has left as far as the server can tell, and its state is released; by the server."""
 
     worker: str
-    incarnation: int
+    incarnation: Count
     reason: str
     """silence, reset (its connection broke and did not come back), or oracle (the controller said so)"""
 
@@ -381,10 +394,10 @@ class Left(Record):
 class Unanswered(Record):
     """A worker gives up waiting for the answer to a push and joins anew; by the worker."""
 
-    incarnation: int
-    joins: int
+    incarnation: Count
+    joins: Count
     """Of the join that the push belongs to."""
-    step: int
+    step: CountOrNone
     """The push; -1: none, it had only joined."""
     reason: str
 
@@ -392,10 +405,10 @@ class Unanswered(Record):
 class Pushes(Record):
     """How many updates a worker has made in this life: cumulative, by the worker."""
 
-    incarnation: int
-    begun: int
+    incarnation: Count
+    begun: Count
     """Updates that it has begun to compute."""
-    pushed: int
+    pushed: Count
     """Those of them that it has handed to the network."""
 
 
@@ -408,7 +421,7 @@ class Fault(Record):
     """kill, launch, freeze, thaw, cut, heal, link, cpus or memory"""
     target: str
     """The node."""
-    asked_s: float
+    asked_s: Seconds
     """When it was to be done, in seconds since the launch, as this line's time is that of its being done."""
     trigger: str = ""
     """What made it happen, e.g. `at 30s`, `after-push 12`."""
@@ -423,8 +436,8 @@ class Fault(Record):
 class Restored(Record):
     """The server goes on from a checkpoint; what was applied after that version is lost. By the controller."""
 
-    version: int
-    incarnation: int = 0
+    version: Count
+    incarnation: Count = 0
     """Of the server that goes on from it."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import sees_inputs
-from edgebed.errors import InfrastructureError
+from edgebed.errors import EdgebedError, InfrastructureError
 from edgebed.fingerprint import fingerprint
 from edgebed.learning.beginning import Beginning
 from edgebed.learning.imports import reason, sources
@@ -25,6 +25,7 @@ from edgebed.observe.summary import TrialSummary
 from edgebed.observe.targets import HttpServer, Target, TargetList, serve_controller
 from edgebed.roles import records
 from edgebed.roles.controller import Controller, Given, Past
+from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluatorWork, Job, Steps, Work, Worked
 from edgebed.runtimes import Emulation
 from edgebed.runtimes.casting import shard_work
@@ -98,6 +99,7 @@ class Host:
 
         until_s = past.until_s if past else 0.0
         checkpoints = Checkpoints(folder, beginning.theta)
+        _require_fitting(checkpoints, plan)
         self.targets.clear()
         self.metrics.start_trial(
             plan,
@@ -280,3 +282,19 @@ def jobs_of(planned: PlannedTrial, beginning: Beginning) -> Callable[[str, Job],
             raise InfrastructureError(f"{node} failed in its work: {reason(error)}") from error
 
     return run_job
+
+
+def _require_fitting(checkpoints: Checkpoints, plan: Plan) -> None:
+    """EdgebedError where the trial's server cannot go on from its checkpoint."""
+    latest, server = checkpoints.latest, plan.node("server")
+    problem = ""
+    if plan.stop_updates is not None and latest.version > plan.stop_updates:
+        problem = f"version: {latest.version:,}, where the trial ends at update {plan.stop_updates:,}"
+    elif server.shard is None and latest.state is not None:
+        try:
+            ParameterServer(server, latest.theta.copy(), (), version=latest.version, state=latest.state)
+        except ValueError as error:
+            problem = str(error)
+    if problem:
+        path = checkpoints.folder.latest_checkpoint
+        raise EdgebedError(f"{path}: no checkpoint of this trial: {problem}; restore its own, or take it away")

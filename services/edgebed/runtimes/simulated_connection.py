@@ -115,8 +115,8 @@ class Connection:
         if self.outage.is_cut:
             return
         self.outage.cut(self.agenda.now)
-        self.agenda.take(lambda _, event: isinstance(event, Renewed) and event.connection is self)
-        self.standing = self.agenda.take(lambda _, event: self._carries(event))
+        self.agenda.take(self, lambda _, event: isinstance(event, Renewed))
+        self.standing = self.agenda.take(self)
 
     def heal(self, node: str) -> None:
         """That node's link is as it was before it was cut."""
@@ -144,7 +144,7 @@ class Connection:
         def is_lost(life: Life, message: OnItsWay) -> bool:
             return ended is None or not isinstance(message, Arrival) or life is ended
 
-        lost = self.agenda.take(lambda life, event: self._carries(event) and is_lost(life, event))
+        lost = self.agenda.take(self, lambda life, event: isinstance(event, OnItsWay) and is_lost(life, event))
         lost += [entry for entry in self.standing if is_lost(entry[1], entry[2])]
         self.standing = [entry for entry in self.standing if not is_lost(entry[1], entry[2])]
         if client := self.client:
@@ -154,9 +154,6 @@ class Connection:
             self.losses.note(message_of(message), why)
         if self.passage:
             self.passage.clear(self.agenda.now)
-
-    def _carries(self, event: object) -> bool:
-        return isinstance(event, OnItsWay) and event.connection is self
 
 
 def message_of(on_its_way: OnItsWay) -> messages.AnyMessage:

@@ -45,7 +45,7 @@ class Life:
         """Nothing happens to it until it is thawed."""
         if not self.is_frozen:
             self.is_frozen = True
-            work = agenda.take(lambda owner, event: owner is self and isinstance(event, Due))
+            work = agenda.take(self, lambda _, event: isinstance(event, Due))
             self.work = [(left_s, due) for left_s, _, due in work]
 
     def thaw(self, agenda: "Agenda[Life]") -> None:
@@ -59,5 +59,5 @@ class Life:
 
     def unfinished(self, agenda: "Agenda[Life]") -> list[Any]:
         """What was to happen to it, taken off the agenda, as it has ended."""
-        left = [event for _, _, event in agenda.take(lambda owner, _: owner is self)]
+        left = [event for _, _, event in agenda.take(self)]
         return [*self.deferred, *left, *(due for _, due in self.work)]

@@ -21,6 +21,8 @@ from edgebed.errors import ScenarioError
 
 NAMES_MAX = 8
 MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
+REPEATED_MAX = 100_000
+"""Values that aliases may add to those that are written out."""
 
 
 class Place(NamedTuple):
@@ -100,7 +102,7 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an anchor may be given twice, which YAML allows
-            return YAML(typ="rt", pure=True).load(text)
+            value = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark and lines else source
@@ -118,6 +120,23 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
         raise ScenarioError(f"{source}: not YAML: a mapping or list is a key; a key is a name.") from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise ScenarioError(f"{source}: not YAML: {' '.join(str(error).split())}.") from None
+    if (size := _size(value, {})) > REPEATED_MAX + len(text):
+        raise ScenarioError(
+            f"{source}: aliases of aliases make {size:,} values of {len(text):,} characters; at most {REPEATED_MAX:,} "
+            "may be repeated; write out what is meant."
+        )
+    return value
+
+
+def _size(value: object, known: dict[int, int]) -> int:
+    """How many values there are where each alias is what it stands for; counted once for each that is written."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = 0  # what contains itself is found by its depth
+        children = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(child, known) for child in children)
+    return known[id(value)]
 
 
 def _text(path: Path) -> str:

@@ -11,14 +11,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from edgebed.roles.records import AnyRecord
+from edgebed.roles.records import AnyRecord, Count
 from edgebed.scenario.plan import Injection, Link, NodePlan
 
 PROTOCOL = 5
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Seconds = Annotated[float, msgspec.Meta(ge=-1.0, le=2**53)]
 """Of the trial, and finite; negative: not told."""
 

@@ -450,7 +450,7 @@ def test_what_cannot_be_written_names_the_option_that_chose_it(edgebed, runs, tm
     assert edgebed(command, "pair", option, place) == (
         3,
         "",
-        f"error: {place}: cannot be written: File name too long. Make room, or choose another folder with {option}.\n",
+        f"error: {place}: cannot be written: File name too long; choose another folder with {option}\n",
     )
 
 

@@ -1,7 +1,10 @@
 """The probe of the host: a real one, and its arithmetic."""
 
+import errno
+import threading
 import time
 
+import psutil
 import pytest
 
 from edgebed.emulation.host_load import RECORD_S, HostProbe, host_load
@@ -50,3 +53,20 @@ def test_the_probe_looks_until_it_is_closed():
     clocks = [clock_ns for clock_ns, _ in found]
     assert clocks == sorted(clocks)
     assert clocks[-1] <= time.monotonic_ns()
+
+
+def test_a_probe_that_cannot_open_a_file_goes_on(monkeypatch):
+    """As in a controller with as many open files as it may have: the look is missing, the thread lives."""
+    tried = threading.Event()
+
+    def fail():
+        tried.set()
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(psutil, "cpu_times", fail)
+    probe = HostProbe()
+    assert tried.wait(5 * RECORD_S)
+    assert probe._thread.is_alive()
+    probe.close()
+
+    assert list(probe.take()) == []

@@ -191,7 +191,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path, mirror: str, m
     """The machine's fault, with the path and the way out."""
     monkeypatch.setattr(mnist, "MIRRORS", (mirror,))
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InfrastructureError, match=r"cannot be written: Not a directory\. .*EDGEBED_DATA_DIR"):
+    with pytest.raises(InfrastructureError, match=r"cannot be written: Not a directory; .*EDGEBED_DATA_DIR"):
         load_data("mnist", seed=0, data_dir=tmp_path / "file")
 
 

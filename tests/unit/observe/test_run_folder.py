@@ -1,6 +1,8 @@
 """Run folders: numbers, links, names, and what a broken disk does."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -8,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.errors import InfrastructureError, ScenarioError, unwritten
+from edgebed.observe.journal import JournalWriter
 from edgebed.observe.run_folder import RunFolder, list_runs, runs_root, write_atomically, writing
 
 
@@ -172,6 +175,47 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
         RunFolder.create(tmp_path / "runs", "quickstart")
     with pytest.raises(InfrastructureError, match=r"gone/summary\.json: cannot be written"):
         write_atomically(tmp_path / "gone" / "summary.json", b"")
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "make room, or choose another folder with --runs-dir"),
+        (errno.EDQUOT, "make room, or choose another folder with --runs-dir"),
+        (errno.EMFILE, "let more files be open (ulimit -n), or run fewer nodes"),
+        (errno.EACCES, "give yourself the right to, or choose another folder with --runs-dir"),
+        (errno.EROFS, "its file system cannot be written to; choose another folder with --runs-dir"),
+        (errno.ENOENT, "its folder is gone; make it again, or choose another with --runs-dir"),
+        (errno.EIO, "choose another folder with --runs-dir"),
+    ],
+)
+def test_what_keeps_a_file_from_being_written_has_a_remedy_of_its_own(number, remedy):
+    """Room helps where the disk is full, and nowhere else."""
+    error = OSError(number, os.strerror(number))
+
+    assert unwritten(error, "--runs-dir") == f"cannot be written: {os.strerror(number)}; {remedy}"
+
+
+def test_a_removed_folder_is_not_called_a_full_disk(tmp_path):
+    """By those that write into a run's folder."""
+    for write in (lambda: write_atomically(tmp_path / "gone/a", b""), lambda: JournalWriter(tmp_path / "gone/b")):
+        with pytest.raises(InfrastructureError, match="No such file or directory; its folder is gone"):
+            write()
+
+
+def test_nothing_is_written_through_a_link_in_a_runs_folder(tmp_path):
+    """The folder may be a stranger's: a file takes the link's place, and a journal is not appended to elsewhere."""
+    precious = tmp_path / "precious"
+    precious.write_text("precious\n")
+    for name in ("summary.json", "events.jsonl"):
+        (tmp_path / name).symlink_to(precious)
+    write_atomically(tmp_path / "summary.json", b"{}")
+    with pytest.raises(InfrastructureError, match="it is a link, and nothing is written through one"):
+        JournalWriter(tmp_path / "events.jsonl")
+
+    assert precious.read_text() == "precious\n"
+    assert (tmp_path / "summary.json").read_bytes() == b"{}"
+    assert not (tmp_path / "summary.json").is_symlink()
 
 
 def test_a_run_goes_on_while_somebody_holds_it(tmp_path):

@@ -16,6 +16,7 @@ from edgebed.observe.series import Series
 from edgebed.observe.series_faults import Done
 from edgebed.observe.trial_charts import (
     COLOURS,
+    COLUMNS,
     GONE,
     ROWS_MAX,
     SILENT,
@@ -26,6 +27,7 @@ from edgebed.observe.trial_charts import (
     _apart,
     _rows,
     _spans,
+    joined,
     links,
     timeline,
 )
@@ -143,3 +145,29 @@ def test_links_with_one_rate_that_was_measured_are_drawn(row, points):
     if points:
         assert "16 Mbit/s" in svg or "16" in svg
         assert {"uplink", "downlink"} & set(re.findall(r">([^<>]+)</text>", svg)) == {"uplink"}
+
+
+@given(st.lists(st.tuples(st.floats(-10.0, 100.0), st.floats(0.0, 20.0))), st.floats(0.0, 5.0))
+def test_spans_that_cannot_be_told_apart_are_drawn_as_one(given_spans, apart_s):
+    """What is left is apart, begins with the start of training, and covers what was given and no wider gap."""
+    spans = [(begin, max(0.0, begin) + length) for begin, length in given_spans]
+    found = joined(spans, apart_s)
+
+    assert all(after[0] - before[1] >= apart_s for before, after in itertools.pairwise(found))
+    assert all(any(first <= max(0.0, begin) and end <= last for first, last in found) for begin, end in spans)
+    ends = {0.0, *(end for _, end in spans)}
+    assert all(last in ends and first in {0.0, *(begin for begin, _ in spans)} for first, last in found)
+
+
+def pieces_of(count: int) -> int:
+    """What is drawn of a node that leaves so often, in all the time."""
+    times = [END_S * k / (2 * count) for k in range(2 * count)]
+    lives = [(t, "edge-0", "died" if k % 2 else "running") for k, t in enumerate(times)]
+    kills = [(t, "kill", name) for t, name, state in lives if state == "died"]
+    svg = timeline("x", make_plan(), series_of(lives, kills)).svg
+    return svg.count("<use") + svg.count("<path")
+
+
+def test_a_day_of_churn_is_drawn_with_as_many_pieces_as_can_be_seen():
+    """However often a node leaves, it has no more pieces and marks than there are columns."""
+    assert pieces_of(6 * COLUMNS) <= pieces_of(2 * COLUMNS) <= 2 * COLUMNS

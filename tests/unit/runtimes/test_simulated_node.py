@@ -36,7 +36,7 @@ def test_what_is_taken_out_does_not_happen_and_the_rest_keeps_its_order() -> Non
     agenda.add(0.5, other, "first")
     assert agenda.next() == (other, "first")
 
-    assert agenda.take(lambda owner, _: owner is life) == [(10.0 - k - 0.5, life, k) for k in (9, 7, 5, 3, 1)]
+    assert agenda.take(life) == [(10.0 - k - 0.5, life, k) for k in (9, 7, 5, 3, 1)]
     assert [event for _, event in happenings(agenda, other)] == [8, 6, 4, 2, 0]
 
 

@@ -21,8 +21,6 @@ KINDS = sorted({*messages.DATA, *messages.MANAGEMENT}, key=lambda kind: kind.__n
 SIMPLE = {
     messages.Name: st.text(max_size=128),
     messages.Text: st.text(max_size=200),
-    messages.Count: st.integers(0, 2**53),
-    messages.Seconds: st.floats(-1.0, 2.0**53),
     int: st.integers(-(2**63), 2**63 - 1),
     str: st.text(max_size=20),
     float: st.floats(allow_nan=False),
@@ -39,6 +37,9 @@ def values(declared: Any) -> st.SearchStrategy[Any]:
     origin, arguments = typing.get_origin(declared), typing.get_args(declared)
     if origin is Literal:
         return st.sampled_from(arguments)
+    if origin is typing.Annotated:
+        bounds = arguments[1]
+        return (st.floats if arguments[0] is float else st.integers)(bounds.ge, bounds.le)
     if origin in (typing.Union, types.UnionType):
         return st.one_of(*map(values, arguments))
     if origin is dict:

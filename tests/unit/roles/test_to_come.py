@@ -1,0 +1,76 @@
+"""What is to come is asked for at every check: the answer is kept, the same as if all of it were looked at."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from staged_world import fault, inject
+
+from edgebed.roles.to_come import ON_FAILURE, RETURNS, Cause, Latest, ToCome
+from edgebed.scenario.plan import Injection
+
+NODES, ACTIONS = ("edge-0", "edge-1"), ("kill", "launch", "thaw")
+TIMES = st.sampled_from([0.0, 0.5, 1.0, 3.0, 9.0])
+STEPS = st.tuples(st.sampled_from(NODES), st.sampled_from(ACTIONS), TIMES, st.sampled_from(["churn-1", ON_FAILURE]))
+
+
+@given(st.lists(st.one_of(STEPS, st.integers(0, 30)), max_size=60))
+def test_the_latest_is_that_of_all_which_are_left(acts):
+    """A step is added, or one of those that are left is done with."""
+    to_come, left = ToCome[int](), {}
+    for key, act in enumerate(acts):
+        if isinstance(act, tuple):
+            node, action, asked_s, name = act
+            left[key] = Cause(name, "", asked_s), Injection(node=node, action=action)
+            to_come.add(key, *left[key])
+        elif left:
+            done = list(left)[act % len(left)]
+            assert to_come.pop(done) == left.pop(done)
+        steps = list(left.values())
+        for node in NODES:
+            for action in ACTIONS:
+                due = [cause.asked_s for cause, each in steps if (each.node, each.action) == (node, action)]
+                assert to_come.latest_s(node, action) == max(due, default=None)
+        due = [cause.asked_s for cause, each in steps if each.action in RETURNS and cause.name != ON_FAILURE]
+        assert to_come.last_return_s() == max(due, default=None)
+        assert list(to_come.causes()) == [cause for cause, _ in steps]
+
+
+@given(st.lists(st.tuples(st.booleans(), TIMES), max_size=80))
+def test_what_has_been_removed_is_half_of_the_heap_at_most(acts):
+    """So a day of churn does not grow, however often a policy restarts a node."""
+    bag, times = Latest(), []
+    for is_new, time_s in acts:
+        if is_new:
+            bag.add(time_s)
+            times.append(time_s)
+        elif time_s in times:
+            bag.remove(time_s)
+            times.remove(time_s)
+        assert bag.latest_s() == max(times, default=None)
+        assert len(bag.heap) <= 2 * len(set(times)) + 1
+
+
+def test_a_death_does_not_look_at_what_is_still_to_come(make_world, monkeypatch):
+    """A worker leaves and comes back a hundred times or four hundred times: so much more is read, not its square."""
+    seen = []
+    for count in (100, 400):
+        reads = 0
+
+        class Counted(Cause):
+            def __getattribute__(self, name):
+                nonlocal reads
+                reads += name == "asked_s"
+                return super().__getattribute__(name)
+
+        monkeypatch.setattr("edgebed.roles.director.Cause", Counted)
+        steps = [
+            fault(
+                f"edge-{k % 2}", inject(f"edge-{k % 2}", "kill"), inject(f"edge-{k % 2}", "launch", 0.5), at_s=1.0 + k
+            )
+            for k in range(count)
+        ]
+        world = make_world(*steps, num_workers=3, stall_deadline_s=1e6).until(count + 10.0)
+        assert len(world.faults()) == 2 * count
+        seen.append(reads)
+
+    assert seen[1] == pytest.approx(4 * seen[0], rel=0.1)
