@@ -267,7 +267,7 @@ def _check_trial(document: _Document, tree: Node, variant: str, folder: Path) ->
 def _contradict(document: _Document, tree: Node, found: Contradiction, variant: str, key: str) -> None:
     """Note what contradicts itself: as a mistake at what is to blame, or as a doubt, where an option made it so."""
     nodes = [tree.descend(path)[0] for path in found.paths]
-    options = [node for node in nodes if node.is_of_option]
+    options = [option for node in nodes for option in node.of_options()]
     options += [
         each.leaf
         for each in document.options

@@ -7,6 +7,7 @@ bytes; in the file every quantity has its unit.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -302,8 +303,11 @@ class Evaluation(Section):
 class Stop(Section):
     """What ends a trial; whichever comes first. At least one is needed."""
 
-    not_here = dict.fromkeys(
-        ("epochs", "rounds", "steps"), "count updates: an epoch has examples / batch_size of them, a round one a worker"
+    not_here = MappingProxyType(
+        {
+            "epochs": "give updates; where a push is one gradient, an epoch has examples / batch_size of them",
+            "rounds": "give updates; a round has one of each worker",
+        }
     )
 
     updates: int | None = Field(default=None, ge=1)

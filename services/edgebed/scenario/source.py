@@ -58,12 +58,14 @@ class Node(NamedTuple):
             return [child.plain() for child in self.value]
         return self.value
 
-    @property
-    def is_of_option(self) -> bool:
-        """Whether an option brought it, or anything in it."""
+    def of_options(self) -> Iterator["Node"]:
+        """What options brought: itself, or what is in it."""
+        if self.place.source.startswith(OPTION):
+            yield self
+            return
         inside = self.value.values() if isinstance(self.value, dict) else self.value
-        children = inside if isinstance(self.value, dict | list) else ()
-        return self.place.source.startswith(OPTION) or any(child.is_of_option for child in children)
+        for child in inside if isinstance(self.value, dict | list) else ():
+            yield from child.of_options()
 
     def items(self) -> Iterator[tuple[str, "Node"]]:
         """Children of a mapping; none for anything else."""
