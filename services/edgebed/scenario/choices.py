@@ -125,9 +125,7 @@ def read_cuts(given: object) -> Any:
     assert isinstance(given, list)
     for before, after in pairwise([0, *given]):
         if after <= before:
-            why = (
-                f"{after} comes after {before}" if before else f"{after} is below 1, and layer 0 begins a shard anyway"
-            )
+            why = f"{after} comes after {before}" if before else "layer 0 begins a shard anyway"
             raise ValueError(f"{given}: cuts rise, e.g. [1, 3]: {why}")
     return given
 
