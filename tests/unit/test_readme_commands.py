@@ -1,9 +1,8 @@
 """Which commands of the README `scripts/check-readme` runs, how, and which it leaves out."""
 
 import importlib.machinery
+import importlib.util
 import subprocess
-import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -42,11 +41,11 @@ all
 def script():
     """The script as a module."""
     loader = importlib.machinery.SourceFileLoader("check_readme", str(SCRIPT))
-    module = types.ModuleType(loader.name)
-    sys.modules[loader.name] = module
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    yield module
-    del sys.modules[loader.name]
+    return module
 
 
 def test_the_lines_of_the_shell_blocks_are_commands_with_the_marks_before_their_block(script):

@@ -20,10 +20,14 @@ fleet: { edge: { count: 2 } }
 stop: { updates: 100 }
 """
 LAYERS = SCENARIO.replace("asgd", "back-propagation").replace("small", "four-layer") + "shards: { cuts: even }\n"
-NET = (
-    "import torch\n\n\ndef tiny(input_shape, classes):\n    print('built')\n    return torch.nn.Sequential({layers})\n"
-)
-LINEAR = "torch.nn.Flatten(), torch.nn.Linear(64, classes)"
+NET = """\
+import torch
+
+
+def tiny(input_shape, classes):
+    print('built')
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, classes))
+"""
 
 
 @pytest.fixture
