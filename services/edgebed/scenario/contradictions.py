@@ -36,8 +36,8 @@ class Contradiction(NamedTuple):
     """Their keys; the first is to blame."""
     message: str
     refused: Literal["always", "written-together", "never"] = "always"
-    """In a file. `written-together`: where a variant did not bring one of the values to the other, since nothing that
-    was asked for is left undone; `never`: it may be meant."""
+    """Where no option brought one of the values. `written-together`: in a file alone, where no variant brought one of
+    them to the other either, since nothing that was asked for is left undone; `never`: it may be meant."""
 
 
 def contradictions(trial: "Trial", seed: int) -> Iterator[Contradiction]:

@@ -274,7 +274,8 @@ def _contradict(document: _Document, tree: Node, found: Contradiction, variant: 
         if each.leaf.value is None and each.variant in (None, variant) and any(map(each.is_within, found.paths))
     ]
     scopes = {node.path[:2] if node.path[:1] == ("variants",) else () for node in nodes}
-    if not options and (found.refused == "always" or (found.refused == "written-together" and len(scopes) == 1)):
+    together = nodes[0].place.line > 0 and len(scopes) == 1
+    if not options and (found.refused == "always" or (found.refused == "written-together" and together)):
         document.find(nodes[0], found.message, variant)
         return
     blamed = (options or nodes)[0]

@@ -219,3 +219,19 @@ def test_a_scenario_from_python_is_refused_with_the_key():
 
     with pytest.raises(ScenarioError, match=r"^faults\.0\.at_update: kill-1 comes at update 50"):
         load_scenario(given)
+
+
+def test_a_program_may_have_the_last_model_alone_measured():
+    """It lays settings together as options do, and nothing that it asks for is left undone."""
+    given = {
+        "name": "short",
+        "task": {"data": "digits", "model": "small"},
+        "method": "asgd",
+        "fleet": {"hub": {}},
+        "evaluation": {"every": "1h"},
+        "stop": {"time": "10s"},
+    }
+
+    ((doubt,),) = load_scenario(given).doubts.values()
+
+    assert doubt.startswith("evaluation.every: evaluations are to come every 1h, but the trial ends at 10s")
