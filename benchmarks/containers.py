@@ -54,7 +54,7 @@ def _start_up(workers: int) -> dict[str, float]:
     """Seconds from the command to the first update of every worker; the phases as the journal has them."""
     scenario = _scenario(
         fleet={"edge": {"count": workers, "cpus": 0.5, "waiting": "100ms"}},
-        evaluation={"every": "10000 updates"},
+        evaluation={"every": f"{40 * workers} updates"},
         stop={"updates": 40 * workers},
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -4,6 +4,7 @@ Exit codes: 0 all expectations met, 1 one is not, 2 the user's mistake, 3 the in
 `--json` standard output carries JSON alone; progress and errors go to standard error.
 """
 
+import contextlib
 import errno
 import os
 import sys
@@ -176,27 +177,23 @@ def validate(
     sets: Sets = None,
     json: Json = False,
 ) -> None:
-    """Check scenarios without running them; every problem with its line and what is allowed."""
-    from edgebed.scenario.load import load_scenario
+    """Check scenarios without running them; every problem with its line and what is allowed.
 
-    found: dict[Path, list[str]] = {}
-    for path in scenarios:
-        try:
-            load_scenario(path, sets or ())
-            found[path] = []
-        except ScenarioError as error:
-            found[path] = list(error.problems)
+    What is valid can be planned: own models and data are imported, examples counted and cut. Nothing is downloaded.
+    """
+    from edgebed.scenario.checking import check
+
+    checked = [check(path, sets or ()) for path in scenarios]
     if json:
-        put_json(
-            [{"scenario": str(path), "valid": not problems, "problems": problems} for path, problems in found.items()]
-        )
-    else:
-        for path, problems in found.items():
-            for problem in problems:
-                say(f"error: {problem}")
-            if not problems:
-                put(f"{path}: valid")
-    raise typer.Exit(2 if any(found.values()) else 0)
+        put_json(checked)
+    for each in checked:
+        for warning in each.warnings:
+            say(f"warning: {warning}")
+        for problem in each.problems:
+            say(f"error: {problem}")
+        if not json and not each.problems:
+            put(each.text)
+    raise typer.Exit(2 if any(each.problems for each in checked) else 0)
 
 
 @app.command()
@@ -218,7 +215,8 @@ def plan(
     from edgebed.scenario.planning import plan_trials
 
     loaded = load_scenario(scenario, sets or ())
-    planned = plan_trials(loaded)
+    with contextlib.redirect_stdout(sys.stderr):  # what a user's own model prints is not the plan
+        planned = plan_trials(loaded)
     check_means([trial.plan for trial in planned], runtime, emulation)
     check_links(loaded, planned, runtime, emulation)
     if runtime == "docker" and not force:

@@ -139,7 +139,7 @@ def _in_folder_of(folder: RunFolder) -> contextlib.AbstractContextManager[None]:
 def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
     """Every trial of the run; ScenarioError where one is no longer what it was."""
     manifest = folder.read_manifest()
-    loaded = load_scenario(folder.scenario)
+    loaded = load_scenario(folder.scenario, resolved=True)
     planned = plan_checked(loaded.model_copy(update={"source": manifest.get("scenario_file") or ""}), options)
     now = own_code(trial.plan for trial in planned)
     changed = [path for path, digest in manifest.get("own_code", {}).items() if now.get(path, digest) != digest]

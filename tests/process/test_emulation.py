@@ -135,7 +135,7 @@ def test_another_user_runs_the_same_scenario_with_the_model(public_folder):
 def test_a_killed_controller_leaves_no_process_and_its_cgroups_go_with_the_next_run(tmp_path):
     """The fork server and the namespaces end with their pipes; a cgroup is a folder, and folders stay."""
     scenario = tmp_path / "held.yaml"
-    scenario.write_text(json.dumps(SCENARIO | {"stop": {"time": "10m"}}))
+    scenario.write_text(json.dumps(SCENARIO | {"stop": {"time": "2h"}}))
     command = [sys.executable, "-m", "edgebed", "run", str(scenario), "--runs-dir", str(tmp_path / "runs")]
     journal = tmp_path / "runs/held/0001/adacomp/events.jsonl"
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as controller:

@@ -45,13 +45,19 @@ def seeds(default: int) -> range:
 
 
 def scenario_of(seed: int, *, memory: bool = True, methods: Sequence[Any] = METHODS) -> dict[str, Any]:
-    """A small fleet, of which some have links, and up to six faults of any kind, several at a time.
+    """A small fleet, of which some have links, and up to six faults of any kind, with what they take back.
 
     Without `memory`, where nothing holds memory caps, a worker is killed instead of running into its own.
     """
     draw = random.Random(seed)
     fast, slow = draw.randint(2, 3), 2
     faults = [_fault(draw, fast, slow) for _ in range(draw.randint(1, 6))]
+    faults += [
+        {do: fault[undo], "after": "push", "step": draw.randint(0, 12)}  # perhaps before, perhaps never
+        for undo, do in (("thaw", "freeze"), ("heal", "cut"))
+        for fault in faults
+        if undo in fault
+    ]
     return {
         "name": "random-faults",
         "question": "Is every update accounted for?",
@@ -110,7 +116,7 @@ def _fault(draw: random.Random, fast: int, slow: int) -> dict[str, Any]:
     if trigger < 0.4 or kind in ("thaw", "heal", "flap"):
         return settings | at
     if trigger < 0.6:
-        return settings | {"at_update": draw.randint(1, 80)}
+        return settings | {"at_update": draw.randint(1, 60)}
     how = draw.choice(({}, {"step": draw.randint(0, 12)}, {"probability": 0.05}))
     return settings | draw.choice(POINTS) | how
 

@@ -65,6 +65,11 @@ def load_data(name: str, *, seed: int, data_dir: Path | None = None, python_path
     return _checked(name, tuple(result), classes=None)
 
 
+def is_here(name: str) -> bool:
+    """Whether the files of a data set are on this machine, so that nothing has to be downloaded."""
+    return name not in FOUND or FOUND[name](data_directory())
+
+
 def data_directory() -> Path:
     """Where data files are kept: `EDGEBED_DATA_DIR`, else a folder in the user's home."""
     chosen = os.environ.get("EDGEBED_DATA_DIR")
@@ -134,3 +139,9 @@ DATA_SETS: dict[str, Callable[[int, Path], tuple[Arrays, str]]] = {
     "synthetic": lambda seed, _data_dir: (synthetic.make(seed), ""),
 }
 """Each with what there is to say of it."""
+
+FOUND: dict[str, Callable[[Path], bool]] = {
+    "mnist": lambda data_dir: mnist.is_in(data_dir / "mnist", data_dir),
+    "cifar10": lambda data_dir: cifar10.find((data_dir / "cifar10", data_dir)) is not None,
+}
+"""Of those that come in files: whether these are there."""

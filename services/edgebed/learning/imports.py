@@ -4,13 +4,14 @@ Each process imports anew: a node that is to build the user's model imports the 
 the top of that module runs once in each node.
 """
 
+import contextlib
 import difflib
 import importlib
 import inspect
 import re
 import sys
 import tokenize
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,20 +50,26 @@ def load_module(name: str, module_name: str, python_path: Sequence[str] = ()) ->
     return _import(name, module_name)
 
 
+@contextlib.contextmanager
+def forgetting(*folders: Path) -> Iterator[None]:
+    """Modules that are imported from these folders meanwhile are forgotten: other folders may have others."""
+    path, known = list(sys.path), set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in [name for name, _ in _modules([str(folder) for folder in folders])]:
+            if name.partition(".")[0] not in known:
+                del sys.modules[name]
+        sys.path[:] = path
+
+
 def sources(python_path: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """(relative path, text) of every module imported from the folders of `python_path`, for who does not see these.
 
     A module that is imported later, or a file that is no module, is not among them. A text is to be written as UTF-8,
     whatever its file was in.
     """
-    found: dict[str, str] = {}
-    for name, module in sorted(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        stem = name.replace(".", "/")
-        for path in (f"{stem}.py", f"{stem}/__init__.py"):
-            if file and any(Path(file) == Path(folder).absolute() / path for folder in python_path):
-                found[path] = _text(file)
-    return tuple(found.items())
+    return tuple((path, _text(file)) for _, (path, file) in _modules(python_path))
 
 
 def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
@@ -93,6 +100,16 @@ def reason(error: BaseException) -> str:
         traceback = traceback.tb_next
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
+
+
+def _modules(folders: Sequence[str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Every module imported from these folders: its name, the path in its folder, its file."""
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        stem = name.replace(".", "/")
+        for path in (f"{stem}.py", f"{stem}/__init__.py"):
+            if file and any(Path(file) == Path(folder).absolute() / path for folder in folders):
+                yield name, (path, file)
 
 
 def _text(file: str) -> str:

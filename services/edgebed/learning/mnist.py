@@ -45,6 +45,11 @@ def load(folder: Path, *others: Path) -> tuple[Images, NDArray[np.uint8], Images
     return train_x[:, None], train_y, test_x[:, None], test_y
 
 
+def is_in(*folders: Path) -> bool:
+    """Whether each of the files is in one of `folders`."""
+    return all(find(name, folders) is not None for name in FILES)
+
+
 def unpack(name: str, raw: bytes) -> NDArray[np.uint8]:
     """The array in `raw`, the bytes of the file called `name`, gzipped or not; ValueError unless it is the original."""
     expected, shape = FILES[name]

@@ -123,8 +123,10 @@ def read_cuts(given: object) -> Any:
     if not is_list:
         raise ValueError(f"not cuts: {show(given)} (auto, even, or numbers of layers, e.g. [1, 3])")
     assert isinstance(given, list)
-    if any(after <= before for before, after in pairwise([0, *given])):
-        raise ValueError(f"{show(given)}: each layer comes after the one before, and the first begins a shard anyway")
+    for before, after in pairwise([0, *given]):
+        if after <= before:
+            why = f"{after} comes after {before}" if before else "layer 0 begins a shard anyway"
+            raise ValueError(f"{given}: cuts rise, e.g. [1, 3]: {why}")
     return given
 
 

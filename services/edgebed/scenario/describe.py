@@ -139,6 +139,7 @@ def describe_plan(
         virtual_time=virtual_time_text(plan),
         warnings=(
             *([f"task.data: {planned.data.name}: {planned.data.note}."] if planned.data.note else []),
+            *planned.doubts,
             *warnings_of(plan, runtime, host, needs, emulation),
             *_beyond_calibration(plan, means),
         ),

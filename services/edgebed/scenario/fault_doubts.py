@@ -8,7 +8,6 @@ from edgebed.emulation.means import has_cgroups
 from edgebed.observe.quantities import count_text
 from edgebed.runtimes import Emulation, Runtime
 from edgebed.scenario.plan import Fault, FaultStep, Plan
-from edgebed.scenario.units import format_duration
 
 SETTINGS = {"link": "its link", "cpus": "its CPU cap"}
 """Actions that give something a value, which the end of the fault takes back."""
@@ -18,7 +17,6 @@ BACK = ("launch", "thaw", "heal")
 
 def fault_doubts(plan: Plan) -> Iterator[str]:
     """A sentence for each thing about faults that may surprise, whatever the runtime."""
-    yield from _too_late(plan)
     yield from _overlapping(plan)
     yield from _server_gone(plan)
     yield from _workers_gone(plan)
@@ -32,21 +30,6 @@ def fault_means_doubts(plan: Plan, runtime: Runtime, emulation: Emulation) -> It
             f"{', '.join(_entries(plan, 'memory'))}: without root nothing caps the memory of a process, so that none "
             "can run out of it; the fault is not done."
         )
-
-
-def _too_late(plan: Plan) -> Iterator[str]:
-    """What is to happen when the trial has ended; one sentence for an entry."""
-    late: dict[str, str] = {}
-    for fault in plan.faults:
-        at_s, at_update = fault.trigger.at_s, fault.trigger.at_update
-        if at_s is not None and plan.stop_time_s is not None and at_s >= plan.stop_time_s:
-            late.setdefault(
-                fault.name, f"at {format_duration(at_s)}; the trial ends at {format_duration(plan.stop_time_s)}"
-            )
-        if at_update is not None and plan.stop_updates is not None and at_update >= plan.stop_updates:
-            late.setdefault(fault.name, f"at update {at_update:,}; the trial ends with update {plan.stop_updates:,}")
-    for name, text in late.items():
-        yield f"{name} comes {text}."
 
 
 class _Span(NamedTuple):

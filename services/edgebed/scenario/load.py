@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 
 from edgebed.errors import ScenarioError
 from edgebed.scenario import overrides, source, sweep_section
+from edgebed.scenario.contradictions import Contradiction, contradictions
 from edgebed.scenario.links import FOLDER
 from edgebed.scenario.names import check_name
 from edgebed.scenario.overrides import Option
@@ -39,7 +40,7 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         path = ".".join(self.path)
-        if self.place.source.startswith(f"--set {path}="):
+        if self.place.source.startswith(f"{source.OPTION}{path}="):
             path = ""  # the option says it already
         return ": ".join(part for part in (str(self.place), path, self.message) if part)
 
@@ -55,6 +56,8 @@ class _Document:
     options: list[Option] = field(default_factory=list)
     findings: dict[Finding, set[str]] = field(default_factory=dict)
     """Each mistake with the trials it is in."""
+    doubts: dict[str, list[str]] = field(default_factory=dict)
+    """By trial: what is no mistake of the file, and cannot be done."""
 
     def find(
         self, node: Node, message: str, trial: str = "", *, at_key: bool = False, rest: Sequence[str] = ()
@@ -70,10 +73,14 @@ class _Document:
             self.find(node, problem.message, trial, at_key=problem.at_key or bool(rest), rest=rest)
 
 
-def load_scenario(path: str | Path | Mapping[str, Any], sets: Sequence[str] = ()) -> Scenario:
+def load_scenario(
+    path: str | Path | Mapping[str, Any], sets: Sequence[str] = (), *, resolved: bool = False
+) -> Scenario:
     """The scenario in the file `path`, or given as a dict, with `a.b.c=value` overrides.
 
-    ScenarioError with everything that is wrong, one message each: `file:line:col: path: what (what is allowed)`.
+    `resolved`: it is what `resolved_yaml` wrote of one that was loaded before; what options made impossible then stands
+    in it like all else, and is not refused. ScenarioError with everything that is wrong, one message each:
+    `file:line:col: path: what (what is allowed)`.
     """
     if isinstance(path, Mapping):
         name, root, folder = "", source.from_plain(path, Place("")), Path()
@@ -91,10 +98,15 @@ def load_scenario(path: str | Path | Mapping[str, Any], sets: Sequence[str] = ()
             key = variant or trial.method.name
             trials[key] = trial
             places[key] = _places(tree)
+            if header is not None and not resolved:
+                for each in contradictions(trial, header.seed):
+                    _contradict(document, tree, each, variant, key)
     sweep = _check_sweep(document, trees, trials, folder)
     if document.findings or header is None:
         raise ScenarioError(*_sentences(document))
-    return Scenario(**header.model_dump(), trials=trials, sweep=sweep, source=name, places=places)
+    return Scenario(
+        **header.model_dump(), trials=trials, sweep=sweep, source=name, places=places, doubts=document.doubts
+    )
 
 
 def resolved_yaml(scenario: Scenario) -> str:
@@ -250,6 +262,24 @@ def _check_trial(document: _Document, tree: Node, variant: str, folder: Path) ->
     except ValidationError as error:
         document.find_all(tree, problems_of(error), variant)
         return None
+
+
+def _contradict(document: _Document, tree: Node, found: Contradiction, variant: str, key: str) -> None:
+    """Note what contradicts itself: as a mistake at what is to blame, or as a doubt, where an option made it so."""
+    nodes = [tree.descend(path)[0] for path in found.paths]
+    options = [option for node in nodes for option in node.of_options()]
+    options += [
+        each.leaf
+        for each in document.options
+        if each.leaf.value is None and each.variant in (None, variant) and any(map(each.is_within, found.paths))
+    ]
+    scopes = {node.path[:2] if node.path[:1] == ("variants",) else () for node in nodes}
+    together = nodes[0].place.line > 0 and len(scopes) == 1
+    if not options and (found.refused == "always" or (found.refused == "written-together" and together)):
+        document.find(nodes[0], found.message, variant)
+        return
+    blamed = (options or nodes)[0]
+    document.doubts.setdefault(key, []).append(str(Finding(blamed.place, blamed.path, found.message)))
 
 
 def _check_sweep(

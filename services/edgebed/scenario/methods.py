@@ -32,14 +32,14 @@ def resolve_method(given: object) -> Method:
     """The method that a preset's name or a mapping means; `Problems` with every mistake in it."""
     if isinstance(given, str):
         if given not in PRESETS:
-            raise Problems([Problem((), f"unknown preset: {show(given)}; {choose(given, PRESETS)}")])
+            raise Problems([Problem((), _unknown_preset(given))])
         given = {"preset": given}
     if not isinstance(given, Mapping):
         raise Problems([Problem((), f"not a method: {show(given)}; {choose('', PRESETS)}, or a mapping of its parts")])
     problems = unknown_keys(given, ("preset", *KINDS))
     preset = given.get("preset")
     if preset is not None and preset not in PRESETS:
-        raise Problems([*problems, Problem(("preset",), f"unknown preset: {show(preset)}; {choose(preset, PRESETS)}")])
+        raise Problems([*problems, Problem(("preset",), _unknown_preset(preset))])
     parts: dict[str, Part] = {}
     family = family_of(given)
     problems += [
@@ -56,6 +56,13 @@ def resolve_method(given: object) -> Method:
     if problems:
         raise Problems(problems)
     return Method(name=preset or CUSTOM, parts=parts)
+
+
+def _unknown_preset(given: object) -> str:
+    """Names of methods begin alike, so that only one that is very like is what was meant."""
+    chosen = choose(given, PRESETS, likeness=0.7)
+    how = "" if "did you mean" in chosen else "; docs/creating-a-method.md says how to add one"
+    return f"unknown preset: {show(given)}; {chosen}{how}"
 
 
 def family_of(method: Mapping[str, Any]) -> str:

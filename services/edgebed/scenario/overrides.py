@@ -14,7 +14,7 @@ from edgebed.algorithms.registry import KINDS
 from edgebed.errors import ScenarioError
 from edgebed.scenario import source
 from edgebed.scenario.methods import part_name
-from edgebed.scenario.source import Node, Place
+from edgebed.scenario.source import OPTION, Node, Place
 
 WHOLE = (("task", "split"), ("fleet", "*", "waiting"))  # paths of the mappings that are a choice of one key
 
@@ -48,6 +48,10 @@ class Option(NamedTuple):
     def is_within_class(self) -> bool:
         """Whether it is a setting of a device class, which has to exist."""
         return self.keys[0] == "fleet" and len(self.keys) > 2
+
+    def is_within(self, path: Sequence[str]) -> bool:
+        """Whether it sets what is at `path` of a trial, or something in it."""
+        return self.keys[: len(path)] == tuple(path)
 
     @property
     def leaf(self) -> Node:
@@ -89,7 +93,7 @@ def parse_set(option: str) -> tuple[tuple[str, ...], Node]:
 
     The value is read as YAML, so `{uniform: [0s, 1s]}` is a mapping and `null` takes the key away.
     """
-    place = Place(f"--set {option}")
+    place = Place(f"{OPTION}{option}")
     text, equals, value = option.partition("=")
     keys = tuple(key.strip() for key in text.split("."))
     if not equals or not all(keys):

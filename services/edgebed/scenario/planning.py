@@ -49,6 +49,8 @@ class PlannedTrial:
     """Worker -> its positions in `data.train_x`, increasing; no two workers share one, but all shards have all."""
     partition: Partition | None = None
     """How the model is cut, and what that costs; None where each worker has all of it."""
+    doubts: tuple[str, ...] = ()
+    """What the scenario asks for and options have made impossible (contradictions.py)."""
 
 
 def plan_trials(scenario: Scenario, *, trace: bool = False) -> list[PlannedTrial]:
@@ -107,7 +109,13 @@ class _Planner:
             expects_trusted=trial.expect.verdict == "trusted",
             is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
-        return PlannedTrial(plan=plan, data=data, parts=parts, partition=sharding.partition if sharding else None)
+        return PlannedTrial(
+            plan=plan,
+            data=data,
+            parts=parts,
+            partition=sharding.partition if sharding else None,
+            doubts=tuple(self.scenario.doubts.get(name, ())),
+        )
 
     def _load(self, name: str, task: TaskSection) -> DataSet:
         if task.data not in self.data:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from edgebed.algorithms.shares import percent_hint
+
 SYNONYMS = {
     "link": ("uplink", "downlink"),
     "bandwidth": ("uplink", "downlink"),
@@ -70,11 +72,11 @@ def unknown_keys(
     ]
 
 
-def choose(given: object, allowed: Iterable[str]) -> str:
-    """What could have been meant: `did you mean 'x'? Allowed: x, y`."""
+def choose(given: object, allowed: Iterable[str], likeness: float = 0.6) -> str:
+    """What could have been meant, if it is as like as that: `did you mean 'x'? Allowed: x, y`."""
     names, word = list(allowed), str(given).lower()
     synonyms = {word: meant for word, meant in SYNONYMS.items() if set(meant) <= set(names)}
-    close = synonyms.get(word) or difflib.get_close_matches(word, names, n=1)
+    close = synonyms.get(word) or difflib.get_close_matches(word, names, n=1, cutoff=likeness)
     close = close or synonyms.get("".join(difflib.get_close_matches(word, synonyms, n=1)), ())
     guess = f"did you mean {' and '.join(map(repr, close))}? " if close else ""
     return f"{guess}allowed: {', '.join(names) or 'none'}"
@@ -146,7 +148,9 @@ _MESSAGES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "list_type": _type("a list"),
     "greater_than": lambda value, context: f"{value} is not above {context['gt']:g}",
     "greater_than_equal": lambda value, context: f"{value} is below {context['ge']:g}",
-    "less_than_equal": lambda value, context: f"{value} is above {context['le']:g}",
+    "less_than_equal": lambda value, context: (
+        f"{value} is above {context['le']:g}{percent_hint(value) if context['le'] == 1 else ''}"
+    ),
     "string_too_short": lambda _, context: f"needs at least {context['min_length']} character",
     "too_short": lambda _, context: f"needs at least {_entries(context['min_length'])}",
     "literal_error": _literal,

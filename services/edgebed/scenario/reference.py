@@ -79,7 +79,15 @@ runtime is not in it: `edgebed run scenario.yaml --runtime process` or `--runtim
 {EXAMPLE}```
 
 The first line lets editors check and complete the file by `schema/scenario.schema.json`. `edgebed validate` reports
-everything that is wrong at once, with line and column; `edgebed plan` shows every node that would be started.
+everything that is wrong, with line and column; `edgebed plan` shows every node that would be started. What `validate`
+calls valid can be planned: it imports your own models and data, counts examples and cuts layers. It downloads nothing:
+where MNIST or CIFAR-10 is not on the machine, it says what was not checked instead of `valid`. What a runtime cannot do
+on this machine is for `edgebed plan --runtime` to say.
+
+What a file asks for and rules out itself is a mistake: a fault after the end that `stop` sets, a push that no worker
+gets to, evaluations further apart than the trial is long, an expectation that `stop` excludes, a `thaw` of what nothing
+has frozen, a `heal` of what nothing has cut. Where `--set` brought one of the values, as in a shortened run, `validate`
+and `plan` warn, and it runs.
 
 ## Units
 

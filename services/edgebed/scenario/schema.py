@@ -7,6 +7,7 @@ bytes; in the file every quantity has its unit.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -36,6 +37,7 @@ from edgebed.scenario.problems import Problems, choose, show
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
 from edgebed.scenario.shard_problems import shard_problems
+from edgebed.scenario.source import OPTION
 from edgebed.scenario.sweep_section import SweepSection
 
 IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
@@ -301,6 +303,13 @@ class Evaluation(Section):
 class Stop(Section):
     """What ends a trial; whichever comes first. At least one is needed."""
 
+    not_here = MappingProxyType(
+        {
+            "epochs": "give updates; where a push is one gradient, an epoch has examples / batch_size of them",
+            "rounds": "give updates; a round has one of each worker",
+        }
+    )
+
     updates: int | None = Field(default=None, ge=1)
     """Updates applied by the server."""
     time: Duration | None = None
@@ -416,6 +425,13 @@ class Trial(Section):
     deadlines: Deadlines = Deadlines()
     """How long to wait for what does not come."""
 
+    @field_validator("fleet", mode="before")
+    @classmethod
+    def _has_a_class(cls, given: object) -> object:
+        if given is None or given == {}:
+            raise ValueError("needs at least one class of devices, e.g. edge: { count: 4 }")
+        return given
+
     @field_validator("faults", mode="wrap")
     @classmethod
     def _faults_fit(
@@ -509,6 +525,8 @@ class Scenario(Header):
     """The file it came from, as the user named it; empty if it came as a dict."""
     places: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     """For each trial: path of a key -> where it was written, for messages."""
+    doubts: dict[str, list[str]] = Field(default_factory=dict, repr=False)
+    """For each trial: what in it cannot be and is no mistake of the file, a sentence each (contradictions.py)."""
 
     def only(self, variants: Sequence[str]) -> Self:
         """The scenario with these of its trials alone, in its own order; ScenarioError with what there is.
@@ -535,7 +553,7 @@ class Scenario(Header):
     def cause(self, trial: str, *paths: str) -> str:
         """The place of what is to blame where several keys do not fit together: what an option set, else the first."""
         known = self.places.get(trial, {})
-        of_options = (known[path] for path in paths if known.get(path, "").startswith("--set "))
+        of_options = (known[path] for path in paths if known.get(path, "").startswith(OPTION))
         return next(of_options, self.place(trial, paths[0]))
 
     @property

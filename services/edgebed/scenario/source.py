@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
 from ruamel.yaml.reader import ReaderError
 
 from edgebed.containment import in_container
 from edgebed.errors import ScenarioError
 
 NAMES_MAX = 8
+OPTION = "--set "
+"""What the source of an option's place begins with."""
 MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
 REPEATED_MAX = 100_000
 """Values that aliases may add to those that are written out."""
@@ -57,6 +59,15 @@ class Node(NamedTuple):
         if isinstance(self.value, list):
             return [child.plain() for child in self.value]
         return self.value
+
+    def of_options(self) -> Iterator["Node"]:
+        """What options brought: itself, or what is in it."""
+        if self.place.source.startswith(OPTION):
+            yield self
+            return
+        inside = self.value.values() if isinstance(self.value, dict) else self.value
+        for child in inside if isinstance(self.value, dict | list) else ():
+            yield from child.of_options()
 
     def items(self) -> Iterator[tuple[str, "Node"]]:
         """Children of a mapping; none for anything else."""
@@ -104,14 +115,9 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
             warnings.simplefilter("ignore")  # an anchor may be given twice, which YAML allows
             value = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        mark, problem = _explained(error, text)
         where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark and lines else source
-        context = f", {error.context}" if error.context else ""
-        problem = str(error.problem).split("\n", 1)[0]
-        if problem.startswith("found duplicate key"):
-            problem = problem.split(" with value")[0] + "; a key may stand once in a mapping"
-            context = ""
-        raise ScenarioError(f"{where}: not YAML: {problem}{context}.") from None
+        raise ScenarioError(f"{where}: {problem}.") from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         where = f"{source}:{line}" if lines else source
@@ -137,6 +143,27 @@ def _size(value: object, known: dict[int, int]) -> int:
         children = value.values() if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_size(child, known) for child in children)
     return known[id(value)]
+
+
+def _explained(error: MarkedYAMLError, text: str) -> tuple[StringMark | None, str]:
+    """Where a text is not what it should be, and why: in the user's words where these are known."""
+    mark, context = error.problem_mark or error.context_mark, error.context_mark
+    problem = str(error.problem).split("\n", 1)[0]
+    opened = _OPENS.get(str(error.context))
+    if problem.startswith("found duplicate key"):
+        return mark, f"not YAML: {problem.split(' with value')[0]}; a key may stand once in a mapping"
+    if "another document" in problem:
+        return mark, "a second document begins here (---); a file holds one"
+    if "'\\t'" in problem and mark and not text.splitlines()[mark.line][: mark.column].strip():
+        return mark, "not YAML: the line is indented with a tab; use spaces"
+    if opened and context and "<stream end>" in problem:
+        return context, f"not YAML: the {opened} that begins here is never closed"
+    if opened and context:
+        return mark, f"not YAML: {problem}, in the {opened} of {context.line + 1}:{context.column + 1}"
+    return mark, f"not YAML: {problem}{f', {error.context}' if error.context else ''}"
+
+
+_OPENS = {"while parsing a flow mapping": "{", "while parsing a flow sequence": "["}
 
 
 def _text(path: Path) -> str:

@@ -422,9 +422,6 @@ def test_steps_have_their_times(plan):
 @pytest.mark.parametrize(
     ("faults", "doubt"),
     [
-        ("{ kill: hub-0, at: 60s }", "kill-1 comes at 1m; the trial ends at 1m."),
-        ("{ kill: hub, at: 90s }", "kill-1 comes at 1m30s; the trial ends at 1m."),
-        ("{ kill: hub-0, at_update: 1000 }", "kill-1 comes at update 1,000; the trial ends with update 1,000."),
         ("{ restart: server, at_update: 900 }", "restart-1 comes at update 900, before the first checkpoint (every"),
         ("{ kill: server, at: 5s }", "kill-1 kills the server, and nothing starts it anew: the trial ends there."),
         (

@@ -59,7 +59,7 @@ stop: {}
         ["s.yaml:2:1", "sede", "unknown key; did you mean 'seed'? allowed"],
         ["s.yaml:3:1", "task", "missing key 'model'"],
         ["s.yaml:4:9", "task.data", "unknown"],
-        ["s.yaml:5:13", "task.fraction", "2 is above 1"],
+        ["s.yaml:5:13", "task.fraction", "2 is above 1 (2 % is 0.02)"],
         ["s.yaml:6:18", "task.gradient_time", "not a duration"],
         [
             "s.yaml:7:43",
@@ -85,6 +85,8 @@ def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, go
     ("old", "new", "message"),
     [
         ("adacomp", "adacmp", "7:9: method: unknown preset: 'adacmp'; did you mean 'adacomp'? allowed: asgd,"),
+        ("adacomp", "fedyogi", "7:9: method: unknown preset: 'fedyogi'; allowed: asgd, "),
+        ("adacomp", "{preset: fedyogi}", "direct-minimisation; docs/creating-a-method.md says how to add one"),
         ("adacomp", "{compression: {name: top-k}}", "7:9: method: aggregation has no name, and there is no preset"),
         (
             "adacomp",
@@ -105,7 +107,7 @@ def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, go
         (
             "adacomp",
             "{preset: adacomp, compression: {fraction: 2}}",
-            "7:51: method.compression.fraction: 2.0 is not in (0, 1]",
+            "7:51: method.compression.fraction: 2 is not above 0 and at most 1 (2 % is 0.02)",
         ),
         (
             "adacomp",
@@ -145,6 +147,22 @@ def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, go
             "task.data: unknown: 'a.b:c d'; allowed: digits, mnist, cifar10, synthetic, package.module",
         ),
         ("stop: { updates: 10 }", "stop: { time: 0s }", "10:15: stop.time: 0s is not above 0s"),
+        ("stop: { updates: 10 }", "stop: { accuracy: 95 }", "10:19: stop.accuracy: 95 is above 1 (95 % is 0.95)"),
+        (
+            "stop: { updates: 10 }",
+            "stop: { epochs: 9 }",
+            "10:9: stop.epochs: give updates; where a push is one",
+        ),
+        (
+            "fleet:\n  edge: { count: 2, cpus: 0.5, memory: 256MiB }",
+            "fleet:",
+            "9:1: fleet: needs at least one class of",
+        ),
+        (
+            "fleet:\n  edge: { count: 2, cpus: 0.5, memory: 256MiB }",
+            "fleet: {}",
+            "8:8: fleet: needs at least one class of",
+        ),
         ("stop: { updates: 10 }", "stop: [1]", "10:7: stop: not a mapping: a list; keys: updates, time, accuracy"),
         ("seed: 3", "evaluation: { every: 200 }", "evaluation.every: not an interval: 200 (a number of updates"),
         ("seed: 3", "evaluation: { every: 0s }", "evaluation.every: an interval has to be above 0, not '0s'"),
@@ -182,9 +200,11 @@ def test_each_mistake_has_its_message_and_its_place(problems, good, old, new, me
         (b"# nothing\n", "s.yaml: the file is empty"),
         (b"- 1\n", "s.yaml:1:1: a scenario is a mapping"),
         (b"name: a\nname: b\n", 's.yaml:2:1: not YAML: found duplicate key "name"'),
-        (b"name: [1\n", "s.yaml:2:1: not YAML: expected ',' or ']'"),
-        (b"name: a\n\tseed: 1\n", "s.yaml:2:1: not YAML: "),
-        (b"name: a\n---\nname: b\n", "s.yaml:2:1: not YAML: "),
+        (b"name: [1\n", "s.yaml:1:7: not YAML: the [ that begins here is never closed."),
+        (b"name: a\nstop: { updates: 1\n", "s.yaml:2:7: not YAML: the { that begins here is never closed."),
+        (b"a: { b: 1\nc: 2\n", "s.yaml:2:2: not YAML: expected ',' or '}', but got ':', in the { of 1:4."),
+        (b"name: a\n\tseed: 1\n", "s.yaml:2:1: not YAML: the line is indented with a tab; use spaces."),
+        (b"name: a\n---\nname: b\n", "s.yaml:2:1: a second document begins here (---); a file holds one."),
         (b"name: a\nseed: \xff\n", "s.yaml:2: not UTF-8 text (byte 0xff); save it as UTF-8"),
         (b"name: a\nseed: \x00\n", "s.yaml:2: not YAML: it holds the control character 0x00"),
         (b"name: !python/name:os.system x\n", "s.yaml:1:7: name: YAML tags"),

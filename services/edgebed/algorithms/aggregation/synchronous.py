@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
 from edgebed.algorithms.schedule import Scheduled
+from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import Applied, Update, total
 
 
@@ -47,8 +48,7 @@ class Config(Scheduled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.quorum <= 1.0:
-            raise ValueError(f"quorum: {self.quorum} is not in (0, 1]")
+        check_share("quorum", self.quorum)
         if self.deadline_s is not None and not 0.0 < self.deadline_s < math.inf:
             raise ValueError(f"deadline_s: {self.deadline_s} is not a time above 0; leave it out to have none")
         if not 0.0 <= self.momentum < 1.0:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.compression.top_k import largest
 from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import Update, as_dtype
 
 SAMPLE = 0.01
@@ -57,9 +58,9 @@ class Config:
     """How a value travels."""
 
     def __post_init__(self) -> None:
-        for share in (self.fraction, *self.warm_up):
-            if not 0.0 < share <= 1.0:
-                raise ValueError(f"{'fraction' if share == self.fraction else 'warm_up'}: {share} is not in (0, 1]")
+        check_share("fraction", self.fraction)
+        for share in self.warm_up:
+            check_share("warm_up", share)
         if not 0.0 <= self.momentum < 1.0:
             raise ValueError(f"momentum: {self.momentum:g} is not from 0 to below 1")
         if self.clip is not None and not self.clip > 0.0:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.compression.top_k import largest
 from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import Update, as_dtype
 
 Positions = NDArray[np.int64]
@@ -57,8 +58,7 @@ class Config:
     """How a value travels."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.fraction <= 1.0:
-            raise ValueError(f"fraction: {self.fraction} is not in (0, 1]")
+        check_share("fraction", self.fraction)
         if not 0.0 <= self.decay < 1.0:
             raise ValueError(f"decay: {self.decay:g} is not from 0 to below 1")
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import Update, as_dtype, remainder
 
 SAMPLE_STRIDE = 128  # so large that sample and candidates together are few: both have to be sorted
@@ -40,8 +41,7 @@ class Config:
     """How a value travels; float16 saves two bytes an entry and rounds the gradient."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.fraction <= 1.0:
-            raise ValueError(f"fraction: {self.fraction} is not in (0, 1]")
+        check_share("fraction", self.fraction)
 
 
 class Compression(Compressor):

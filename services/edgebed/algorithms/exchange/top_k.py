@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.exchange.exchanged import Exchanged
+from edgebed.algorithms.shares import check_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +26,7 @@ class Config:
     """How a value travels."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.fraction <= 1.0:
-            raise ValueError(f"fraction: {self.fraction} is not in (0, 1]")
+        check_share("fraction", self.fraction)
 
 
 def exchange(array: NDArray[np.float32], config: Config) -> Exchanged:

@@ -1,0 +1,226 @@
+"""What a trial asks for and rules out itself: beyond its own end, or where nothing has come before.
+
+Each value is right by itself. Written in a file, such values are a mistake; where an option brought one of them in, as
+a shortened run does, they are a doubt, and the run's verdict says what became of them (load.py decides). Refused is
+only what certainly cannot be, whatever the runtime and whatever chance draws.
+"""
+
+import operator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from edgebed.faults.entry import FaultSection
+from edgebed.faults.registry import name_of, plan_faults
+from edgebed.faults.targets import Some, groups_of
+from edgebed.scenario.choices import Bound
+from edgebed.scenario.plan import Action, Fault
+from edgebed.scenario.units import format_duration
+
+if TYPE_CHECKING:
+    from edgebed.scenario.schema import Evaluation, Expectations, Stop, Trial
+
+Keys = tuple[str, ...]
+
+ONE_BY_ONE = ("asynchronous", "stale-synchronous")
+"""Aggregations that apply every push by itself; others hold some, and may end beyond the update that was asked for."""
+LOSES: tuple[Action, ...] = ("kill", "memory", "freeze", "cut")
+"""Actions that may cost pushes: a worker then makes more of them than the server applies."""
+UNDOES: dict[Action, Action] = {"thaw": "freeze", "heal": "cut"}
+"""What a fault can take back, and what has to have been done before."""
+
+
+class Contradiction(NamedTuple):
+    """Values that do not go together."""
+
+    paths: tuple[Keys, ...]
+    """Their keys; the first is to blame."""
+    message: str
+    refused: Literal["always", "written-together", "never"] = "always"
+    """Where no option brought one of the values. `written-together`: in a file alone, where no variant brought one of
+    them to the other either, since nothing that was asked for is left undone; `never`: it may be meant."""
+
+
+def contradictions(trial: "Trial", seed: int) -> Iterator[Contradiction]:
+    """Everything of this kind in a trial."""
+    yield from _evaluations(trial.evaluation, trial.stop)
+    yield from _expectations(trial.expect, trial.stop, _last_update(trial))
+    faults = _faults_by_entry(trial, seed)
+    never: set[int] = set()
+    """Places of entries that do not come before the end."""
+    for k, (entry, of_entry) in enumerate(faults):
+        for found in _after_the_end(k, entry, of_entry, trial):
+            never |= {k} if found.refused == "always" else set()
+            yield found
+        yield from _nothing_to_undo(k, of_entry, faults, trial)
+    yield from _unreachable_steps(faults, never, trial)
+
+
+def _last_update(trial: "Trial") -> int | None:
+    """The highest version that a trial may end with; None: nothing limits it."""
+    if trial.stop.updates is None:
+        return None
+    aggregation = trial.method.parts.get("aggregation")
+    if aggregation is None or aggregation.name in ONE_BY_ONE:
+        return trial.stop.updates
+    together: int = aggregation.settings.get("count", 1)
+    return trial.stop.updates - 1 + max(trial.num_workers, together)
+
+
+# --- measures --------------------------------------------------------------------------------------------------------
+
+
+def _evaluations(evaluation: "Evaluation", stop: "Stop") -> Iterator[Contradiction]:
+    """An interval that does not come to its end; the default, which nobody chose, may be as long as it is."""
+    every = evaluation.every
+    if every == type(evaluation).model_fields["every"].default:
+        return
+    key, ends = "", ""
+    if every.updates and stop.updates and every.updates > stop.updates:
+        key, ends = "updates", f"{every.updates:,} updates, but the trial ends with update {stop.updates:,}"
+    if every.time_s and stop.time and every.time_s > stop.time:
+        key, ends = "time", f"{format_duration(every.time_s)}, but the trial ends at {format_duration(stop.time)}"
+    if key:
+        message = f"evaluations are to come every {ends}: the last model alone is measured; evaluate more often"
+        yield Contradiction((("evaluation", "every"), ("stop", key)), message, "written-together")
+
+
+class _Range(NamedTuple):
+    """The values that a measure may have in a trial that completes, and what limits them."""
+
+    low: float
+    high: float
+    limit: str
+    """The key of `stop` that does."""
+    reason: str
+
+
+_POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
+    ">=": lambda found, bound: found.high >= bound,
+    ">": lambda found, bound: found.high > bound,
+    "<=": lambda found, bound: found.low <= bound,
+    "<": lambda found, bound: found.low < bound,
+    "==": lambda found, bound: found.low <= bound <= found.high,
+    "!=": lambda found, bound: not found.low == bound == found.high,
+}
+
+
+def _expectations(expect: "Expectations", stop: "Stop", last_update: int | None) -> Iterator[Contradiction]:
+    """Bounds that no trial which ends like this can meet."""
+    ranges = _ranges(stop, last_update)
+    for measure, bound in expect:
+        found = ranges.get(measure)
+        if isinstance(bound, Bound) and found and not _POSSIBLE[bound.comparison](found, bound.value):
+            message = f"{measure} {bound.text} cannot be met: {found.reason}; change the bound, or stop.{found.limit}"
+            limits = ("stop",) if found.low else ("stop", found.limit)
+            yield Contradiction((("expect", measure), limits), message)
+
+
+def _ranges(stop: "Stop", last_update: int | None) -> dict[str, _Range]:
+    """Of those measures that `stop` limits. A lower limit is certain where nothing else ends the trial."""
+    ranges = {}
+    alone = sum(value is not None for _, value in stop) == 1
+    if stop.updates is not None and last_update is not None:
+        reason = f"the trial ends with update {stop.updates:,}"
+        ranges["updates"] = _Range(stop.updates if alone else 0, last_update, "updates", reason)
+    if stop.time is not None:
+        ranges["time_s"] = _Range(0.0, stop.time, "time", f"the trial ends at {format_duration(stop.time)}")
+    if stop.accuracy is not None and alone:
+        reason = f"the trial goes on until the accuracy is {stop.accuracy:g}"
+        ranges["best_accuracy"] = _Range(stop.accuracy, 1.0, "accuracy", reason)
+    return ranges
+
+
+# --- faults ----------------------------------------------------------------------------------------------------------
+
+_Entries = Sequence[tuple[FaultSection, Sequence[Fault]]]
+
+
+def _faults_by_entry(trial: "Trial", seed: int) -> _Entries:
+    found: dict[str, list[Fault]] = {name_of(entry, k): [] for k, entry in enumerate(trial.faults)}
+    for fault in plan_faults(trial.faults, trial.roster, seed):
+        found[fault.name].append(fault)
+    return list(zip(trial.faults, found.values(), strict=True))
+
+
+def _after_the_end(k: int, entry: FaultSection, faults: Sequence[Fault], trial: "Trial") -> Iterator[Contradiction]:
+    """An entry that would come when the trial is over; what comes with its end is no more than doubtful."""
+    name, stop = name_of(entry, k), trial.stop
+    times_s = [fault.trigger.at_s for fault in faults if fault.trigger.at_s is not None]
+    if times_s and stop.time is not None and max(times_s) >= stop.time:
+        first, last, end = map(format_duration, (min(times_s), max(times_s), stop.time))
+        paths: tuple[Keys, ...] = (("faults", str(k), "at"), ("stop", "time"))
+        if min(times_s) > stop.time:
+            yield Contradiction(paths, f"{name} comes at {first}, but the trial ends at {end}; {_SOONER}")
+        elif min(times_s) == stop.time:
+            yield Contradiction(paths, f"{name} comes at {first}, when the trial ends", "never")
+        else:
+            yield Contradiction(paths, f"{name} goes on until {last}, but the trial ends at {end}", "never")
+    at_update, last_update = entry.at_update, _last_update(trial)
+    if at_update is not None and stop.updates is not None and last_update is not None and at_update >= stop.updates:
+        paths = (("faults", str(k), "at_update"), ("stop", "updates"))
+        message = f"{name} comes at update {at_update:,}, but the trial ends with update {stop.updates:,}"
+        if at_update > last_update:
+            yield Contradiction(paths, f"{message}; {_SOONER}")
+        else:
+            yield Contradiction(paths, message, "never")
+
+
+_SOONER = "let it come sooner, or the trial end later"
+
+
+def _nothing_to_undo(k: int, faults: Sequence[Fault], entries: _Entries, trial: "Trial") -> Iterator[Contradiction]:
+    """A thaw of what nothing froze until then, a heal of what nothing cut."""
+    entry = entries[k][0]
+    begin = {fault.steps[0].injection.action for fault in faults}
+    for undo, do in UNDOES.items():
+        if begin != {undo}:
+            continue
+        nodes = _whom(entry, faults, trial)
+        before = (
+            other
+            for other_entry, others in entries
+            if nodes & _whom(other_entry, others, trial)
+            for other in others
+            if any(step.injection.action == do for step in other.steps) and not _is_later(other, faults[0])
+        )
+        if next(before, None) is None:
+            message = (
+                f"{name_of(entry, k)} has nothing to {undo}: no fault {do}s its nodes before; add one, or leave it out"
+            )
+            yield Contradiction((("faults", str(k), undo), ("faults",)), message)
+
+
+def _whom(entry: FaultSection, faults: Sequence[Fault], trial: "Trial") -> set[str]:
+    """The nodes that an entry may concern, whatever chance draws."""
+    target = entry.target
+    if isinstance(target, Some) and (target.fraction is not None or target.random is not None):
+        return {node for group in groups_of(target, trial.roster) for node in group.nodes}
+    return {fault.node for fault in faults}
+
+
+def _is_later(one: Fault, other: Fault) -> bool:
+    """Whether one is certainly triggered after the other; a time and an update cannot be compared."""
+    moments = ((each(one.trigger), each(other.trigger)) for each in _MOMENTS)
+    return any(first > second for first, second in moments if first is not None and second is not None)
+
+
+_MOMENTS = (operator.attrgetter("at_s"), operator.attrgetter("at_update"))
+
+
+def _unreachable_steps(entries: _Entries, never: Collection[int], trial: "Trial") -> Iterator[Contradiction]:
+    """A push that no worker gets to: before it the server has applied as many updates, and the trial is over.
+
+    Where a fault may cost pushes before, nothing is certain; those at the places `never` do not come.
+    """
+    last_update = _last_update(trial)
+    steps = {k: getattr(entry, "step", None) for k, (entry, _) in enumerate(entries)}
+    late = {k: step for k, step in steps.items() if step is not None and last_update is not None and step > last_update}
+    others = [faults for k, (_, faults) in enumerate(entries) if k not in late and k not in never]
+    if any(step.injection.action in LOSES for faults in others for fault in faults for step in fault.steps):
+        return
+    for k, step in late.items():
+        message = (
+            f"{name_of(entries[k][0], k)} waits for push {step:,} of a worker, but the trial ends with update "
+            f"{trial.stop.updates:,} of all; {_SOONER}"
+        )
+        yield Contradiction((("faults", str(k), "step"), ("stop", "updates")), message)
