@@ -59,6 +59,9 @@ class Update(Record):
     """The worker's mini-batch loss."""
     joins: int = 0
     """How often this incarnation had joined before the join that the push belongs to."""
+    sent: int | None = None
+    """Payload of the models handed out to workers before this update was applied, since the one before it; updates of
+    one round are applied at once, and its first line has all. None: an older journal does not tell."""
 
 
 class Step(Record):
