@@ -1,4 +1,4 @@
-"""The results of a run in a terminal: a table of its trials, accuracy against ingress, where the report is."""
+"""The results of a run in a terminal: a table of its trials, accuracy against traffic, where the report is."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +20,7 @@ from edgebed.observe.quantities import (
     number_text,
     percent_text,
     seconds_text,
+    updates_text,
 )
 from edgebed.observe.series import Series
 from edgebed.observe.shards_text import shards_text
@@ -48,6 +49,8 @@ def print_results(run: Run, console: Console) -> None:
     """The table, the chart, warnings, faults and other figures, the verdict, notes and the path of the report."""
     summary = run.summary
     console.print(results_table(summary, console.width))
+    if units := updates_text({trial.trial: trial.examples_per_update for trial in summary.trials}):
+        console.print(Text(units, style="dim"), soft_wrap=True)
     chart = accuracy_chart(
         {name: trial.series for name, trial in run.trials.items()},
         columns=min(console.width, CHART_COLUMNS_MAX),
@@ -99,13 +102,17 @@ def results_table(summary: RunSummary, width: int) -> Table:
         columns["messages a step"] = [number_text(trial.messages_per_step) for trial in summary.trials]
         del columns["updates/s"]
     else:
-        columns["ingress"] = [bytes_text(trial.ingress_bytes) for trial in summary.trials]
+        columns["up"] = [bytes_text(trial.ingress_bytes) for trial in summary.trials]
+        columns["down"] = [bytes_text(trial.egress_bytes) for trial in summary.trials]
+        columns["traffic"] = [bytes_text(trial.traffic_bytes) for trial in summary.trials]
         columns["a push"] = [bytes_text(trial.push_bytes_mean) for trial in summary.trials]
         columns["staleness"] = [number_text(trial.staleness_mean) for trial in summary.trials]
     for name in summary.not_begun:
         for column, cells in columns.items():
             cells.append(name if column == "trial" else UNMEASURED)
-    droppable = ("staleness", "a push", "updates/s", "messages a step", "time", "updates", "ingress", "exchanged")
+    droppable = (
+        "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "traffic", "exchanged",
+    )  # fmt: skip
     dispensable = tuple(name for name in droppable if name in columns)
     return plain_table(
         columns,

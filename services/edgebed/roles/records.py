@@ -179,6 +179,11 @@ class Traffic(Record):
     ack_bytes: int | None = None
     """Bytes of packets without payload that it received: acknowledgements of models; None: unknown."""
 
+    @property
+    def has_own_interface(self) -> bool:
+        """Whether the interface's bytes are the node's; those of the loopback are everybody's on the machine."""
+        return self.ingress_interface is not None and self.interface != "lo"
+
 
 class Messages(Record):
     """What a node has received of one kind over one of its connections, of layer-wise training: cumulative, by it."""

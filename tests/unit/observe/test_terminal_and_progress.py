@@ -127,7 +127,7 @@ def test_the_results_are_plain_text_in_a_file(sample_run):
     assert max(len(line) for line in first_lines if not line.startswith("run:")) <= 80
     for part in (
         "adacomp   97.00 %", "✓ asgd: final_accuracy 97.50 %, expected >= 90.00 %", "Both expectations are met.",
-        "x asgd", "o adacomp", "100 kB", "10 MB", f"run: {sample_run.path}",
+        "x asgd", "o adacomp", "500 kB", "10 MB", "bytes up and down", f"run: {sample_run.path}",
     ):  # fmt: skip
         assert part in text
 
