@@ -43,7 +43,7 @@ def finished_run(root, accuracies, *, seed=1, sets=(), scenario=SCENARIO, outcom
 
 
 def write_journal(path, accuracies, push_bytes, runtime="simulation", outcome="completed", loss=1.0):
-    """100 updates between two evaluations, one each hundredth of a second."""
+    """100 updates between two evaluations, one each hundredth of a second; models of 30 bytes come down."""
     with JournalWriter(path) as journal:
         trial = records.Trial(scenario="pair", trial="x", seed=1, runtime=runtime, nodes=4, parameters=10)
         journal.write(0.0, "controller", trial)
@@ -52,10 +52,13 @@ def write_journal(path, accuracies, push_bytes, runtime="simulation", outcome="c
             for version in range(100 * place - 99, 100 * place + 1) if place else ():
                 journal.write(version / 100, "server", records.Update(
                     worker="edge-0", incarnation=0, step=version - 1, version=version, base=version - 1, staleness=0,
-                    entries=push_bytes // 4, bits=8 * push_bytes, bytes=push_bytes, loss=loss,
+                    entries=push_bytes // 4, bits=8 * push_bytes, bytes=push_bytes, loss=loss, sent=30,
                 ))  # fmt: skip
             evaluated = records.Evaluated(version=100 * place, accuracy=accuracy, loss=0.1, final=is_final)
             journal.write(float(place), "evaluator", evaluated)
+        updates = 100 * (len(accuracies) - 1)
+        passed = {"ingress_payload": updates * push_bytes, "egress_payload": updates * 30, "pull_bytes": updates * 30}
+        journal.write(float(len(accuracies)), "server", records.Traffic(pulls=updates, **passed))
         if outcome is not None:
             journal.write(float(len(accuracies)), "controller", records.Ended(outcome=outcome, reason="updates"))
 

@@ -27,7 +27,8 @@ def swept(over: dict[str, list[str]], *, seeds: int = 1) -> SweepResult:
             point=method, method=method, values=named, command=f"edgebed run {method}",
             seeds=tuple(range(1, seeds + 1)), reached=0 if bits is None else seeds,
             updates=None if bits is None else 400.0, best_accuracy=0.9,
-            time_s=time_s, ingress_bytes=took, traffic_bytes=took, cpu_s=took and Spread.of([rest_s]),
+            time_s=time_s, ingress_bytes=took, egress_bytes=took, traffic_bytes=took,
+            cpu_s=took and Spread.of([rest_s]),
             gradient_s=0.01, compression_s=0.002, restore_s=0.001,
         )  # fmt: skip
     wins = [

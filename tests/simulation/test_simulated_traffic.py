@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+from edgebed.observe.series import Series
 from edgebed.roles import records
 from edgebed.runtimes.traffic import OBSERVE_S
 
@@ -76,3 +78,42 @@ def test_a_server_that_comes_back_counts_anew(simulate: Simulate) -> None:
     assert after[0].egress_payload < before[-1].egress_payload
     for life in (before, after):
         assert [each.egress_payload for each in life] == sorted(each.egress_payload for each in life)
+
+
+def handed_out(outcome: Any) -> list[tuple[int, int]]:
+    """(version, bytes) of each model that workers were sent."""
+    sent = outcome.of(records.Sent, "server")
+    return [(each.version, each.bytes) for _, each in sent if each.message == "model" and each.to != "evaluator"]
+
+
+@pytest.mark.parametrize(
+    ("method", "together"),
+    [("asgd", 1), ({"preset": "adacomp", "compression": {"fraction": 0.1}}, 1), ("sync-sgd", 4), ("fedavg", 4)],
+)
+def test_what_had_gone_down_for_a_version_are_the_models_before_it(
+    simulate: Simulate, method: Any, together: int
+) -> None:
+    """Of an asynchronous method all with a lower version, of rounds all that these began with, to the byte."""
+    outcome = simulate(SCENARIO | {"method": method, "pull": "changed-since", "stop": {"updates": 60}}, trace=True)
+    updates = Series.from_journal(outcome.journal).updates
+    sent = handed_out(outcome)
+
+    for version, egress in zip(updates.version.tolist(), updates.egress_bytes.tolist(), strict=True):
+        before = version - (version - 1) % together - 1
+        assert egress == sum(size for of, size in sent if of <= before)
+
+
+@pytest.mark.parametrize("method", ["asgd", "fedavg"])
+def test_bytes_of_a_server_that_died_were_paid_for(simulate: Simulate, method: str) -> None:
+    """Its lives add up: what it had handed out after its last update as well."""
+    fault = {"restart": "server", "at": "3.5s", "delay": "1s"}
+    more = {"method": method, "faults": [fault], "checkpoints": {"every": "10 updates"}}
+    outcome = simulate(SCENARIO | more, trace=True)
+    series = Series.from_journal(outcome.journal)
+    last = int(series.updates.version[-1])
+    answers = sum(size for version, size in handed_out(outcome) if version == last)
+
+    assert len(series.restored) == 1
+    assert np.all(np.diff(series.updates.egress_bytes) >= 0)
+    assert series.updates.egress_bytes[-1] == sum(size for _, size in handed_out(outcome)) - answers
+    assert series.traffic[-1][1].pull_bytes == series.updates.egress_bytes[-1] + answers

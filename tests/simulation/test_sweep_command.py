@@ -64,7 +64,8 @@ def test_a_sweep_is_run_and_read_again_without_a_run(place: Path) -> None:
     slow, fast = points["dense", "250kbit"], points["dense", "16mbit"]
     assert slow["time_s"]["mean"] > 5 * fast["time_s"]["mean"]
     assert slow["ingress_bytes"] == fast["ingress_bytes"]
-    assert slow["traffic_bytes"]["mean"] > slow["ingress_bytes"]["mean"]
+    assert slow["egress_bytes"]["mean"] > 0
+    assert slow["traffic_bytes"]["mean"] == slow["ingress_bytes"]["mean"] + slow["egress_bytes"]["mean"]
     sparse = points["top-k", "250kbit"]
     assert sparse["ingress_bytes"]["mean"] < slow["ingress_bytes"]["mean"] / 3
     assert sparse["gradient_s"] == slow["gradient_s"]

@@ -38,7 +38,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     updates: int
     time_s: float | None
     ingress_bytes: int
-    """Payload of all pushes that a server applied."""
+    """Up: payload of all pushes that a server applied."""
+    egress_bytes: int | None = None
+    """Down: payload of all models sent to workers."""
+    traffic_bytes: int | None = None
+    """Up and down together."""
     push_bytes: float | None
     """Of the mean push."""
     steps_per_s: float | None = None
@@ -73,6 +77,8 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     """By seed."""
     measures: dict[str, Measure]
     """By their names in MEASURES."""
+    examples_per_update: float | None = None
+    """Training examples that an update stands for, the mean over workers; None: not known."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -105,6 +111,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     """What a reader must know before trusting the numbers."""
 
+    @property
+    def examples_per_update(self) -> dict[str, float | None]:
+        """By arm."""
+        return {name: arm.examples_per_update for name, arm in self.arms.items()}
+
 
 MEASURES: dict[str, By] = {
     "best_accuracy": "difference",
@@ -112,12 +123,16 @@ MEASURES: dict[str, By] = {
     "updates": "ratio",
     "time_s": "ratio",
     "ingress_bytes": "ratio",
+    "egress_bytes": "ratio",
+    "traffic_bytes": "ratio",
     "push_bytes": "ratio",
     "steps_per_s": "ratio",
     "exchanged_bytes": "ratio",
     "updates_to": "ratio",
     "time_s_to": "ratio",
     "ingress_bytes_to": "ratio",
+    "egress_bytes_to": "ratio",
+    "traffic_bytes_to": "ratio",
 }
 """What is measured of an arm, and how it is compared; `..._to` is what had passed at the comparison's accuracy."""
 
@@ -170,6 +185,7 @@ def compare_arms(
                 changes=arm.changes(base),
                 outcomes=(outcomes := _outcomes(arm, accuracy, window)),
                 measures=_measures(outcomes, None if arm is base else base_outcomes),
+                examples_per_update=next(iter(arm.members.values())).trial.summary.examples_per_update,
             )
             for arm in arms
         },
@@ -209,6 +225,8 @@ def _outcome(member: Member, seed: int, accuracy: float | None, window: int) -> 
         updates=summary.updates,
         time_s=summary.time_s,
         ingress_bytes=summary.ingress_bytes,
+        egress_bytes=summary.egress_bytes,
+        traffic_bytes=summary.traffic_bytes,
         push_bytes=summary.push_bytes_mean,
         steps_per_s=summary.steps_per_s,
         exchanged_bytes=summary.exchanged_bytes,

@@ -10,13 +10,16 @@ from edgebed.comparing.curves import BAND, Over, curves_chart
 from edgebed.comparing.grid import Faint
 from edgebed.observe.drawing import Chart
 from edgebed.observe.html import Raw, escape, figures, items, page, section, table
-from edgebed.observe.quantities import UNMEASURED, count_text, utc_text
+from edgebed.observe.quantities import UNMEASURED, count_text, updates_text, utc_text
 from edgebed.results import Run
 
 CHARTS: dict[Over, str] = {
-    "ingress": "Accuracy against ingress",
+    "traffic": "Accuracy against traffic",
     "updates": "Accuracy against updates",
+    "examples": "Accuracy against examples",
     "time": "Accuracy against time",
+    "ingress": "Accuracy against ingress",
+    "egress": "Accuracy against egress",
 }
 RUN_HEAD = ("run", "seed", "runtime", "edgebed", "code", "torch", "started")
 
@@ -82,14 +85,20 @@ def _changes(comparison: Comparison) -> str:
 
 
 def charts_of_comparison(comparison: Comparison, arms: Sequence[Arm]) -> list[Chart]:
-    """All charts of the page."""
+    """All charts of the page, against examples instead of updates where these stand for different numbers of them."""
     series = {arm.name: [member.trial.series for member in arm.members.values()] for arm in arms}
-    return [curves_chart(title, series, over, comparison.window) for over, title in CHARTS.items()]
+    examples = comparison.examples_per_update
+    left_out = "updates" if updates_text(examples) else "examples"
+    return [
+        curves_chart(title, series, over, comparison.window, examples)
+        for over, title in CHARTS.items()
+        if over != left_out
+    ]
 
 
 def _charts(comparison: Comparison, arms: Sequence[Arm]) -> str:
     shown = figures(charts_of_comparison(comparison, arms))
-    sentences = []
+    sentences = list(filter(None, [updates_text(comparison.examples_per_update)]))
     if any(len(arm.members) > 1 for arm in arms):
         sentences.append(BAND)
     if comparison.window > 1:

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 from edgebed.comparing.comparison import ArmResult, Comparison, Outcome
 from edgebed.comparing.grid import Faint, Grid
 from edgebed.comparing.statistics import Interval
-from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, number_text, percent_text, seconds_text
+from edgebed.observe.quantities import (
+    UNMEASURED,
+    bytes_text,
+    count_text,
+    number_text,
+    percent_text,
+    seconds_text,
+    updates_text,
+)
 
 Write = Callable[[float | None], str]
 
@@ -16,7 +24,9 @@ WHOLE: dict[str, tuple[str, Write]] = {
     "final_accuracy": ("final accuracy", percent_text),
     "updates": ("updates", number_text),
     "time_s": ("time", seconds_text),
-    "ingress_bytes": ("ingress", bytes_text),
+    "ingress_bytes": ("up", bytes_text),
+    "egress_bytes": ("down", bytes_text),
+    "traffic_bytes": ("traffic", bytes_text),
     "push_bytes": ("a push", bytes_text),
 }
 """Measures of whole trials: column, text of a value."""
@@ -28,14 +38,16 @@ WHOLE_LAYERWISE = {key: WHOLE[key] for key in ("best_accuracy", "final_accuracy"
 REACHED: dict[str, tuple[str, Write]] = {
     "updates_to": ("updates", number_text),
     "time_s_to": ("time", seconds_text),
-    "ingress_bytes_to": ("ingress", bytes_text),
+    "ingress_bytes_to": ("up", bytes_text),
+    "egress_bytes_to": ("down", bytes_text),
+    "traffic_bytes_to": ("traffic", bytes_text),
 }
 """Measures of what it took to an accuracy."""
-REACHED_LAYERWISE = {key: column for key, column in REACHED.items() if key != "ingress_bytes_to"}
+REACHED_LAYERWISE = {key: REACHED[key] for key in ("updates_to", "time_s_to")}
 TRIAL_COLUMNS = (
     "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
     "ingress_bytes", "push_bytes", "to_accuracy", "updates_to", "time_s_to", "ingress_bytes_to", "steps_per_s",
-    "exchanged_bytes",
+    "exchanged_bytes", "egress_bytes", "traffic_bytes", "egress_bytes_to", "traffic_bytes_to",
 )  # fmt: skip
 
 
@@ -68,9 +80,9 @@ def legend(comparison: Comparison) -> tuple[str, ...]:
     what = (
         "exchanged is the payload of all messages"
         if is_layerwise(comparison)
-        else "ingress is the payload of the pushes"
+        else "up is the payload of the pushes, down that of the models sent to workers, traffic both together"
     )
-    sentences = [f"{best}; {what}."]
+    sentences = [f"{best}; {what}.", *filter(None, [updates_text(comparison.examples_per_update)])]
     if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
         counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})
         seeds = (f"{counts[0]} to " if len(counts) > 1 else "") + count_text(counts[-1], "seed")
@@ -125,7 +137,8 @@ def csv_text(comparison: Comparison) -> str:
                 outcome.final_accuracy, outcome.updates, outcome.time_s, outcome.ingress_bytes, outcome.push_bytes,
                 comparison.accuracy,
                 *((reached.updates, reached.time_s, reached.ingress_bytes) if reached else (None, None, None)),
-                outcome.steps_per_s, outcome.exchanged_bytes,
+                outcome.steps_per_s, outcome.exchanged_bytes, outcome.egress_bytes, outcome.traffic_bytes,
+                *((reached.egress_bytes, reached.traffic_bytes) if reached else (None, None)),
             ])  # fmt: skip
     return stream.getvalue()
 
@@ -188,7 +201,7 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
     measure = arm.measures[key]
     if measure.mean is not None:
         return mean_text(measure.mean, write)
-    if key not in REACHED:
+    if key not in REACHED or arm.num_reached == len(arm.outcomes):
         return UNMEASURED
     return f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
 

@@ -12,7 +12,7 @@ CHANGES_MAX = 8
 """Settings shown for an arm."""
 LINES_MAX = 12
 """Of notes, and of trials left out."""
-DISPENSABLE = ("seeds", "a push", "updates", "final accuracy", "time")
+DISPENSABLE = ("seeds", "a push", "updates", "final accuracy", "time", "up", "down")
 """Columns that a narrow terminal leaves out, first to last."""
 
 
@@ -35,7 +35,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 
 def _print_grid(grid: Grid, console: Console) -> None:
     dispensable = [name for kind in DISPENSABLE for name in grid.head if name.partition(",")[0] == kind]
-    if dispensable and grid.head[-1].startswith("ingress"):
+    if dispensable and grid.head[-1].startswith("traffic"):
         dispensable = [name for name in dispensable if not name.startswith("updates")]
     right = grid.head[1:]
     console.print(plain_table(grid.columns, console.width, dispensable=dispensable, right=right, title=grid.title))

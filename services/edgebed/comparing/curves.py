@@ -1,4 +1,4 @@
-"""Charts of arms: the moving average of the accuracy against updates, ingress or time, a line an arm.
+"""Charts of arms: the moving average of the accuracy against updates, bytes or time, a line an arm.
 
 The line is the mean over the seeds, in a band from the lowest of them to the highest. Between two evaluations a curve
 is straight; the mean goes as far as every seed does.
@@ -12,13 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from edgebed.comparing.measures import moving_average
-from edgebed.observe.charts import AXES, ingress_axis
+from edgebed.observe.charts import AXES, ExamplesPerUpdate, bytes_of, bytes_scale
 from edgebed.observe.drawing import Chart, line_style
 from edgebed.observe.series import Evaluations, Floats, Series
 
 BAND = "A line is the mean over seeds, its band goes from the lowest of them to the highest."
 
-Over = Literal["updates", "ingress", "time"]
+Over = Literal["updates", "examples", "traffic", "ingress", "egress", "time"]
+BYTES = ("traffic", "ingress", "egress")
 Arms = Mapping[str, Sequence[Series]]
 """For each line of the legend the series of its trials, one a seed."""
 BAND_ALPHA = 0.18
@@ -42,14 +43,19 @@ class Curve(NamedTuple):
     high: Floats
 
 
-def curves_chart(title: str, arms: Arms, over: Over, window: int = 1) -> Chart:
-    """A chart of all arms; of nothing where none has been evaluated."""
-    return Chart(title, _plot(arms, over, window), len(arms))
+def curves_chart(
+    title: str, arms: Arms, over: Over, window: int = 1, examples_per_update: ExamplesPerUpdate | None = None
+) -> Chart:
+    """A chart of all arms; of nothing where none has been evaluated. `examples_per_update` is for examples alone."""
+    return Chart(title, _plot(arms, over, window, examples_per_update or {}), len(arms))
 
 
-def curve(trials: Sequence[Series], over: Over, window: int = 1) -> Curve | None:
+def curve(
+    trials: Sequence[Series], over: Over, window: int = 1, examples_per_update: float | None = None
+) -> Curve | None:
     """The mean and the extremes over seeds, where all were measured; None where they have no place in common."""
-    lines = [line for trial in trials if len((line := _line(trial.evaluations, over, window))[0])]
+    found = (_line(trial.evaluations, over, window, examples_per_update) for trial in trials)
+    lines = [line for line in found if len(line[0])]
     if not lines:
         return None
     low, high = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
@@ -59,22 +65,30 @@ def curve(trials: Sequence[Series], over: Over, window: int = 1) -> Curve | None
         return None
     if len(places) > POINTS_MAX:
         places = places[np.linspace(0, len(places) - 1, POINTS_MAX).round().astype(int)]
-    scale = np.log if over == "ingress" else np.asarray
+    scale = np.log if over in BYTES else np.asarray
     y = np.array([np.interp(scale(places), scale(x), accuracy) for x, accuracy in lines])
     return Curve(places, y.mean(axis=0), y.min(axis=0), y.max(axis=0))
 
 
-def _line(evaluations: Evaluations, over: Over, window: int) -> tuple[Floats, Floats]:
+def _line(
+    evaluations: Evaluations, over: Over, window: int, examples_per_update: float | None
+) -> tuple[Floats, Floats]:
     """Where a trial was evaluated, and the moving average there; a logarithmic axis does not show the start."""
-    columns = {"updates": evaluations.version, "ingress": evaluations.ingress_bytes, "time": evaluations.t}
-    x, accuracy = columns[over].astype(np.float64), moving_average(evaluations.accuracy, window)
-    shown = x > 0 if over == "ingress" else np.ones(len(x), dtype=np.bool_)
-    return x[shown], accuracy[shown]
+    accuracy = moving_average(evaluations.accuracy, window)
+    if over in BYTES:
+        x = bytes_of(evaluations, over)
+        return x[x > 0], accuracy[x > 0]
+    if over == "time":
+        return evaluations.t, accuracy
+    updates = evaluations.version.astype(np.float64)
+    if over == "updates":
+        return updates, accuracy
+    return (updates * examples_per_update, accuracy) if examples_per_update else (updates[:0], accuracy[:0])
 
 
-def _plot(arms: Arms, over: Over, window: int) -> Callable[[Axes], None]:
+def _plot(arms: Arms, over: Over, window: int, examples: ExamplesPerUpdate) -> Callable[[Axes], None]:
     def plot(axes: Axes) -> None:
-        found = {name: curve(trials, over, window) for name, trials in arms.items()}
+        found = {name: curve(trials, over, window, examples.get(name)) for name, trials in arms.items()}
         lines = [line for line in found.values() if line is not None]
         for index, (name, line) in enumerate(found.items()):
             if line is not None:
@@ -82,9 +96,9 @@ def _plot(arms: Arms, over: Over, window: int) -> Callable[[Axes], None]:
                 axes.plot(line.x, line.mean, label=name, **style)
                 if len(arms[name]) > 1:
                     axes.fill_between(line.x, line.low, line.high, color=style["color"], alpha=BAND_ALPHA, linewidth=0)
-        if over == "ingress":
+        if over in BYTES:
             low = min((line.x[0] for line in lines), default=0.0)
-            ingress_axis(axes, low, max((line.x[-1] for line in lines), default=0.0))
+            bytes_scale(axes, over, low, max((line.x[-1] for line in lines), default=0.0))
         else:
             axes.set_xlabel(AXES[over])
         _error_axis(axes, lines)

@@ -63,7 +63,11 @@ def columns_of(evaluations: Evaluations) -> Columns:
 
 
 def evaluations_of(columns: Columns) -> Evaluations:
-    """The same again; EdgebedError where the columns are not those of evaluations."""
+    """The same again; EdgebedError where the columns are not those of evaluations.
+
+    Older lines do not say what had gone down.
+    """
+    columns = {"egress_bytes": [None] * len(next(iter(columns.values()), ())), **columns}
     names = [field.name for field in dataclasses.fields(Evaluations)]
     if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:
         raise EdgebedError(f"evaluations have the columns {', '.join(names)}, all of one length")

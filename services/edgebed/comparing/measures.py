@@ -19,7 +19,11 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     time_s: float
     """Since training started."""
     ingress_bytes: int
-    """Payload of the pushes that made that version."""
+    """Up: payload of the pushes that made that version."""
+    egress_bytes: int | None = None
+    """Down: payload of the models handed out for it. None here and below: not known."""
+    traffic_bytes: int | None = None
+    """Up and down together."""
 
 
 def moving_average(values: Floats, window: int) -> Floats:
@@ -48,10 +52,13 @@ def reach(evaluations: Evaluations, accuracy: float, window: int = 1) -> Reached
     if not len(there):
         return None
     first = first_whole + int(there[0])
+    is_known = np.isfinite(evaluations.egress_bytes[first])
     return Reached(
         updates=int(evaluations.version[first]),
         time_s=float(evaluations.t[first]),
         ingress_bytes=int(evaluations.ingress_bytes[first]),
+        egress_bytes=int(evaluations.egress_bytes[first]) if is_known else None,
+        traffic_bytes=int(evaluations.traffic_bytes[first]) if is_known else None,
     )
 
 

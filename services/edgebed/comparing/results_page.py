@@ -28,6 +28,9 @@ enough. *Reproduced*: the interval, or the only value, confirms what the paper c
 may have ended too early. A size says how many updates were run, and which share of the paper's that is where it is not
 all."""
 
+BYTES = """\
+Bytes are those of the pushes, which go up, as the paper counts them; the models that come down are not among them."""
+
 WHERE: dict[Runtime, str] = {"simulation": "simulation", "process": "processes", "docker": "containers"}
 
 
@@ -51,6 +54,7 @@ def results_page(paper: Paper, result: Reproduction, charts: Sequence[Chart]) ->
         paper.text,
         _overview(result),
         VERDICTS,
+        *([BYTES] if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else []),
         *(part for table in paper.tables for part in _table(paper, table, result.tables[table.title], charts)),
         *_runs(paper, result.cells),
         *_computed(paper, result.computed),

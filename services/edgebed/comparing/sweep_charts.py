@@ -72,8 +72,9 @@ def charts_of_sweep(result: SweepResult) -> list[Chart]:
     if layout.columns.is_rate:
         found += _curves(result, layout)
     for measure, title, text in (
-        ("ingress_bytes", "Ingress to the accuracy", bytes_text),
         ("traffic_bytes", "Traffic to the accuracy", bytes_text),
+        ("ingress_bytes", "Ingress to the accuracy", bytes_text),
+        ("egress_bytes", "Egress to the accuracy", bytes_text),
         ("cpu_s", "CPU seconds to the accuracy", seconds_text),
     ):
         found.append(_ranges(result, measure, title, text))

@@ -21,8 +21,9 @@ from edgebed.observe.quantities import count_text, percent_text
 COUNTED = """\
 Every point is a run in virtual time that ends as soon as the model has reached the accuracy on the test set, measured
 at the scenario's intervals; where it gives up first, it says *never*. **Time** counts from the start of training.
-**Ingress** is the payload of the pushes that the server applied, **traffic** all payload through the server's data
-socket, models on their way down included. **CPU** is, for every update that workers made, applied or not, a gradient's
+**Up** (ingress) is the payload of the pushes that made the model, **down** (egress) that of the models handed out to
+workers for it, **traffic** both together. An **update** is a push, of one mini-batch or of as many as the method's
+workers go through between two pushes. **CPU** is, for every update that workers made, applied or not, a gradient's
 time for each mini-batch, what compressing and encoding takes, and what the server needs to decode and restore it.
 Applying updates, evaluating, and compressing models on their way down are not in it."""
 
@@ -105,8 +106,8 @@ def _break_even(result: SweepResult) -> Iterator[str]:
 def _points(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
     yield "## Bytes and CPU seconds"
     yield COUNTED
-    yield from _images(result, charts, "Ingress to")
-    yield from _images(result, charts, "Traffic to")
+    for way in ("Traffic to", "Ingress to", "Egress to"):
+        yield from _images(result, charts, way)
     yield from _images(result, charts, "CPU seconds")
     yield _table(points_grid(result))
 

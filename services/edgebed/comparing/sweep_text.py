@@ -19,8 +19,16 @@ from edgebed.observe.quantities import (
     seconds_text,
 )
 
-TEXTS = {"time_s": seconds_text, "ingress_bytes": bytes_text, "traffic_bytes": bytes_text, "cpu_s": seconds_text}
-HEADS = {"time_s": "time", "ingress_bytes": "ingress", "traffic_bytes": "traffic", "cpu_s": "CPU"}
+TEXTS = {
+    "time_s": seconds_text,
+    "ingress_bytes": bytes_text,
+    "egress_bytes": bytes_text,
+    "traffic_bytes": bytes_text,
+    "cpu_s": seconds_text,
+}
+HEADS = {
+    "time_s": "time", "ingress_bytes": "up", "egress_bytes": "down", "traffic_bytes": "traffic", "cpu_s": "CPU",
+}  # fmt: skip
 RIGHT = ("updates", *HEADS.values())
 
 
@@ -66,7 +74,7 @@ def costs_grid(result: SweepResult) -> Grid:
 def print_sweep(result: SweepResult, console: Console) -> None:
     """A row for each point, and where methods break even."""
     grid = points_grid(result)
-    print_table(grid.columns, console, ("best accuracy", "updates", "ingress"), grid.title, RIGHT)
+    print_table(grid.columns, console, ("best accuracy", "updates", "up", "down"), grid.title, RIGHT)
     if result.break_even:
         console.print()
         grid = break_even_grid(result)

@@ -3,8 +3,7 @@
 Counted until the model reached the accuracy for the first time, at which a run ends:
 
 - time: since training started, virtual;
-- ingress: payload of the pushes that the server applied; traffic: all payload through the server's data socket, both
-  ways, models on their way down included;
+- up: payload of the pushes that made the model; down: payload of the models handed out for it; traffic: both together;
 - CPU seconds: of every update that workers made, applied or not, (mini-batches x a gradient's time + its compression's
   time) + restoring it at the server. Times are those of the plan, on a core of compute speed 1; restoring is as it was
   measured. Applying an update, evaluating, and compressing models on their way down are not counted.
@@ -22,11 +21,11 @@ from edgebed.comparing.costs import Costs
 from edgebed.comparing.finding import Finder
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.keeping import Kept, RunResult
-from edgebed.comparing.measures import reach
+from edgebed.comparing.measures import Reached, reach
 from edgebed.comparing.points import Axis, Point, Points
 from edgebed.comparing.winners import Spread, Win, crossings, leads, win
 
-MEASURES = ("time_s", "ingress_bytes", "traffic_bytes", "cpu_s")
+MEASURES = ("time_s", "ingress_bytes", "egress_bytes", "traffic_bytes", "cpu_s")
 
 
 class PointResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +48,7 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     time_s: Spread | None
     """None here and below: not all seeds got there."""
     ingress_bytes: Spread | None
+    egress_bytes: Spread | None
     traffic_bytes: Spread | None
     cpu_s: Spread | None
     gradient_s: float | None
@@ -147,10 +147,11 @@ def _point(
     reached = {seed: found for seed, trial in trials.items() if (found := reach(trial.evaluations, points.accuracy))}
     taken: dict[str, list[float]] = {name: [] for name in MEASURES}
     for seed, at in reached.items():
-        summary = trials[seed].summary
+        down = _down(trials[seed], at)
         taken["time_s"].append(at.time_s)
         taken["ingress_bytes"].append(at.ingress_bytes)
-        taken["traffic_bytes"].append((summary.ingress_payload_bytes or 0) + (summary.egress_payload_bytes or 0))
+        taken["egress_bytes"].append(down)
+        taken["traffic_bytes"].append(at.ingress_bytes + down)
         taken["cpu_s"].append(_cpu_s(trials[seed], costs))
     is_whole = 0 < len(reached) == len(trials)
     spreads = {name: Spread.of(values) if is_whole else None for name, values in taken.items()}
@@ -170,6 +171,11 @@ def _point(
         restore_s=_restore_s(first, costs) if first else None,
         **spreads,
     )
+
+
+def _down(trial: FinishedTrial, at: Reached) -> int:
+    """What had gone down; what an older edgebed kept says it of the whole trial, which ended there."""
+    return trial.summary.egress_payload_bytes or 0 if at.egress_bytes is None else at.egress_bytes
 
 
 def _cpu_s(trial: FinishedTrial, costs: Costs) -> float:

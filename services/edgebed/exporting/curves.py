@@ -45,6 +45,8 @@ def curves_of(series: Series) -> tuple[Curve, ...]:
             ingress = updates.ingress_bytes[last].astype(np.float64)
             found += [
                 Curve("training/ingress_bytes", version, t, ingress),
+                Curve("training/egress_bytes", version, t, updates.egress_bytes[last]),
+                Curve("training/traffic_bytes", version, t, updates.traffic_bytes[last]),
                 Curve("training/staleness", version, t, np.add.reduceat(updates.staleness, first) / count),
             ]
         found += _rates(series)

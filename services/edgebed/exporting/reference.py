@@ -62,13 +62,15 @@ of training; in a simulation these are virtual, and trials that ran one after th
 | --- | --- |
 | `evaluation/accuracy`, `evaluation/loss` | Each measurement on the test set. |
 | `training/loss` | The workers' mini-batch losses, the mean of each window. |
-| `training/ingress_bytes` | Payload of all pushes until then. |
+| `training/ingress_bytes` | Up: payload of all pushes until then. |
+| `training/egress_bytes` | Down: payload of all models handed out to workers until then. |
+| `training/traffic_bytes` | Up and down together. |
 | `training/staleness` | The mean of each window. |
 | `training/updates_per_s` | Updates applied, in at most {RATES_MAX} equal times until the last update. |
 | `scenario` | A text: the trial, its seed and runtime, and the scenario as resolved. |
 
 A window is one update, or as many as make no more than {POINTS_MAX:,} points of a curve: TensorBoard shows no more.
-Layer-wise training pushes nothing, so it has neither `ingress_bytes` nor `staleness`. TensorBoard keeps numbers in
+Layer-wise training pushes nothing, so it has neither bytes nor `staleness`. TensorBoard keeps numbers in
 single precision; the tables below have every digit.
 
 ## MLflow

@@ -45,7 +45,10 @@ def _trial(run: Run, trial: Trial) -> Filled:
 
 def _evaluations(_: Run, trial: Trial) -> Filled:
     found = trial.series.evaluations
-    return [found.t, found.version, found.accuracy, found.loss, found.final, found.ingress_bytes, found.bits]
+    return [
+        found.t, found.version, found.accuracy, found.loss, found.final, found.ingress_bytes, found.bits,
+        found.egress_bytes, found.traffic_bytes,
+    ]  # fmt: skip
 
 
 def _updates(_: Run, trial: Trial) -> Filled:
@@ -54,7 +57,7 @@ def _updates(_: Run, trial: Trial) -> Filled:
     workers = np.array(series.workers, dtype=object)[found.worker]
     return [
         found.t, workers, found.incarnation, found.step, found.version, found.base, found.staleness, found.entries,
-        found.bits, found.bytes, found.loss, found.ingress_bytes,
+        found.bits, found.bytes, found.loss, found.ingress_bytes, found.egress_bytes, found.traffic_bytes,
     ]  # fmt: skip
 
 
@@ -156,8 +159,10 @@ EVALUATIONS = Table(
         Column("accuracy", "number", "Fraction of the test set, 0 to 1."),
         Column("loss", "number", "`nan`: not finite."),
         Column("final", "yes or no", "It is that of the last model."),
-        Column("ingress_bytes", "integer", "Payload of all pushes until this version."),
+        Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
         Column("bits", "integer", "What the algorithm needs for them, without encoding or framing."),
+        Column("egress_bytes", "number", "Down: payload of the models handed out to workers for this version."),
+        Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or of shards."),
     ),
     _evaluations,
 )
@@ -178,6 +183,8 @@ UPDATES = Table(
         Column("bytes", "integer", "Payload of the push."),
         Column("loss", "number", "The worker's mini-batch loss; `nan`: not finite."),
         Column("ingress_bytes", "integer", "Payload of this push and all before it, of those lost with a server, too."),
+        Column("egress_bytes", "number", "Payload of the models handed out before, without the answer to this push."),
+        Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or of shards."),
     ),
     _updates,
 )

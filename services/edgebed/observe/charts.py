@@ -1,4 +1,4 @@
-"""Charts of trials: accuracy against ingress, updates and time, staleness, updates a second.
+"""Charts of trials: accuracy against bytes, updates and time, staleness, updates a second.
 
 What was done to nodes is marked: a line with words where there are few, else a tick above the axes; what is close
 together is one mark.
@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from edgebed.observe.drawing import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
-from edgebed.observe.series import Floats, Ints, Series
+from edgebed.observe.quantities import updates_text
+from edgebed.observe.series import Evaluations, Floats, Ints, Series, Updates
 
 RATE_BINS = 40
 MARKS_APART = 0.02
@@ -28,37 +29,58 @@ TICK_HEIGHT = 0.025
 """Of the axes."""
 AXES = {
     "updates": "updates applied (number)",
-    "ingress": "server ingress: payload of the pushes (bytes; logarithmic)",
+    "examples": "training examples gone through, by all workers (number)",
+    "traffic": "up and down: pushes and the models sent (bytes; logarithmic)",
+    "ingress": "up: payload of the pushes (bytes; logarithmic)",
+    "egress": "down: payload of the models sent (bytes; logarithmic)",
     "time": "time since training started (s)",
 }
 """Titles of horizontal axes."""
 
 Trials = Mapping[str, Series]
 """Series by the trial's name, in the order of the legend."""
-Place = Callable[[Series, Floats], Floats | Ints]
-"""Where on the horizontal axis times of a trial are, (F,) -> (F,)."""
+ExamplesPerUpdate = Mapping[str, float | None]
+"""Training examples that an update of each trial stands for; None: not known."""
+Place = Callable[[str, Series, Floats], Floats | Ints]
+"""Where on the horizontal axis times of a trial of this name are, (F,) -> (F,)."""
 Marks = list[tuple[float, str]]
 """Where on the horizontal axis something was done, and what."""
 
 
-def charts_of(trials: Trials) -> tuple[Chart, ...]:
-    """All charts of trials, by name in the order of a report."""
-    return tuple(draw(trials) for draw in CHARTS.values())
+def charts_of(trials: Trials, examples_per_update: ExamplesPerUpdate | None = None) -> tuple[Chart, ...]:
+    """All charts of trials, by name in the order of a report.
+
+    Where updates of trials stand for different numbers of examples, as a round of models and a gradient do, accuracies
+    are drawn against the examples instead of the updates.
+    """
+    examples = {name: (examples_per_update or {}).get(name) for name in trials}
+    drawn = {**CHARTS, "accuracy-updates": _over_examples(examples)} if updates_text(examples) else CHARTS
+    return tuple(draw(trials) for draw in drawn.values())
+
+
+def accuracy_over_traffic(trials: Trials) -> Chart:
+    """Test accuracy against the payload of all pushes and all models sent so far, on a logarithmic axis."""
+    return _over_bytes("Accuracy against traffic", trials, "traffic")
 
 
 def accuracy_over_ingress(trials: Trials) -> Chart:
-    """Test accuracy against the payload of all pushes so far, the ingress on a logarithmic axis."""
-    return _chart("Accuracy against ingress", trials, _accuracy_over_ingress, _ingress_at)
+    """The same against the pushes alone."""
+    return _over_bytes("Accuracy against ingress", trials, "ingress")
+
+
+def accuracy_over_egress(trials: Trials) -> Chart:
+    """The same against the models sent alone."""
+    return _over_bytes("Accuracy against egress", trials, "egress")
 
 
 def accuracy_over_updates(trials: Trials) -> Chart:
     """Test accuracy against the number of updates."""
-    return _chart("Accuracy against updates", trials, _accuracy_over_updates, _version_at)
+    return _over_work("Accuracy against updates", trials, "updates", dict.fromkeys(trials, 1))
 
 
 def accuracy_over_time(trials: Trials) -> Chart:
     """Test accuracy against the time since training started."""
-    return _chart("Accuracy against time", trials, _accuracy_over_time, _time_at)
+    return _chart("Accuracy against time", trials, _accuracy_over_time, lambda _, __, t: t)
 
 
 def staleness(trials: Trials) -> Chart:
@@ -68,16 +90,59 @@ def staleness(trials: Trials) -> Chart:
 
 def update_rate(trials: Trials) -> Chart:
     """Updates a second over time."""
-    return _chart("Updates a second", trials, _update_rate, _time_at)
+    return _chart("Updates a second", trials, _update_rate, lambda _, __, t: t)
 
 
 CHARTS: dict[str, Callable[[Trials], Chart]] = {
-    "accuracy-ingress": accuracy_over_ingress,
+    "accuracy-traffic": accuracy_over_traffic,
     "accuracy-updates": accuracy_over_updates,
     "accuracy-time": accuracy_over_time,
+    "accuracy-ingress": accuracy_over_ingress,
+    "accuracy-egress": accuracy_over_egress,
     "staleness": staleness,
     "update-rate": update_rate,
 }
+
+
+def bytes_of(counted: Updates | Evaluations, over: str) -> Floats:
+    """What of their bytes the axis of this name shows, as a column; NaN: not known."""
+    columns = {"traffic": counted.traffic_bytes, "ingress": counted.ingress_bytes, "egress": counted.egress_bytes}
+    return columns[over].astype(np.float64)
+
+
+def _over_examples(examples: ExamplesPerUpdate) -> Callable[[Trials], Chart]:
+    factors = {name: math.nan if value is None else value for name, value in examples.items()}
+    return lambda trials: _over_work("Accuracy against examples", trials, "examples", factors)
+
+
+def _over_work(title: str, trials: Trials, over: str, factors: Mapping[str, float]) -> Chart:
+    """Test accuracy against the number of updates times a factor."""
+
+    def plot(axes: Axes, trials: Trials) -> None:
+        for index, (name, series) in enumerate(trials.items()):
+            evaluations = series.evaluations
+            if len(evaluations):
+                x = factors[name] * evaluations.version
+                axes.plot(x, evaluations.accuracy, label=name, **line_style(index, len(evaluations)))
+        axes.set_xlabel(AXES[over])
+        accuracy_axis(axes)
+
+    return _chart(title, trials, plot, lambda name, series, t: factors[name] * _at(series, t, series.updates.version))
+
+
+def _over_bytes(title: str, trials: Trials, over: str) -> Chart:
+    def plot(axes: Axes, trials: Trials) -> None:
+        low, high = np.inf, 0.0
+        for index, (name, series) in enumerate(trials.items()):
+            x, y = bytes_of(series.evaluations, over), series.evaluations.accuracy
+            seen = x > 0  # The evaluation of the initial model has no place on a logarithmic axis.
+            if seen.any():
+                axes.plot(x[seen], y[seen], label=name, **line_style(index, int(seen.sum())))
+                low, high = min(low, float(x[seen].min())), max(high, float(x[seen].max()))
+        bytes_scale(axes, over, low, high)
+        accuracy_axis(axes)
+
+    return _chart(title, trials, plot, lambda _, series, t: _at(series, t, bytes_of(series.updates, over)))
 
 
 def _chart(title: str, trials: Trials, plot: Callable[[Axes, Trials], None], place: Place | None = None) -> Chart:
@@ -95,33 +160,12 @@ def accuracy_axis(axes: Axes) -> None:
     percent_axis(axes.yaxis)
 
 
-def ingress_axis(axes: Axes, low: float, high: float) -> None:
+def bytes_scale(axes: Axes, over: str, low: float, high: float) -> None:
     """Bytes to the right, logarithmic, for data from `low` to `high`; 0 where there is none."""
     if high:
         axes.set_xscale("log")
         bytes_axis(axes.xaxis, low, high)
-    axes.set_xlabel(AXES["ingress"])
-
-
-def _accuracy_over_ingress(axes: Axes, trials: Trials) -> None:
-    low, high = np.inf, 0.0
-    for index, (name, series) in enumerate(trials.items()):
-        x, y = series.evaluations.ingress_bytes, series.evaluations.accuracy
-        seen = x > 0  # The evaluation of the initial model has no place on a logarithmic axis.
-        if seen.any():
-            axes.plot(x[seen], y[seen], label=name, **line_style(index, int(seen.sum())))
-            low, high = min(low, float(x[seen].min())), max(high, float(x.max()))
-    ingress_axis(axes, low, high)
-    accuracy_axis(axes)
-
-
-def _accuracy_over_updates(axes: Axes, trials: Trials) -> None:
-    for index, (name, series) in enumerate(trials.items()):
-        evaluations = series.evaluations
-        if len(evaluations):
-            axes.plot(evaluations.version, evaluations.accuracy, label=name, **line_style(index, len(evaluations)))
-    axes.set_xlabel(AXES["updates"])
-    accuracy_axis(axes)
+    axes.set_xlabel(AXES[over])
 
 
 def _accuracy_over_time(axes: Axes, trials: Trials) -> None:
@@ -168,26 +212,15 @@ def _update_rate(axes: Axes, trials: Trials) -> None:
         axes.set_ylim(bottom=0)
 
 
-def _time_at(series: Series, t: Floats) -> Floats:
-    return t
-
-
-def _version_at(series: Series, t: Floats) -> Ints:
-    return np.concatenate([np.zeros(1, dtype=np.int64), series.updates.version])[_made_by(series, t)]
-
-
-def _ingress_at(series: Series, t: Floats) -> Ints:
-    return np.concatenate([np.zeros(1, dtype=np.int64), series.updates.ingress_bytes])[_made_by(series, t)]
-
-
-def _made_by(series: Series, t: Floats) -> Ints:
-    """How many of the updates had been applied at each time."""
-    return np.searchsorted(series.updates.t, t, side="right")
+def _at(series: Series, t: Floats, counted: Floats | Ints) -> Floats:
+    """What updates had counted, (U,), at each time; 0 before the first."""
+    reached = np.searchsorted(series.updates.t, t, side="right")
+    return np.concatenate([np.zeros(1), counted])[reached]
 
 
 def _mark_faults(axes: Axes, trials: Trials, place: Place) -> None:
     limits = axes.get_xlim()
-    found = [_marks(axes, series, place) for series in trials.values()]
+    found = [_marks(axes, name, series, place) for name, series in trials.items()]
     if all(_are_same(axes, found[0], other) for other in found):
         found = found[:1]
     number = sum(map(len, found))
@@ -221,13 +254,13 @@ def _name_marks(axes: Axes, marks: Marks) -> None:
         axes.text(x, 0.015, ", ".join(dict.fromkeys(labels)), transform=axes.get_xaxis_transform(), **how)
 
 
-def _marks(axes: Axes, series: Series, place: Place) -> Marks:
+def _marks(axes: Axes, name: str, series: Series, place: Place) -> Marks:
     """Where something was done, and what, e.g. `freeze x20`; only what the axis shows."""
     done = [each for each in series.faults if each.was_done]
     low, high = axes.get_xlim()
     share_of = _share_of(axes)
     groups: list[tuple[float, float, Counter[str]]] = []
-    places = place(series, np.array([each.t for each in done], dtype=np.float64)).tolist()
+    places = place(name, series, np.array([each.t for each in done], dtype=np.float64)).tolist()
     for x, each in sorted(zip(places, done, strict=True), key=lambda pair: pair[0]):
         if low <= x <= high:
             share = share_of(x)

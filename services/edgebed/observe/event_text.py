@@ -107,7 +107,7 @@ def _traffic(record: records.Traffic) -> str:
         f"{bytes_text(record.egress_payload)} out",
         _if(record.pulls, f"{count_text(record.pulls, 'model')} sent with {bytes_text(record.pull_bytes)}"),
         _if(
-            record.ingress_interface is not None,
+            record.has_own_interface,
             f"{bytes_text(record.ingress_interface)} in and {bytes_text(record.egress_interface)} out "
             f"through {record.interface}",
         ),

@@ -45,7 +45,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
   h2 { margin-top: 2rem; } figure { padding: .5rem; } ul { padding-left: 1.2rem; } dl { column-gap: .8rem; } }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; } pre { white-space: pre-wrap; }
   .charts { grid-template-columns: 1fr 1fr; } figure svg { min-width: 0 !important; } h2, h3 { break-after: avoid; }
-  .wide { overflow: visible; background: none; } table { font-size: 8pt; } th, td { padding-right: .5rem; }
+  .wide { overflow: visible; background: none; } table { font-size: 8pt; } th, td { padding-right: .3rem; }
   .short { white-space: normal; } .long { min-width: 0; } tr { break-inside: avoid; }
   * { print-color-adjust: exact; } }
 """

@@ -1,7 +1,7 @@
 """What a terminal shows of a trial that goes on: a few lines that fit in it.
 
     asgd training ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 300 of 600 updates
-    98.7 updates/s  accuracy 93.21 %  ingress 312 kB  6/6 nodes up  12.3 s
+    98.7 updates/s  accuracy 93.21 %  312 kB up  6/6 nodes up  12.3 s
     home   4 nodes          73.1 updates/s  74.1 %  CPU 0.48 of 0.5
     phone  1/2 up, 1 died   25.6 updates/s  25.9 %  CPU 0.24 of 0.25
     9.51 s  phone-1 died: killed by SIGKILL
@@ -28,7 +28,7 @@ RESERVED_ROWS = 1
 HEAD_ROWS = 2
 BAR_COLUMNS_MIN = 6
 GAP = "  "
-LEAST_IMPORTANT = ("rate", "ingress", "nodes", "time")
+LEAST_IMPORTANT = ("rate", "up", "nodes", "time")
 LEAST_IMPORTANT_OF_CLASS = ("share", "CPU", "rate")
 
 
@@ -45,20 +45,15 @@ def live_view(status: Status, state: str, width: int, height: int) -> Renderable
 def figures_of(status: Status) -> dict[str, str]:
     """The figures of a status by name, each with what it is."""
     target = "" if status.stop_updates is None else f" of {status.stop_updates:,}"
-    ingress = {} if status.ingress_bytes is None else {"ingress": ingress_text(status.ingress_bytes)}
+    up = {} if status.ingress_bytes is None else {"up": f"{bytes_text(status.ingress_bytes)} up"}
     return {
         "updates": f"{status.updates:,}{target} updates",
         "rate": f"{number_text(status.updates_per_s)} updates/s",
         "accuracy": f"accuracy {percent_text(status.accuracy)}",
-        **ingress,
+        **up,
         "nodes": f"{status.nodes_up}/{status.nodes_expected} nodes up",
         "time": seconds_text(status.elapsed_s),
     }
-
-
-def ingress_text(size: int) -> str:
-    """Bytes that came to the server."""
-    return f"ingress {bytes_text(size)}"
 
 
 def class_lines(status: Status, width: int, rows: int) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Self, TextIO
 from rich.live import Live
 from rich.text import Text
 
-from edgebed.observe.live_view import figures_of, ingress_text, live_view
+from edgebed.observe.live_view import figures_of, live_view
 from edgebed.observe.output import make_console
 from edgebed.observe.quantities import bytes_text, count_text, measure_text, percent_text, seconds_text
 from edgebed.observe.standing import Status
@@ -99,11 +99,11 @@ class Progress:
             version = summary.last_accuracy_version or 0
             accuracy = f"accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
         updates = count_text(summary.updates, "update")
-        is_layerwise = summary.is_layerwise
+        passed = f"{bytes_text(summary.ingress_bytes)} up, {bytes_text(summary.egress_bytes)} down"
         figures = (
             accuracy,
             updates if summary.time_s is None else f"{updates} in {seconds_text(summary.time_s)}",
-            f"{bytes_text(summary.exchanged_bytes)} exchanged" if is_layerwise else ingress_text(summary.ingress_bytes),
+            f"{bytes_text(summary.exchanged_bytes)} exchanged" if summary.is_layerwise else passed,
         )
         self._print(f"{mark} {summary.trial} {summary.outcome}{text}: {', '.join(figures)}", style=style)
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 UNMEASURED = "–"
 NOT_FINITE = "not finite"
@@ -61,6 +61,20 @@ def compared_texts(measure: str, measured: float | None, bound: float) -> tuple[
     if texts[0] == texts[1] and measured is not None and measured != bound:
         return f"{measured:.10g}", f"{bound:.10g}"
     return texts
+
+
+def updates_text(examples_per_update: Mapping[str, float | None]) -> str:
+    """What an update of each trial stands for, by its name, where that is not the same of all; else "".
+
+    E.g. `An update stands for 10 training examples in asgd, for 600 in fedavg.`
+    """
+    names: dict[str, list[str]] = {}
+    for name, examples in examples_per_update.items():
+        names.setdefault(number_text(examples), []).append(name)
+    if len(names) < 2:
+        return ""
+    parts = [f"{text} in {' and '.join(each)}" for text, each in names.items()]
+    return f"An update stands for {', for '.join(parts).replace(' in ', ' training examples in ', 1)}."
 
 
 def count_text(count: int, noun: str) -> str:

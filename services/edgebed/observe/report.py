@@ -34,6 +34,7 @@ from edgebed.observe.quantities import (
     number_text,
     percent_text,
     seconds_text,
+    updates_text,
     utc_text,
 )
 from edgebed.observe.reading import read_file
@@ -44,9 +45,8 @@ from edgebed.observe.summary import Expectation, RunSummary, TrialSummary, outco
 from edgebed.observe.traffic_text import (
     byte_rows,
     bytes_by_kind,
-    changed_models_text,
     ingress_interface_text,
-    whole_models_text,
+    measured_rows,
 )
 from edgebed.results import Run, Trial
 from edgebed.scenario.plan import NodePlan
@@ -76,10 +76,10 @@ TRIAL_ROWS: tuple[Row, ...] = (
 )
 """The first lines of the table of trials."""
 PUSH_ROWS: tuple[Row, ...] = (
-    ("server ingress: payload of pushes", lambda trial: bytes_text(trial.ingress_bytes)),
-    ("server ingress: at the interface", ingress_interface_text),
-    ("server egress: whole models", whole_models_text),
-    ("server egress: changed entries", changed_models_text),
+    ("up: payload of the pushes", lambda trial: bytes_text(trial.ingress_bytes)),
+    ("down: payload of the models sent", lambda trial: bytes_text(trial.egress_bytes)),
+    ("traffic: up and down", lambda trial: bytes_text(trial.traffic_bytes)),
+    ("up: at the server's interface", ingress_interface_text),
     ("a push, mean", lambda trial: bytes_text(trial.push_bytes_mean)),
     ("entries in a push, mean", lambda trial: number_text(trial.entries_mean)),
     ("staleness: mean, median", lambda t: f"{number_text(t.staleness_mean)}, {number_text(t.staleness_median)}"),
@@ -178,8 +178,11 @@ def _trials(summary: RunSummary) -> str:
     pushes = any(not trial.is_layerwise for trial in summary.trials)
     shards = any(trial.is_layerwise for trial in summary.trials)
     own = (*(PUSH_ROWS if pushes else ()), *(SHARD_ROWS if shards else ()))
-    lines = (*TRIAL_ROWS, *own, *NODE_ROWS)
-    rows = [(label, *(value(trial) for trial in summary.trials)) for label, value in lines]
+    first, between, last = (
+        [(label, *(value(trial) for trial in summary.trials)) for label, value in lines]
+        for lines in (TRIAL_ROWS, own, NODE_ROWS)
+    )
+    rows = [*first, *measured_rows(between), *last]
     body = table(("", *(trial.trial for trial in summary.trials)), rows) if summary.trials else ""
     if summary.not_begun:
         body += f"<p>{escape(', '.join(summary.not_begun))} did not begin.</p>"
@@ -225,7 +228,11 @@ def _deaths(run: Run) -> str:
 
 def _comparing(trials: Sequence[Trial]) -> tuple[Chart, ...]:
     """Those in which all trials are."""
-    return charts_of({trial.name: trial.series for trial in trials})
+    return charts_of({trial.name: trial.series for trial in trials}, _examples_per_update(trials))
+
+
+def _examples_per_update(trials: Sequence[Trial]) -> dict[str, float | None]:
+    return {trial.name: trial.summary.examples_per_update for trial in trials}
 
 
 def _of_nodes(trial: Trial) -> tuple[Chart, ...]:
@@ -238,9 +245,11 @@ def _of_nodes(trial: Trial) -> tuple[Chart, ...]:
 def _charts(trials: Sequence[Trial]) -> str:
     shown = figures(_comparing(trials))
     is_marked = any(trial.series.faults for trial in trials)
-    legend = (
-        "<p class=quiet>Dotted lines, or ticks above a chart: something was done to nodes.</p>" if is_marked else ""
+    sentences = (
+        updates_text(_examples_per_update(trials)),
+        "Dotted lines, or ticks above a chart: something was done to nodes." if is_marked else "",
     )
+    legend = "".join(f"<p class=quiet>{escape(sentence)}</p>" for sentence in sentences if sentence)
     return section("Charts", legend + shown) if shown else ""
 
 

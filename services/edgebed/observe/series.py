@@ -5,7 +5,7 @@ of themselves is cumulative, and only the last of it is kept. Everything a summa
 from here.
 
 Where the server was restored to a checkpoint, updates and evaluations after that version are taken out again: the
-series are those of the final model. What they cost stays in `ingress_bytes`, and the accounting has their number.
+series are those of the final model. What they cost stays in the bytes, and the accounting has their number.
 """
 
 import dataclasses
@@ -56,11 +56,19 @@ class Updates:
     loss: Floats
     """The worker's mini-batch loss; NaN where training diverged."""
     ingress_bytes: Ints
-    """Payload of this push and all before it, of those that were lost with a server as well: the headline ingress."""
+    """Payload of this push and all before it, of those that were lost with a server as well: what went up."""
+    egress_bytes: Floats
+    """Payload of the models handed out to workers before this update was applied, those answered to pushes that were
+    lost with a server as well: what went down. The answer to this push is not among it. NaN: not known."""
 
     def __len__(self) -> int:
         """U."""
         return len(self.t)
+
+    @property
+    def traffic_bytes(self) -> Floats:
+        """Up and down together; NaN: not known."""
+        return self.ingress_bytes + self.egress_bytes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,13 +83,22 @@ class Evaluations:
     loss: Floats
     final: NDArray[np.bool_]
     ingress_bytes: Ints
-    """Payload of all pushes that made this version."""
+    """Payload of all pushes that made this version: what went up."""
+    egress_bytes: Floats
+    """Payload of the models that the server had handed out to workers before it applied the last of these pushes: what
+    went down for this version. Of a round, all models that its workers began with; of an asynchronous method, those of
+    all workers, with those whose answers are still to come. NaN: the journal does not tell."""
     bits: Ints
     """What the algorithm needs for these pushes, without encoding or framing."""
 
     def __len__(self) -> int:
         """E."""
         return len(self.t)
+
+    @property
+    def traffic_bytes(self) -> Floats:
+        """Up and down together; NaN: not known."""
+        return self.ingress_bytes + self.egress_bytes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -226,8 +243,8 @@ class _Builder:
     def __init__(self) -> None:
         self.columns = {name: array("q") for name in ("worker", *_UPDATE_COLUMNS)}
         self.update_t, self.update_loss = array("d"), array("d")
-        self.update_ingress = array("q")
-        self.ingress_bytes = 0
+        self.update_ingress, self.update_egress = array("q"), array("d")
+        self.ingress_bytes, self.egress_bytes = 0, 0.0
         self.evaluated: list[tuple[float, records.Evaluated]] = []
         self.traffic_of: dict[str, list[records.Traffic]] = {}
         self.messages: dict[tuple[str, str, str], list[records.Messages]] = {}
@@ -326,8 +343,10 @@ class _Builder:
             kept -= 1
         for counts in (*self.columns.values(), self.update_ingress):
             del counts[kept:]
-        for values in (self.update_t, self.update_loss):
+        for values in (self.update_t, self.update_loss, self.update_egress):
             del values[kept:]
+        if self.traffic_before:  # with what was sent after the last update
+            self.egress_bytes = max(self.egress_bytes, self.traffic_before.pull_bytes)
 
     def _event(self, t: float, node: str, record: records.Record) -> None:
         """Take in a line that is rare."""
@@ -380,6 +399,8 @@ class _Builder:
         self.update_loss.append(record.loss)
         self.ingress_bytes += record.bytes
         self.update_ingress.append(self.ingress_bytes)
+        self.egress_bytes += math.nan if record.sent is None else record.sent
+        self.update_egress.append(self.egress_bytes)
         self.columns["worker"].append(self.workers.setdefault(record.worker, len(self.workers)))
         for name in _UPDATE_COLUMNS:
             self.columns[name].append(getattr(record, name))
@@ -394,6 +415,7 @@ class _Builder:
             t=np.array(self.update_t, dtype=np.float64),
             loss=np.array(self.update_loss, dtype=np.float64),
             ingress_bytes=np.array(self.update_ingress, dtype=np.int64),
+            egress_bytes=np.array(self.update_egress, dtype=np.float64),
             **columns,
         )
         return make(
@@ -487,6 +509,7 @@ def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evalua
         loss=np.array([record.loss for record in evaluated], dtype=np.float64),
         final=np.array([record.final for record in evaluated], dtype=np.bool_),
         ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
+        egress_bytes=np.concatenate([np.zeros(1), updates.egress_bytes])[reached],
         bits=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(updates.bits)])[reached],
     )
 

@@ -1,7 +1,8 @@
 """The numbers of a trial and its verdict, computed from its plan and its series; pure.
 
-Every number of `TrialSummary` is a measure that an expectation may name. The headline ingress is the payload of the
-pushes the server applied; the payload of all messages and the bytes at the network interface stand beside it.
+Every number of `TrialSummary` is a measure that an expectation may name. The headline bytes are the payload of the
+pushes the server applied, that of the models it sent to workers, and both together; the payload of all messages and the
+bytes at the network interface stand beside them.
 """
 
 import operator
@@ -13,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.registry import batches_a_push
 from edgebed.emulation.fidelity import Fidelity, judge
 from edgebed.observe.accounting import Accounting
 from edgebed.observe.missed_faults import missed_faults
@@ -95,7 +97,14 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     diverged_at: int | None = None
     """The first update whose mini-batch loss was not finite; None if all were."""
     ingress_bytes: int
-    """Payload of the pushes applied, of those that were lost with a server as well."""
+    """Up: payload of the pushes applied, of those that were lost with a server as well."""
+    egress_bytes: int | None = None
+    """Down: payload of the models sent to workers until the end. None here and below: not told, or of shards."""
+    traffic_bytes: int | None = None
+    """Up and down together."""
+    examples_per_update: float | None = None
+    """Training examples that an update stands for, the mean over workers: those of a mini-batch, or of all local
+    steps between two pushes."""
     push_bytes_mean: float | None
     """Payload of a push."""
     entries_mean: float | None
@@ -107,17 +116,15 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     egress_payload_bytes: int | None
     """Payload of all messages it sent."""
     ingress_interface_bytes: int | None
-    """At the network interface, headers and acknowledgements included."""
+    """At the server's network interface, headers and acknowledgements included; None where it has none of its own."""
     egress_interface_bytes: int | None
     """Likewise, of what it sent."""
     interface: str
-    """Its name; `lo` is shared by everything on the machine."""
+    """Its name; empty where it has none of its own: the loopback's bytes are those of everything on the machine."""
     ack_bytes: int | None = None
     """Of the ingress at the interface: packets without payload, which acknowledge the models sent."""
     pulls: int = 0
     """Models sent to workers."""
-    pull_bytes: int = 0
-    """Their payload."""
     pulls_changed: int = 0
     """Those of them that held changed entries only."""
     pull_changed_bytes: int = 0
@@ -248,6 +255,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     for _, node in series.nodes:
         states.setdefault(node.name, set()).add(node.state)
     traffic = series.traffic[-1][1] if series.traffic else None
+    own = traffic if traffic and traffic.has_own_interface else None
     summary = TrialSummary(
         trial=plan.trial,
         method=plan.nodes[0].method.name if plan.nodes else "",
@@ -264,17 +272,18 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         final_loss=series.final_loss,
         diverged_at=series.diverged_at,
         ingress_bytes=series.ingress_bytes,
+        **_bytes(series),
+        examples_per_update=_examples_per_update(plan),
         push_bytes_mean=_mean(updates.bytes),
         entries_mean=_mean(updates.entries),
         bits=int(updates.bits.sum()),
         ingress_payload_bytes=traffic.ingress_payload if traffic else None,
         egress_payload_bytes=traffic.egress_payload if traffic else None,
-        ingress_interface_bytes=traffic.ingress_interface if traffic else None,
-        egress_interface_bytes=traffic.egress_interface if traffic else None,
-        interface=traffic.interface if traffic else "",
+        ingress_interface_bytes=own.ingress_interface if own else None,
+        egress_interface_bytes=own.egress_interface if own else None,
+        interface=own.interface if own else "",
         ack_bytes=traffic.ack_bytes if traffic else None,
         pulls=traffic.pulls if traffic else 0,
-        pull_bytes=traffic.pull_bytes if traffic else 0,
         pulls_changed=traffic.pulls_changed if traffic else 0,
         pull_changed_bytes=traffic.pull_changed_bytes if traffic else 0,
         staleness_mean=_mean(updates.staleness),
@@ -345,6 +354,22 @@ def outcome_text(summary: TrialSummary) -> str:
         return f"{summary.outcome}{reason}"
     version = summary.last_accuracy_version or 0
     return f"{summary.outcome}{reason}; accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
+
+
+def _bytes(series: Series) -> dict[str, Any]:
+    """What went down, and with what went up; nothing of shards, and of a trial that has told nothing."""
+    if series.resumed or not series.traffic:
+        return {}
+    down = series.traffic[-1][1].pull_bytes
+    return {"egress_bytes": down, "traffic_bytes": series.ingress_bytes + down}
+
+
+def _examples_per_update(plan: Plan) -> float | None:
+    """The mean over workers; of shards a mini-batch."""
+    workers = plan.workers()
+    if not workers or workers[0].method.is_layerwise:
+        return float(workers[0].task.batch_size) if workers else None
+    return sum(batches_a_push(worker) * worker.task.batch_size for worker in workers) / len(workers)
 
 
 def _books(series: Series) -> dict[str, Any]:

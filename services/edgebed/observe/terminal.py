@@ -1,7 +1,7 @@
-"""The results of a run in a terminal: a table of its trials, accuracy against ingress, where the report is."""
+"""The results of a run in a terminal: a table of its trials, accuracy against traffic, where the report is."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import plotext
@@ -20,6 +20,7 @@ from edgebed.observe.quantities import (
     number_text,
     percent_text,
     seconds_text,
+    updates_text,
 )
 from edgebed.observe.series import Series
 from edgebed.observe.shards_text import shards_text
@@ -32,6 +33,10 @@ MARKERS = "xo+*#@"
 COLOURS = ("blue+", "orange+", "green+", "magenta+", "cyan+", "red+")
 CHART_ROWS = 18
 CHART_COLUMNS_MAX = 100
+TRAFFIC_LABEL = "bytes up and down: pushes and the models sent back (logarithmic)"
+INGRESS_LABEL = "bytes up: payload of the pushes alone (logarithmic)"
+AXIS_MIN = 0.01
+"""An axis of the chart is that long at least, in points of accuracy and in decades of bytes."""
 STYLES = {0: "green", 1: "red"}
 NOTES_MAX = 8
 GAP = 2
@@ -44,6 +49,8 @@ def print_results(run: Run, console: Console) -> None:
     """The table, the chart, warnings, faults and other figures, the verdict, notes and the path of the report."""
     summary = run.summary
     console.print(results_table(summary, console.width))
+    if units := updates_text({trial.trial: trial.examples_per_update for trial in summary.trials}):
+        console.print(Text(units, style="dim"), soft_wrap=True)
     chart = accuracy_chart(
         {name: trial.series for name, trial in run.trials.items()},
         columns=min(console.width, CHART_COLUMNS_MAX),
@@ -95,13 +102,17 @@ def results_table(summary: RunSummary, width: int) -> Table:
         columns["messages a step"] = [number_text(trial.messages_per_step) for trial in summary.trials]
         del columns["updates/s"]
     else:
-        columns["ingress"] = [bytes_text(trial.ingress_bytes) for trial in summary.trials]
+        columns["up"] = [bytes_text(trial.ingress_bytes) for trial in summary.trials]
+        columns["down"] = [bytes_text(trial.egress_bytes) for trial in summary.trials]
+        columns["traffic"] = [bytes_text(trial.traffic_bytes) for trial in summary.trials]
         columns["a push"] = [bytes_text(trial.push_bytes_mean) for trial in summary.trials]
         columns["staleness"] = [number_text(trial.staleness_mean) for trial in summary.trials]
     for name in summary.not_begun:
         for column, cells in columns.items():
             cells.append(name if column == "trial" else UNMEASURED)
-    droppable = ("staleness", "a push", "updates/s", "messages a step", "time", "updates", "ingress", "exchanged")
+    droppable = (
+        "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "traffic", "exchanged",
+    )  # fmt: skip
     dispensable = tuple(name for name in droppable if name in columns)
     return plain_table(
         columns,
@@ -175,16 +186,20 @@ def _cut(text: str, width: int) -> str:
 
 
 def accuracy_chart(trials: Mapping[str, Series], *, columns: int = 80, colours: bool = False) -> str:
-    """Test accuracy against server ingress (payload of the pushes, logarithmic) in characters; "" without any point.
+    """Test accuracy against the bytes that went up and down (logarithmic) in characters; "" without any point.
 
-    Without `colours` the text has no escape sequence at all, so that it can go to a file.
+    The axes go from the lowest value to the highest. Where a trial's journal does not tell what went down, all are
+    drawn against the pushes alone. Without `colours` the text has no escape sequence at all, so that it can go to a
+    file.
     """
+    measured = {name: series.evaluations for name, series in trials.items() if series.evaluations.ingress_bytes.any()}
+    is_known = all(np.isfinite(each.egress_bytes).all() for each in measured.values())
     curves: dict[str, tuple[list[float], list[float]]] = {}
-    for name, series in trials.items():
-        x, y = series.evaluations.ingress_bytes, series.evaluations.accuracy
+    for name, each in measured.items():
+        x, y = each.traffic_bytes if is_known else each.ingress_bytes, each.accuracy
         seen = (x > 0) & np.isfinite(y)  # The initial model has cost nothing and has no place on a logarithmic axis.
         if seen.any():
-            curves[name] = ([math.log10(value) for value in x[seen].tolist()], (100 * y[seen]).tolist())
+            curves[name] = (np.log10(x[seen]).tolist(), (100 * y[seen]).tolist())
     if not curves:
         return ""
     figure = plotext.figure.clear()
@@ -196,16 +211,28 @@ def accuracy_chart(trials: Mapping[str, Series], *, columns: int = 80, colours: 
         signal = figure.signal(logarithms, percents, marker=plotext.marker(symbol, pixel))
         figure.draw(signal.lines())
         key.append(f"{symbol} {name}")
-    every = [value for x, _ in curves.values() for value in x]
-    ticks = _decades(min(every), max(every))
-    figure.ruler("x").ticks(ticks, [bytes_text(10**tick) for tick in ticks])
-    heights = [value for _, y in curves.values() for value in y]
-    ticks = _nice_ticks(min(heights), max(heights))
-    figure.ruler("y").ticks(ticks, [f"{tick:g}" for tick in ticks])
-    figure.label("server ingress: payload of the pushes (logarithmic)", "x")
+    low, high = _ends(value for x, _ in curves.values() for value in x)
+    ticks = _decades(low, high)
+    figure.ruler("x").ticks(ticks, [bytes_text(10**tick) for tick in ticks]).lim(*_axis(low, high))
+    low, high = _ends(value for _, y in curves.values() for value in y)
+    ticks = _nice_ticks(low, high)
+    figure.ruler("y").ticks(ticks, [f"{tick:g}" for tick in ticks]).lim(*_axis(low, high))
+    figure.label(TRAFFIC_LABEL if is_known else INGRESS_LABEL, "x")
     text = str(figure.build().string())
     lines = (text if colours else plotext.uncolorize(text)).rstrip().splitlines()
     return "\n".join([*_key_lines(key, columns), *(line.rstrip() for line in lines)])
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    """The lowest and the highest."""
+    every = list(values)
+    return min(every), max(every)
+
+
+def _axis(low: float, high: float) -> tuple[float, float]:
+    """The limits of an axis for data from `low` to `high`, which else take their ticks' place; never equal."""
+    margin = max(0.0, AXIS_MIN - (high - low)) / 2
+    return low - margin, high + margin
 
 
 def _key_lines(key: Sequence[str], columns: int) -> list[str]:

@@ -1,7 +1,7 @@
 """The bytes that nodes sent each other, in words and by kind, for the report and the terminal.
 
-The headline ingress is the payload of the pushes. Beside it stands what crossed the interface: headers, and the packets
-that acknowledge the models that the server sent, which on a slow link outweigh small pushes.
+Up is the payload of the pushes, down that of the models. Beside them stands what crossed the server's interface where
+it has one of its own: headers, and the packets that acknowledge the models, which on a slow link outweigh small pushes.
 """
 
 from collections import Counter
@@ -10,13 +10,10 @@ from collections.abc import Iterator, Sequence
 from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text
 from edgebed.observe.summary import STEP_MESSAGES, TrialSummary
 
-LOOPBACK = "lo"  # the whole machine shares it, so its bytes are not the server's alone
-
 
 def interface_text(trial: TrialSummary, value: int | None) -> str:
     """Bytes at the interface with its name, e.g. `5.2 MB (eth0)`."""
-    shared = ", shared by the machine" if trial.interface == LOOPBACK else ""
-    return UNMEASURED if value is None else f"{bytes_text(value)} ({trial.interface}{shared})"
+    return UNMEASURED if value is None else f"{bytes_text(value)} ({trial.interface})"
 
 
 def ingress_interface_text(trial: TrialSummary) -> str:
@@ -25,15 +22,14 @@ def ingress_interface_text(trial: TrialSummary) -> str:
     if trial.ack_bytes is None or not trial.ingress_interface_bytes:
         return text
     share = trial.ack_bytes / trial.ingress_interface_bytes
-    percent = "" if trial.interface == LOOPBACK else f" ({100 * share:.0f} %)"
-    return f"{text}, of it {bytes_text(trial.ack_bytes)}{percent} acknowledgements of pulls"
+    return f"{text}, of it {bytes_text(trial.ack_bytes)} ({100 * share:.0f} %) acknowledgements of pulls"
 
 
 def whole_models_text(trial: TrialSummary) -> str:
     """The whole models that workers were sent, e.g. `20 models, 16.9 MB`."""
     if not trial.pulls:
         return UNMEASURED
-    return _models_text(trial.pulls - trial.pulls_changed, trial.pull_bytes - trial.pull_changed_bytes)
+    return _models_text(trial.pulls - trial.pulls_changed, (trial.egress_bytes or 0) - trial.pull_changed_bytes)
 
 
 def changed_models_text(trial: TrialSummary) -> str:
@@ -61,19 +57,24 @@ def byte_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
         ("egress: whole models to workers", *map(whole_models_text, trials)),
         ("egress: changed entries to workers", *map(changed_models_text, trials)),
     ]
-    return [
+    return measured_rows([
         *(rows if pushes else ()),
         ("ingress: payload of all messages", *(bytes_text(trial.ingress_payload_bytes) for trial in trials)),
         ("ingress: at the interface", *map(ingress_interface_text, trials)),
         *(models if pushes else ()),
         ("egress: payload of all messages", *(bytes_text(trial.egress_payload_bytes) for trial in trials)),
         ("egress: at the interface", *(interface_text(trial, trial.egress_interface_bytes) for trial in trials)),
-    ]
+    ])  # fmt: skip
+
+
+def measured_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Those of which some trial has something."""
+    return [row for row in rows if any(cell != UNMEASURED for cell in row[1:])]
 
 
 def traffic_lines(trial: TrialSummary) -> Iterator[str]:
-    """What a terminal says of it besides the table: nothing of what was not measured, or is not the server's alone."""
-    if trial.ingress_interface_bytes is not None and trial.interface != LOOPBACK:
+    """What a terminal says of it besides the table: nothing of what was not measured."""
+    if trial.ingress_interface_bytes is not None:
         yield f"ingress at the interface: {ingress_interface_text(trial)}"
     if trial.pulls_changed:
         yield f"egress: {whole_models_text(trial)} whole; {changed_models_text(trial)} of changed entries"
@@ -84,13 +85,14 @@ def traffic_lines(trial: TrialSummary) -> Iterator[str]:
 def _served_by_kind(trial: TrialSummary) -> dict[str, int]:
     if trial.ingress_payload_bytes is None or trial.egress_payload_bytes is None:
         return {}
+    down = trial.egress_bytes or 0
     applied = min(trial.ingress_bytes, trial.ingress_payload_bytes)  # a server that was killed told the sum before
     return {
         "up: pushes that were applied": applied,
         "up: pushes that were not, and joining": trial.ingress_payload_bytes - applied,
-        "down: whole models": trial.pull_bytes - trial.pull_changed_bytes,
+        "down: whole models": down - trial.pull_changed_bytes,
         "down: changed entries of models": trial.pull_changed_bytes,
-        "down: all else": trial.egress_payload_bytes - trial.pull_bytes,
+        "down: all else": trial.egress_payload_bytes - down,
     }
 
 

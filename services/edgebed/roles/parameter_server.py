@@ -28,6 +28,7 @@ from edgebed.roles.membership import JOIN_S, Life, Membership, Reason
 from edgebed.roles.records import Dropped, Finished, Joined, Left, Note, Refused, Update
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.errors import RemoteWireError
+from edgebed.wire.frames import encode, size_bytes
 from edgebed.wire.messages import Failed, Finish, Join, Pull, Push, Refuse, Start
 from edgebed.wire.tensors import Buffer, bits, cut, decode_pieces
 
@@ -86,6 +87,8 @@ class ParameterServer:
         self.kept_s: float | None = None
         """When that was, or when the server could first have made one."""
         self.now = 0.0
+        self.sent_bytes = 0
+        """Payload of the models handed out since the last update."""
         self.finished = False
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -218,7 +221,10 @@ class ParameterServer:
             return [self._answer(worker) for worker in applied.released]
         held, self.held = self.held, []
         before = self.aggregation.version - len(held)
-        effects: list[Effect] = [Journal(_record(each, before, before + k)) for k, each in enumerate(held, 1)]
+        sent, self.sent_bytes = self.sent_bytes, 0
+        effects: list[Effect] = [
+            Journal(_record(each, before, before + k, 0 if k > 1 else sent)) for k, each in enumerate(held, 1)
+        ]
         self.answers.changed(applied.changed)
         effects += self._finish_if_reached()
         effects += [self._answer(worker) for worker in applied.released]
@@ -234,6 +240,7 @@ class ParameterServer:
         model, frames = self.answers.to_worker(worker)
         if joins := self.membership.latest[worker].joins:  # most have joined once, and share one message
             model = msgspec.structs.replace(model, joins=joins)
+        self.sent_bytes += size_bytes(encode(model, frames))
         return Send(self.membership.peers[worker], model, frames)
 
     def _answer_pulls(self) -> list[Effect]:
@@ -312,11 +319,11 @@ class ParameterServer:
         return effects
 
 
-def _record(held: Held, before: int, version: int) -> Update:
+def _record(held: Held, before: int, version: int, sent: int) -> Update:
     """An applied push: `before` is the model's version before all that was applied with it."""
     push = held.push
     return Update(
         worker=push.sender, incarnation=push.incarnation, joins=push.joins, step=push.step, version=version,
         base=push.base, staleness=before - push.base, entries=held.entries, bits=held.bits, bytes=held.bytes,
-        loss=push.loss,
+        loss=push.loss, sent=sent,
     )  # fmt: skip

@@ -72,6 +72,9 @@ class Update(Record):
     """The worker's mini-batch loss."""
     joins: Count = 0
     """How often this incarnation had joined before the join that the push belongs to."""
+    sent: int | None = None
+    """Payload of the models handed out to workers before this update was applied, since the one before it; updates of
+    one round are applied at once, and its first line has all. None: an older journal does not tell."""
 
 
 class Step(Record):
@@ -190,6 +193,11 @@ class Traffic(Record):
     """Bytes of packets without payload that it received: acknowledgements of models; None: unknown."""
     tcp_bytes: int | None = None
     """Bytes of all packets that it received over its own connections, headers included; None: unknown."""
+
+    @property
+    def has_own_interface(self) -> bool:
+        """Whether the interface's bytes are the node's; those of the loopback are everybody's on the machine."""
+        return self.ingress_interface is not None and self.interface != "lo"
 
 
 class Messages(Record):

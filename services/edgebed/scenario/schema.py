@@ -338,7 +338,11 @@ class Expectations(Section):
     time_s: DurationBound | None = None
     """Time until the last update."""
     ingress_bytes: MemoryBound | None = None
-    """Payload of all pushes the server applied."""
+    """Up: payload of all pushes the server applied."""
+    egress_bytes: MemoryBound | None = None
+    """Down: payload of all models sent to workers."""
+    traffic_bytes: MemoryBound | None = None
+    """Up and down together."""
     updates_lost: CountBound | None = None
     """Updates that workers began and that faults have cost: lost in flight, with a worker or with the server."""
     updates_unexplained: CountBound | None = None

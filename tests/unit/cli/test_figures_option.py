@@ -14,7 +14,7 @@ from edgebed import cli
 from edgebed.observe.quantities import count_text
 
 Called = tuple[int, str, str]
-CURVES = ["accuracy-against-ingress", "accuracy-against-time", "accuracy-against-updates"]
+CURVES = [f"accuracy-against-{axis}" for axis in ("egress", "ingress", "time", "traffic", "updates")]
 
 
 @pytest.fixture

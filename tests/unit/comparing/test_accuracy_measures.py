@@ -18,7 +18,7 @@ def evaluated(accuracies, every=100, push_bytes=10):
     return Evaluations(
         t=version / 50, version=version, accuracy=np.array(accuracies, dtype=np.float64),
         loss=np.zeros(len(version)), final=np.zeros(len(version), dtype=np.bool_), ingress_bytes=version * push_bytes,
-        bits=8 * version * push_bytes,
+        egress_bytes=version * 3.0 * push_bytes, bits=8 * version * push_bytes,
     )  # fmt: skip
 
 
@@ -88,8 +88,12 @@ def test_more_takes_longer(accuracies, window, one, other):
 def test_what_had_passed_when_it_was_reached():
     """Of the evaluation at the end of the first window that was high enough."""
     evaluations = evaluated([0.1, 0.98, 0.5, 0.97, 0.97, 0.97])
-    assert reach(evaluations, 0.97) == Reached(updates=100, time_s=2.0, ingress_bytes=1000)
-    assert reach(evaluations, 0.97, 3) == Reached(updates=500, time_s=10.0, ingress_bytes=5000)
+    assert reach(evaluations, 0.97) == Reached(
+        updates=100, time_s=2.0, ingress_bytes=1000, egress_bytes=3000, traffic_bytes=4000
+    )
+    assert reach(evaluations, 0.97, 3) == Reached(
+        updates=500, time_s=10.0, ingress_bytes=5000, egress_bytes=15_000, traffic_bytes=20_000
+    )
     assert reach(evaluations, 0.99) is None
 
 

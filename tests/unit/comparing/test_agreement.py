@@ -30,11 +30,12 @@ def series_of(
     updates = Updates(
         t=counts / 30, worker=zeros, incarnation=zeros, step=zeros, version=counts, base=counts - 1 - staleness,
         staleness=staleness, entries=entries, bits=64 * entries, bytes=sizes, loss=zeros.astype(float),
-        ingress_bytes=np.cumsum(sizes),
+        ingress_bytes=np.cumsum(sizes), egress_bytes=counts * 1e5,
     )  # fmt: skip
     evaluations = Evaluations(
         t=versions / 30, version=versions, accuracy=np.concatenate([[0.1], accuracy]), loss=np.zeros(len(versions)),
-        final=versions == versions[-1], ingress_bytes=versions * 10_000, bits=versions * 80_000,
+        final=versions == versions[-1], ingress_bytes=versions * 10_000, egress_bytes=versions * 1e5,
+        bits=versions * 80_000,
     )  # fmt: skip
     return Series(updates=updates, evaluations=evaluations)
 

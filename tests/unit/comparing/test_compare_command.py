@@ -53,7 +53,7 @@ def compare(monkeypatch, capsys):
 
 
 def test_three_seeds_of_two_methods(simulated, compare):
-    """Tables, what changed, the page; AdaComp's ingress is a clear ninth, and each arm has its interval."""
+    """Tables, what changed, the page; AdaComp's pushes are a clear ninth, and each arm has its interval."""
     code, out, err = compare("small/1", "small/2", "small/3", "--runs-dir", simulated)
     assert (code, err) == (0, "")
     assert "Whole trials against asgd" in out
@@ -62,14 +62,18 @@ def test_three_seeds_of_two_methods(simulated, compare):
     assert out.rstrip().endswith(f"page: {simulated / 'comparison.html'}")
     assert "±" in out
     assert "1 seed" not in out
+    to = next(line for line in out.splitlines() if line.startswith("To ") and "against" in line)
+    head = out.partition(to)[2].splitlines()[1]
+    assert [head.count(f"{way}, ×") for way in ("up", "down", "traffic")] == [1, 1, 1]
 
 
 def test_the_page_needs_nothing_else(simulated, compare, tmp_path):
-    """It has the tables, three charts with a band for each arm, each trial and the command to make it again."""
+    """It has the tables, five charts with a band for each arm, each trial and the command to make it again."""
     place = tmp_path / "page.html"
     assert compare("small/1", "small/2", "small/3", "--to", "50%", "-o", place, "--runs-dir", simulated)[0] == 0
     page = place.read_text()
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 5
+    assert page.index("Accuracy against traffic") < page.index("Accuracy against ingress")
     assert "Does AdaComp save bytes?" in page
     assert "edgebed compare small/0001 small/0002 small/0003 --to 50%" in page
     assert all(f"<td class=short>small/{seed:04}" in page for seed in SEEDS)
@@ -130,13 +134,13 @@ def test_what_has_not_completed_is_flagged(tmp_path, compare):
 
 
 def test_a_narrow_terminal_keeps_what_matters_most(tmp_path, compare, monkeypatch):
-    """No line is wider, and the best accuracy and the ingress stay."""
+    """No line is wider, and the best accuracy and the traffic stay."""
     monkeypatch.setenv("COLUMNS", "60")
     finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
     out = compare("pair", "--runs-dir", tmp_path)[1]
     tables = out.partition("Best accuracy")[0].splitlines()
     assert max(map(len, tables)) <= 60
-    assert sum("best accuracy" in line and "ingress" in line for line in tables) == 2
+    assert sum("best accuracy" in line and "traffic" in line for line in tables) == 2
 
 
 @pytest.mark.parametrize(

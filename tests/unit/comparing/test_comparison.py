@@ -1,14 +1,20 @@
 """A comparison: measures by seed, means with intervals, differences from the baseline over the same seeds."""
 
 import math
+import re
 
 import msgspec
 import pytest
 from finished_runs import RISING, SCENARIO, finished_run
 
 import edgebed
-from edgebed.comparing.comparison import LADDER, Comparison, compare
+from edgebed.comparing import comparison_page
+from edgebed.comparing.arms import gather
+from edgebed.comparing.comparison import LADDER, Comparison, compare, compare_arms
+from edgebed.comparing.comparison_page import charts_of_comparison
+from edgebed.comparing.comparison_tables import grids, legend
 from edgebed.errors import ScenarioError
+from edgebed.observe.report import charts_of_run, render
 
 
 @pytest.fixture
@@ -47,6 +53,49 @@ def test_costs_are_compared_by_their_ratio(runs):
     assert measures["updates_to"].against.mean == pytest.approx(2.0)
     assert measures["ingress_bytes_to"].against.mean == pytest.approx(0.2)
     assert measures["push_bytes"].against.mean == pytest.approx(0.1)
+
+
+def test_what_is_cheaper_upwards_may_be_dearer_in_all(runs):
+    """Both are told: pushes of 10 bytes instead of 100, models of 30 for each push, twice as many pushes."""
+    comparison = compare(runs, to=0.9)
+    measures, outcome = comparison.arms["adacomp"].measures, comparison.arms["adacomp"].outcomes[0]
+
+    assert (outcome.reached.ingress_bytes, outcome.reached.egress_bytes, outcome.reached.traffic_bytes) == (
+        2000, 6000, 8000,
+    )  # fmt: skip
+    assert (outcome.ingress_bytes, outcome.egress_bytes, outcome.traffic_bytes) == (3000, 9000, 12_000)
+    ratios = [measures[f"{way}_bytes_to"].against.mean for way in ("ingress", "egress", "traffic")]
+    assert ratios == pytest.approx([0.2, 2.0, 8000 / 13_000])
+    against = next(grid for grid in grids(comparison) if grid.title == "To 90 % against asgd")
+    assert against.head[-3:] == ("up, ×", "down, ×", "traffic, ×")
+
+
+def test_rounds_and_mini_batches_are_not_drawn_on_one_axis(tmp_path):
+    """Updates that stand for different work are told, and drawn against the examples that they stand for."""
+    variants = {"asgd": {"method": "asgd"}, "fedavg": {"method": "fedavg"}}
+    run = finished_run(tmp_path, {"asgd": RISING, "fedavg": RISING}, scenario=SCENARIO | {"variants": variants})
+    arms = gather([run]).arms
+    comparison = compare_arms(gather([run]))
+    titles = [chart.title for chart in charts_of_comparison(comparison, arms)]
+    shown = [chart.title for chart in charts_of_run(run)]
+
+    (sentence,) = [text for text in legend(comparison) if text.startswith("An update stands for")]
+    assert re.fullmatch(r"An update stands for 10 training examples in asgd, for [67]\d\d in fedavg\.", sentence)
+    assert sentence in render(run)
+    assert sentence in comparison_page.render(comparison, arms)
+    for found in (titles, shown):
+        assert "Accuracy against examples" in found
+        assert "Accuracy against updates" not in found
+
+
+def test_updates_that_stand_for_the_same_work_are_drawn_as_updates(runs):
+    """Nothing is said then."""
+    gathered = gather(runs)
+    comparison = compare_arms(gathered)
+
+    assert "Accuracy against updates" in [chart.title for chart in charts_of_comparison(comparison, gathered.arms)]
+    assert "An update stands for" not in " ".join(legend(comparison))
+    assert "Accuracy against updates" in [chart.title for chart in charts_of_run(runs[0])]
 
 
 def test_a_moving_average_over_a_window(runs):

@@ -10,7 +10,7 @@ from edgebed.comparing.curves import BAND_ALPHA, Curve, curve, curves_chart
 from edgebed.comparing.measures import moving_average
 from edgebed.observe.series import Series
 
-OVER = ("updates", "ingress", "time")
+OVER = ("updates", "traffic", "ingress", "egress", "time")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,14 @@ def measured(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("over", "expected"), [("updates", [0, 100, 200]), ("ingress", [1000, 2000]), ("time", [0, 1, 2])]
+    ("over", "expected"),
+    [
+        ("updates", [0, 100, 200]),
+        ("ingress", [1000, 2000]),
+        ("time", [0, 1, 2]),
+        ("traffic", [4000, 8000]),
+        ("egress", [3000, 6000]),
+    ],
 )
 def test_one_seed_is_drawn_as_it_was_measured(measured, over, expected):
     """Its own places, without the initial model where the axis is logarithmic; its band is the line."""
@@ -34,6 +41,12 @@ def test_one_seed_is_drawn_as_it_was_measured(measured, over, expected):
     assert line.x.tolist() == expected
     assert line.mean.tolist() == [0.1, 0.8, 0.9][-len(expected) :]
     assert line.low.tolist() == line.mean.tolist() == line.high.tolist()
+
+
+def test_examples_are_updates_times_what_one_stands_for(measured):
+    """Where that is not known there is no curve."""
+    assert curve([measured(0.1, 0.8, 0.9)], "examples", examples_per_update=140.0).x.tolist() == [0, 14_000, 28_000]
+    assert curve([measured(0.1, 0.8, 0.9)], "examples") is None
 
 
 def test_the_line_is_the_mean_and_the_band_the_extremes(measured):

@@ -248,7 +248,8 @@ def test_any_axes_make_maps_and_curves(over: dict[str, list[str]], titles: list[
     drawn = charts_of_sweep(result)
 
     assert [figure.title for figure in drawn] == [
-        *titles, "Ingress to the accuracy", "Traffic to the accuracy", "CPU seconds to the accuracy"
+        *titles, "Traffic to the accuracy", "Ingress to the accuracy", "Egress to the accuracy",
+        "CPU seconds to the accuracy",
     ]  # fmt: skip
     assert all(figure.svg.startswith("<svg") for figure in drawn)
     assert "A dense" in drawn[0].svg or "B top-k" in drawn[0].svg
@@ -265,7 +266,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
 
     assert "First at so many of 4 places: top-k at 3, dense at 1." in text
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
-    assert "| slow | 250kbit | never | never | never | never | – | 90.00 % |" in text
+    assert "| slow | 250kbit | never | never | never | never | never | – | 90.00 % |" in text
     assert "Measured before the first run on A processor" in text
     assert "What the scenario sets itself was not measured: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
@@ -284,7 +285,7 @@ def test_the_terminal_has_a_row_for_each_point() -> None:
     print_sweep(swept({"fleet.edge.uplink": RATES}, seeds=2), Console(file=stream, width=200))
     shown = stream.getvalue()
 
-    assert shown.count("never") == 4 * 4
+    assert shown.count("never") == 5 * 4
     assert "21.0 s (20.0 s to 22.0 s)" in shown
     assert "Break-even rates" in shown
 

@@ -19,9 +19,10 @@ def series_of(waits, losses=None, **more):
     }
     updates = Updates(
         t=np.cumsum(np.array(waits, dtype=np.float64)), version=number, staleness=number % 10, bytes=100 + 0 * number,
-        loss=np.ones(count) if losses is None else losses, ingress_bytes=100 * number, **whole,
+        loss=np.ones(count) if losses is None else losses, ingress_bytes=100 * number,
+        egress_bytes=300.0 * number, **whole,
     )  # fmt: skip
-    empty = {name: np.zeros(0) for name in ("t", "accuracy", "loss")}
+    empty = {name: np.zeros(0) for name in ("t", "accuracy", "loss", "egress_bytes")}
     ints = {name: np.zeros(0, dtype=np.int64) for name in ("version", "ingress_bytes", "bits")}
     evaluations = Evaluations(**empty, **ints, final=np.zeros(0, dtype=np.bool_))
     return Series(updates=updates, evaluations=evaluations, **more)
@@ -46,6 +47,8 @@ def test_windows_and_rates_hold_every_update(waits, times):
     assert float(held @ stale.value) == pytest.approx(total)
     ingress = found["training/ingress_bytes"]
     np.testing.assert_array_equal(ingress.value, 100.0 * ingress.version)
+    np.testing.assert_array_equal(found["training/egress_bytes"].value, 300.0 * ingress.version)
+    np.testing.assert_array_equal(found["training/traffic_bytes"].value, 400.0 * ingress.version)
     if sum(waits) > 0.0:
         rate = found["training/updates_per_s"]
         assert len(rate.value) <= RATES_MAX

@@ -22,7 +22,11 @@ def make_plan(
     )  # fmt: skip
     method = Method(
         name=trial,
-        parts={"aggregation": Part(name="asgd"), "compression": Part(name="none"), "local_work": Part(name="g")},
+        parts={
+            "aggregation": Part(name="asgd"),
+            "compression": Part(name="none"),
+            "local_work": Part(name="gradient-step"),
+        },
     )
     roles = [("server", "server"), ("evaluator", "evaluator"), *((worker, "worker") for worker in workers)]
     nodes = tuple(
@@ -57,6 +61,7 @@ def sample_entries(updates=600, push_bytes=2600, workers=WORKERS, reach=0.97, ou
         yield t, "server", records.Update(
             worker=worker, incarnation=0, step=steps[worker], version=version, base=version - 1 - stale,
             staleness=stale, entries=push_bytes // 5, bits=push_bytes * 6, bytes=push_bytes, loss=loss,
+            sent=2700,
         )  # fmt: skip
         steps[worker] += 1
         if version % 50 == 0:
@@ -65,8 +70,9 @@ def sample_entries(updates=600, push_bytes=2600, workers=WORKERS, reach=0.97, ou
     yield t, "server", records.Finished(version=updates, reason="updates")
     yield t, "server", records.Refused(peer="edge-0", code="finished", reason="no more updates")
     yield t, "server", records.Traffic(
-        ingress_payload=updates * (push_bytes + 80), egress_payload=updates * 2700,
+        ingress_payload=updates * (push_bytes + 80), egress_payload=(updates + 4) * 2700 + 50,
         ingress_interface=updates * (push_bytes + 900), egress_interface=updates * 3500, interface="lo",
+        pulls=updates + 4, pull_bytes=(updates + 4) * 2700,
     )  # fmt: skip
     for worker in workers:
         yield t, worker, records.Phases(

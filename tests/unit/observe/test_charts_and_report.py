@@ -99,7 +99,6 @@ def test_the_report_answers_the_readers_questions(sample_run):
         "edgebed run sample.yaml --runtime process --set fleet.edge.count=2",
         "97.50 % met",
         "numpy",
-        "shared by the machine",
         "asgd: 25.7 MB",
         "up: pushes that were applied 24 MB (93.5 %)",
     ):

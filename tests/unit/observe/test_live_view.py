@@ -41,7 +41,7 @@ def test_a_terminal_tells_how_far_each_class_is_and_what_happened_last():
 
     assert first.startswith("asgd training ━")
     assert first.endswith("300 of 600 updates")
-    assert second == "98.7 updates/s  accuracy 93.21 %  ingress 312 kB  6/7 nodes up  12.3 s"
+    assert second == "98.7 updates/s  accuracy 93.21 %  312 kB up  6/7 nodes up  12.3 s"
     assert below == [
         "home   4 nodes                         73.1 updates/s  74.1 %  CPU 0.48 of 0.5",
         "phone  1/3 up, 1 died, 1 unresponsive  25.6 updates/s  25.9 %  CPU 0.20",

@@ -43,6 +43,50 @@ def test_ingress_is_the_running_sum_of_the_pushes(tmp_path_factory, sizes, data)
     assert series.evaluations.ingress_bytes.tolist() == [sum(sizes[:version]) for version in versions]
 
 
+@given(sizes=st.lists(st.tuples(st.integers(1, 10**7), st.integers(0, 10**7)), max_size=30), data=st.data())
+def test_egress_is_the_running_sum_of_what_was_handed_out_before(tmp_path_factory, sizes, data):
+    """With ingress it is the traffic, of each update and of each evaluation's version; of the initial model 0."""
+    folder = tmp_path_factory.mktemp("series")
+    versions = data.draw(st.lists(st.integers(0, len(sizes)), max_size=5))
+    entries = [
+        (index * 0.1, "server", msgspec.structs.replace(update(index + 1, size=up), sent=down))
+        for index, (up, down) in enumerate(sizes)
+    ]
+    entries += [(99.0, "evaluator", records.Evaluated(version=v, accuracy=0.5, loss=1.0)) for v in versions]
+    series = series_of(folder, entries)
+
+    down = [0, *np.cumsum([down for _, down in sizes], dtype=int).tolist()]
+    assert series.updates.egress_bytes.tolist() == down[1:]
+    assert series.evaluations.egress_bytes.tolist() == [down[version] for version in versions]
+    for each in (series.updates, series.evaluations):
+        assert each.traffic_bytes.tolist() == (each.ingress_bytes + each.egress_bytes).tolist()
+
+
+def test_an_old_journal_does_not_tell_what_went_down(tmp_path):
+    """Not known is neither 0 nor an error; nor is it known again after a line that tells."""
+    lines = [update(1), msgspec.structs.replace(update(2), sent=70)]
+    entries = [(1.0, "server", line) for line in lines]
+    entries += [(2.0, "evaluator", records.Evaluated(version=v, accuracy=0.5, loss=1.0)) for v in (0, 2)]
+    series = series_of(tmp_path, entries)
+
+    assert np.isnan(series.updates.egress_bytes).tolist() == [True, True]
+    assert np.isnan(series.evaluations.traffic_bytes).tolist() == [False, True]
+    assert series.evaluations.ingress_bytes.tolist() == [0, 200]
+
+
+def test_the_summary_has_what_went_up_what_came_down_and_the_sum(tmp_path, make_sample_plan):
+    """They are measures that a scenario may expect; nothing was told, nothing is known."""
+    told = records.Traffic(ingress_payload=130, egress_payload=950, pulls=3, pull_bytes=900)
+    entries = [(1.0, "server", update(1)), (1.5, "server", told)]
+    plan = make_sample_plan(expectations=(("egress_bytes", "<=", 900), ("traffic_bytes", "<", 1000)))
+    summary, unknown = summarise(plan, series_of(tmp_path, entries)), summarise(plan, Series.empty())
+
+    assert (summary.ingress_bytes, summary.egress_bytes, summary.traffic_bytes) == (100, 900, 1000)
+    assert [each.met for each in summary.expectations] == [True, False]
+    assert (unknown.egress_bytes, unknown.traffic_bytes) == (None, None)
+    assert [(each.measured, each.met) for each in unknown.expectations] == [(None, False)] * 2
+
+
 def test_the_series_hold_what_the_journal_says(sample_run):
     """Lengths, names, outcome and the accuracies of a whole trial."""
     series = sample_run.trials["asgd"].series

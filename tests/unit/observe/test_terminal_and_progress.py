@@ -73,9 +73,9 @@ def test_a_log_gets_a_line_every_few_seconds(make_sample_plan, sample_run):
     assert "\x1b" not in text
     assert len(lines) == 2 + 20 / LINE_EVERY_S
     assert lines[1] == (
-        "asgd: running, 0 of 600 updates, 98.7 updates/s, accuracy 93.21 %, ingress 312 kB, 6/6 nodes up, 12.3 s"
+        "asgd: running, 0 of 600 updates, 98.7 updates/s, accuracy 93.21 %, 312 kB up, 6/6 nodes up, 12.3 s"
     )
-    assert lines[-1] == "✓ asgd completed: accuracy 97.50 %, 600 updates in 6.81 s, ingress 24 MB"
+    assert lines[-1] == "✓ asgd completed: accuracy 97.50 %, 600 updates in 6.81 s, 24 MB up, 1.63 MB down"
 
 
 def test_a_change_of_state_is_shown_at_once(make_sample_plan, sample_run):
@@ -97,7 +97,7 @@ def test_a_terminal_gets_a_live_display_and_keeps_the_last_line(make_sample_plan
     assert "300 of 600 updates" in text
     assert "━" in text
     assert "\x1b[?25h" in text  # The cursor is given back.
-    assert text.rstrip().endswith("24 MB" + ("\x1b[0m" if colour else ""))
+    assert text.rstrip().endswith("1.63 MB down" + ("\x1b[0m" if colour else ""))
     assert ("\x1b[32m" in text) == colour
     assert bool(re.search(r"\x1b\[[0-9;]*m", text)) == colour
 
@@ -127,7 +127,7 @@ def test_the_results_are_plain_text_in_a_file(sample_run):
     assert max(len(line) for line in first_lines if not line.startswith("run:")) <= 80
     for part in (
         "adacomp   97.00 %", "✓ asgd: final_accuracy 97.50 %, expected >= 90.00 %", "Both expectations are met.",
-        "x asgd", "o adacomp", "100 kB", "10 MB", f"run: {sample_run.path}",
+        "x asgd", "o adacomp", "500 kB", "10 MB", "bytes up and down", f"run: {sample_run.path}",
     ):  # fmt: skip
         assert part in text
 

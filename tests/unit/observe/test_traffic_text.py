@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.observe.event_text import event_text
+from edgebed.observe.journal import JournalWriter
 from edgebed.observe.series import Series
 from edgebed.observe.summary import Exchange, summarise
 from edgebed.observe.traffic_text import (
@@ -16,12 +18,13 @@ from edgebed.observe.traffic_text import (
     traffic_lines,
     whole_models_text,
 )
+from edgebed.roles import records
 
 from .conftest import make_plan
 
 MEASURED = {
     "ingress_interface_bytes": 5_200_000, "egress_interface_bytes": 90_000_000, "interface": "eth0",
-    "ack_bytes": 3_120_000, "pulls": 500, "pull_bytes": 85_000_000, "pulls_changed": 480,
+    "ack_bytes": 3_120_000, "pulls": 500, "egress_bytes": 85_000_000, "pulls_changed": 480,
     "pull_changed_bytes": 68_000_000,
 }  # fmt: skip
 
@@ -47,11 +50,24 @@ def test_the_share_that_acknowledgements_have_of_the_interfaces_bytes_is_named(m
     assert text == "5.2 MB (eth0), of it 3.12 MB (60 %) acknowledgements of pulls"
 
 
-def test_of_an_interface_that_the_whole_machine_shares_there_is_no_share(make_trial):
-    """Its bytes are everybody's; the acknowledgements are the server's own."""
-    text = ingress_interface_text(make_trial(**MEASURED | {"interface": "lo"}))
+def test_bytes_of_an_interface_that_the_whole_machine_shares_are_nowhere(tmp_path):
+    """The loopback's are other people's as well: not in the summary, its JSON, or any table; the server's own are."""
+    for name, is_own in (("lo", False), ("eth0", True)):
+        told = records.Traffic(
+            ingress_payload=900, egress_payload=800, ingress_interface=791_000_000, egress_interface=5_000_000,
+            interface=name, ack_bytes=70, pulls=2, pull_bytes=700,
+        )  # fmt: skip
+        journal = tmp_path / name
+        with JournalWriter(journal) as writer:
+            writer.write(1.0, "server", told)
+        trial = summarise(make_plan("asgd"), Series.from_journal(journal))
+        shown = [*traffic_lines(trial), *(cell for row in byte_rows([trial]) for cell in row), event_text(told)]
 
-    assert text == "5.2 MB (lo, shared by the machine), of it 3.12 MB acknowledgements of pulls"
+        assert (trial.interface, trial.ingress_interface_bytes, trial.egress_interface_bytes, trial.ack_bytes) == (
+            ("eth0", 791_000_000, 5_000_000, 70) if is_own else ("", None, None, 70)
+        )
+        assert any("791 MB" in text for text in shown) == is_own
+        assert any("interface" in text for text in shown) == is_own
 
 
 def test_where_acknowledgements_are_not_known_the_bytes_stand_alone(make_trial):
@@ -70,13 +86,11 @@ def test_whole_models_and_changed_entries_are_counted_apart(make_trial):
 
 
 def test_a_terminal_says_what_was_measured(make_trial):
-    """Nothing in a trial that never began; only models where there is no interface, or one that all share."""
-    models = {key: MEASURED[key] for key in ("pulls", "pull_bytes")}
-    shared = MEASURED | {"interface": "lo", "pulls_changed": 0, "pull_changed_bytes": 0}
+    """Nothing in a trial that never began; only models where there is no interface of the server's own."""
+    models = {key: MEASURED[key] for key in ("pulls", "egress_bytes")}
 
     assert list(traffic_lines(make_trial())) == []
     assert list(traffic_lines(make_trial(**models))) == ["egress: 500 models, 85 MB"]
-    assert list(traffic_lines(make_trial(**shared))) == ["egress: 500 models, 85 MB"]
     assert list(traffic_lines(make_trial(**MEASURED))) == [
         "ingress at the interface: 5.2 MB (eth0), of it 3.12 MB (60 %) acknowledgements of pulls",
         "egress: 20 models, 17 MB whole; 480 models, 68 MB of changed entries",
@@ -87,7 +101,7 @@ def test_a_terminal_says_what_was_measured(make_trial):
 def test_the_kinds_are_all_that_passed_the_server(make_trial, pushes, others, whole, changed, refusals):
     """Up and down; what there is nothing of is not named."""
     trial = make_trial(
-        ingress_bytes=pushes, ingress_payload_bytes=pushes + others, pull_bytes=whole + changed,
+        ingress_bytes=pushes, ingress_payload_bytes=pushes + others, egress_bytes=whole + changed,
         pull_changed_bytes=changed, egress_payload_bytes=whole + changed + refusals,
     )  # fmt: skip
     kinds = bytes_by_kind(trial)
@@ -126,7 +140,9 @@ def test_the_table_of_bytes_has_a_column_a_trial(make_trial):
 
     assert {len(row) for row in byte_rows([served, layerwise])} == {3}
     assert ("egress: whole models to workers", "20 models, 17 MB", "–") in byte_rows([served, layerwise])
-    assert [row[0] for row in byte_rows([layerwise])] == [
-        "ingress: payload of all messages", "ingress: at the interface", "egress: payload of all messages",
-        "egress: at the interface",
-    ]  # fmt: skip
+    told = make_trial(steps_min=1, ingress_payload_bytes=1, egress_payload_bytes=1)
+    assert [row[0] for row in byte_rows([told])] == [
+        "ingress: payload of all messages",
+        "egress: payload of all messages",
+    ]
+    assert byte_rows([layerwise]) == []

@@ -7,6 +7,7 @@ from edgebed.algorithms.update import Update
 from edgebed.roles import records
 from edgebed.roles.events import Connected, Journal, Send, Wake, Woken
 from edgebed.roles.parameter_server import ParameterServer
+from edgebed.wire.frames import encode, size_bytes
 from edgebed.wire.messages import Checkpoint, Finish, Hello, Join, Model, Pull, Push, Refuse, Start, Tensor
 from edgebed.wire.tensors import decode_dense, encode_update
 
@@ -80,15 +81,15 @@ def test_a_worker_that_joins_is_recorded_and_gets_the_model(server, tell):
 
 
 def test_a_push_is_applied_recorded_and_answered_with_the_new_model(server, tell):
-    """Nobody else hears of it."""
-    tell(server, join())
+    """Nobody else hears of it. It tells what had been handed out until then, without its own answer."""
+    (answer,) = [effect for effect in tell(server, join()) if isinstance(effect, Send)]
 
     effects = tell(server, *push(base=0, step=3))
 
     assert effects[0] == Journal(
         records.Update(
             worker="edge-0", incarnation=1, step=3, version=1, base=0, staleness=0,
-            entries=N, bits=N * 32, bytes=100, loss=2.0,
+            entries=N, bits=N * 32, bytes=100, loss=2.0, sent=size_bytes(encode(answer.message, answer.frames)),
         )
     )  # fmt: skip
     assert models(effects[1:]) == [("edge-0", 1, False, -0.1)]
