@@ -35,7 +35,7 @@ REACHED_LAYERWISE = {key: column for key, column in REACHED.items() if key != "i
 TRIAL_COLUMNS = (
     "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
     "ingress_bytes", "push_bytes", "to_accuracy", "updates_to", "time_s_to", "ingress_bytes_to", "steps_per_s",
-    "exchanged_bytes",
+    "exchanged_bytes", "diverged",
 )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def csv_text(comparison: Comparison) -> str:
                 outcome.final_accuracy, outcome.updates, outcome.time_s, outcome.ingress_bytes, outcome.push_bytes,
                 comparison.accuracy,
                 *((reached.updates, reached.time_s, reached.ingress_bytes) if reached else (None, None, None)),
-                outcome.steps_per_s, outcome.exchanged_bytes,
+                outcome.steps_per_s, outcome.exchanged_bytes, "true" if outcome.diverged else "false",
             ])  # fmt: skip
     return stream.getvalue()
 
@@ -157,7 +157,7 @@ def _reached_texts(outcome: Outcome, comparison: Comparison) -> tuple[str, ...]:
         return ()
     columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
     if outcome.reached is None:
-        return tuple("never" for _ in columns)
+        return tuple("never: diverged" if outcome.diverged else "never" for _ in columns)
     values = (getattr(outcome.reached, key.removesuffix("_to")) for key in columns)
     return tuple(write(value) for value, (_, write) in zip(values, columns.values(), strict=True))
 
@@ -190,7 +190,8 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
         return mean_text(measure.mean, write)
     if key not in REACHED:
         return UNMEASURED
-    return f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
+    reached = f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
+    return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
 
 
 def _against_text(arm: ArmResult, key: str) -> str:

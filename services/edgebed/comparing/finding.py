@@ -14,6 +14,7 @@ import msgspec
 
 from edgebed.errors import EdgebedError
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_of
+from edgebed.observe.series_divergence import RAN_TO_END
 from edgebed.running import own_code
 from edgebed.runtimes import Runtime
 from edgebed.scenario.plan import Plan
@@ -71,7 +72,7 @@ class Finder:
                 yield Found(run, run.trial(plan.trial), state_of(run, plan.trial))
 
     def completed(self, plan: Plan, runtime: Runtime = SIMULATION) -> Found | None:
-        """The newest trial with this plan that completed."""
+        """The newest trial with this plan that came to its end, whether it diverged or not."""
         return next((found for found in self.find(plan, runtime) if found.state == "completed"), None)
 
     def _candidates(self, scenario: str, trial: str, seed: int, runtime: Runtime) -> Iterator[RunFolder]:
@@ -99,7 +100,7 @@ def state_of(run: RunFolder, trial: str) -> State:
         outcomes = msgspec.json.decode(run.summary.read_bytes(), type=_Outcomes)
     except (OSError, msgspec.DecodeError):
         return "in progress" if run.is_running() else "broken off"
-    done = any(each.trial == trial and each.outcome == "completed" for each in outcomes.trials)
+    done = any(each.trial == trial and each.outcome in RAN_TO_END for each in outcomes.trials)
     return "completed" if done else "broken off"
 
 

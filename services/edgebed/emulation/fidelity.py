@@ -40,6 +40,11 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeConditions, ...] = ()
 
     @property
+    def causes(self) -> tuple[str, ...]:
+        """What its reasons begin with, each once, e.g. `host CPU`, `link`."""
+        return tuple(dict.fromkeys(reason.partition(":")[0] for reason in self.reasons))
+
+    @property
     def is_trusted(self) -> bool:
         """Whether what was asked for held."""
         return self.verdict == "trusted"

@@ -25,6 +25,7 @@ from edgebed.observe.drawing import Chart
 from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, update_legend, update_rows
 from edgebed.observe.html import Raw, bars, definitions, details, escape, figures, items, page, section, table
 from edgebed.observe.logs import last_lines
+from edgebed.observe.outcome import outcome_text, tone_of
 from edgebed.observe.quantities import (
     UNMEASURED,
     bytes_text,
@@ -38,7 +39,7 @@ from edgebed.observe.quantities import (
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
-from edgebed.observe.summary import RunSummary, TrialSummary, outcome_text
+from edgebed.observe.summary import RunSummary, TrialSummary
 from edgebed.observe.traffic_text import (
     byte_rows,
     bytes_by_kind,
@@ -57,7 +58,6 @@ LISTED_MAX = 50
 LOG_LINES = 20
 """Of the log of a node that died."""
 LOGS_MAX = 8
-VERDICT_CLASSES = {0: "good", 1: "bad"}
 Row = tuple[str, Callable[[TrialSummary], str]]
 """Name of a line, text of a summary."""
 TRIAL_ROWS: tuple[Row, ...] = (
@@ -118,12 +118,12 @@ def render(run: Run) -> str:
     """The report as one HTML document."""
     summary, trials = run.summary, list(run.trials.values())
     title = f"{summary.scenario} {run.path.name}"
-    status = VERDICT_CLASSES.get(summary.exit_code, "unknown")
+    tone = tone_of(summary.exit_code, summary.result, summary.conditions)
     facts = (f"{summary.runtime} runtime", f"seed {summary.seed}", utc_text(str(run.manifest.get("started", ""))))
     header = (
         f"<header><p class=name>{escape(title)}</p>"
         f"<h1>{escape(summary.question or summary.scenario)}</h1>"
-        f"<p class='verdict {status}'>{escape(summary.verdict)}</p>"
+        f"<p class='badge {tone}'>{escape(summary.badge)}</p><p>{escape(summary.text)}</p>"
         f"<p class=quiet>{escape(' · '.join(filter(None, facts)))}</p>{_warnings(summary.trials)}</header>"
     )
     parts = [
@@ -153,8 +153,8 @@ def _expectations(trials: Sequence[TrialSummary]) -> str:
             measured, bound = compared_texts(each.measure, each.measured, each.bound)
             judged = "<span class=good>met</span>" if each.met else "<span class=bad>not met</span>"
             unjudged = "not measured" if each.measured is None else "not judged"
-            verdict = judged if trial.outcome == "completed" else f"<span class=quiet>{unjudged}</span>"
-            rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, Raw(verdict)))
+            met = judged if trial.ran_to_end else f"<span class=quiet>{unjudged}</span>"
+            rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, Raw(met)))
     return section("Expectations", table(("trial", "measure", "expected", "measured", "met?"), rows)) if rows else ""
 
 
@@ -183,7 +183,7 @@ def _conditions(trials: Sequence[TrialSummary]) -> str:
         if fidelity := trial.fidelity:
             status = {"trusted": "good", "degraded": "bad"}.get(fidelity.verdict, "unknown")
             lines = (f"<li class={status}>{escape(line)}</li>" for line in verdict_lines(fidelity))
-            remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in remarks_of(fidelity, trial.outcome))
+            remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in remarks_of(trial))
             parts.append(f"<h3>{escape(trial.trial)}</h3><ul>{''.join((*lines, *remarks))}</ul>")
             parts.append(table(CLASS_HEAD, list(class_rows(fidelity.nodes))))
             if fidelity.host:
