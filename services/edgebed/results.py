@@ -85,8 +85,9 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """0: all expectations met; 1: one is not, or a trial diverged; 3: a trial did not come to its end, or edgebed's
-        accounting does not close; 130: interrupted.
+        """0: all expectations met; 1: one is not, or a trial diverged; 3: there is no result; 130: interrupted.
+
+        observe/outcome.py has which of several decides.
         """
         return self.summary.exit_code
 

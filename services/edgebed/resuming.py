@@ -1,7 +1,7 @@
 """Go on with a run that has broken off, in its own folder.
 
-Trials that came to their end are kept. One that did not goes on from its latest checkpoint: its journal is appended to, its
-clock goes on from the journal's last line, and each node's lives are counted on. Trials that had not begun follow.
+Trials that came to their end are kept. One that did not goes on from its latest checkpoint: its journal is appended to,
+its clock goes on from the journal's last line, and each node's lives are counted on. Trials that had not begun follow.
 
 What is gone on with must be what was begun: the scenario of the run's folder is planned anew, and has to give the same
 plans, with the same code.
