@@ -145,7 +145,7 @@ def _expected(trials: Sequence[TrialSummary], *, nothing_else: bool) -> list[str
     """What came of the expectations, or that there are none."""
     expectations = [expectation for trial in trials for expectation in trial.expectations]
     if not expectations:
-        return ["Completed; the scenario expects nothing in particular."] if nothing_else else []
+        return ["The scenario expects nothing in particular."] if nothing_else else []
     failed = sum(not expectation.met for expectation in expectations)
     if failed:
         return [f"{failed} of {len(expectations)} expectations not met."]
