@@ -233,7 +233,7 @@ class Runner:
         if result.exit_code == INTERRUPTED:
             raise KeyboardInterrupt
         trial = result.trials[name]
-        if trial.summary.outcome != "completed":
+        if not trial.summary.ran_to_end:
             raise InfrastructureError(f"{name}: the trial did not complete: {trial.summary.reason}")
         return trial
 

@@ -1,6 +1,7 @@
 """The command line. Each command imports what it needs when it runs, so that `edgebed --help` is quick.
 
-Exit codes: 0 all expectations met, 1 one is not, 2 the user's mistake, 3 the infrastructure's, 130 interrupted. With
+Exit codes: 0 all expectations met, 1 one is not or a trial diverged, 2 the user's mistake, 3 the infrastructure's or
+edgebed's own, 130 interrupted; observe/outcome.py has which of several decides. With
 `--json` standard output carries JSON alone; progress and errors go to standard error.
 """
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 
 BROKEN_OFF = ("interrupted", "unfinished")
-"""Verdicts of runs that can be gone on with."""
+"""Results of runs that can be gone on with."""
 
 app = typer.Typer(
     name="edgebed",
@@ -245,13 +246,13 @@ def list_all(*, json: Json = False, runs_dir: RunsDir = None) -> None:
         say(f"no runs in {root.absolute()}")
     else:
         put_rich(lambda console: _print_runs(rows, console))
-        if any(row["verdict"] in BROKEN_OFF for row in rows):
+        if any(row["result"] in BROKEN_OFF for row in rows):
             say(f"edgebed resume RUN goes on with one that is {' or '.join(BROKEN_OFF)}")
 
 
 @app.command()
 def show(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Show the results of a run: table, chart, verdict."""
+    """Show the results of a run: table, chart, what came of it."""
     from edgebed.results import load
 
     show_results(load(name, runs_dir=runs_dir), json=json)
@@ -379,7 +380,8 @@ def _print_runs(rows: "Sequence[Mapping[str, str]]", console: "Console") -> None
     from edgebed.observe.quantities import local_text
     from edgebed.observe.terminal import plain_table
 
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    columns = {name: [row[name] for row in rows] for name in ("run", "started", "runtime", "trials")}
+    columns["result"] = [row["badge"] for row in rows]
     columns["started"] = [local_text(moment) for moment in columns["started"]]
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = sum(max(map(len, (name, *cells))) + 2 for name, cells in columns.items())
@@ -389,22 +391,29 @@ def _print_runs(rows: "Sequence[Mapping[str, str]]", console: "Console") -> None
 
 def _row(folder: Any) -> dict[str, str]:
     """One run in the list; from its summary alone, so that a long list is quick."""
+    from edgebed.observe.outcome import outcome_of
     from edgebed.observe.reading import read_json
-    from edgebed.observe.summary import RunSummary, short_verdict
+    from edgebed.observe.summary import RunSummary
 
     try:
         manifest = folder.read_manifest()
     except EdgebedError as error:  # the others are to be listed all the same
         say(f"error: {error}")
-        return {"run": folder.name, "started": "", "runtime": "", "trials": "", "verdict": "damaged"}
+        empty = dict.fromkeys(("started", "runtime", "trials", "conditions"), "")
+        return {"run": folder.name, **empty, "result": "damaged", "badge": "damaged"}
     try:
-        verdict = short_verdict(read_json(folder.summary, RunSummary, "a summary"))
+        summary = read_json(folder.summary, RunSummary, "a summary")
+        outcome = outcome_of(summary.trials, summary.not_begun)  # an older edgebed has written none
+        result, conditions, badge = outcome.result, outcome.conditions, outcome.badge
     except EdgebedError:
-        verdict = "running" if folder.is_running() else "unfinished"
+        result = badge = "running" if folder.is_running() else "unfinished"
+        conditions = ""
     return {
         "run": folder.name,
         "started": manifest.get("started", ""),
         "runtime": manifest.get("runtime", ""),
         "trials": ", ".join(manifest.get("trials", ())),
-        "verdict": verdict,
+        "result": result,
+        "conditions": conditions,
+        "badge": badge,
     }

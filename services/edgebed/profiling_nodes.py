@@ -41,7 +41,7 @@ def own_s() -> float:
         run = running.run(scenario, runtime="process", emulation="model", runs_dir=folder)
         (trial,) = run.trials.values()
         summary = trial.summary
-    if summary.outcome != "completed" or summary.fidelity is None:
+    if not summary.ran_to_end or summary.fidelity is None:
         raise InfrastructureError(f"a run of {STEPS} steps to measure with ended early: {summary.reason}")
     taken = {node.node: (node.cpus_measured or 0.0) * node.time_s for node in summary.fidelity.nodes}
     workers = [node.node for node in planned.plan.workers()]

@@ -18,6 +18,7 @@ from edgebed.errors import ScenarioError
 from edgebed.observe import summary as summaries
 from edgebed.observe.checkpoints import read_checkpoint
 from edgebed.observe.journal import Entry, read_journal
+from edgebed.observe.outcome import outcome_of
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_root
 from edgebed.observe.series import Series
 from edgebed.observe.summary import RunSummary, TrialSummary
@@ -101,7 +102,10 @@ class Run:
 
     @property
     def exit_code(self) -> int:
-        """0 all expectations met, 1 one is not, 3 a trial did not complete, 130 interrupted."""
+        """0: all expectations met; 1: one is not, or a trial diverged; 3: there is no result; 130: interrupted.
+
+        observe/outcome.py has which of several decides.
+        """
         return self.summary.exit_code
 
     @property
@@ -127,8 +131,8 @@ class Run:
 
     @property
     def can_be_resumed(self) -> bool:
-        """Whether something is left to do, and nobody is doing it: a trial that has not completed, or not begun."""
-        done = self.summary.not_begun == () and all(trial.outcome == "completed" for trial in self.summary.trials)
+        """Whether something is left to do, and nobody is doing it: a trial that broke off, or has not begun."""
+        done = self.summary.not_begun == () and all(trial.ran_to_end for trial in self.summary.trials)
         return bool(self.manifest.get("options")) and not done and not self.folder.is_running()
 
     @cached_property
@@ -136,12 +140,10 @@ class Run:
         """The run in numbers, computed from the journals."""
         trials = tuple(trial.summary for trial in self.trials.values())
         not_begun = tuple(name for name in self.manifest.get("trials", ()) if name not in self.trials)
-        code, verdict = summaries.exit_code(trials), summaries.verdict(trials)
-        if self.folder.is_running():
+        is_running = self.folder.is_running()
+        if is_running:
             trials = tuple(_still_running(trial) if trial.outcome == "unfinished" else trial for trial in trials)
-            code, verdict = 3, "No result yet: the run is still running."
-        elif not_begun and code in (0, 1):
-            code, verdict = 3, f"No result: {', '.join(not_begun)} did not begin."
+        outcome = outcome_of(trials, not_begun, is_running=is_running)
         notes = (text for trial in self.trials.values() for _, node, text in trial.series.notes if node == CONTROLLER)
         plans = [trial.plan for trial in self.trials.values()]
         return RunSummary(
@@ -149,8 +151,7 @@ class Run:
             question=plans[0].question if plans else "",
             runtime=str(self.manifest.get("runtime", "unknown")),
             seed=int(self.manifest.get("seed", plans[0].seed if plans else 0)),
-            exit_code=code,
-            verdict=verdict,
+            **outcome._asdict(),
             trials=trials,
             not_begun=not_begun,
             notes=tuple(dict.fromkeys(notes)),

@@ -1,7 +1,7 @@
 """Go on with a run that has broken off, in its own folder.
 
-Trials that completed are kept. One that did not goes on from its latest checkpoint: its journal is appended to, its
-clock goes on from the journal's last line, and each node's lives are counted on. Trials that had not begun follow.
+Trials that came to their end are kept. One that did not goes on from its latest checkpoint: its journal is appended to,
+its clock goes on from the journal's last line, and each node's lives are counted on. Trials that had not begun follow.
 
 What is gone on with must be what was begun: the scenario of the run's folder is planned anew, and has to give the same
 plans, with the same code.
@@ -181,9 +181,9 @@ def _short(value: Any, length_max: int = 60) -> str:
 
 
 def _left(folder: RunFolder, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-    """The trials that have not completed; ScenarioError where all have."""
-    outcomes = {trial.name: Trial(trial).series.outcome for trial in folder.trials()}
-    left = [trial for trial in planned if outcomes.get(trial.plan.trial) != "completed"]
+    """The trials that did not come to their end; ScenarioError where all did."""
+    over = {trial.name for trial in folder.trials() if Trial(trial).series.ran_to_end}
+    left = [trial for trial in planned if trial.plan.trial not in over]
     if not left:
         raise ScenarioError(f"run {folder.name} is complete: there is nothing to go on with")
     return left

@@ -212,4 +212,4 @@ def _run_trial(
     summary = trial.summary
     if progress:
         progress.trial_ended(summary)
-    return summary.outcome == "completed"
+    return summary.ran_to_end

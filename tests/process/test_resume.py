@@ -73,7 +73,7 @@ def test_a_run_whose_controller_was_killed_goes_on(begin: Begin) -> None:
     applied = len(run.all(records.Update))
     with (run.trial / "events.jsonl").open("a") as journal:
         journal.write('{"t":3.1,"node":"ser')
-    assert json.loads(run.command("ls", "--json")[1])[0]["verdict"] == "unfinished"
+    assert json.loads(run.command("ls", "--json")[1])[0]["result"] == "unfinished"
     code, out, err = run.command("resume", "resumed")
 
     assert code == 0, err
@@ -92,7 +92,7 @@ def test_a_run_that_was_interrupted_twice_goes_on_twice(begin: Begin) -> None:
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130
     assert "edgebed resume resumed/0001 goes on" in run.err
-    assert json.loads(run.command("ls", "--json")[1])[0]["verdict"] == "interrupted"
+    assert json.loads(run.command("ls", "--json")[1])[0]["result"] == "interrupted"
     run.process = run.start("resume", "resumed")
     run.trains(300)
     with pytest.raises(ScenarioError, match="run resumed/0001 is in progress"):

@@ -14,6 +14,7 @@ import msgspec
 from edgebed.comparing.agreement import SEEDS_MIN, Agreement, Verdict, agreement, overall
 from edgebed.comparing.arms import Arm, gather
 from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.observe.outcome import outcome_text
 from edgebed.results import Run
 from edgebed.running import Options, ProgressLike, host_of, plan_checked
 from edgebed.running import run as run_scenario
@@ -149,11 +150,11 @@ def _check_completed(run: Run) -> None:
     summary = run.summary
     if summary.exit_code == 130:
         raise KeyboardInterrupt
-    reasons = "; ".join(f"{each.trial}: {each.reason}" for each in summary.trials if each.outcome != "completed")
+    reasons = "; ".join(f"{each.trial}: {each.reason}" for each in summary.trials if not each.ran_to_end)
     if reasons or summary.not_begun:
         raise InfrastructureError(
             f"run {run.folder.name} ({summary.runtime}, seed {summary.seed}) leaves nothing to compare: "
-            f"{summary.verdict} {reasons}"
+            f"{summary.text} {reasons}"
         )
 
 
@@ -190,9 +191,12 @@ def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
     """Where code differed, and what a trial's conditions were worth; the same of several runs once."""
     concerned: dict[str, list[str]] = {}
     for run in runs:
-        for fidelity in (trial.fidelity for trial in run.summary.trials if trial.fidelity):
-            remarks = () if run.summary.runtime == "simulation" else fidelity.remarks
-            for text in (*fidelity.reasons, *remarks):
+        for trial in run.summary.trials:
+            told = [f"{trial.trial} {outcome_text(trial)}"] if trial.outcome == "diverged" else []
+            if trial.fidelity:
+                remarks = () if run.summary.runtime == "simulation" else trial.fidelity.remarks
+                told += (*trial.fidelity.reasons, *remarks)
+            for text in told:
                 concerned.setdefault(text, []).append(f"{run.path.name} ({run.summary.runtime})")
     codes = {run.manifest.get("code", "") for run in runs}
     differing = ("the runs were made by different versions of edgebed's code",) if len(codes) > 1 else ()

@@ -26,7 +26,7 @@ def render(agreements: Agreements, trials: Mapping[str, Mapping[str, Arm]]) -> s
     header = (
         f"<header><p class=name>{escape(agreements.scenario)} in {escape(', '.join(agreements.runs))}</p>"
         f"<h1>{escape(question or agreements.scenario)}</h1>"
-        f"<p class='verdict {CLASSES[agreements.verdict]}'>{escape(verdict_text(agreements))}</p>"
+        f"<p class='badge {CLASSES[agreements.verdict]}'>{escape(verdict_text(agreements))}</p>"
         f"{items(agreements.notes, 'quiet')}</header>"
     )
     parts = [_trial(agreements, trial, trials[trial.trial]) for trial in agreements.trials]

@@ -67,7 +67,7 @@ class Gathered:
 
 
 def gather(runs: Sequence[Run]) -> Gathered:
-    """The completed trials of `runs` as arms, each with a name of its own.
+    """The trials of `runs` that came to their end as arms, each with a name of its own.
 
     Of two trials of an arm with the same seed the one of the run given last counts. Raises ScenarioError where no trial
     has completed, and EdgebedError where a run's files are broken.
@@ -99,13 +99,12 @@ def gather(runs: Sequence[Run]) -> Gathered:
 def _why_not(member: Member) -> str:
     """Why a trial is not compared, and what to do; "" if it is."""
     trial, run = member.trial, member.run
-    outcome = trial.series.outcome
-    if outcome == "completed":
+    if trial.series.ran_to_end:
         return ""
     if run.folder.is_running():
         return f"{member.name} is still running"
     hint = f"; edgebed resume {run.folder.name} goes on with it" if run.can_be_resumed else ""
-    return f"{member.name} is {outcome} after {len(trial.series.updates):,} updates{hint}"
+    return f"{member.name} is {trial.series.outcome} after {len(trial.series.updates):,} updates{hint}"
 
 
 def settings_of(run: Run) -> dict[str, Settings]:

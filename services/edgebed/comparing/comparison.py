@@ -51,6 +51,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Of shards: payload of all messages."""
     reached: Reached | None
     """What it took to the comparison's accuracy."""
+    diverged: bool = False
+    """Whether a loss was not finite."""
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +91,11 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     def num_reached(self) -> int:
         """Seeds in which it reached the accuracy."""
         return sum(outcome.reached is not None for outcome in self.outcomes)
+
+    @property
+    def num_diverged(self) -> int:
+        """Seeds in which it diverged."""
+        return sum(outcome.diverged for outcome in self.outcomes)
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,6 +238,7 @@ def _outcome(member: Member, seed: int, accuracy: float | None, window: int) -> 
         steps_per_s=summary.steps_per_s,
         exchanged_bytes=summary.exchanged_bytes,
         reached=None if accuracy is None else reach(series.evaluations, accuracy, window),
+        diverged=series.outcome == "diverged",
     )
 
 

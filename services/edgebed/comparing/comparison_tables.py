@@ -47,7 +47,7 @@ REACHED_LAYERWISE = {key: REACHED[key] for key in ("updates_to", "time_s_to")}
 TRIAL_COLUMNS = (
     "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
     "ingress_bytes", "push_bytes", "to_accuracy", "updates_to", "time_s_to", "ingress_bytes_to", "steps_per_s",
-    "exchanged_bytes", "egress_bytes", "traffic_bytes", "egress_bytes_to", "traffic_bytes_to",
+    "exchanged_bytes", "egress_bytes", "traffic_bytes", "egress_bytes_to", "traffic_bytes_to", "diverged",
 )  # fmt: skip
 
 
@@ -139,6 +139,7 @@ def csv_text(comparison: Comparison) -> str:
                 *((reached.updates, reached.time_s, reached.ingress_bytes) if reached else (None, None, None)),
                 outcome.steps_per_s, outcome.exchanged_bytes, outcome.egress_bytes, outcome.traffic_bytes,
                 *((reached.egress_bytes, reached.traffic_bytes) if reached else (None, None)),
+                "true" if outcome.diverged else "false",
             ])  # fmt: skip
     return stream.getvalue()
 
@@ -170,7 +171,7 @@ def _reached_texts(outcome: Outcome, comparison: Comparison) -> tuple[str, ...]:
         return ()
     columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
     if outcome.reached is None:
-        return tuple("never" for _ in columns)
+        return tuple("never: diverged" if outcome.diverged else "never" for _ in columns)
     values = (getattr(outcome.reached, key.removesuffix("_to")) for key in columns)
     return tuple(write(value) for value, (_, write) in zip(values, columns.values(), strict=True))
 
@@ -203,7 +204,8 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
         return mean_text(measure.mean, write)
     if key not in REACHED or arm.num_reached == len(arm.outcomes):
         return UNMEASURED
-    return f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
+    reached = f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
+    return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
 
 
 def _against_text(arm: ArmResult, key: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from edgebed.comparing.arms import Arm, Member
 from edgebed.observe.conditions_text import verdict_lines
+from edgebed.observe.outcome import outcome_text
 from edgebed.observe.quantities import count_text
 
 SIMULATION = "simulation"
@@ -88,6 +89,8 @@ def _told_apart(members: Sequence[Member], tell: Callable[[Member], str], what: 
 def _troubles(member: Member) -> Iterator[str]:
     """What its own report warns of."""
     summary = member.trial.summary
+    if summary.outcome == "diverged":
+        yield f"{member.name} {outcome_text(summary)}"
     if summary.fidelity and summary.fidelity.verdict == "degraded":
         reasons = verdict_lines(summary.fidelity)
         more = f", and {count_text(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""

@@ -15,6 +15,7 @@ import msgspec
 from edgebed.errors import EdgebedError
 from edgebed.observe.reading import read_json
 from edgebed.observe.run_folder import RunFolder, TrialFolder, runs_of
+from edgebed.observe.series_divergence import RAN_TO_END
 from edgebed.running import own_code
 from edgebed.runtimes import Runtime
 from edgebed.scenario.plan import Plan
@@ -72,7 +73,7 @@ class Finder:
                 yield Found(run, run.trial(plan.trial), state_of(run, plan.trial))
 
     def completed(self, plan: Plan, runtime: Runtime = SIMULATION) -> Found | None:
-        """The newest trial with this plan that completed."""
+        """The newest trial with this plan that came to its end, whether it diverged or not."""
         return next((found for found in self.find(plan, runtime) if found.state == "completed"), None)
 
     def _candidates(self, scenario: str, trial: str, seed: int, runtime: Runtime) -> Iterator[RunFolder]:
@@ -100,7 +101,7 @@ def state_of(run: RunFolder, trial: str) -> State:
         outcomes = read_json(run.summary, _Outcomes, "a summary")
     except EdgebedError:
         return "in progress" if run.is_running() else "broken off"
-    done = any(each.trial == trial and each.outcome == "completed" for each in outcomes.trials)
+    done = any(each.trial == trial and each.outcome in RAN_TO_END for each in outcomes.trials)
     return "completed" if done else "broken off"
 
 

@@ -23,7 +23,7 @@ Columns = dict[str, list[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedTrial:
-    """A trial that completed."""
+    """A trial that ran to its end; one that diverged is over as well."""
 
     plan: Plan
     """Every node with its caps, its data and its parts."""
@@ -37,7 +37,7 @@ class FinishedTrial:
     @classmethod
     def of(cls, trial: Trial) -> Self:
         """EdgebedError where its journal is missing, cut, or of a trial that did not complete."""
-        if trial.series.outcome != "completed":
+        if not trial.series.ran_to_end:
             raise EdgebedError(f"{trial.folder.journal}: missing or cut, though the trial completed; run it anew")
         return cls(
             plan=trial.plan,

@@ -15,6 +15,7 @@ import msgspec
 from edgebed.comparing.cells import CellRun, Recipes
 from edgebed.comparing.finished import Columns, FinishedTrial, columns_of, evaluations_of
 from edgebed.comparing.json_lines import read_lines, write_lines
+from edgebed.observe.outcome import outcome_text
 from edgebed.observe.summary import TrialSummary
 from edgebed.running import own_code
 from edgebed.runtimes import Runtime
@@ -41,6 +42,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     verdict: str = ""
     """Of a live run: whether its conditions held."""
+    diverged: str = ""
+    """When, and what was not finite first; empty: it did not."""
 
 
 Key = tuple[str, str, Runtime, bytes]
@@ -93,6 +96,7 @@ class Kept:
     def keep(self, run: CellRun, result: RunResult, trial: FinishedTrial) -> None:
         """Instead of what there was for this cell, size and seed."""
         recipe, fidelity = self.cells.recipe(run), trial.summary.fidelity
+        diverged = outcome_text(trial.summary) if trial.summary.outcome == "diverged" else ""
         held = fidelity.verdict if fidelity and recipe.runtime != "simulation" else ""
         kept = KeptRun(
             scenario=recipe.scenario.name,
@@ -100,7 +104,7 @@ class Kept:
             runtime=recipe.runtime,
             settings=recipe.settings,
             own_code=_own_code(trial.plan),
-            run=msgspec.structs.replace(result, verdict=held),
+            run=msgspec.structs.replace(result, verdict=held, diverged=diverged),
             summary=_without_nodes(trial.summary),
             evaluations=columns_of(trial.evaluations),
             batches=msgspec.UNSET if trial.batches is None else trial.batches,

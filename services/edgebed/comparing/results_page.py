@@ -119,7 +119,7 @@ def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
                 WHERE[cell.runtime] + "".join(f", {run.verdict}" for run in cell.runs if run.verdict),
                 ", ".join(str(run.seed) for run in cell.runs),
                 ", ".join(map(_wall_text, cell.runs)),
-                ", ".join(run.run for run in cell.runs),
+                ", ".join(f"{run.run} ({run.diverged})" if run.diverged else run.run for run in cell.runs),
                 ", ".join(dict.fromkeys(f"`{run.code}`" for run in cell.runs)),
             )
             for cell in cells

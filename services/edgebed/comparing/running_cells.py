@@ -113,7 +113,7 @@ class CellRunner:
         if result.exit_code == 130:
             raise KeyboardInterrupt
         summary = result.trials[plan.trial].summary
-        is_done = summary.outcome == "completed"
+        is_done = summary.ran_to_end
         if not is_done:
             self._fail(run, f"{result.folder.name} {summary.outcome}: {summary.reason}")
         elif not is_planned(result.folder, plan):
@@ -136,7 +136,7 @@ class CellRunner:
         reason = "it was not begun for this trial alone"
         if found.run.read_manifest().get("trials") == [plan.trial]:
             try:
-                if Trial(found.trial).series.outcome == "completed":
+                if Trial(found.trial).series.ran_to_end:
                     return write_results(found.run)  # all that it had not come to
                 if not plan.faults:
                     return edgebed.resume(

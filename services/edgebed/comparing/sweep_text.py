@@ -88,9 +88,8 @@ def milliseconds(value: float | None) -> str:
 
 def never_text(point: PointResult) -> str:
     """Of a point where not every seed got there."""
-    if not point.reached:
-        return "never"
-    return f"{point.reached} of {count_text(len(point.seeds), 'seed')}"
+    reached = f"{point.reached} of {count_text(len(point.seeds), 'seed')}" if point.reached else "never"
+    return f"{reached}: {point.diverged} diverged" if point.diverged else reached
 
 
 def _text(point: PointResult, name: str) -> str:

@@ -41,6 +41,8 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     """With which it was run."""
     reached: int
     """How many of these reached the accuracy."""
+    diverged: int = 0
+    """How many of these diverged."""
     updates: float | None
     """Mean, of those that did."""
     best_accuracy: float | None
@@ -164,6 +166,7 @@ def _point(
         command=cells.recipe(runs[0]).command,
         seeds=tuple(trials),
         reached=len(reached),
+        diverged=sum(trial.summary.outcome == "diverged" for trial in trials.values()),
         updates=sum(at.updates for at in reached.values()) / len(reached) if reached else None,
         best_accuracy=max(bests, default=None),
         gradient_s=first.plan.nodes[0].task.gradient_time_s if first else None,

@@ -39,7 +39,8 @@ def _trial(run: Run, trial: Trial) -> Filled:
     summary = next(each for each in run.summary.trials if each.trial == trial.name)
     verdict = summary.fidelity.verdict if summary.fidelity else None
     measured = (getattr(summary, name) for name in MEASURES)
-    row = (run.summary.runtime, trial.plan.seed, verdict, summary.met, joined(summary.warnings), *measured)
+    diverged = summary.diverged.text if summary.diverged else ""
+    row = (run.summary.runtime, trial.plan.seed, verdict, summary.met, diverged, joined(summary.warnings), *measured)
     return [(value,) for value in row]
 
 
@@ -145,6 +146,7 @@ TRIALS = Table(
             "Whether what was asked held: trusted, degraded or unknown; modelled in a simulation.",
         ),
         Column("met", "yes or no", "It completed, and all its expectations that are judged are met."),
+        Column("diverged", "text", "What was not finite first, and at which node."),
         Column("warnings", "text", "What a reader must know before trusting the numbers."),
         *(Column(name, kind, "") for name, kind in MEASURES.items()),
     ),

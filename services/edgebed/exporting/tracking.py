@@ -28,7 +28,7 @@ IDENTITY = "edgebed.trial"
 BATCH = 1000
 """Metrics that MLflow takes at once."""
 SQLITE = "sqlite:///"
-STATUS = {"completed": "FINISHED", "interrupted": "KILLED"}
+STATUS = {"completed": "FINISHED", "diverged": "FINISHED", "interrupted": "KILLED"}
 """An outcome in MLflow's words; any other is FAILED."""
 SETTINGS = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
 """Of MLflow, where the user has not set them: it tells nobody, and does not wait minutes for a server."""

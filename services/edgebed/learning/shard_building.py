@@ -21,7 +21,7 @@ from edgebed.learning.layers import joined, layers_of
 from edgebed.learning.module_networks import ModuleNetworks
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shard_network import ShardNetwork
-from edgebed.scenario.plan import Method, NodePlan, Part, Task
+from edgebed.scenario.plan import Method, NodePlan, Part, Task, TensorLayout
 
 PROBE = 2  # examples: one alone is refused by batch normalisation
 
@@ -87,6 +87,7 @@ def shard_network(plan: NodePlan, constants: NDArray[np.uint8] | None = None) ->
         input_module=input_module,
         module_optimizer=_of_every(module_optimizer_of(method), rule.send_every),
         key=lambda at: _dropout_key(plan, at),
+        layout=_layout(plan, layers),
     )
 
 
@@ -114,6 +115,13 @@ def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> Gradien
 def _of_every(optimizer: Optimizer, every: int) -> Optimizer:
     """For what learns of every so many mini-batches: its rate falls at the same ones as everybody's."""
     return msgspec.structs.replace(optimizer, decay_at=tuple(-(-at // every) for at in optimizer.decay_at))
+
+
+def _layout(plan: NodePlan, layers: Sequence[nn.Sequential]) -> tuple[TensorLayout, ...]:
+    """The part of the model's layout that a shard of these layers has."""
+    assert plan.shard is not None
+    first, end = (sum(len(models.tensors(layer)) for layer in layers[:k]) for k in (plan.shard.first, plan.shard.end))
+    return plan.task.layout[first:end]
 
 
 def _layers(plan: NodePlan) -> tuple[list[nn.Sequential], list[tuple[int, ...]]]:

@@ -12,7 +12,7 @@ be cut into micro-batches, each with a graph of its own; their gradients add up.
 Shapes: B examples of a (micro-)batch; the inputs and outputs of a shard are (B, ...).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ from edgebed.learning.network import TORCH_SEED_MASK
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.predictor import Predictor
 from edgebed.learning.trained import Trained, gradients, join_states, split_state
-from edgebed.scenario.plan import Loss
+from edgebed.scenario.plan import Loss, TensorLayout
 
 Floats = NDArray[np.float32]
 
@@ -58,8 +58,12 @@ class ShardNetwork:
         input_module: InputModule | None = None,
         module_optimizer: Optimizer | None = None,
         key: Callable[[At], int] = lambda at: at.step,
+        layout: Sequence[TensorLayout] = (),
     ) -> None:
-        """`module_optimizer` is for the networks beside the layers, else `optimizer`; `key` seeds dropout."""
+        """`module_optimizer` is for the networks beside the layers, else `optimizer`; `key` seeds dropout.
+
+        `layout` has the names that the model gives the tensors of these layers.
+        """
         torch.set_num_threads(1)
         beside = module_optimizer or optimizer
         self.layers = Trained(layers, optimizer)
@@ -70,6 +74,7 @@ class ShardNetwork:
         """Of the networks beside the layers."""
         self.loss = loss
         self.key = key
+        self.layout = layout
         self.kept: dict[At, Kept] = {}
         self._sums: list[Tensor] | None = None
         """Of the parameters' gradients since the last step."""

@@ -6,6 +6,7 @@ from edgebed.emulation.fidelity import Fidelity
 from edgebed.emulation.findings import share_text
 from edgebed.emulation.measured import Host, NodeConditions, Way
 from edgebed.observe.quantities import UNMEASURED, bytes_text, number_text, rate_text
+from edgebed.observe.summary import TrialSummary
 from edgebed.results import Run, Trial
 from edgebed.scenario.units import format_duration
 
@@ -34,10 +35,13 @@ def verdict_lines(fidelity: Fidelity) -> tuple[str, ...]:
     return tuple(f"{word}: {reason}" for reason in fidelity.reasons) or (word,)
 
 
-def remarks_of(fidelity: Fidelity, outcome: str) -> tuple[str, ...]:
-    """What else a reader should know; `outcome` is that of the trial."""
-    partly = {"completed": (), "running": ("still running: judged up to now",)}
-    return (*fidelity.remarks, *partly.get(outcome, ("the trial did not complete: judged up to there",)))
+def remarks_of(summary: TrialSummary) -> tuple[str, ...]:
+    """What else a reader should know of a trial's conditions."""
+    remarks = summary.fidelity.remarks if summary.fidelity else ()
+    if summary.ran_to_end:
+        return remarks
+    partly = {"running": "still running: judged up to now"}
+    return (*remarks, partly.get(summary.outcome, "the trial did not complete: judged up to there"))
 
 
 def asked_text(way: Way) -> str:

@@ -15,6 +15,7 @@ from edgebed.observe.quantities import (
     rate_text,
     seconds_text,
 )
+from edgebed.observe.series_divergence import not_finite_text
 from edgebed.roles import records
 
 
@@ -69,6 +70,11 @@ def _step(record: records.Step) -> str:
 
 def _history(history: int) -> str:
     return f" of history {history}" if history else ""
+
+
+def _diverged(record: records.Diverged) -> str:
+    what = not_finite_text(record.what, record.tensor)
+    return f"not finite in step {record.step:,}{_history(record.history)}: {what}"
 
 
 def _taught(record: records.Taught) -> str:
@@ -215,6 +221,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Node: _node,
     records.Update: _update,
     records.Step: _step,
+    records.Diverged: _diverged,
     records.Taught: _taught,
     records.Resumed: _resumed,
     records.BackedUp: lambda record: f"backup of all shards after step {record.step:,}{_history(record.history)}",

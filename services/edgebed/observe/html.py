@@ -17,7 +17,7 @@ h1 { margin: .1rem 0 .8rem; font-size: 1.75rem; line-height: 1.25; text-wrap: ba
 h2 { margin: 2.6rem 0 .7rem; font-size: 1.15rem; } h3 { margin: 1rem 0 .3rem; font-size: 1rem; }
 .name { margin: 0; color: var(--quiet); font-variant-numeric: tabular-nums; } .quiet { color: var(--quiet); }
 .good { color: var(--good); } .bad { color: var(--bad); } .unknown { color: var(--unknown); }
-.verdict { display: inline-block; margin: 0; padding: .3rem .8rem; border: 1px solid; border-radius: .4rem;
+.badge { display: inline-block; margin: 0; padding: .3rem .8rem; border: 1px solid; border-radius: .4rem;
   font-weight: 600; }
 p, li { max-width: 54rem; } h1, p, li, code { overflow-wrap: break-word; }
 .wide { overflow-x: auto;

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from edgebed.observe.live_view import figures_of, live_view
+from edgebed.observe.outcome import outcome_text
 from edgebed.observe.output import make_console
 from edgebed.observe.quantities import bytes_text, count_text, measure_text, percent_text, seconds_text
 from edgebed.observe.standing import Status
@@ -85,15 +86,17 @@ class Progress:
     def trial_ended(self, summary: TrialSummary) -> None:
         """End the display of a trial and leave one line about it."""
         self._stop()
-        mark, style = ("✓", "green") if summary.met else ("✗", "red" if summary.outcome == "completed" else "yellow")
-        text = f" ({summary.reason})" if summary.reason else ""
+        mark, style = ("✓", "green") if summary.met else ("✗", "red" if summary.ran_to_end else "yellow")
+        text = summary.outcome + (f" ({summary.reason})" if summary.reason else "")
         if summary.outcome == "completed":
             missed = [
                 f"{each.measure} {each.comparison} {measure_text(each.measure, each.bound)}"
                 for each in summary.expectations
                 if each.met is False
             ]
-            text = f" (expected {', '.join(missed)})" if missed else ""
+            text = summary.outcome + (f" (expected {', '.join(missed)})" if missed else "")
+        elif summary.outcome == "diverged":
+            text = outcome_text(summary)
         accuracy = f"accuracy {percent_text(summary.final_accuracy)}"
         if summary.final_accuracy is None and summary.last_accuracy is not None:
             version = summary.last_accuracy_version or 0
@@ -105,7 +108,7 @@ class Progress:
             updates if summary.time_s is None else f"{updates} in {seconds_text(summary.time_s)}",
             f"{bytes_text(summary.exchanged_bytes)} exchanged" if summary.is_layerwise else passed,
         )
-        self._print(f"{mark} {summary.trial} {summary.outcome}{text}: {', '.join(figures)}", style=style)
+        self._print(f"{mark} {summary.trial} {text}: {', '.join(figures)}", style=style)
 
     def _print(self, text: str, *, style: str = "") -> None:
         with contextlib.suppress(OSError):

@@ -26,6 +26,7 @@ from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, up
 from edgebed.observe.html import Raw, bars, definitions, details, escape, figures, items, page, section, table
 from edgebed.observe.logs import last_lines
 from edgebed.observe.missed_faults import missed_faults
+from edgebed.observe.outcome import outcome_text, tone_of
 from edgebed.observe.quantities import (
     UNMEASURED,
     bytes_text,
@@ -41,7 +42,7 @@ from edgebed.observe.reading import read_file
 from edgebed.observe.run_folder import write_atomically
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
-from edgebed.observe.summary import Expectation, RunSummary, TrialSummary, outcome_text
+from edgebed.observe.summary import Expectation, RunSummary, TrialSummary
 from edgebed.observe.traffic_text import (
     byte_rows,
     bytes_by_kind,
@@ -61,7 +62,6 @@ LISTED_MAX = 50
 LOG_LINES = 20
 """Of the log of a node that died."""
 LOGS_MAX = 8
-VERDICT_CLASSES = {0: "good", 1: "bad"}
 Row = tuple[str, Callable[[TrialSummary], str]]
 """Name of a line, text of a summary."""
 TRIAL_ROWS: tuple[Row, ...] = (
@@ -122,12 +122,12 @@ def render(run: Run) -> str:
     """The report as one HTML document."""
     summary, trials = run.summary, list(run.trials.values())
     title = f"{summary.scenario} {run.path.name}"
-    status = VERDICT_CLASSES.get(summary.exit_code, "unknown")
+    tone = tone_of(summary.exit_code, summary.result, summary.conditions)
     facts = (f"{summary.runtime} runtime", f"seed {summary.seed}", utc_text(str(run.manifest.get("started", ""))))
     header = (
         f"<header><p class=name>{escape(title)}</p>"
         f"<h1>{escape(summary.question or summary.scenario)}</h1>"
-        f"<p class='verdict {status}'>{escape(summary.verdict)}</p>"
+        f"<p class='badge {tone}'>{escape(summary.badge)}</p><p>{escape(summary.text)}</p>"
         f"<p class=quiet>{escape(' · '.join(filter(None, facts)))}</p>{_warnings(summary.trials)}</header>"
     )
     parts = [
@@ -155,14 +155,14 @@ def _expectations(trials: Sequence[TrialSummary]) -> str:
     for trial in trials:
         for each in trial.expectations:
             measured, bound = compared_texts(each.measure, each.measured, each.bound)
-            verdict = Raw(_met_cell(each, trial.outcome))
-            rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, verdict))
+            met = Raw(_met_cell(each, ran_to_end=trial.ran_to_end))
+            rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, met))
     return section("Expectations", table(("trial", "measure", "expected", "measured", "met?"), rows)) if rows else ""
 
 
-def _met_cell(expectation: Expectation, outcome: str) -> str:
+def _met_cell(expectation: Expectation, *, ran_to_end: bool) -> str:
     """Whether it is met, where that is judged."""
-    if outcome == "completed" and expectation.met is not None:
+    if ran_to_end and expectation.met is not None:
         return "<span class=good>met</span>" if expectation.met else "<span class=bad>not met</span>"
     where = " in a simulation" if expectation.met is None else ""
     return f"<span class=quiet>{'not measured' if expectation.measured is None else 'not judged'}{where}</span>"
@@ -196,7 +196,7 @@ def _conditions(trials: Sequence[TrialSummary]) -> str:
         if fidelity := trial.fidelity:
             status = {"trusted": "good", "degraded": "bad"}.get(fidelity.verdict, "unknown")
             lines = (f"<li class={status}>{escape(line)}</li>" for line in verdict_lines(fidelity))
-            remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in remarks_of(fidelity, trial.outcome))
+            remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in remarks_of(trial))
             parts.append(f"<h3>{escape(trial.trial)}</h3><ul>{''.join((*lines, *remarks))}</ul>")
             parts.append(table(CLASS_HEAD, list(class_rows(fidelity.nodes))))
             if fidelity.host:

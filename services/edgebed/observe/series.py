@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from edgebed.observe.accounting import Accounting, Books
 from edgebed.observe.journal import not_a_line, read_journal
+from edgebed.observe.series_divergence import RAN_TO_END, Divergence, divergence_of
 from edgebed.observe.series_faults import Done, Faults
 from edgebed.observe.series_steps import Made, ModuleLosses, ShardSteps, Steps
 from edgebed.roles import records
@@ -165,11 +166,15 @@ class Series:
     """Steps between the two of each pair that was matched by batch, without those that were rolled back."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """(t, where all shards went on from)"""
+    first_not_finite: Divergence | None = None
+    """What was so first; None: all was finite."""
+    has_diverged: bool = False
+    """Whether a loss is not finite, of an update or of an evaluation."""
     finished: records.Finished | None = None
     finished_t: float | None = None
     """When the server applied its last update, by what it says itself; None where it did not come to it."""
     ended: records.Ended | None = None
-    """The verdict; None where the journal breaks off."""
+    """How the controller ended it; None where the journal breaks off."""
     last_t: float = 0.0
     """Time of the last line, in seconds."""
     cut: bool = False
@@ -190,12 +195,6 @@ class Series:
         """The highest accuracy measured; None without any evaluation."""
         return float(self.evaluations.accuracy.max()) if len(self.evaluations) else None
 
-    @property
-    def diverged_at(self) -> int | None:
-        """Version of the first update whose mini-batch loss is not finite; None if all are."""
-        versions = self.updates.version[~np.isfinite(self.updates.loss)]
-        return int(versions[0]) if len(versions) else None
-
     def _final(self, values: Floats) -> float | None:
         final = values[self.evaluations.final]
         return float(final[-1]) if len(final) else None
@@ -213,8 +212,18 @@ class Series:
 
     @property
     def outcome(self) -> str:
-        """completed, interrupted or failed as the journal ends; `unfinished` where it breaks off."""
-        return self.ended.outcome if self.ended else "unfinished"
+        """completed, interrupted or failed as the journal ends, `unfinished` where it breaks off.
+
+        `diverged`: it went on to its end, and a loss was not finite.
+        """
+        if self.ended is None:
+            return "unfinished"
+        return "diverged" if self.ended.outcome == "completed" and self.has_diverged else self.ended.outcome
+
+    @property
+    def ran_to_end(self) -> bool:
+        """Whether it went on to its end, with models that are finite or not."""
+        return self.outcome in RAN_TO_END
 
     @classmethod
     def empty(cls) -> Self:
@@ -252,6 +261,7 @@ class _Builder:
         self.books = Books()
         self.faults = Faults()
         self.restored: list[tuple[float, records.Restored]] = []
+        self.diverged: list[tuple[float, str, records.Diverged]] = []
         self.workers: dict[str, int] = {}
         self.traffic: list[tuple[float, records.Traffic]] = []
         self.lives: Counter[str] = Counter()
@@ -363,6 +373,8 @@ class _Builder:
                 self.refused[record.code] += record.count
             case records.Dropped():
                 self.dropped[record.socket] += record.count
+            case records.Diverged():
+                self.diverged.append((t, node, record))
             case records.Note():
                 self.notes.append((t, node, record.text))
             case records.Finished():
@@ -418,13 +430,18 @@ class _Builder:
             egress_bytes=np.array(self.update_egress, dtype=np.float64),
             **columns,
         )
+        evaluations = _evaluations(self._kept_evaluations(updates), updates)
+        workers = tuple(self.workers)
+        first, has_diverged = divergence_of(self.diverged, updates, workers, evaluations, self.steps)
         return make(
             trial=self.trial,
             training_s=None if self.trial is None else self.started_t,
-            workers=tuple(self.workers),
+            workers=workers,
             updates=updates,
             ingress_bytes=self.ingress_bytes,
-            evaluations=_evaluations(self._kept_evaluations(updates), updates),
+            evaluations=evaluations,
+            first_not_finite=first,
+            has_diverged=has_diverged,
             traffic=tuple(self.traffic),
             phases={node: _sum_phases(lives) for node, lives in self.phases.items()},
             shard_phases={node: _sum_shard_phases(lives) for node, lives in self.shard_phases.items()},

@@ -163,6 +163,18 @@ class Steps:
         end = max(self.made, self._proven())
         return [each._replace(step=step) for each in made for step in range(each.step, min(each.step + every, end))]
 
+    def diverged(self) -> Made | None:
+        """The first step in the model whose loss is not finite, of those that the last shard lived to tell."""
+        told = (
+            Made(t, self.last, step, self.losses.get((history, step), 0.0))
+            for t, step, history in zip(*map(np.ndarray.tolist, self._kept(self.last)), strict=True)
+        )
+        return min((made for made in told if not math.isfinite(made.loss)), key=lambda made: made.step, default=None)
+
+    def is_kept(self, record: records.Diverged) -> bool:
+        """Whether the step that it is about is not rolled back."""
+        return all(record.step < later.step for _, later in self.resumed if later.history > record.history)
+
     def _add_taught(self, t: float, record: records.Taught) -> None:
         empty = (array("d"), array("q"), array("q"), array("d"))
         times, steps, histories, losses = self.taught.setdefault((record.shard, record.inputs), empty)

@@ -7,7 +7,7 @@ bytes at the network interface stand beside them.
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -18,8 +18,9 @@ from edgebed.algorithms.registry import batches_a_push
 from edgebed.emulation.fidelity import Fidelity, judge
 from edgebed.observe.accounting import Accounting
 from edgebed.observe.missed_faults import missed_faults
-from edgebed.observe.quantities import VERDICTS, count_text, percent_text
+from edgebed.observe.quantities import VERDICTS, count_text
 from edgebed.observe.series import Series
+from edgebed.observe.series_divergence import RAN_TO_END, Divergence
 from edgebed.observe.series_faults import unasked_losses
 from edgebed.observe.start_up import StartUp, start_up_of
 from edgebed.roles.records import ShardPhases
@@ -73,7 +74,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     """Its name."""
     outcome: str
-    """completed, interrupted or failed; where the journal breaks off running, if the run goes on, else unfinished"""
+    """completed, diverged (it went on to its end, and a loss was not finite), interrupted or failed; where the journal
+    breaks off running, if the run goes on, else unfinished"""
     reason: str
     """Why it ended so."""
     updates: int
@@ -95,7 +97,9 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     final_loss: float | None
     """Of the last model; not finite where training diverged."""
     diverged_at: int | None = None
-    """The first update whose mini-batch loss was not finite; None if all were."""
+    """The first update at which something was not finite; None where every loss was."""
+    diverged: Divergence | None = None
+    """What it was, and at which node."""
     ingress_bytes: int
     """Up: payload of the pushes applied, of those that were lost with a server as well."""
     egress_bytes: int | None = None
@@ -223,6 +227,11 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
         return self.steps_min is not None
 
     @property
+    def ran_to_end(self) -> bool:
+        """Whether it went on to its end, with models that are finite or not."""
+        return self.outcome in RAN_TO_END
+
+    @property
     def met(self) -> bool:
         """Whether the trial completed, and none of its expectations that are judged is missed."""
         return self.outcome == "completed" and not any(each.met is False for each in self.expectations)
@@ -236,7 +245,17 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     runtime: str
     seed: int
     exit_code: int
-    verdict: str
+    result: str = ""
+    """met, not met, completed (nothing was expected), diverged, accounting does not close, interrupted, no result, or
+    running"""
+    conditions: str = ""
+    """The verdict on the trial whose conditions fared worst: degraded, unknown, modelled or trusted."""
+    causes: tuple[str, ...] = ()
+    """Why conditions are degraded, e.g. host CPU."""
+    badge: str = ""
+    """Result and conditions on one line."""
+    text: str = ""
+    """The result in a sentence or two."""
     trials: tuple[TrialSummary, ...]
     not_begun: tuple[str, ...] = ()
     """Trials that were planned and did not begin."""
@@ -256,6 +275,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         states.setdefault(node.name, set()).add(node.state)
     traffic = series.traffic[-1][1] if series.traffic else None
     own = traffic if traffic and traffic.has_own_interface else None
+    first = series.first_not_finite if series.has_diverged else None
     summary = TrialSummary(
         trial=plan.trial,
         method=plan.nodes[0].method.name if plan.nodes else "",
@@ -270,7 +290,8 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         last_accuracy=float(evaluations.accuracy[-1]) if len(evaluations) else None,
         last_accuracy_version=int(evaluations.version[-1]) if len(evaluations) else None,
         final_loss=series.final_loss,
-        diverged_at=series.diverged_at,
+        diverged_at=first.update if first else None,
+        diverged=first,
         ingress_bytes=series.ingress_bytes,
         **_bytes(series),
         examples_per_update=_examples_per_update(plan),
@@ -309,51 +330,6 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     )
     is_simulated = series.trial is not None and series.trial.runtime == "simulation"
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary, is_simulated=is_simulated))
-
-
-def exit_code(summaries: Sequence[TrialSummary]) -> int:
-    """0: all expectations met; 1: one is not; 3: a trial did not complete, or there is none; 130: interrupted."""
-    outcomes = {summary.outcome for summary in summaries}
-    if "interrupted" in outcomes:
-        return 130
-    if outcomes != {"completed"}:
-        return 3
-    return 0 if all(summary.met for summary in summaries) else 1
-
-
-def verdict(summaries: Sequence[TrialSummary]) -> str:
-    """The exit code in words, one sentence."""
-    broken = [f"{summary.trial} {summary.outcome}" for summary in summaries if summary.outcome != "completed"]
-    if broken:
-        return f"No result: {', '.join(broken)}."
-    expectations = [expectation for summary in summaries for expectation in summary.expectations]
-    if not summaries:
-        return "No result: no trial has begun."
-    if not expectations:
-        return "Completed; the scenario expects nothing in particular."
-    judged = [expectation.met for expectation in expectations if expectation.met is not None]
-    if not judged:
-        return "Completed; what the scenario expects is not judged in a simulation."
-    if failed := judged.count(False):
-        return f"{failed} of {len(judged)} expectations not met."
-    words = {1: "The expectation is met.", 2: "Both expectations are met."}
-    return words.get(len(judged), f"All {len(judged)} expectations are met.")
-
-
-def short_verdict(summary: RunSummary) -> str:
-    """The verdict in a word or two, for a list: met, not met, completed (nothing expected), interrupted, no result."""
-    expects = any(each.met is not None for trial in summary.trials for each in trial.expectations)
-    words = {0: "met" if expects else "completed", 1: "not met", 130: "interrupted"}
-    return words.get(summary.exit_code, "no result")
-
-
-def outcome_text(summary: TrialSummary) -> str:
-    """How a trial ended; if before its final evaluation, with the accuracy measured last."""
-    reason = f": {summary.reason}" if summary.reason else ""
-    if summary.final_accuracy is not None or summary.last_accuracy is None:
-        return f"{summary.outcome}{reason}"
-    version = summary.last_accuracy_version or 0
-    return f"{summary.outcome}{reason}; accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
 
 
 def _bytes(series: Series) -> dict[str, Any]:
@@ -487,8 +463,11 @@ def _doubts(series: Series) -> Iterator[str]:
 
 
 def _divergence(series: Series) -> Iterator[str]:
-    if series.diverged_at is not None:
-        yield f"loss is not finite since update {series.diverged_at:,}"
+    """What was not finite in a trial that is not called diverged for it."""
+    first = series.first_not_finite
+    if first and series.outcome != "diverged":
+        since, rest = ("since", "") if series.has_diverged else ("at", ", though every loss is")
+        yield f"{first.text} is not finite {since} update {first.update:,}{rest}"
 
 
 def _judge(plan: Plan, summary: TrialSummary, *, is_simulated: bool) -> tuple[Expectation, ...]:

@@ -13,6 +13,7 @@ from rich.text import Text
 from edgebed.observe.conditions_text import LINK_HEAD, LINK_LEGEND, link_rows, remarks_of, verdict_lines
 from edgebed.observe.faults_text import faults_line, update_line
 from edgebed.observe.notes import gathered_notes
+from edgebed.observe.outcome import outcome_text, tone_of
 from edgebed.observe.quantities import (
     UNMEASURED,
     bytes_text,
@@ -25,7 +26,7 @@ from edgebed.observe.quantities import (
 from edgebed.observe.series import Series
 from edgebed.observe.shards_text import shards_text
 from edgebed.observe.start_up import start_up_lines
-from edgebed.observe.summary import Expectation, RunSummary, TrialSummary, outcome_text
+from edgebed.observe.summary import Expectation, RunSummary, TrialSummary
 from edgebed.observe.traffic_text import traffic_lines
 from edgebed.results import Run, Trial
 
@@ -37,7 +38,8 @@ TRAFFIC_LABEL = "bytes up and down: pushes and the models sent back (logarithmic
 INGRESS_LABEL = "bytes up: payload of the pushes alone (logarithmic)"
 AXIS_MIN = 0.01
 """An axis of the chart is that long at least, in points of accuracy and in decades of bytes."""
-STYLES = {0: "green", 1: "red"}
+STYLES = {"good": "green", "bad": "red", "unknown": "yellow"}
+"""By the tone of a run's badge."""
 NOTES_MAX = 8
 GAP = 2
 """Columns between two columns of a table."""
@@ -46,8 +48,11 @@ FLEXIBLE_MIN = 8
 
 
 def print_results(run: Run, console: Console) -> None:
-    """The table, the chart, warnings, faults and other figures, the verdict, notes and the path of the report."""
+    """The badge, the table, the chart, warnings, faults and other figures, notes; the badge again, and the report."""
     summary = run.summary
+    style = STYLES[tone_of(summary.exit_code, summary.result, summary.conditions)]
+    title = Text(f"{summary.scenario} ({summary.runtime}): ", style="bold")
+    console.print(title.append(summary.badge, style=style), soft_wrap=True)
     console.print(results_table(summary, console.width))
     if units := updates_text({trial.trial: trial.examples_per_update for trial in summary.trials}):
         console.print(Text(units, style="dim"), soft_wrap=True)
@@ -66,12 +71,12 @@ def print_results(run: Run, console: Console) -> None:
         console.print(Text(figure, style="dim"), soft_wrap=True)
     if summary.not_begun:
         console.print(Text(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}", style="dim"), soft_wrap=True)
-    console.print(Text(summary.verdict, style=STYLES.get(summary.exit_code, "yellow")))
     notes = gathered_notes(summary.notes, {node.node for trial in run.trials.values() for node in trial.plan.nodes})
     for note in notes[:NOTES_MAX]:
         console.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
     if len(notes) > NOTES_MAX:
         console.print(Text(f"note: {len(notes) - NOTES_MAX} more in the report", style="dim"))
+    console.print(Text(f"{summary.badge}: {summary.text}", style=style), soft_wrap=True)
     place = run.folder.report if run.folder.report.exists() else run.path
     console.print(Text(f"{'report' if place is not run.path else 'run'}: {place}"), soft_wrap=True)
 
@@ -119,7 +124,6 @@ def results_table(summary: RunSummary, width: int) -> Table:
         width,
         dispensable=dispensable,
         right=[name for name in columns if name != "trial"],
-        title=f"{summary.scenario} ({summary.runtime})",
     )
 
 
@@ -249,11 +253,11 @@ def _key_lines(key: Sequence[str], columns: int) -> list[str]:
 def _judgements(trial: TrialSummary) -> Iterator[Text]:
     """Lines about the outcome where it is not what was asked for, what is suspicious, the verdict, the expectations.
 
-    A trial that did not complete is not judged.
+    A trial that did not come to its end is not judged.
     """
     if trial.outcome != "completed":
-        mark = UNMEASURED if trial.outcome == "running" else "✗"
-        yield Text(f"{mark} {trial.trial}: {outcome_text(trial)}", style="yellow")
+        mark, style = (UNMEASURED if trial.outcome == "running" else "✗"), ("red" if trial.ran_to_end else "yellow")
+        yield Text(f"{mark} {trial.trial}: {outcome_text(trial)}", style=style)
     for warning in trial.warnings:
         yield Text(f"! {trial.trial}: {warning}", style="yellow")
     if trial.fidelity:
@@ -262,13 +266,13 @@ def _judgements(trial: TrialSummary) -> Iterator[Text]:
         expected = ", as expected" if any(_is_met_verdict(each) for each in trial.expectations) else ""
         for line in verdict_lines(trial.fidelity):
             yield Text(f"{mark} {trial.trial}: {line}{expected}", style=style)
-        for remark in remarks_of(trial.fidelity, trial.outcome):
+        for remark in remarks_of(trial):
             yield Text(f"  {trial.trial}: {remark}", style="dim")
     for each in trial.expectations:
         if each.measure == "verdict" and each.met is not False:
             continue
         measured, bound = compared_texts(each.measure, each.measured, each.bound)
-        if trial.outcome == "completed":
+        if trial.ran_to_end:
             mark, style = ("✓", "green") if each.met else ("✗", "red")
         else:
             mark, style = UNMEASURED, "dim"

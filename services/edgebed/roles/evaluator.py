@@ -6,6 +6,11 @@ traffic of the method's. When its connection had broken, or the server is elsewh
 for.
 """
 
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
 from edgebed.roles.events import (
     Compute,
     Computed,
@@ -20,7 +25,8 @@ from edgebed.roles.events import (
     Woken,
     unexpected,
 )
-from edgebed.roles.records import Evaluated
+from edgebed.roles.finiteness import NotFinite, first_given
+from edgebed.roles.records import Diverged, Evaluated
 from edgebed.roles.work import EvaluationJob, EvaluationResult
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
@@ -39,6 +45,10 @@ class Evaluator:
         """Waiting for the time of the next evaluation."""
         self.finishing = False
         """The final model is there, or about to be."""
+        self.theta: NDArray[np.float32] | None = None
+        """(n,) weights that are being measured."""
+        self.has_diverged = False
+        """A model gave a loss that is not finite, and it has said what of it is not."""
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Pull, measure, report, and pull again until the model is final."""
@@ -60,8 +70,8 @@ class Evaluator:
             if self.asking is None:
                 return []  # it had asked again, and was answered twice
             self.asking = None
-            theta = decode_dense(message.tensors[0], event.frames)
-            return [Compute(EvaluationJob(theta, message.version, message.final))]
+            self.theta = decode_dense(message.tensors[0], event.frames)
+            return [Compute(EvaluationJob(self.theta, message.version, message.final))]
         if isinstance(message, Finish):
             self.finishing = True
             return self._pull(0, now) if self.idle else []
@@ -69,9 +79,18 @@ class Evaluator:
             return [Stop(f"refused by {message.sender} ({message.code}): {message.reason}")]
         raise unexpected(self, event)
 
+    def _diverged(self, result: EvaluationResult) -> list[Effect]:
+        """Say what of the model is not finite, the first time that its loss is not."""
+        theta, self.theta = self.theta, None
+        if theta is None or self.has_diverged or math.isfinite(result.loss):
+            return []
+        self.has_diverged = True
+        what, tensor = first_given(self.plan.task.layout, theta) or NotFinite("loss")
+        return [Journal(Diverged(step=result.version, what=what, tensor=tensor))]
+
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
         record = Evaluated(version=result.version, accuracy=result.accuracy, loss=result.loss, final=result.final)
-        effects: list[Effect] = [Journal(record)]
+        effects: list[Effect] = [*self._diverged(result), Journal(record)]
         if result.final:
             return effects
         if self.finishing:

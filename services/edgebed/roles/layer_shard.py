@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from edgebed import chance
 from edgebed.algorithms.layerwise.rule import At, Rule, Source
 from edgebed.roles.events import Compute, Effect, Journal, Send
+from edgebed.roles.finiteness import NotFinite
 from edgebed.roles.follower import Follower, Passing
 from edgebed.roles.phases import Phase
-from edgebed.roles.records import Step, Taught
+from edgebed.roles.records import Diverged, Step, Taught
 from edgebed.roles.shard_work import (
     ForwardJob,
     ForwardResult,
@@ -79,6 +80,8 @@ class LayerShard(Follower):
         """Steps whose inputs have come."""
         self.heard = _ceil(step, self.rule.send_every)
         """The first step whose inputs have yet to be learnt from, where inputs are predicted meanwhile."""
+        self.has_diverged = False
+        """Something was not finite, and it has said so."""
         self.held: dict[At, Send] = {}
         """Gradients of inputs that have not come yet: whoever makes these has no use for them before."""
 
@@ -110,14 +113,23 @@ class LayerShard(Follower):
     def done(self, result: Result) -> list[Effect]:
         """What a result leads to."""
         if isinstance(result, ForwardResult):
-            return self._went_forward(result)
+            return [*self._diverged(result.at, result.not_finite), *self._went_forward(result)]
         if isinstance(result, LearnResult):
-            return self._learnt(result)
+            return [*self._diverged(result.at, result.not_finite), *self._learnt(result)]
         if isinstance(result, TeachResult):
             return self._taught(result)
         assert isinstance(result, TeachInputsResult)
         self.heard += self.rule.send_every
         return [self._was_taught(result.at, result.module_loss, inputs=True)]
+
+    def _diverged(self, at: At, found: NotFinite | None) -> list[Effect]:
+        """Say what was not finite, the first time in a history."""
+        if found is None or self.has_diverged:
+            return []
+        self.has_diverged = True
+        what, tensor = found
+        told = Diverged(step=at.step, what=what, tensor=tensor, incarnation=self.incarnation, **self.era)
+        return [Journal(told)]
 
     def _went_forward(self, result: ForwardResult) -> list[Effect]:
         at = result.at

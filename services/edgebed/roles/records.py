@@ -100,6 +100,20 @@ class Step(Record):
     """The same of inputs that came, and the step that they had been predicted for."""
 
 
+class Diverged(Record):
+    """A node computed with something that is not finite, or came to it: the first time in its life, or in a history."""
+
+    step: int
+    """A worker's own count of its pushes; of a shard the mini-batch; of the evaluator the version of the model."""
+    what: str
+    """parameter or buffer (of the model as it was given), loss, gradient, update; of a shard also inputs or outputs"""
+    tensor: str = ""
+    """The parameter or buffer that it is, or that it is the gradient or the update of."""
+    incarnation: int = 0
+    history: int = 0
+    """Of a shard: how often training had been rolled back."""
+
+
 class Taught(Record):
     """A module learnt what it had predicted, a gradient or inputs; by whoever has it."""
 
@@ -464,12 +478,12 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Step, Taught, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Messages,
-    Phases, ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault,
-    Restored, Note, Ended,
+    Trial, Node, Update, Step, Diverged, Taught, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic,
+    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes,
+    Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Step | Taught | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic
-    | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left
+    Trial | Node | Update | Step | Diverged | Taught | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped
+    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left
     | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import At, Rule, Source
+from edgebed.roles.finiteness import Layout, NotFinite, all_finite, first_given
 from edgebed.wire.messages import Tensor
 from edgebed.wire.tensors import Buffer, encode_exchanged
 
@@ -117,6 +118,8 @@ class ForwardResult(msgspec.Struct, frozen=True, gc=False):
     tensor: Tensor
     frames: Sequence[Buffer]
     compute_s: float
+    not_finite: NotFinite | None = None
+    """What was so first; None: all was finite."""
 
 
 class LearnResult(msgspec.Struct, frozen=True, gc=False):
@@ -130,6 +133,7 @@ class LearnResult(msgspec.Struct, frozen=True, gc=False):
     module_loss: float | None
     """Of the gradient module, where it was taught; None where it was not."""
     compute_s: float
+    not_finite: NotFinite | None = None
 
 
 class TeachResult(msgspec.Struct, frozen=True, gc=False):
@@ -201,6 +205,8 @@ class Networks(Protocol):
     # ruff: noqa: D102 - each is described there
     @property
     def input_module(self) -> object: ...
+    @property
+    def layout(self) -> Layout: ...
     def forward(self, at: At, inputs: Floats, labels: NDArray[np.int64]) -> Floats: ...
     def synthetic_inputs(self, x: Floats) -> Floats: ...
     def teach_inputs(self, x: Floats, target: Floats) -> float: ...
@@ -271,7 +277,13 @@ class ShardWork:
             self.networks.forget(job.forgets)
         outputs = self.networks.forward(job.at, inputs, self.y[job.batch])
         tensor, frames = encode_exchanged("h", self.exchange(outputs))
-        return ForwardResult(job.at, tensor, frames, self.clock() - started_s)
+        not_finite = None if all_finite(outputs) else self._first_not_finite(inputs)
+        return ForwardResult(job.at, tensor, frames, self.clock() - started_s, not_finite)
+
+    def _first_not_finite(self, inputs: Floats) -> NotFinite:
+        """What made (B, ...) outputs that are not finite."""
+        of_weights = first_given(self.networks.layout, self.networks.weights())
+        return of_weights or NotFinite("outputs" if all_finite(inputs) else "inputs")
 
     def _inputs(self, batch: NDArray[np.int64]) -> Floats:
         """The examples themselves; or, where there is a module for that, what is predicted to come from below."""
@@ -286,12 +298,15 @@ class ShardWork:
     def _learn(self, job: LearnJob, started_s: float) -> LearnResult:
         gradient, loss, module_loss = self._gradient(job)
         passed = self.networks.backward(job.at, gradient, keep=job.keeps)
+        not_finite = None if loss is None or np.isfinite(loss) else NotFinite("loss")
+        if not (all_finite(gradient) and all_finite(passed)):
+            not_finite = not_finite or NotFinite("gradient")
         if job.is_last_part:
             self.networks.step()
         if not self.rule.sends(job.at.step):
             self.networks.forget(job.at)
         tensor, frames = encode_exchanged("gradient", self.exchange(passed))
-        return LearnResult(job.at, tensor, frames, loss, module_loss, self.clock() - started_s)
+        return LearnResult(job.at, tensor, frames, loss, module_loss, self.clock() - started_s, not_finite)
 
     def _gradient(self, job: LearnJob) -> tuple[Floats, float | None, float | None]:
         """Of the outputs; a loss where there is one; the gradient module's where it is taught."""

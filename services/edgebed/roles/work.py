@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from edgebed import chance
 from edgebed.algorithms import registry
 from edgebed.algorithms.compressor import Moment
+from edgebed.roles.finiteness import NotFinite, Watched, first_sent
 from edgebed.roles.shard_work import ShardJob, ShardResult
 from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Tensor
@@ -51,6 +52,8 @@ class GradientResult(msgspec.Struct, frozen=True, gc=False):
     """The gradient's time; 0 where time is virtual."""
     encode_s: float
     """Selection's and encoding's time; 0 where time is virtual."""
+    not_finite: NotFinite | None = None
+    """What was so first; None: all was finite."""
 
 
 class EvaluationJob(msgspec.Struct, frozen=True, gc=False):
@@ -173,19 +176,21 @@ class Work:
         later = (chance.key(self.plan.seed, "mini-batch", f"{life}/{job.step}", k) for k in itertools.count(1))
         keys = itertools.chain([key], later)
         started = self.clock()
-        vector, loss = self.local_work.run(
-            lambda theta, batch: self.model.gradient(theta, batch, next(keys)), job.theta, job.batches
-        )
+        layout = self.plan.task.layout
+        gradient = Watched(lambda theta, batch: self.model.gradient(theta, batch, next(keys)), layout)
+        with np.errstate(all="ignore"):  # training that diverges is a result, and said with the update
+            vector, loss = self.local_work.run(gradient, job.theta, job.batches)
+        not_finite = gradient.found or first_sent(layout, vector)
         computed = self.clock()
         yield
         seen = job.version * len(job.batches) * self.plan.task.batch_size
         epoch = seen / (self.plan.num_workers * self.plan.num_examples)
         at = Moment(key, job.step, epoch, loss, self.plan.num_workers)
-        with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
+        with np.errstate(all="ignore"):
             pieces, memory = self.compression.compress(vector, job.memory, at)
         yield
         tensors, frames = encode_pieces(pieces)
-        return GradientResult(tensors, frames, loss, memory, computed - started, self.clock() - computed)
+        return GradientResult(tensors, frames, loss, memory, computed - started, self.clock() - computed, not_finite)
 
 
 def in_step(jobs: Sequence[Steps]) -> list[Result | Exception]:

@@ -41,7 +41,7 @@ from edgebed.roles.events import (
     unexpected,
 )  # fmt: skip
 from edgebed.roles.points import Points
-from edgebed.roles.records import Dropped, Note, Pushes, Unanswered
+from edgebed.roles.records import Diverged, Dropped, Note, Pushes, Unanswered
 from edgebed.roles.work import GradientJob, GradientResult
 from edgebed.scenario.plan import NodePlan, Point
 from edgebed.wire.errors import RemoteWireError
@@ -82,6 +82,8 @@ class Worker:
         """The model of version `base`, where only its changes may come; never written, a job may still use it."""
         self.memory: object = None
         """What the compression remembers from the step before."""
+        self.has_diverged = False
+        """Something was not finite, and it has said so."""
         self.awaited: dict[Point, int] = {}
         """Points of what it asked last that faults wait at, in order, and the push that each is about."""
         self.held = False
@@ -235,7 +237,15 @@ class Worker:
         )
         self.computing = False
         self.step += 1
-        return self._ask(Send("server", push, result.frames), push.step)
+        return [*self._diverged(result, push.step), *self._ask(Send("server", push, result.frames), push.step)]
+
+    def _diverged(self, result: GradientResult, step: int) -> list[Effect]:
+        """Say what was not finite, the first time."""
+        if result.not_finite is None or self.has_diverged:
+            return []
+        self.has_diverged = True
+        what, tensor = result.not_finite
+        return [Journal(Diverged(incarnation=self.incarnation, step=step, what=what, tensor=tensor))]
 
 
 class BatchOrder:

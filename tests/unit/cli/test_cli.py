@@ -101,7 +101,7 @@ def raising(error):
     ("outcome", "accuracy", "code"),
     [("completed", 0.97, 0), ("completed", 0.5, 1), ("failed", 0.97, 3), ("interrupted", 0.97, 130)],
 )
-def test_run_exits_with_the_verdict(edgebed, running, runs, outcome, accuracy, code):
+def test_run_exits_with_the_result(edgebed, running, runs, outcome, accuracy, code):
     """Met 0, not met 1, failed 3, interrupted 130; the table is printed all the same."""
     running.outcome = lambda: make_run(runs, outcome, accuracy)
     left, out, _ = edgebed("run", "tiny.yaml")
@@ -190,7 +190,7 @@ def test_an_unknown_run_is_the_users_mistake(edgebed, runs):
     assert "error: no run 'big'; there are tiny/0001" in err
 
 
-def test_ls_lists_runs_with_their_verdicts(edgebed, runs):
+def test_ls_lists_runs_with_their_badges(edgebed, runs):
     """A run without a summary is unfinished; no runs at all is said on standard error."""
     assert edgebed("ls")[:2] == (0, "")
     make_run(runs)
@@ -199,9 +199,9 @@ def test_ls_lists_runs_with_their_verdicts(edgebed, runs):
     rows = json.loads(edgebed("ls", "--json")[1])
 
     assert "tiny/0002" in out
-    assert [(row["run"], row["verdict"]) for row in rows] == [
-        ("tiny/0001", "met"),
-        ("tiny/0002", "unfinished"),
+    assert [(row["run"], row["result"], row["conditions"], row["badge"]) for row in rows] == [
+        ("tiny/0001", "met", "", "met"),
+        ("tiny/0002", "unfinished", "", "unfinished"),
     ]
 
 

@@ -12,9 +12,11 @@ from edgebed.comparing import comparison_page
 from edgebed.comparing.arms import gather
 from edgebed.comparing.comparison import LADDER, Comparison, compare, compare_arms
 from edgebed.comparing.comparison_page import charts_of_comparison
-from edgebed.comparing.comparison_tables import grids, legend
+from edgebed.comparing.comparison_tables import grids, legend, trial_rows
 from edgebed.errors import ScenarioError
+from edgebed.observe.journal import JournalWriter
 from edgebed.observe.report import charts_of_run, render
+from edgebed.roles import records
 
 
 @pytest.fixture
@@ -206,9 +208,28 @@ def test_what_else_differs_is_noted(tmp_path):
 
 
 def test_a_trials_own_warnings_are_noted(tmp_path):
-    """E.g. that a loss is not finite."""
-    run = finished_run(tmp_path, {"asgd": RISING}, loss=math.nan)
-    assert "pair/0001: asgd: loss is not finite since update 1" in compare([run]).notes
+    """E.g. what was not finite, though every loss is."""
+    run = finished_run(tmp_path, {"asgd": RISING})
+    said = records.Diverged(incarnation=0, step=4, what="gradient", tensor="out.bias")
+    with JournalWriter(run.folder.trial("asgd").journal) as journal:
+        journal.write(9.0, "edge-0", said)
+    warning = "gradient of out.bias at edge-0 is not finite at update 5, though every loss is"
+    assert f"pair/0001: asgd: {warning}" in compare([run]).notes
+
+
+def test_an_arm_that_diverged_is_compared_and_said_so(tmp_path):
+    """In a note, in the cells of what it never reached, and for programs."""
+    runs = [
+        finished_run(tmp_path, {"asgd": RISING}),
+        finished_run(tmp_path, {"asgd": RISING[:2]}, seed=2, loss=math.nan),
+    ]
+    comparison = compare(runs, to=0.95)
+    (reached,) = (grid for grid in grids(comparison) if grid.title == "To 95 %")
+
+    assert [outcome.diverged for outcome in comparison.arms["asgd"].outcomes] == [False, True]
+    assert "pair/0002: asgd diverged at update 1: loss at edge-0 is not finite" in comparison.notes
+    assert "in 1 of 2 seeds: 1 diverged" in reached.rows[0]
+    assert "never: diverged" in [*trial_rows(comparison)][1]
 
 
 def test_from_python(runs, tmp_path):

@@ -131,4 +131,4 @@ def test_a_run_that_goes_on_says_so(tmp_path, make_sample_run, make_sample_entri
     with run.folder.held():
         summary = edgebed.load(run.path).summary
 
-    assert (summary.verdict, summary.trials[0].outcome) == ("No result yet: the run is still running.", "running")
+    assert (summary.text, summary.trials[0].outcome) == ("No result yet: the run is still running.", "running")

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.observe.journal import JournalWriter
+from edgebed.observe.outcome import outcome_of, outcome_text
 from edgebed.observe.series import Series
-from edgebed.observe.summary import TrialSummary, exit_code, outcome_text, summarise, verdict
+from edgebed.observe.summary import TrialSummary, summarise
 from edgebed.roles import records
 
 
@@ -178,7 +179,7 @@ def test_an_empty_trial_has_a_summary(make_sample_plan):
         None,
     )
     assert [each.met for each in summary.expectations] == [False]
-    assert exit_code([summary]) == 3
+    assert outcome_of([summary]).exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -211,20 +212,6 @@ def test_an_accuracy_that_is_no_number_meets_nothing(tmp_path, make_sample_plan)
     assert msgspec.json.decode(msgspec.json.encode(summary), type=TrialSummary).final_loss is None
 
 
-def test_the_exit_code_is_the_gravest_of_the_trials(sample_run):
-    """Interrupted before failed before an expectation not met."""
-    good = sample_run.trials["asgd"].summary
-    missed = msgspec.structs.replace(good, expectations=(msgspec.structs.replace(good.expectations[0], met=False),))
-    failed, interrupted = (msgspec.structs.replace(good, outcome=outcome) for outcome in ("failed", "interrupted"))
-
-    assert [
-        exit_code(trials)
-        for trials in ([good, good], [good, missed], [missed, failed], [failed, interrupted, good], [])
-    ] == [0, 1, 3, 130, 3]
-    assert verdict([good, missed]) == "1 of 2 expectations not met."
-    assert verdict([failed]) == "No result: asgd failed."
-
-
 def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_plan):
     """A trial that ended before has a last accuracy and its version instead."""
     entries = [
@@ -237,17 +224,6 @@ def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_
     assert (summary.final_accuracy, summary.final_loss, summary.time_s) == (None, None, None)
     assert (summary.best_accuracy, summary.last_accuracy, summary.last_accuracy_version) == (0.9, 0.8, 1500)
     assert outcome_text(summary) == "interrupted: Ctrl-C; accuracy 80.00 % at update 1,500"
-
-
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_not_finite_is_a_warning(tmp_path, make_sample_plan, loss):
-    """The first such update is named, in the summary and in its JSON."""
-    losses = [1.0, loss, 1.0, loss]
-    entries = [(v, "server", msgspec.structs.replace(update(v), loss=losses[v - 1])) for v in range(1, 5)]
-    summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
-
-    assert (summary.diverged_at, summary.warnings) == (2, ("loss is not finite since update 2",))
-    assert b'"diverged_at":2' in msgspec.json.encode(summary)
 
 
 def test_dead_and_missing_nodes_are_a_warning(tmp_path, make_sample_plan):

@@ -5,7 +5,7 @@ import pytest
 
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Compute, Computed, Connected, Journal, NodeExited, Received, Send, Stop, Wake, Woken
-from edgebed.roles.records import Evaluated
+from edgebed.roles.records import Diverged, Evaluated
 from edgebed.roles.work import EvaluationResult
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
 from edgebed.wire.tensors import encode_dense
@@ -47,6 +47,23 @@ def test_a_model_is_measured_as_it_came(by_updates, received):
     assert isinstance(compute, Compute)
     np.testing.assert_array_equal(np.arange(6, dtype="f4"), compute.job.theta)
     assert (compute.job.version, compute.job.final, compute.pause_s) == (7, True, 0.0)
+
+
+def test_a_loss_that_is_not_finite_has_its_tensor(by_updates, received):
+    """Of the model that was measured, the first time alone."""
+    layout = by_updates.plan.task.layout
+    said = []
+    for version, loss in ((0, 1.0), (10, np.nan), (20, np.nan)):
+        tensor, frames = encode_dense("theta", np.full(sum(each.size for each in layout), loss, "f4"))
+        by_updates.handle(
+            received(Model(sender="server", version=version, final=False, tensors=(tensor,)), frames), 0.0
+        )
+        effects = by_updates.handle(Computed(EvaluationResult(version, False, 0.5, loss)), 0.0)
+        said += [effect.record for effect in effects if isinstance(effect, Journal)]
+
+    assert [record for record in said if isinstance(record, Diverged)] == [
+        Diverged(step=10, what="parameter", tensor=layout[0].name)
+    ]
 
 
 def test_every_tenth_version_is_asked_for_ahead_of_time(by_updates, received):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from edgebed import chance
 from edgebed.roles.events import Compute, Computed, Journal, Send, Stop, Woken
-from edgebed.roles.records import Note
+from edgebed.roles.finiteness import NotFinite
+from edgebed.roles.records import Diverged, Note
 from edgebed.roles.work import EvaluationResult, GradientJob, GradientResult, Work
 from edgebed.roles.worker import BatchOrder, Worker
 from edgebed.scenario.methods import resolve_method
@@ -53,6 +54,18 @@ def test_a_worker_joins_computes_and_pushes_in_turn(worker, received):
             sender="edge-0", incarnation=2, step=step, base=version, loss=1.5, examples=10, tensors=result().tensors
         )  # fmt: skip
         assert worker.handle(Computed(result()), 0.0) == [Send("server", push, result().frames)]
+
+
+def test_what_was_not_finite_is_said_once_in_a_life(worker, received):
+    """With the push that it went into; training goes on."""
+    spoilt = msgspec.structs.replace(result(), not_finite=NotFinite("buffer", "mask"))
+    worker.handle(received(START), 0.0)
+    said = []
+    for version, each in enumerate((result(), spoilt, spoilt)):
+        worker.handle(received(*model(version)), 0.0)
+        said.append([effect.record for effect in worker.handle(Computed(each), 0.0) if isinstance(effect, Journal)])
+
+    assert said == [[], [Diverged(incarnation=2, step=1, what="buffer", tensor="mask")], []]
 
 
 def test_what_the_compression_remembers_is_handed_to_the_next_step(worker, received):

@@ -1,0 +1,108 @@
+"""Whether a trial diverged, and what was not finite first: from its losses and from what its nodes said of themselves.
+
+A trial diverged if a loss is not finite, of an update that is in the final model or of an evaluation. What was first is
+told by the update at which it was: there a node's own word comes before a loss, and a worker's before the evaluator's.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import numpy as np
+
+from edgebed.observe.series_steps import Steps
+from edgebed.roles.records import Diverged
+
+if TYPE_CHECKING:
+    from edgebed.observe.series import Evaluations, Updates
+
+RAN_TO_END = frozenset(("completed", "diverged"))
+"""Outcomes of trials that went on to their end."""
+EVALUATOR = "evaluator"
+Told = Sequence[tuple[float, str, Diverged]]
+"""(t, node, what it said), in the journal's order."""
+
+
+class Divergence(msgspec.Struct, frozen=True, kw_only=True):
+    """The first thing that was not finite."""
+
+    update: int
+    """The update that it went into; of the evaluator, the version of the model that it measured."""
+    node: str
+    """Who computed with it."""
+    step: int
+    """That node's own count of its updates, from 0; of a shard the mini-batch; of the evaluator the version."""
+    what: str
+    """parameter, buffer, loss, gradient, update; of a shard also inputs or outputs"""
+    tensor: str = ""
+    """The parameter or buffer that it is, or that it is the gradient or the update of."""
+
+    @property
+    def text(self) -> str:
+        """E.g. `buffer mask at edge-0`."""
+        return f"{not_finite_text(self.what, self.tensor)} at {self.node}"
+
+
+class _Candidate(NamedTuple):
+    """Candidates are compared by all but the last."""
+
+    update: int
+    rank: int
+    t: float
+    divergence: Divergence
+
+
+def not_finite_text(what: str, tensor: str) -> str:
+    """E.g. `buffer mask`, `gradient of out.weight`, `loss`."""
+    between = " " if what in ("parameter", "buffer") else " of "
+    return f"{what}{between}{tensor}" if tensor else what
+
+
+def divergence_of(
+    told: Told, updates: "Updates", workers: Sequence[str], evaluations: "Evaluations", steps: Steps
+) -> tuple[Divergence | None, bool]:
+    """What was not finite first, and whether the trial diverged: all losses may be finite nevertheless."""
+    losses = [*_of_updates(updates, workers, steps), *_of_evaluations(evaluations)]
+    said = [*_said(told, updates, workers, evaluations, steps)]
+    first = min([*losses, *said], key=lambda each: each[:3], default=None)
+    return (first.divergence if first else None), bool(losses)
+
+
+def _of_updates(updates: "Updates", workers: Sequence[str], steps: Steps) -> Iterator[_Candidate]:
+    """The first whose loss is not finite; of shards the losses that somebody lived to tell."""
+    if steps.last:
+        made = steps.diverged()
+        if made is not None:
+            loss = Divergence(update=made.step + 1, node=made.shard, step=made.step, what="loss")
+            yield _Candidate(loss.update, 1, made.t, loss)
+        return
+    for k in np.flatnonzero(~np.isfinite(updates.loss))[:1].tolist():
+        node, step = workers[updates.worker[k]], int(updates.step[k])
+        loss = Divergence(update=int(updates.version[k]), node=node, step=step, what="loss")
+        yield _Candidate(loss.update, 1, float(updates.t[k]), loss)
+
+
+def _of_evaluations(evaluations: "Evaluations") -> Iterator[_Candidate]:
+    for k in np.flatnonzero(~np.isfinite(evaluations.loss))[:1].tolist():
+        version = int(evaluations.version[k])
+        loss = Divergence(update=version, node=EVALUATOR, step=version, what="loss")
+        yield _Candidate(version, 3, float(evaluations.t[k]), loss)
+
+
+def _said(
+    told: Told, updates: "Updates", workers: Sequence[str], evaluations: "Evaluations", steps: Steps
+) -> Iterator[_Candidate]:
+    """What nodes said of updates and versions that led to the final model."""
+    for t, node, record in told:
+        rank, update = 0, None
+        if node == EVALUATOR:
+            rank, update = 2, record.step if record.step in evaluations.version else None
+        elif steps.last:
+            update = record.step + 1 if steps.is_kept(record) else None
+        elif node in workers:
+            is_it = (updates.worker == workers.index(node)) & (updates.step == record.step)
+            versions = updates.version[is_it & (updates.incarnation == record.incarnation)]
+            update = int(versions[0]) if len(versions) else None
+        if update is not None:
+            first = Divergence(update=update, node=node, step=record.step, what=record.what, tensor=record.tensor)
+            yield _Candidate(update, rank, t, first)
