@@ -120,7 +120,7 @@ def _of_every(optimizer: Optimizer, every: int) -> Optimizer:
 def _layout(plan: NodePlan, layers: Sequence[nn.Sequential]) -> tuple[TensorLayout, ...]:
     """The part of the model's layout that a shard of these layers has."""
     assert plan.shard is not None
-    first, end = (sum(len(models.tensors(layer)) for layer in layers[:k]) for k in (plan.shard.first, plan.shard.end))
+    first, end = (sum(len(weights.trained(layer)) for layer in layers[:k]) for k in (plan.shard.first, plan.shard.end))
     return plan.task.layout[first:end]
 
 
