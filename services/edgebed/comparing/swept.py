@@ -144,7 +144,11 @@ def _point(
 ) -> PointResult:
     runs = [CellRun(points.name(point), 1.0, seed) for seed in range(1, points.seeds + 1)]
     trials = {run.seed: there[run] for run in runs if run in there}
-    reached = {seed: found for seed, trial in trials.items() if (found := reach(trial.evaluations, points.accuracy))}
+    reached = {
+        seed: found
+        for seed, trial in trials.items()
+        if (found := reach(trial.evaluations, points.accuracy, points.window))
+    }
     taken: dict[str, list[float]] = {name: [] for name in MEASURES}
     for seed, at in reached.items():
         summary = trials[seed].summary

@@ -27,6 +27,7 @@ NO_AXES = {
     "method.preset": "methods are variants, and sweep.methods chooses among them",
     "stop": "sweep.accuracy decides when a run ends, and stop.updates when it gives up",
     "stop.accuracy": "sweep.accuracy is where every run ends",
+    "stop.window": "sweep.window says over how many evaluations, for all points alike",
     "stop.updates": "it is where a run gives up, for all points alike",
 }
 """Keys that no axis can be, and why."""
@@ -83,6 +84,8 @@ class SweepSection(Section):
 
     accuracy: float = Field(gt=0.0, le=1.0)
     """The accuracy on the test set, from 0 to 1, at which each run ends; `stop.updates` is where it gives up."""
+    window: int = Field(default=3, ge=1)
+    """Evaluations whose mean must reach it; with 1, a single lucky evaluation counts."""
     methods: list[str] = Field(default=[])
     """Variants that are compared; all of them if left out."""
     over: Axes
