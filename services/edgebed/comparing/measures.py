@@ -20,6 +20,8 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     """Since training started."""
     ingress_bytes: int
     """Payload of the pushes that made that version."""
+    since: float
+    """The share of these updates that came after the evaluation before; within them the moment is not known."""
 
 
 def moving_average(values: Floats, window: int) -> Floats:
@@ -48,10 +50,13 @@ def reach(evaluations: Evaluations, accuracy: float, window: int = 1) -> Reached
     if not len(there):
         return None
     first = first_whole + int(there[0])
+    updates = int(evaluations.version[first])
+    before = int(evaluations.version[first - 1]) if first else updates
     return Reached(
-        updates=int(evaluations.version[first]),
+        updates=updates,
         time_s=float(evaluations.t[first]),
         ingress_bytes=int(evaluations.ingress_bytes[first]),
+        since=(updates - before) / updates if updates else 0.0,
     )
 
 

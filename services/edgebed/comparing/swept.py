@@ -19,9 +19,9 @@ from edgebed.algorithms.registry import batches_a_push
 from edgebed.comparing.cells import CellRun, Recipes
 from edgebed.comparing.collecting import keep_finished
 from edgebed.comparing.costs import Costs
-from edgebed.comparing.finding import Finder
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.keeping import Kept, RunResult
+from edgebed.comparing.matching import Finder
 from edgebed.comparing.measures import reach
 from edgebed.comparing.points import Axis, Point, Points
 from edgebed.comparing.winners import Spread, Win, crossings, leads, win

@@ -10,7 +10,7 @@ from finished_runs import completed_run, write_journal
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.comparing.cells import CellRun, Cells, Size, check_rows, runs_of_rows
-from edgebed.comparing.finding import Finder, state_of
+from edgebed.comparing.matching import Finder, state_of
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import evaluate
 from edgebed.comparing.running_cells import CellRunner, Pace, distinct, going_on, run_text

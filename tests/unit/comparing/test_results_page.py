@@ -14,7 +14,7 @@ from edgebed.comparing.keeping import RunResult
 from edgebed.comparing.reproduction import CellResult, Reproduction, RowResult
 from edgebed.comparing.reproduction_text import print_reproduction
 from edgebed.comparing.results_page import results_page
-from edgebed.comparing.verdicts import judge
+from edgebed.comparing.findings import judge
 from edgebed.observe.drawing import Chart
 from edgebed.papers.paper import AtLeast, Near, Never, Sign
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.comparing.verdicts import judge
+from edgebed.comparing.findings import judge
 from edgebed.papers.paper import AtLeast, Near, Never, Sign
 
 numbers = st.floats(-1e6, 1e6)
