@@ -17,8 +17,8 @@ from tiny_paper import write_paper
 import edgebed
 from edgebed import cli
 from edgebed.comparing.cells import CellRun, Cells
-from edgebed.comparing.matching import state_of
 from edgebed.comparing.keeping import Kept
+from edgebed.comparing.matching import state_of
 from edgebed.comparing.running_cells import CellRunner
 from edgebed.observe.journal import journal_hash, read_journal
 from edgebed.observe.run_folder import RunFolder, runs_of

@@ -150,7 +150,7 @@ def _notes(row: RowResult) -> Iterator[str]:
     if row.note:
         yield row.note
     if row.resolution and row.claim is not None:
-        yield f"Known to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
+        yield f"Known to within {value_text(row.resolution, row.unit)}, as evaluations lie apart."
 
 
 def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:

@@ -406,8 +406,9 @@ was rounded away is then sent the next time.""",
         "loss-weights-float32": computed("Loss, weights as floats", lambda: weights.loss(rounded=False), ""),
         "loss-weights-int8": computed("Loss, weights rounded after each step", lambda: weights.loss(rounded=True), ""),
         "weights-lose": computed(
-            "How much higher the loss is with rounded weights, of the seed where that is least", weights.least_lost, "",
-            Sign(sign=1), "The least of three seeds, so that all of them have to agree.",
+            "How much higher the loss is with rounded weights, of the seed where that is least", weights.least_lost,
+            "", Sign(sign=1),
+            "The least of three seeds, so that all of them have to agree; without any effect they do once in eight times.",
         ),
         "accuracy-both-ways": accuracy_row("large-batch-both-ways"),
         "both-ways-keeps": over_row(

@@ -88,8 +88,8 @@ def test_more_takes_longer(accuracies, window, one, other):
 def test_what_had_passed_when_it_was_reached():
     """Of the evaluation at the end of the first window that was high enough."""
     evaluations = evaluated([0.1, 0.98, 0.5, 0.97, 0.97, 0.97])
-    assert reach(evaluations, 0.97) == Reached(updates=100, time_s=2.0, ingress_bytes=1000)
-    assert reach(evaluations, 0.97, 3) == Reached(updates=500, time_s=10.0, ingress_bytes=5000)
+    assert reach(evaluations, 0.97) == Reached(updates=100, time_s=2.0, ingress_bytes=1000, since=1.0)
+    assert reach(evaluations, 0.97, 3) == Reached(updates=500, time_s=10.0, ingress_bytes=5000, since=0.2)
     assert reach(evaluations, 0.99) is None
 
 

@@ -58,10 +58,11 @@ def test_a_point_is_an_ordinary_run(points: Points) -> None:
     plan = recipes.plans([run])[run]
 
     assert recipes.recipe(run).sets == (
-        "seed=1", "fleet.edge.uplink=250kbit", "fleet.edge.count=2", "stop.accuracy=0.8", "task.gradient_time=2ms"
+        "seed=1", "fleet.edge.uplink=250kbit", "fleet.edge.count=2", "stop.accuracy=0.8", "stop.window=3",
+        "task.gradient_time=2ms",
     )  # fmt: skip
     assert recipes.recipe(run).updates == 600
-    assert (plan.trial, plan.stop_accuracy, plan.stop_updates) == ("top-k", 0.8, 600)
+    assert (plan.trial, plan.stop_accuracy, plan.stop_window, plan.stop_updates) == ("top-k", 0.8, 3, 600)
     assert plan.nodes[0].task.gradient_time_s == 0.002
     assert [node.link.uplink_bit_s for node in plan.nodes if node.role == "worker"] == [250_000] * 2
     assert not points.has_own(point, "gradient_time")
