@@ -70,6 +70,8 @@ KINDS: dict[str, dict[str, ModuleType]] = {
     "module_optimizer": OPTIMIZERS,
     "exchange": EXCHANGES,
 }
+NOTES = {name: note for name, module in COMPRESSIONS.items() if (note := getattr(module, "NOTE", ""))}
+"""Compression -> what a reader of its figures must know, where it is not what its name is known for."""
 FAMILIES: dict[str, tuple[str, ...]] = {
     "parameter-server": ("aggregation", "compression", "local_work"),
     "layer-wise": ("learning", "optimizer", "exchange"),

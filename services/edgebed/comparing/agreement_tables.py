@@ -52,8 +52,7 @@ def legend(trial: Agreement) -> tuple[str, ...]:
     return (
         "in brackets: 95 % interval of Student's t over pairs of runs",
         f"allowed: what {seeds}, and at least {least}",
-        "in eight of ten studies accuracies are told apart that differ by some "
-        f"{DETECTABLE:g} standard deviations over seeds",
+        f"told apart in eight of ten studies: accuracies that differ by {DETECTABLE:g} standard deviations over seeds",
         *((f"left out: {left_out} that not every run evaluated",) if trial.versions_left_out else ()),
     )
 

@@ -37,7 +37,7 @@ images that the accuracies are of. Such accuracies are a little too high."""
 
 COUNTED = {
     "reproduced": "reproduced",
-    "differs": "that differ",
+    "differs": "differing",
     "not distinguishable": "not distinguishable",
     "so far inside": "so far inside",
     "so far outside": "so far outside",

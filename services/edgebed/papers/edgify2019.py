@@ -408,7 +408,7 @@ was rounded away is then sent the next time.""",
         "weights-lose": computed(
             "How much higher the loss is with rounded weights, of the seed where that is least", weights.least_lost,
             "", Sign(sign=1),
-            "The least of three seeds, so that all of them have to agree; without any effect they do once in eight times.",
+            "The least of three seeds, so that all have to agree; without any effect they do once in eight times.",
         ),
         "accuracy-both-ways": accuracy_row("large-batch-both-ways"),
         "both-ways-keeps": over_row(

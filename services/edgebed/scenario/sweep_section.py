@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
+from edgebed.errors import ScenarioError
 from edgebed.scenario import overrides, source
 from edgebed.scenario.problems import Problem, Problems, choose, show
 from edgebed.scenario.section import Section
@@ -111,8 +112,16 @@ Check = Callable[[Node], Iterable[Problem]]
 def value_text(value: Any) -> str:
     """As an option would write it: YAML that is read as the same value."""
     if isinstance(value, str):
-        return value if source.parse(value, "", lines=False) == value else json.dumps(value, ensure_ascii=False)
+        return value if _reads_as_itself(value) else json.dumps(value, ensure_ascii=False)
     return json.dumps(value, ensure_ascii=False)
+
+
+def _reads_as_itself(text: str) -> bool:
+    """Whether YAML takes it for a string without quotes."""
+    try:
+        return bool(source.parse(text, "", lines=False) == text)
+    except ScenarioError:  # as of a single quote
+        return False
 
 
 def mistakes(node: Node, section: SweepSection, trees: Mapping[str, Node], check: Check) -> Iterator[Mistake]:

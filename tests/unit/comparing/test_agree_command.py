@@ -48,4 +48,4 @@ def test_three_seeds_can_agree(
 
     assert left.value.code == 0
     assert "process agrees with simulation within what seeds differ by." in said
-    assert "in eight of ten studies accuracies are told apart that differ by some 1.6 standard deviations" in said
+    assert "told apart in eight of ten studies: accuracies that differ by 1.6 standard deviations over seeds" in said

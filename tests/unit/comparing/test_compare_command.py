@@ -139,12 +139,12 @@ def test_another_task_is_refused(tmp_path, compare):
 def test_another_split_is_the_first_thing_said(tmp_path, compare):
     """It is compared, since that may be the question."""
     finished_run(tmp_path, {"asgd": RISING})
-    finished_run(tmp_path, {"asgd": RISING}, sets=["task.split={dirichlet: {alpha: 0.1}}"])
+    finished_run(tmp_path, {"asgd": RISING}, sets=["task.split={dirichlet: 0.1}"])
     code, out, _ = compare("pair/1", "pair/2", "--runs-dir", tmp_path)
 
     assert code == 0
     assert "task.split: " in out.splitlines()[0]
-    assert "alpha: 0.1" in out.splitlines()[0]
+    assert "0.1" in out.splitlines()[0]
 
 
 def test_what_seeds_would_find_is_said(tmp_path, compare):

@@ -22,6 +22,12 @@ from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pie
 from edgebed.algorithms.update import Update
 
 DEPENDENT = 1e-5
+NOTE = (
+    "`powersgd-local` is PowerSGD by each worker alone. The paper's workers share their factors, so that what comes "
+    "down is as small as what goes up; here the mean has the rank of all workers together, and the model comes down. "
+    "Neither bytes nor accuracies are those of the paper's method."
+)
+"""What a reader of its figures must know."""
 
 
 @dataclass(frozen=True, kw_only=True)
