@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "int8, DEFLATE": ("int8", {"deflate": True}),
     "qsgd, 4 levels": ("qsgd", {}),
     "sign": ("sign", {}),
-    "powersgd, rank 2": ("powersgd", {}),
+    "powersgd-local, rank 2": ("powersgd-local", {}),
 }
 FRACTIONS = (0.1, 0.01, 0.001)
 WARM_UP = 2

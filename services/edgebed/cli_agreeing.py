@@ -1,6 +1,7 @@
 """The command `agree`: whether the simulation, processes and containers do the same.
 
-Exit codes: 0 all runtimes agree, 1 one differs, 2 the user's mistake, 3 the infrastructure's, 130 interrupted.
+Exit codes: 0 all runtimes agree, 1 one differs or seeds are too few to tell, 2 the user's mistake, 3 the
+infrastructure's, 130 interrupted.
 """
 
 from pathlib import Path
@@ -43,7 +44,10 @@ RuntimesOption = Annotated[
 ]
 Seeds = Annotated[
     int | None,
-    typer.Option(help=f"Run with seeds 1 to this number, two at least (default: {SEEDS}).", show_default=False),
+    typer.Option(
+        help=f"Run with seeds 1 to this number, three at least to tell that they agree (default: {SEEDS}).",
+        show_default=False,
+    ),
 ]
 Output = Annotated[
     Path | None,

@@ -35,6 +35,7 @@ To = Annotated[
     ),
 ]
 Window = Annotated[int, typer.Option(metavar="N", help="Moving average of the accuracy over so many evaluations.")]
+Force = Annotated[bool, typer.Option("--force", help="Compare arms with different data sets or models, too.")]
 Csv = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Write one line a trial here; '-': on standard output.", show_default=False),
@@ -53,6 +54,7 @@ def compare(
     baseline: Baseline = None,
     to: To = None,
     window: Window = 1,
+    force: Force = False,
     json: Json = False,
     csv: Csv = None,
     output: Output = None,
@@ -82,7 +84,7 @@ def compare(
     require_figures(figures)
 
     gathered = gather([load(name, runs_dir=runs_dir) for name in runs])
-    comparison = compare_arms(gathered, baseline=baseline, to=accuracy, window=window)
+    comparison = compare_arms(gathered, baseline=baseline, to=accuracy, window=window, force=force)
     if spreadsheet is not None:
         write_atomically(spreadsheet, csv_text(comparison).encode(), "--csv")
     if output is None and not json and not is_printed:

@@ -35,7 +35,7 @@ ROUNDS: dict[str, Any] = {
     "dgc": {"preset": "dgc", "compression": {"fraction": 0.01, "clip": 1.0}},
     "esgd": {"preset": "esgd", "aggregation": {"learning_rate": 0.5}},
     "int8": {"preset": "sync-sgd", "compression": {"name": "int8", "deflate": True, "rounding": "stochastic"}},
-    "both-ways": {"preset": "sync-sgd", "compression": {"name": "powersgd"}, "downlink": {"name": "int8"}},
+    "both-ways": {"preset": "sync-sgd", "compression": {"name": "powersgd-local"}, "downlink": {"name": "int8"}},
 }
 OTHERS: dict[str, Any] = {
     "ssp": {"preset": "ssp", "aggregation": {"bound": 1}},

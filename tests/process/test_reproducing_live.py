@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from edgebed.comparing.cells import DECLARED, CellRun, Cells
-from edgebed.comparing.finding import Finder
 from edgebed.comparing.keeping import Kept
+from edgebed.comparing.matching import Finder
 from edgebed.comparing.reproduction import evaluate
 from edgebed.comparing.results_page import results_page
 from edgebed.comparing.running_cells import CellRunner

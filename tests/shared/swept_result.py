@@ -17,29 +17,30 @@ def swept(over: dict[str, list[str]], *, seeds: int = 1) -> SweepResult:
     """A sweep whose times are bits over a rate and computing; the second seed needs a tenth more."""
     axes = axes_of(over)
     points: dict[Point, PointResult] = {}
+    of_seeds = range(1, seeds + 1)
     for values, method in itertools.product(itertools.product(*(axis.values for axis in axes)), METHODS):
         named = dict(zip(over, values, strict=True))
         rate = next((axis.rates_bit_s[axis.values.index(named[axis.key])] for axis in axes if axis.is_rate), 1e6)
         bits, rest_s = NEEDS.get(method, (None, None))
-        time_s = None if bits is None else Spread.of([(bits / rate + rest_s) * (1 + 0.1 * k) for k in range(seeds)])
+        times = {} if bits is None else {k: (bits / rate + rest_s) * (0.9 + 0.1 * k) for k in of_seeds}
         took = None if bits is None else Spread.of([bits / 8])
         points[Point(method, values)] = PointResult(
             point=method, method=method, values=named, command=f"edgebed run {method}",
-            seeds=tuple(range(1, seeds + 1)), reached=0 if bits is None else seeds,
+            seeds=tuple(of_seeds), reached=0 if bits is None else seeds,
             updates=None if bits is None else 400.0, best_accuracy=0.9,
-            time_s=time_s, ingress_bytes=took, egress_bytes=took, traffic_bytes=took,
-            cpu_s=took and Spread.of([rest_s]),
+            gives_up=600, spacing=0.1, times=times, time_s=Spread.of(list(times.values())) if times else None,
+            ingress_bytes=took, egress_bytes=took, traffic_bytes=took, cpu_s=took and Spread.of([rest_s]),
             gradient_s=0.01, compression_s=0.002, restore_s=0.001,
         )  # fmt: skip
     wins = [
         WinAt(
             values=dict(zip(over, values, strict=True)),
-            time=win({method: points[Point(method, values)].time_s for method in METHODS}),
+            time=win({method: points[Point(method, values)].times for method in METHODS}, dict.fromkeys(METHODS, 0.1)),
         )
         for values in dict.fromkeys(point.values for point in points)
     ]
     return SweepResult(
-        scenario="tiny-sweep", question="Which of them wins?", accuracy=0.8, methods=METHODS,
+        scenario="tiny-sweep", question="Which of them wins?", accuracy=0.8, window=3, methods=METHODS,
         axes={axis.key: axis.values for axis in axes}, seeds=seeds, points=tuple(points.values()), wins=tuple(wins),
         break_even=tuple(break_even_rows(axes, METHODS, points)), runs=(),
         costs=Costs(

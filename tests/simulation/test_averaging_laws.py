@@ -99,7 +99,7 @@ def buffers_of(planned: PlannedTrial, worker: str, theta: NDArray[np.float32], s
     return whole[kept]
 
 
-@pytest.mark.parametrize("compression", ["none", "int8", "top-k", "powersgd"])
+@pytest.mark.parametrize("compression", ["none", "int8", "top-k", "powersgd-local"])
 def test_running_means_after_a_round_are_the_mean_of_the_clients(tmp_path: Path, compression: str) -> None:
     """Weighted by their examples, as models are; whole and uncompressed, whatever parameters are sent as."""
     method = {

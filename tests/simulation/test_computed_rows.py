@@ -98,7 +98,7 @@ def test_a_row_without_cells_is_computed_once_and_kept(place: Path) -> None:
     assert asked(place) == []
 
     first = rows(*words)
-    assert (first["answer"]["values"], first["answer"]["verdict"]) == ({"1": 42}, "differs")
+    assert (first["answer"]["values"], first["answer"]["finding"]) == ({"1": 42}, "differs")
     assert first["none"]["values"] == {"1": None}
     assert asked(place) == ["answer", "none"]
     assert not (place / "runs/tiny-digits").exists()
@@ -121,8 +121,8 @@ def test_the_page_says_what_was_computed(place: Path) -> None:
     assert "The answer" in out
     page = (place / "runs/reproductions/tiny.md").read_text()
 
-    assert "| The answer | 40 x | 42 x | differs | 39 x to 41 x | – | `answer` | computed |" in page
-    assert "| No number | – | – | not run | – | – | `none` | computed |" in page
+    assert "| The answer | 40 x | 42 x | differs | 39 x to 41 x | – | – | `answer` | computed |" in page
+    assert "| No number | – | – | not run | – | – | – | `none` | computed |" in page
     assert "120 updates (10 %), 1 seed" in page
     assert "1 row of no run, marked *computed*, took" in page
     assert "[computed.jsonl](tiny/computed.jsonl) has their values." in page

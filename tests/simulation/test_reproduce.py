@@ -17,8 +17,8 @@ from tiny_paper import write_paper
 import edgebed
 from edgebed import cli
 from edgebed.comparing.cells import CellRun, Cells
-from edgebed.comparing.finding import state_of
 from edgebed.comparing.keeping import Kept
+from edgebed.comparing.matching import state_of
 from edgebed.comparing.running_cells import CellRunner
 from edgebed.observe.journal import journal_hash, read_journal
 from edgebed.observe.run_folder import RunFolder, runs_of
@@ -115,8 +115,8 @@ def test_a_killed_sweep_goes_on_where_it_was(place: Path) -> None:
     assert [bool(run.read_manifest().get("resumed")) for run in folders()] == [False, True, False, False]
     found = rows(answer)
     assert found["asgd"]["values"].keys() == {"1", "2"}
-    assert found["asgd"]["verdict"] == "reproduced"
-    assert found["perfect"]["verdict"] == "not distinguishable"
+    assert found["asgd"]["finding"] == "reproduced"
+    assert found["perfect"]["finding"] == "so far inside"  # half of the updates, after which it may yet be reached
     asgd, adacomp = (edgebed.load(f"tiny-digits/{number}").trials for number in (3, 4))
     difference = 100 * (adacomp["adacomp"].series.final_accuracy - asgd["asgd"].series.final_accuracy)
     assert found["difference"]["values"]["2"] == pytest.approx(difference)
@@ -171,7 +171,7 @@ def test_a_row_alone_keeps_the_others_on_the_page(place: Path) -> None:
 
     call(*WORDS, "--row", "asgd", "--scale", "0.2", "--seeds", "1", "--output", str(place / "elsewhere"))
     answer = reproduced("--no-run", "--scale", "0.2", "--seeds", "1", "--output", str(place / "elsewhere"))
-    assert {name: row["verdict"] or "–" for name, row in rows(answer).items() if row["values"]}.keys() == {
+    assert {name: row["finding"] or "–" for name, row in rows(answer).items() if row["values"]}.keys() == {
         "asgd", "difference", "push", "perfect"
     }  # fmt: skip
     assert answer["page"] == str(place / "elsewhere/tiny.html")
@@ -217,7 +217,7 @@ def test_a_cell_that_fails_does_not_end_the_sweep(place: Path) -> None:
     assert failure.startswith("adacomp, seed 1: tiny-digits/0002 failed: ")
     assert f"error: {failure}" in done.stderr
     assert rows(answer)["asgd"]["values"].keys() == {"1"}
-    assert rows(answer)["push"]["verdict"] is None
+    assert rows(answer)["push"]["finding"] is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregation import asynchronous, buffered, stale_synchronous, synchronous
-from edgebed.algorithms.compression import dgc, esgd, none, powersgd, qsgd, sign, threshold, top_k
+from edgebed.algorithms.compression import dgc, esgd, none, powersgd_local, qsgd, sign, threshold, top_k
 from edgebed.algorithms.compression import int8 as compression_int8
 from edgebed.algorithms.compressor import Apart, Compressor
 from edgebed.algorithms.exchange import dense, int8
@@ -46,7 +46,7 @@ COMPRESSIONS: dict[str, ModuleType] = {
     "int8": compression_int8,
     "qsgd": qsgd,
     "sign": sign,
-    "powersgd": powersgd,
+    "powersgd-local": powersgd_local,
 }
 LOCAL_WORKS: dict[str, ModuleType] = {"gradient-step": gradient_step, "local-steps": local_steps}
 
@@ -70,6 +70,8 @@ KINDS: dict[str, dict[str, ModuleType]] = {
     "module_optimizer": OPTIMIZERS,
     "exchange": EXCHANGES,
 }
+NOTES = {name: note for name, module in COMPRESSIONS.items() if (note := getattr(module, "NOTE", ""))}
+"""Compression -> what a reader of its figures must know, where it is not what its name is known for."""
 FAMILIES: dict[str, tuple[str, ...]] = {
     "parameter-server": ("aggregation", "compression", "local_work"),
     "layer-wise": ("learning", "optimizer", "exchange"),

@@ -40,6 +40,8 @@ from edgebed.observe.series import Floats, Ints, Series
 
 SEEDS_MIN = 2
 """One seed has no spread."""
+SEEDS_TO_TELL = 3
+"""With two, what is allowed rests on one pair of seeds in each runtime: nearly everything would agree."""
 NEGLIGIBLE_BYTES = 0.01
 """Of the mean bytes of a push: compressed positions take a little more or less room, depending on which they are."""
 NEGLIGIBLE_STALENESS = 0.01
@@ -49,7 +51,8 @@ PARTS_MAX = 3
 PART_VERSIONS_MIN = 4
 
 Measure = Literal["accuracy", "entries", "bytes", "staleness"]
-Verdict = Literal["agrees", "differs"]
+Verdict = Literal["agrees", "differs", "too few seeds to tell"]
+GRAVEST: tuple[Verdict, ...] = ("differs", "too few seeds to tell", "agrees")
 Runs = Mapping[str, Mapping[int, Series]]
 """The series of one trial by runtime, the reference first, and by seed."""
 Values = NDArray[Any]
@@ -140,7 +143,7 @@ def agreement(trial: str, runs: Runs) -> Agreement:
     versions, left_out = _common_versions(trial, kept)
     accuracy = {runtime: _accuracy(series, versions) for runtime, series in kept.items()}
     judgements = tuple(
-        judgement
+        _if_told(judgement, len(seeds))
         for runtime in others
         for judgement in (
             *_judge_accuracy(runtime, versions, accuracy[reference], accuracy[runtime]),
@@ -162,8 +165,16 @@ def agreement(trial: str, runs: Runs) -> Agreement:
 
 
 def overall(judged: Iterable[Judgement | Agreement]) -> Verdict:
-    """`agrees` if each one does."""
-    return "agrees" if all(one.verdict == "agrees" for one in judged) else "differs"
+    """`agrees` if each one does, `differs` if one does."""
+    verdicts = {one.verdict for one in judged}
+    return next((verdict for verdict in GRAVEST if verdict in verdicts), "agrees")
+
+
+def _if_told(judgement: Judgement, seeds: int) -> Judgement:
+    """A difference may show with any number of seeds; agreement takes SEEDS_TO_TELL."""
+    if judgement.verdict == "differs" or seeds >= SEEDS_TO_TELL:
+        return judgement
+    return msgspec.structs.replace(judgement, verdict="too few seeds to tell")
 
 
 def kolmogorov_smirnov(a: Values, b: Values) -> float:

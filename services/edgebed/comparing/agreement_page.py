@@ -16,7 +16,7 @@ from edgebed.observe.drawing import Chart
 from edgebed.observe.html import escape, figures, items, page, section, table
 from edgebed.observe.series import Series
 
-CLASSES = {"agrees": "good", "differs": "bad"}
+CLASSES = {"agrees": "good", "differs": "bad", "too few seeds to tell": "unknown"}
 
 
 def render(agreements: Agreements, trials: Mapping[str, Mapping[str, Arm]]) -> str:

@@ -6,6 +6,7 @@ from edgebed.comparing.agreeing import Agreements
 from edgebed.comparing.agreement import (
     NEGLIGIBLE_BYTES,
     NEGLIGIBLE_STALENESS,
+    SEEDS_TO_TELL,
     Agreement,
     Figures,
     Judgement,
@@ -27,6 +28,9 @@ FIGURES: tuple[tuple[str, Callable[[Figures], str]], ...] = (
     ("staleness: 90 %", lambda figures: number_text(figures.staleness_p90)),
     ("staleness: 99 %", lambda figures: number_text(figures.staleness_p99)),
 )
+DETECTABLE = 1.6
+"""By how many standard deviations over seeds accuracies must differ to be found in eight of ten studies, with two to
+ten seeds; drawn at random, see docs/agreement.md."""
 JUDGED_HEAD = ("judged", "runtime", "differs by", "allowed", "verdict")
 
 
@@ -48,6 +52,7 @@ def legend(trial: Agreement) -> tuple[str, ...]:
     return (
         "in brackets: 95 % interval of Student's t over pairs of runs",
         f"allowed: what {seeds}, and at least {least}",
+        f"told apart in eight of ten studies: accuracies that differ by {DETECTABLE:g} standard deviations over seeds",
         *((f"left out: {left_out} that not every run evaluated",) if trial.versions_left_out else ()),
     )
 
@@ -68,6 +73,11 @@ def verdict_text(agreements: Agreements) -> str:
     ]
     if differing:
         return f"Further from {reference} than two seeds are from each other: {'; '.join(differing)}."
+    if agreements.verdict == "too few seeds to tell":
+        return (
+            f"Too few seeds to tell whether {' and '.join(others)} {'agree' if len(others) > 1 else 'agrees'} with "
+            f"{reference}: run {SEEDS_TO_TELL} at least, better 5."
+        )
     verb = "agree" if len(others) > 1 else "agrees"
     return f"{' and '.join(others)} {verb} with {reference} within what seeds differ by."
 

@@ -7,7 +7,7 @@ from edgebed.comparing.agreeing import Agreements
 from edgebed.comparing.agreement_tables import JUDGED_HEAD, grids, legend, title_of, verdict_text
 from edgebed.observe.terminal import plain_table
 
-STYLES = {"agrees": "green", "differs": "red"}
+STYLES = {"agrees": "green", "differs": "red", "too few seeds to tell": "yellow"}
 
 
 def print_agreements(agreements: Agreements, console: Console) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from edgebed.comparing.statistics import Interval
+from edgebed.comparing.statistics import Interval, detectable
 from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, number_text, seconds_text
 from edgebed.papers.paper import AtLeast, Claim, Near, Never, Sign, Unit
 
@@ -39,7 +39,7 @@ def claim_text(claim: Claim | None, unit: Unit) -> str:
         case None:
             return UNMEASURED
         case Near():
-            return value_text(claim.value, unit)
+            return value_text(claim.value, unit) if claim.published else UNMEASURED
         case AtLeast():
             return f"at least {value_text(claim.value, unit)}"
         case Never():
@@ -80,6 +80,12 @@ def measured_text(
         return f"{value_text(measured.mean, unit)} ({seeds})"
     low, high = (value_text(end, unit).removesuffix(f" {unit}") for end in (measured.low, measured.high))
     return f"{value_text(measured.mean, unit)} ({low} to {high}, {seeds})"
+
+
+def detectable_text(measured: Interval | None, unit: Unit) -> str:
+    """Which difference from a claim its test would find in eight of ten studies."""
+    found = None if measured is None else detectable(measured)
+    return UNMEASURED if found is None else value_text(found, "points" if unit == "%" else unit).removeprefix("+")
 
 
 def size_text(updates: tuple[int, int], share: tuple[float, float]) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from edgebed.comparing.cells import CellRun, Recipes
-from edgebed.comparing.finding import Finder, Found
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.keeping import Kept, RunResult
+from edgebed.comparing.matching import Finder, Found
 from edgebed.errors import EdgebedError
 from edgebed.results import Trial
 

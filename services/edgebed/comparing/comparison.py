@@ -25,6 +25,9 @@ from edgebed.scenario.problems import choose
 LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
 """Accuracies that are tried where the user names none."""
 By = Literal["difference", "ratio"]
+TASK = "task"
+INCOMPARABLE = (f"{TASK}.data", f"{TASK}.model")
+OF_THE_METHOD = (f"{TASK}.compression_time",)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +116,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Of all intervals."""
     arms: dict[str, ArmResult]
     """By name, in the order of the runs given."""
+    other_tasks: tuple[str, ...]
+    """Of each arm that does not train the baseline's task: in what that differs. To be read before anything else."""
     left_out: tuple[str, ...]
     """Trials that are not compared, and why."""
     notes: tuple[str, ...]
@@ -150,22 +155,29 @@ def compare(
     baseline: str | None = None,
     to: float | None = None,
     window: int = 1,
+    force: bool = False,
     runs_dir: str | Path | None = None,
 ) -> Comparison:
     """Compare the trials of runs, each opened already or named as `edgebed.load` takes it.
 
     `baseline` is the name of an arm (default: the first), `to` the accuracy that updates, time and bytes are counted
     to, from 0 to 1 (default: the highest of LADDER that every arm reached in every seed), `window` how many evaluations
-    a moving average of the accuracy is taken over. Raises ScenarioError for what cannot be compared.
+    a moving average of the accuracy is taken over, `force` allows arms with different data sets or models. Raises
+    ScenarioError for what cannot be compared.
     """
     if isinstance(runs, str | Path):
         raise ScenarioError(f"runs: {str(runs)!r} is one run; give a list, e.g. ['{runs}']")
     opened = [run if isinstance(run, Run) else load(run, runs_dir=runs_dir) for run in runs]
-    return compare_arms(gather(opened), baseline=baseline, to=to, window=window)
+    return compare_arms(gather(opened), baseline=baseline, to=to, window=window, force=force)
 
 
 def compare_arms(
-    gathered: Gathered, *, baseline: str | None = None, to: float | None = None, window: int = 1
+    gathered: Gathered,
+    *,
+    baseline: str | None = None,
+    to: float | None = None,
+    window: int = 1,
+    force: bool = False,
 ) -> Comparison:
     """The same of arms."""
     if window < 1:
@@ -176,6 +188,8 @@ def compare_arms(
         )
     arms = gathered.arms
     base = _baseline(arms, baseline)
+    if not force:
+        _check_tasks(arms, base)
     accuracy = _highest_of_all(arms, window) if to is None else to
     base_outcomes = _outcomes(base, accuracy, window)
     return Comparison(
@@ -196,6 +210,11 @@ def compare_arms(
             )
             for arm in arms
         },
+        other_tasks=tuple(
+            f"{arm.name} does not train the task of {base.name}: {', '.join(map(str, changes))}"
+            for arm in arms
+            if (changes := _task_changes(arm, base))
+        ),
         left_out=gathered.left_out,
         notes=doubts_of(arms, base, window),
     )
@@ -209,6 +228,22 @@ def _baseline(arms: Sequence[Arm], name: str | None) -> Arm:
     if len(found) != 1:
         raise ScenarioError(f"--baseline: no arm '{name}'; {choose(name, [arm.name for arm in arms])}")
     return found[0]
+
+
+def _check_tasks(arms: Sequence[Arm], base: Arm) -> None:
+    """ScenarioError where data sets or models differ: then no number of one arm can be set against another's."""
+    found = {arm.name: [each for each in _task_changes(arm, base) if each.path in INCOMPARABLE] for arm in arms}
+    if problems := [f"{name}: {', '.join(map(str, changes))}" for name, changes in found.items() if changes]:
+        raise ScenarioError(
+            f"not the task of {base.name}: {'; '.join(problems)}. Accuracies, bytes and times of different data sets "
+            "or models say nothing about methods; leave these runs out, or give --force to compare them nevertheless"
+        )
+
+
+def _task_changes(arm: Arm, base: Arm) -> list[Change]:
+    """What of the task is set otherwise, but for the time that the method's compression takes."""
+    task = f"{TASK}."
+    return [each for each in arm.changes(base) if each.path.startswith(task) and each.path not in OF_THE_METHOD]
 
 
 def _highest_of_all(arms: Sequence[Arm], window: int) -> float | None:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from edgebed.comparing.arms import Arm
-from edgebed.comparing.comparison import Comparison
+from edgebed.comparing.comparison import INCOMPARABLE, Comparison
 from edgebed.comparing.comparison_tables import grids, legend, trial_head, trial_rows
 from edgebed.comparing.curves import BAND, Over, curves_chart
 from edgebed.comparing.grid import Faint
@@ -59,6 +59,7 @@ def _header(comparison: Comparison, arms: Sequence[Arm], runs: Sequence[Run]) ->
     name, heading = ("comparison", _title(comparison)) if not heading else (_title(comparison), heading)
     return (
         f"<header><p class=name>{escape(name)}</p><h1>{escape(heading)}</h1>"
+        f"{items(comparison.other_tasks, 'bad')}"
         f"<p class=quiet>{escape(' · '.join(facts))}</p>"
         f"{items(comparison.notes, 'unknown')}"
         f"{items([f'left out: {line}' for line in comparison.left_out], 'quiet')}</header>"
@@ -120,6 +121,8 @@ def _run_row(run: Run) -> tuple[str, ...]:
 def _command(comparison: Comparison, runs: Sequence[Run]) -> str:
     """The command that makes the same page."""
     options = [*(("--window", str(comparison.window)) if comparison.window > 1 else ())]
+    if any(change.path in INCOMPARABLE for arm in comparison.arms.values() for change in arm.changes):
+        options.append("--force")
     if comparison.accuracy is not None and not comparison.accuracy_chosen:
         options += ["--to", f"{100 * comparison.accuracy:.10g}%"]
     if comparison.baseline != next(iter(comparison.arms)):

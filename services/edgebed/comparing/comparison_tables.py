@@ -4,9 +4,9 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 
-from edgebed.comparing.comparison import ArmResult, Comparison, Outcome
+from edgebed.comparing.comparison import ArmResult, Comparison, Measure, Outcome
 from edgebed.comparing.grid import Faint, Grid
-from edgebed.comparing.statistics import Interval
+from edgebed.comparing.statistics import Interval, detectable, detectable_ratio
 from edgebed.observe.quantities import (
     UNMEASURED,
     bytes_text,
@@ -43,6 +43,8 @@ REACHED: dict[str, tuple[str, Write]] = {
     "traffic_bytes_to": ("traffic", bytes_text),
 }
 """Measures of what it took to an accuracy."""
+DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
+"""Measures whose tests the legend says the power of."""
 REACHED_LAYERWISE = {key: REACHED[key] for key in ("updates_to", "time_s_to")}
 TRIAL_COLUMNS = (
     "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
@@ -92,12 +94,35 @@ def legend(comparison: Comparison) -> tuple[str, ...]:
             "Against the baseline, seed by seed: accuracies by their difference in points, all else by the ratio. An "
             "interval that holds 0 points, or a ratio of 1, does not tell two arms apart."
         )
+        sentences += _detectable(comparison)
     if comparison.accuracy is None:
         sentences.append("There is no accuracy that every arm reached in every seed; name one with --to.")
     elif comparison.accuracy_chosen:
         chosen = level_text(comparison.accuracy)
         sentences.append(f"{chosen} is the highest round accuracy that every arm reached in every seed.")
     return tuple(sentences)
+
+
+def _detectable(comparison: Comparison) -> Iterator[str]:
+    """Of each arm, which differences its tests would find in eight of ten studies."""
+    for name, arm in comparison.arms.items():
+        found = [
+            f"{text} in {label.replace('_bytes', '').replace('_s_', '_').replace('_', ' ')}"
+            for label in DETECTABLE
+            if (text := _detectable_text(arm.measures[label]))
+        ]
+        if found:
+            words = ", ".join(found)
+            yield f"In eight of ten such studies, {name} would be told from {comparison.baseline} by {words}."
+
+
+def _detectable_text(measure: Measure) -> str:
+    """Empty where nothing was tested, or where all seeds are the same."""
+    if measure.against is None or _ends(measure.against) is None:
+        return ""
+    if measure.by == "difference":
+        return f"{100 * (detectable(measure.against) or 0.0):.2f} points"
+    return f"{number_text(detectable_ratio(measure.against) or 1.0)} ×"
 
 
 def level_text(accuracy: float | None) -> str:

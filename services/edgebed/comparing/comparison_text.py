@@ -17,7 +17,9 @@ DISPENSABLE = ("seeds", "a push", "updates", "final accuracy", "time", "up", "do
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
-    """The tables, their legend, what is set otherwise than in the baseline, notes and trials left out."""
+    """Which arms train another task, the tables, their legend, what is set otherwise, notes and trials left out."""
+    for sentence in comparison.other_tasks:
+        console.print(Text(f"! {sentence}", style="bold red"), soft_wrap=True)
     for grid in grids(comparison):
         _print_grid(grid, console)
         console.print()

@@ -19,8 +19,10 @@ CELL_CLASSES = {
     "reproduced": "good",
     "differs": "bad",
     "not distinguishable": "unknown",
+    "so far inside": "unknown",
+    "so far outside": "unknown",
+    "one seed": "quiet",
     "not run": "quiet",
-    "never": "quiet",
 }
 """What a page shows in a colour, where it is all of a cell."""
 

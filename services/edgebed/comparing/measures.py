@@ -20,6 +20,8 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
     """Since training started."""
     ingress_bytes: int
     """Up: payload of the pushes that made that version."""
+    since: float
+    """The share of these updates that came after the evaluation before; within them the moment is not known."""
     egress_bytes: int | None = None
     """Down: payload of the models handed out for it. None here and below: not known."""
     traffic_bytes: int | None = None
@@ -53,12 +55,15 @@ def reach(evaluations: Evaluations, accuracy: float, window: int = 1) -> Reached
         return None
     first = first_whole + int(there[0])
     is_known = np.isfinite(evaluations.egress_bytes[first])
+    updates = int(evaluations.version[first])
+    before = int(evaluations.version[first - 1]) if first else updates
     return Reached(
-        updates=int(evaluations.version[first]),
+        updates=updates,
         time_s=float(evaluations.t[first]),
         ingress_bytes=int(evaluations.ingress_bytes[first]),
         egress_bytes=int(evaluations.egress_bytes[first]) if is_known else None,
         traffic_bytes=int(evaluations.traffic_bytes[first]) if is_known else None,
+        since=(updates - before) / updates if updates else 0.0,
     )
 
 

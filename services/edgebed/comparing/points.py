@@ -67,6 +67,8 @@ class Points:
     methods: tuple[str, ...]
     seeds: int
     accuracy: float
+    window: int
+    """Evaluations whose mean must reach it."""
 
     @property
     def all(self) -> list[Point]:
@@ -91,7 +93,7 @@ class Points:
     def sets_of(self, point: Point) -> tuple[str, ...]:
         """The options that make it of the scenario."""
         values = (f"{axis.key}={value}" for axis, value in zip(self.axes, point.values, strict=True))
-        return (*values, f"stop.accuracy={self.accuracy!r}")
+        return (*values, f"stop.accuracy={self.accuracy!r}", f"stop.window={self.window}")
 
     def planned(self) -> Iterator[tuple[Point, PlannedTrial]]:
         """Each point's trial with the times that the scenario has; ScenarioError where one cannot be run."""
@@ -135,6 +137,7 @@ def read_points(path: Path, sets: Sequence[str] = ()) -> Points:
         methods=tuple(section.methods or scenario.trials),
         seeds=section.seeds,
         accuracy=section.accuracy,
+        window=section.window,
     )
 
 

@@ -1,4 +1,4 @@
-"""From finished runs to the rows of a paper: what it says, what was measured over which seeds, and the verdict.
+"""From finished runs to the rows of a paper: what it says, what was measured over which seeds, and the finding.
 
 Only what is there is measured: a row whose cells have not all been run is `not run`, and so is one without cells that
 has not been computed. A journal is read once; what measures and charts need of it is kept beside the page, and counts
@@ -9,6 +9,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,14 +18,15 @@ from edgebed.comparing.cells import DECLARED, CellRun, Cells, Size, runs_of_row
 from edgebed.comparing.claims_text import claim_text
 from edgebed.comparing.collecting import keep_finished
 from edgebed.comparing.computing import ComputedRow
-from edgebed.comparing.finding import Finder
+from edgebed.comparing.findings import Finding, judge
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.keeping import Kept, RunResult
+from edgebed.comparing.matching import Finder
 from edgebed.comparing.statistics import Interval
-from edgebed.comparing.verdicts import Verdict, judge
 from edgebed.errors import ScenarioError
 from edgebed.learning.imports import reason
 from edgebed.observe.series import Series
+from edgebed.papers.measuring import resolution
 from edgebed.papers.paper import Claim, Paper, Row, Unit
 from edgebed.runtimes import Runtime
 
@@ -46,8 +49,12 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Over the seeds that gave a number."""
     values: dict[int, float | None]
     """By seed; None where there is no number, e.g. of an accuracy that was never reached."""
-    verdict: Verdict | None
-    """None where nothing is claimed, or nothing was run."""
+    finding: Finding | None
+    """None where nothing is claimed, nothing was run, or one seed was that decides nothing."""
+    is_tested: bool
+    """Whether an interval over seeds decided."""
+    resolution: float
+    """How far beside the measured value the true one may lie, as evaluations lie apart."""
     seeds_wanted: int
     updates: tuple[int, int]
     """The smallest and the largest number of updates of its cells."""
@@ -114,13 +121,13 @@ def evaluate(
     wanted = dict.fromkeys(run for seeds in needed.values() for each in seeds.values() for run in each.values())
     keep_finished(cells, Finder(root), kept, wanted, tell)
     there = {run: kept.trial(run) for run in wanted if kept.find(run)}
-    values = {
+    measured = {
         name: _measure(name, paper.rows[name], seeds, there) if seeds else _value(computed.get(name))
         for name, seeds in needed.items()
     }
     tables = {
         table.title: tuple(
-            _row_result(cells, name, row, needed[name], values[name]) for name, row in table.rows.items()
+            _row_result(cells, name, row, needed[name], measured[name]) for name, row in table.rows.items()
         )
         for table in paper.tables
     }
@@ -147,24 +154,34 @@ def evaluate(
     return reproduction, curves
 
 
+class _Measured(NamedTuple):
+    """A row's values by seed, and how far beside each the true one may lie."""
+
+    values: dict[int, float | None]
+    resolutions: list[float]
+
+
 def _measure(
     name: str, row: Row, needed: Mapping[int, Mapping[str, CellRun]], there: Mapping[CellRun, FinishedTrial]
-) -> dict[int, float | None]:
-    """Seed -> value, for the seeds that all cells of the row have completed with."""
+) -> _Measured:
+    """Of the seeds that all cells of the row have completed with."""
     values: dict[int, float | None] = {}
+    resolutions = []
     for seed, runs in needed.items():
         if all(run in there for run in runs.values()):
+            trials = {cell: there[run] for cell, run in runs.items()}
             try:
-                value = row.measure({cell: there[run] for cell, run in runs.items()})
+                value = row.measure(trials)
             except Exception as error:  # a measure is the code of whoever wrote the paper's file
                 raise ScenarioError(f"row {name}, seed {seed}: its measure failed: {reason(error)}") from error
             values[seed] = value if value is not None and math.isfinite(value) else None
-    return values
+            resolutions.append(resolution(row.measure, trials))
+    return _Measured(values, resolutions)
 
 
-def _value(computed: ComputedRow | None) -> dict[int, float | None]:
+def _value(computed: ComputedRow | None) -> _Measured:
     """What a row without cells has in the place of values by seed."""
-    return {} if computed is None else {ONCE: computed.value}
+    return _Measured({} if computed is None else {ONCE: computed.value}, [])
 
 
 def _drawn(
@@ -184,11 +201,12 @@ def _row_result(
     name: str,
     row: Row,
     needed: Mapping[int, Mapping[str, CellRun]],
-    values: dict[int, float | None],
+    found: _Measured,
 ) -> RowResult:
     runs = list(needed.get(1, {}).values())
     updates, shares = [cells.recipe(run).updates for run in runs] or [0], [run.scale for run in runs] or [1.0]
-    measured, verdict = judge(row.claim, values, full_size=min(shares) >= 1, grows=row.grows or row.unit == "%")
+    values, beside = found.values, fmean(found.resolutions) if found.resolutions else 0.0
+    measured, finding = judge(row, values, full_size=min(shares) >= 1, resolution=beside)
     return RowResult(
         row=name,
         what=row.what,
@@ -198,7 +216,9 @@ def _row_result(
         claim=row.claim,
         measured=measured,
         values=values,
-        verdict=verdict,
+        finding=finding,
+        is_tested=finding is not None and row.needs_seeds,
+        resolution=beside,
         seeds_wanted=len(needed) or 1,
         updates=(min(updates), max(updates)),
         share=(min(shares), max(shares)),

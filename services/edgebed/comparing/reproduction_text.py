@@ -17,16 +17,21 @@ from edgebed.papers.paper import Paper
 
 NOT_RUN = "not run"
 NO_RUN = "computed"
-STYLES = {"reproduced": "green", "differs": "red", "not distinguishable": "yellow"}
+ONE_SEED = "one seed"
+"""A value is shown, but nothing found: seeds decide, and there is one."""
 
 
-def verdict_text(row: RowResult) -> str:
-    """The verdict, or why there is none."""
-    return row.verdict or (UNMEASURED if row.was_run else NOT_RUN)
+def finding_text(row: RowResult) -> str:
+    """The finding, or why there is none."""
+    if row.finding:
+        return row.finding
+    if not row.was_run:
+        return NOT_RUN
+    return UNMEASURED if row.claim is None else ONE_SEED
 
 
 def print_reproduction(result: Reproduction, rows: Collection[str], console: Console) -> None:
-    """*paper | measured (interval over seeds) | verdict* of these rows, by the paper's tables."""
+    """*paper | measured (interval over seeds) | finding* of these rows, by the paper's tables."""
     for title, results in result.tables.items():
         shown = [row for row in results if row.row in rows]
         if not shown:
@@ -38,7 +43,7 @@ def print_reproduction(result: Reproduction, rows: Collection[str], console: Con
             "measured (interval over seeds)": [
                 measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs) for row in shown
             ],
-            "verdict": [verdict_text(row) for row in shown],
+            "finding": [finding_text(row) for row in shown],
             "size": [
                 size_text(row.updates, row.share) if row.was_run and row.needs_runs else UNMEASURED for row in shown
             ],

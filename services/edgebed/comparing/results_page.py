@@ -7,7 +7,7 @@ each cell took, and the commands. It names no path, host or user of this machine
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from edgebed.comparing.claims_text import criterion_text, measured_text, size_text
+from edgebed.comparing.claims_text import criterion_text, detectable_text, measured_text, size_text, value_text
 from edgebed.comparing.computing import FILE as COMPUTED_FILE
 from edgebed.comparing.computing import ComputedRow
 from edgebed.comparing.curves import curves_chart
@@ -15,18 +15,41 @@ from edgebed.comparing.document import Document, image
 from edgebed.comparing.keeping import FILE, RunResult
 from edgebed.comparing.markdown import code_block, markdown_table
 from edgebed.comparing.reproduction import CellResult, Curves, Reproduction, RowResult
-from edgebed.comparing.reproduction_text import verdict_text
+from edgebed.comparing.reproduction_text import NOT_RUN, ONE_SEED, finding_text
 from edgebed.observe.drawing import Chart
-from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, seconds_text, utc_text
+from edgebed.observe.quantities import UNMEASURED, bytes_text, count_text, number_text, seconds_text, utc_text
 from edgebed.papers.paper import Paper, Table
 from edgebed.runtimes import Runtime
 
-VERDICTS = """\
-An interval is Student's at 95 % over seeds; one seed has none, and shows a sign only by a difference that is large
-enough. *Reproduced*: the interval, or the only value, confirms what the paper claims. *Differs*: it contradicts it.
-*Not distinguishable*: it does neither, be it because seeds differ too much, or because a run smaller than the paper's
-may have ended too early. A size says how many updates were run, and which share of the paper's that is where it is not
-all."""
+FINDINGS = """\
+An interval is Student's at 95 % over seeds, and decides. *Reproduced*: it confirms what the paper claims. *Differs*: it
+contradicts it. *Not distinguishable*: it does neither, be it because seeds differ too much, because not all of them got
+there, or because evaluations lie too far apart to tell. *So far inside*, *so far outside*: it would confirm or
+contradict, but the runs are shorter than the paper's, and what is measured still changes with their length. *One seed*:
+a value is shown, and nothing found, as seeds would decide. *Consistent*: the row follows by arithmetic, or it compares
+with what this project worked out itself; it counts as no confirmation. A size says how many updates were run, and which
+share of the paper's that is where it is not all. *Detectable* is the difference from the claim, or from zero, that the
+row's test would find in eight of ten studies with as many seeds that scatter as much."""
+
+TEST_SET = """\
+No images were set apart for validation: settings were tuned, runs stopped and best evaluations chosen by the test
+images that the accuracies are of. Such accuracies are a little too high."""
+
+COUNTED = {
+    "reproduced": "reproduced",
+    "differs": "differing",
+    "not distinguishable": "not distinguishable",
+    "so far inside": "so far inside",
+    "so far outside": "so far outside",
+    ONE_SEED: "of one seed, without a finding",
+    "consistent": "consistent, which confirms nothing",
+    "not consistent": "not consistent",
+    UNMEASURED: "measured without a claim to compare with",
+    NOT_RUN: "not run",
+}
+"""What the first line says of rows, in its order."""
+FALSE_FINDINGS = 0.05
+"""Of tests at 95 % where there is nothing to find."""
 
 BYTES = """\
 Bytes are those of the pushes, which go up, as the paper counts them; the models that come down are not among them."""
@@ -53,7 +76,9 @@ def results_page(paper: Paper, result: Reproduction, charts: Sequence[Chart]) ->
     parts = [
         paper.text,
         _overview(result),
-        VERDICTS,
+        _chance(result),
+        FINDINGS,
+        TEST_SET,
         *([BYTES] if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else []),
         *(part for table in paper.tables for part in _table(paper, table, result.tables[table.title], charts)),
         *_runs(paper, result.cells),
@@ -65,27 +90,47 @@ def results_page(paper: Paper, result: Reproduction, charts: Sequence[Chart]) ->
 
 
 def _overview(result: Reproduction) -> str:
-    rows = [row for rows in result.tables.values() for row in rows]
-    verdicts = [verdict_text(row) for row in rows]
-    words = [f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts) if word != UNMEASURED]
-    alone = verdicts.count(UNMEASURED)
-    if alone:
-        words.append(f"{alone} measured without a claim to compare with")
-    return f"{count_text(len(rows), 'row')}: {', '.join(words)}."
+    """How many rows came to what, those that count first."""
+    texts = [finding_text(row) for rows in result.tables.values() for row in rows]
+    words = [f"{texts.count(word)} {words}" for word, words in COUNTED.items() if word in texts]
+    return f"{count_text(len(texts), 'row')}: {', '.join(words)}."
+
+
+def _chance(result: Reproduction) -> str:
+    """How many findings there would be with nothing to find."""
+    tested = sum(row.is_tested for rows in result.tables.values() for row in rows)
+    if not tested:
+        return "No row was tested by an interval over seeds."
+    return (
+        f"{count_text(tested, 'row')} {'was' if tested == 1 else 'were'} tested by an interval over seeds. Had none of "
+        f"them anything to show, chance alone would still give some {number_text(FALSE_FINDINGS * tested)} findings; "
+        "nothing is corrected for that."
+    )
 
 
 def _table(paper: Paper, table: Table, rows: Sequence[RowResult], charts: Sequence[Chart]) -> Iterator[str]:
     yield f"## {table.title}"
     yield table.text
     yield markdown_table(
-        ("", "paper", "measured (interval over seeds)", "verdict", "reproduced if", "size", "row", "cells"),
+        (
+            "",
+            "paper",
+            "measured (interval over seeds)",
+            "finding",
+            "reproduced if",
+            "detectable",
+            "size",
+            "row",
+            "cells",
+        ),
         [
             (
                 row.what,
                 row.paper,
                 measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs),
-                verdict_text(row),
+                finding_text(row),
                 criterion_text(row.claim, row.unit),
+                detectable_text(row.measured, row.unit) if row.is_tested else UNMEASURED,
                 f"{size_text(row.updates, row.share)}, {count_text(len(row.values), 'seed')}"
                 if row.was_run and row.needs_runs
                 else UNMEASURED,
@@ -95,10 +140,21 @@ def _table(paper: Paper, table: Table, rows: Sequence[RowResult], charts: Sequen
             for row in rows
         ],
     )
-    notes = dict.fromkeys(row.note for row in rows if row.note)
-    yield "\n".join(f"- {'; '.join(row.what for row in rows if row.note == note)}: {note}" for note in notes)
+    notes = {row.row: tuple(_notes(row)) for row in rows}
+    yield "\n".join(
+        f"- {'; '.join(row.what for row in rows if note in notes[row.row])}: {note}"
+        for note in dict.fromkeys(note for each in notes.values() for note in each)
+    )
     titles = {curve.title for curve in table.curves}
     yield from (image(paper.name, chart) for chart in charts if chart.title in titles)
+
+
+def _notes(row: RowResult) -> Iterator[str]:
+    """What a reader must know of the comparison."""
+    if row.note:
+        yield row.note
+    if row.resolution and row.claim is not None:
+        yield f"Known to within {value_text(row.resolution, row.unit)}, as evaluations lie apart."
 
 
 def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:

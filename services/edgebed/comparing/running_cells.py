@@ -12,8 +12,8 @@ from pathlib import Path
 
 import edgebed
 from edgebed.comparing.cells import CellRun, Recipe, Recipes
-from edgebed.comparing.finding import STATES, Finder, Found, is_planned
 from edgebed.comparing.keeping import Kept
+from edgebed.comparing.matching import STATES, Finder, Found, is_planned
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.observe.quantities import count_text, seconds_text
 from edgebed.results import Run, Trial

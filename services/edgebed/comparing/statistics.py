@@ -4,14 +4,19 @@ With three to ten seeds a t interval covers what it promises; a bootstrap of so 
 interval at all, and none is made up.
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from statistics import mean as exact_mean
 from statistics import stdev
 
 import msgspec
+import numpy as np
 
 CONFIDENCE = 0.95
+SCATTERS = 4000
+POWER = 0.8
+"""How often a difference is found that is called detectable: in eight of ten studies."""
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +44,57 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
 
     half = float(stats.t.ppf((1 + confidence) / 2, count - 1)) * stdev(map(float, values)) / count**0.5
     return Interval(mean=mean, low=mean - half, high=mean + half, seeds=count)
+
+
+def detectable(found: Interval) -> float | None:
+    """The difference that a test with this many seeds, scattered as here, would find in eight of ten studies.
+
+    From zero, or whatever value the interval is tested against, in its unit. None with one seed. The scatter is itself
+    an estimate, with few seeds a rough one.
+    """
+    if found.low is None or found.high is None:
+        return None
+    return (found.high - found.low) / 2 * _detectable_halves(found.seeds)
+
+
+def detectable_ratio(found: Interval) -> float | None:
+    """The same of an interval that `paired_ratio` made: how many times as much, above 1."""
+    if found.low is None or found.high is None or min(found.low, found.high) <= 0:
+        return None
+    return math.exp(math.log(found.high / found.low) / 2 * _detectable_halves(found.seeds))
+
+
+@functools.cache
+def _detectable_halves(seeds: int) -> float:
+    """How many half-widths of the interval the mean must be away for a two-sided t test to see it so often."""
+    from scipy import optimize, stats
+
+    freedom = seeds - 1
+    critical = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    # the noncentral t by its definition, over scatters equally likely: scipy's own is NaN for some of these
+    edges = critical * np.sqrt(stats.chi2.ppf((np.arange(SCATTERS) + 0.5) / SCATTERS, freedom) / freedom)
+
+    def missing(away: float) -> float:
+        return float((stats.norm.sf(edges - away) + stats.norm.cdf(-edges - away)).mean()) - POWER
+
+    return float(optimize.brentq(missing, 0.0, 10 * critical)) / critical
+
+
+def probability_below_one(values: Mapping[int, float], others: Mapping[int, float]) -> float | None:
+    """How likely `values` are the smaller, in the mean of the logarithm of their ratio, over the seeds that both have.
+
+    Student's t of the paired logarithms. None with fewer than two such seeds, or where a value is not above 0.
+    """
+    found = paired_ratio(values, others)
+    if found is None or found.low is None or found.high is None:
+        return None
+    from scipy import stats
+
+    mean, half = math.log(found.mean), math.log(found.high / found.low) / 2
+    if half <= 0:
+        return 0.5 if mean == 0 else float(mean < 0)
+    freedom = found.seeds - 1
+    return float(stats.t.cdf(-mean / half * stats.t.ppf((1 + CONFIDENCE) / 2, freedom), freedom))
 
 
 def paired(

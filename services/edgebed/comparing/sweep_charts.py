@@ -16,15 +16,16 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from edgebed.comparing.points import Axis, axes_of
+from edgebed.comparing.sweep_text import factor_text, probability_text
 from edgebed.comparing.swept import PointResult, SweepResult, WinAt
 from edgebed.comparing.winners import Spread
 from edgebed.observe.drawing import INK, PALETTE, SIZE, Chart, bytes_axis, line_style
-from edgebed.observe.quantities import bytes_text, number_text, seconds_text
+from edgebed.observe.quantities import bytes_text, seconds_text
 from edgebed.scenario.units import format_duration
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HATCHES = ("", "//", "..", "xx")
-CELL = (1.35, 0.86)
+CELL = (1.6, 0.86)
 """Width and height of a cell of the map in inches."""
 BORDER = (1.2, 0.85)
 LETTER_WIDTH = 0.082
@@ -32,7 +33,7 @@ CELL_WIDTHS_MIN = 4
 ALPHA = 0.38
 """Of a cell's colour, so that its text is readable on light and on dark."""
 ROW_HEIGHT = 0.3
-NOBODY = "never"
+NOBODY = "nobody"
 NOWHERE = Spread(mean=math.nan, low=math.nan, high=math.nan)
 """Where a method does not get to the accuracy: its line is broken there."""
 TIMES_S = (
@@ -100,15 +101,11 @@ def cell_lines(win: WinAt | None, letter_of: Mapping[str, str]) -> tuple[str, ..
     if found.factor is None:
         by = "alone"
     else:
-        by = f"{'' if found.is_clear else '≈ '}{factor_text(found.factor)} × {letter_of[found.second or '']}"
+        by = f"{'≈ ' if found.is_coarse else ''}{factor_text(found.factor)} × {letter_of[found.second or '']}"
+        by += "" if found.probability is None else f", {probability_text(found)}"
     if win.not_run:
         by = f"{win.not_run} not run"
     return (f"{letter_of[found.method]} {found.method}", seconds_text(found.mean), by)
-
-
-def factor_text(factor: float) -> str:
-    """How many times as much: 1.08, 12.3."""
-    return f"{factor:.2f}" if factor < 10 else number_text(factor)
 
 
 def _maps(result: SweepResult, layout: Layout) -> list[Chart]:

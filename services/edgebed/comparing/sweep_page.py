@@ -11,16 +11,18 @@ from edgebed.comparing.grid import Grid
 from edgebed.comparing.keeping import FILE
 from edgebed.comparing.markdown import code_block, markdown_table
 from edgebed.comparing.points import axes_of
-from edgebed.comparing.results_page import host_text, runs_text
+from edgebed.comparing.results_page import TEST_SET, host_text, runs_text
+from edgebed.comparing.statistics import CONFIDENCE
 from edgebed.comparing.sweep_charts import letters
-from edgebed.comparing.sweep_text import break_even_grid, costs_grid, points_grid
+from edgebed.comparing.sweep_text import break_even_grid, costs_grid, mean_of, points_grid, wins_grid
 from edgebed.comparing.swept import SweepResult
 from edgebed.observe.drawing import Chart
-from edgebed.observe.quantities import count_text, percent_text
+from edgebed.observe.quantities import count_text, number_text, percent_text
 
 COUNTED = """\
 Every point is a run in virtual time that ends as soon as the model has reached the accuracy on the test set, measured
-at the scenario's intervals; where it gives up first, it says *never*. **Time** counts from the start of training.
+at the scenario's intervals; what gives up first is said to be *not* there *in* so many updates. **Time** counts from
+the start of training.
 **Up** (ingress) is the payload of the pushes that made the model, **down** (egress) that of the models handed out to
 workers for it, **traffic** both together. An **update** is a push, of one mini-batch or of as many as the method's
 workers go through between two pushes. **CPU** is, for every update that workers made, applied or not, a gradient's
@@ -28,9 +30,13 @@ time for each mini-batch, what compressing and encoding takes, and what the serv
 Applying updates, evaluating, and compressing models on their way down are not in it."""
 
 MAP = """\
-A cell names the method that is first, its time, and how many times as long the second takes, with that one's letter. \
-≈ before the factor: seeds of the two overlap, so either may be first."""
-ONE_SEED = "There is one seed: a factor close to 1 decides nothing."
+A cell names the method that is first, its time, how many times as long the second takes, with that one's letter, and at
+least how likely the first is first. ≈ before the factor: less lies between the two than between two evaluations."""
+PROBABILITY = """\
+*Probability*: at least how likely the first needs less than each of the others in the mean of the logarithm, by
+Student's t over pairs of the same seed. *Detectable*: which factor between the two would be found in eight of ten
+studies with as many seeds that scatter as much."""
+ONE_SEED = "There is one seed: who is first is not decided."
 CURVES = "Where a line is missing the accuracy was not reached, or the method was not run."
 BREAK_EVEN = """\
 Below the rate one of the two is faster, above it the other. Between two rates that were run, time is taken to be a
@@ -42,6 +48,8 @@ def sweep_page(result: SweepResult, command: str, charts: Sequence[Chart]) -> Do
     """The page with these charts; pure."""
     parts = [
         _overview(result),
+        TEST_SET,
+        "\n".join(f"- {note}" for note in result.notes),
         *_map(result, charts),
         *_curves(result, charts),
         *_break_even(result),
@@ -64,23 +72,46 @@ def _overview(result: SweepResult) -> str:
     wanted = len(result.points) * result.seeds
     missing = "" if done == wanted else f" {done} of {count_text(wanted, 'run')} have been made."
     return (
-        f"What {count_text(len(result.methods), 'method')} took to an accuracy of {percent_text(result.accuracy)}, "
+        f"What {count_text(len(result.methods), 'method')} took to an accuracy of {percent_text(result.accuracy)}"
+        f"{mean_of(result)}, "
         f"over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
     )
 
 
 def _map(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
     yield "## Who is first where"
-    yield f"{MAP}{'' if result.seeds > 1 else f' {ONE_SEED}'}"
+    yield MAP
+    if result.seeds == 1:
+        yield ONE_SEED
     yield ", ".join(f"**{letter}** {method}" for method, letter in letters(result.methods).items())
     yield from _images(result, charts, "Who is first")
-    counts: dict[str, int] = {}
-    for each in result.wins:
-        if each.time:
-            counts[each.time.method] = counts.get(each.time.method, 0) + 1
-    first = sorted(counts.items(), key=lambda pair: -pair[1])
-    words = [f"{method} at {count}" for method, count in first]
-    yield f"First at so many of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
+    yield _firsts(result)
+    yield f"{PROBABILITY} {_chance(result)}"
+    yield _table(wins_grid(result))
+
+
+def _firsts(result: SweepResult) -> str:
+    """How often each is first, and how often that is more than chance."""
+    counts: dict[str, list[bool]] = {}
+    for found in (each.time for each in result.wins if each.time):
+        counts.setdefault(found.method, []).append((found.probability or 0.0) >= CONFIDENCE)
+    words = [
+        f"{method} at {len(sure)}" + (f" ({sum(sure)} of them with a probability of 95 % or more)" if any(sure) else "")
+        for method, sure in sorted(counts.items(), key=lambda pair: -len(pair[1]))
+    ]
+    return f"Fastest of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
+
+
+def _chance(result: SweepResult) -> str:
+    """How many places would seem decided with nothing to find."""
+    tested = sum(each.time is not None and each.time.probability is not None for each in result.wins)
+    if not tested:
+        return ""
+    return (
+        f"{count_text(tested, 'place')} {'was' if tested == 1 else 'were'} tested; did nobody differ, chance alone "
+        f"would still give up to {number_text(2 * (1 - CONFIDENCE) * tested)} of them a probability of 95 %. Places "
+        "are not independent: a synchronous method's training is the same at every rate of the links."
+    )
 
 
 def _curves(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:

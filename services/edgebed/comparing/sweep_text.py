@@ -8,7 +8,7 @@ from edgebed.comparing.grid import Grid
 from edgebed.comparing.points import axes_of
 from edgebed.comparing.reproduction_text import print_table
 from edgebed.comparing.swept import PointResult, SweepResult
-from edgebed.comparing.winners import Spread
+from edgebed.comparing.winners import Spread, Win
 from edgebed.observe.quantities import (
     UNMEASURED,
     bytes_text,
@@ -36,7 +36,7 @@ def points_grid(result: SweepResult) -> Grid:
     """What each method took at each point."""
     labels = tuple(axis.label for axis in axes_of(result.axes))
     return Grid(
-        f"To an accuracy of {percent_text(result.accuracy)}",
+        f"To an accuracy of {percent_text(result.accuracy)}{mean_of(result)}",
         ("method", *labels, *HEADS.values(), "updates", "best accuracy"),
         [
             (
@@ -51,6 +51,41 @@ def points_grid(result: SweepResult) -> Grid:
     )
 
 
+def wins_grid(result: SweepResult) -> Grid:
+    """Who is first at each place, how surely, and which factor would have been found."""
+    labels = tuple(axis.label for axis in axes_of(result.axes))
+    rows = [
+        (
+            *each.values.values(),
+            *(
+                (UNMEASURED,) * 5
+                if (found := each.time) is None
+                else (
+                    found.method,
+                    found.second or "nobody else",
+                    UNMEASURED if found.factor is None else f"{factor_text(found.factor)} ×",
+                    probability_text(found),
+                    UNMEASURED if found.detectable is None else f"{factor_text(found.detectable)} ×",
+                )
+            ),
+        )
+        for each in result.wins
+    ]
+    return Grid("Who is first", (*labels, "first", "second", "factor", "probability", "detectable"), rows)
+
+
+def factor_text(factor: float) -> str:
+    """How many times as much: 1.08, 12.3."""
+    return f"{factor:.2f}" if factor < 10 else number_text(factor)
+
+
+def probability_text(found: Win) -> str:
+    """Of the first to be first; with one seed there is none."""
+    if found.probability is None:
+        return UNMEASURED if found.second is None else "not decided"
+    return "> 99 %" if found.probability > 0.99 else f"{100 * found.probability:.0f} %"
+
+
 def break_even_grid(result: SweepResult) -> Grid:
     """Every pair of methods that crosses, with the rate; first those where the lead changes."""
     rows = [
@@ -58,6 +93,11 @@ def break_even_grid(result: SweepResult) -> Grid:
         for each in result.break_even
     ]
     return Grid("Break-even rates", ("where", "faster below", "rate", "faster above", "takes the lead"), rows)
+
+
+def mean_of(result: SweepResult) -> str:
+    """Over what the accuracy is taken."""
+    return f" in the mean of {result.window} evaluations" if result.window > 1 else ""
 
 
 def costs_grid(result: SweepResult) -> Grid:
@@ -72,9 +112,12 @@ def costs_grid(result: SweepResult) -> Grid:
 
 
 def print_sweep(result: SweepResult, console: Console) -> None:
-    """A row for each point, and where methods break even."""
+    """A row for each point, who is first where, and where methods break even."""
     grid = points_grid(result)
     print_table(grid.columns, console, ("best accuracy", "updates", "up", "down"), grid.title, RIGHT)
+    console.print()
+    grid = wins_grid(result)
+    print_table(grid.columns, console, ("detectable",), grid.title, ("factor", "probability", "detectable"))
     if result.break_even:
         console.print()
         grid = break_even_grid(result)
@@ -86,9 +129,10 @@ def milliseconds(value: float | None) -> str:
     return UNMEASURED if value is None else f"{number_text(1e3 * value)} ms"
 
 
-def never_text(point: PointResult) -> str:
+def unreached_text(point: PointResult) -> str:
     """Of a point where not every seed got there."""
-    reached = f"{point.reached} of {count_text(len(point.seeds), 'seed')}" if point.reached else "never"
+    absent = f"not in {count_text(point.gives_up, 'update')}"
+    reached = f"{point.reached} of {count_text(len(point.seeds), 'seed')}" if point.reached else absent
     return f"{reached}: {point.diverged} diverged" if point.diverged else reached
 
 
@@ -96,7 +140,7 @@ def _text(point: PointResult, name: str) -> str:
     if not point.was_run:
         return "not run"
     spread: Spread | None = getattr(point, name)
-    return never_text(point) if spread is None else spread_text(spread, name)
+    return unreached_text(point) if spread is None else spread_text(spread, name)
 
 
 def spread_text(spread: Spread, name: str) -> str:

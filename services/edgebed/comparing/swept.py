@@ -1,6 +1,6 @@
 """From finished runs to the result of a sweep: what each point took to the accuracy, and who wins where.
 
-Counted until the model reached the accuracy for the first time, at which a run ends:
+Counted until the mean of so many evaluations reached the accuracy for the first time, at which a run ends:
 
 - time: since training started, virtual;
 - up: payload of the pushes that made the model; down: payload of the models handed out for it; traffic: both together;
@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from edgebed.algorithms.registry import batches_a_push
+from edgebed.algorithms.registry import NOTES, batches_a_push
 from edgebed.comparing.cells import CellRun, Recipes
 from edgebed.comparing.collecting import keep_finished
 from edgebed.comparing.costs import Costs
-from edgebed.comparing.finding import Finder
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.keeping import Kept, RunResult
-from edgebed.comparing.measures import Reached, reach
+from edgebed.comparing.matching import Finder
+from edgebed.comparing.measures import Reached, best_accuracy, reach
 from edgebed.comparing.points import Axis, Point, Points
 from edgebed.comparing.winners import Spread, Win, crossings, leads, win
 
@@ -46,7 +46,13 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     updates: float | None
     """Mean, of those that did."""
     best_accuracy: float | None
-    """The highest of all seeds."""
+    """The highest of all seeds: a mean over as many evaluations."""
+    gives_up: int
+    """Updates after which a run ends that has not got there."""
+    spacing: float
+    """The share of the updates since the evaluation before, in the mean of those that got there."""
+    times: dict[int, float]
+    """Seconds by seed; empty where not all seeds got there."""
     time_s: Spread | None
     """None here and below: not all seeds got there."""
     ingress_bytes: Spread | None
@@ -92,6 +98,8 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     question: str
     accuracy: float
+    window: int
+    """Evaluations whose mean must reach it."""
     methods: tuple[str, ...]
     axes: dict[str, tuple[str, ...]]
     """Values by key."""
@@ -102,6 +110,8 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     """Empty, too, where no axis is a rate."""
     costs: Costs
     runs: tuple[RunResult, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader must know of a method."""
 
 
 def evaluate_sweep(
@@ -117,6 +127,7 @@ def evaluate_sweep(
         scenario=points.scenario.name,
         question=points.scenario.question,
         accuracy=points.accuracy,
+        window=points.window,
         methods=points.methods,
         axes={axis.key: axis.values for axis in points.axes},
         seeds=points.seeds,
@@ -125,7 +136,14 @@ def evaluate_sweep(
         break_even=tuple(break_even_rows(points.axes, points.methods, results)),
         costs=costs,
         runs=tuple(runs),
+        notes=_notes(points),
     )
+
+
+def _notes(points: Points) -> tuple[str, ...]:
+    methods = [points.scenario.trials[name].method for name in points.methods]
+    used = {part.name for method in methods for part in method.parts.values()}
+    return tuple(note for name, note in NOTES.items() if name in used)
 
 
 def cpu_seconds(updates: int, batches: float, gradient_s: float, compression_s: float, restore_s: float) -> float:
@@ -146,7 +164,11 @@ def _point(
 ) -> PointResult:
     runs = [CellRun(points.name(point), 1.0, seed) for seed in range(1, points.seeds + 1)]
     trials = {run.seed: there[run] for run in runs if run in there}
-    reached = {seed: found for seed, trial in trials.items() if (found := reach(trial.evaluations, points.accuracy))}
+    reached = {
+        seed: found
+        for seed, trial in trials.items()
+        if (found := reach(trial.evaluations, points.accuracy, points.window))
+    }
     taken: dict[str, list[float]] = {name: [] for name in MEASURES}
     for seed, at in reached.items():
         down = _down(trials[seed], at)
@@ -158,7 +180,7 @@ def _point(
     is_whole = 0 < len(reached) == len(trials)
     spreads = {name: Spread.of(values) if is_whole else None for name, values in taken.items()}
     first = next(iter(trials.values()), None)
-    bests = [trial.summary.best_accuracy for trial in trials.values() if trial.summary.best_accuracy is not None]
+    bests = [best for trial in trials.values() if (best := best_accuracy(trial.evaluations, points.window)) is not None]
     return PointResult(
         point=points.name(point),
         method=point.method,
@@ -169,6 +191,9 @@ def _point(
         diverged=sum(trial.summary.outcome == "diverged" for trial in trials.values()),
         updates=sum(at.updates for at in reached.values()) / len(reached) if reached else None,
         best_accuracy=max(bests, default=None),
+        gives_up=cells.recipe(runs[0]).updates,
+        spacing=sum(at.since for at in reached.values()) / len(reached) if reached else 0.0,
+        times={seed: at.time_s for seed, at in reached.items()} if is_whole else {},
         gradient_s=first.plan.nodes[0].task.gradient_time_s if first else None,
         compression_s=first.plan.nodes[0].task.compression_time_s if first else None,
         restore_s=_restore_s(first, costs) if first else None,
@@ -203,7 +228,10 @@ def _wins(points: Points, results: Mapping[Point, PointResult]) -> Sequence[WinA
         found.append(
             WinAt(
                 values=dict(zip((axis.key for axis in points.axes), values, strict=True)),
-                time=win({method: point.time_s for method, point in there.items()}),
+                time=win(
+                    {method: point.times for method, point in there.items()},
+                    {method: point.spacing for method, point in there.items()},
+                ),
                 not_run=sum(not point.was_run for point in there.values()),
             )
         )

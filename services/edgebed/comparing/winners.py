@@ -3,13 +3,15 @@
 Less is better: time, bytes or CPU seconds until an accuracy was reached.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
 
 from edgebed.comparing.break_even import BreakEven, break_even
+from edgebed.comparing.statistics import detectable_ratio, paired_ratio, probability_below_one
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,8 +36,12 @@ class Win(msgspec.Struct, frozen=True, kw_only=True):
     """Who needs least of the others; None where no other gets there."""
     factor: float | None
     """How many times as much that one needs."""
-    is_clear: bool
-    """Whether every seed of the winner needs less than any of the second's; with one seed each, whether they differ."""
+    probability: float | None
+    """At least so likely the first is first; None with one seed, which decides nothing, and where it is alone."""
+    detectable: float | None
+    """Which factor between the two would be found in eight of ten studies; None likewise."""
+    is_coarse: bool
+    """Whether the factor is smaller than what lies between two evaluations of either."""
 
 
 class Crossing(NamedTuple):
@@ -46,25 +52,39 @@ class Crossing(NamedTuple):
     at: BreakEven
 
 
-def win(spreads: Mapping[str, Spread | None]) -> Win | None:
-    """The method that needs least; None where none gets there. Of equals the one that is named first."""
-    there = sorted((spread.mean, place, name) for place, (name, spread) in enumerate(spreads.items()) if spread)
-    if not there:
+def win(needed: Mapping[str, Mapping[int, float]], spacing: Mapping[str, float]) -> Win | None:
+    """The method that needs least, of equals the one that is named first; None where none gets there.
+
+    `needed` is what each needs by seed, empty where it does not get there with all of them; `spacing` the share of that
+    since the evaluation before.
+    """
+    means = sorted((fmean(each.values()), place, name) for place, (name, each) in enumerate(needed.items()) if each)
+    if not means:
         return None
-    mean, _, name = there[0]
-    if len(there) == 1:
-        return Win(method=name, mean=mean, second=None, factor=None, is_clear=True)
-    other, _, second = there[1]
-    first_spread, second_spread = spreads[name], spreads[second]
-    assert first_spread
-    assert second_spread
+    mean, _, name = means[0]
+    others = [other for _, _, other in means[1:]]
+    if not others:
+        return Win(method=name, mean=mean, second=None, factor=None, probability=None, detectable=None, is_coarse=False)
+    second = others[0]
+    factor = means[1][0] / mean if mean else None
+    ratio = paired_ratio(needed[second], needed[name])
     return Win(
         method=name,
         mean=mean,
         second=second,
-        factor=other / mean if mean else None,
-        is_clear=first_spread.high < second_spread.low,
+        factor=factor,
+        probability=_first_of(needed, name, others),
+        detectable=None if ratio is None else detectable_ratio(ratio),
+        is_coarse=factor is not None and factor - 1 < max(spacing.get(name, 0.0), spacing.get(second, 0.0)),
     )
+
+
+def _first_of(needed: Mapping[str, Mapping[int, float]], name: str, others: Iterable[str]) -> float | None:
+    """At least how likely one needs less than each of the others: what is left when each doubt is taken away."""
+    found = [probability_below_one(needed[name], needed[other]) for other in others]
+    if any(each is None for each in found):
+        return None
+    return max(0.0, 1.0 - sum(1.0 - (each or 0.0) for each in found))
 
 
 def crossings(

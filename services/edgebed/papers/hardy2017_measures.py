@@ -11,7 +11,7 @@ import numpy as np
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.registry import configure
 from edgebed.comparing.finished import FinishedTrial
-from edgebed.comparing.measures import best_accuracy, reach
+from edgebed.comparing.measures import Reached, best_accuracy, reach
 from edgebed.papers import authors_pickle, measuring
 from edgebed.papers.paper import Measure
 
@@ -56,26 +56,21 @@ def early_accuracy(cell: str) -> Measure:
 
 def ingress_to_target(cell: str, encoding: Encoding) -> Measure:
     """Bytes until then; None if the moving average never is 97 %."""
-
-    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        reached = reach(trials[cell].evaluations, TARGET, WINDOW)
-        return None if reached is None else encoding.ingress(trials[cell], reached.updates)
-
-    return measure
+    return measuring.reached_by(
+        cell,
+        lambda trial: reach(trial.evaluations, TARGET, WINDOW),
+        lambda trial, reached: encoding.ingress(trial, reached.updates),
+    )
 
 
 def ingress_to_best(cell: str, encoding: Encoding, *, below_points: float) -> Measure:
     """Bytes until the moving average is so close to its best; None without an evaluation."""
 
-    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        evaluations = trials[cell].evaluations
-        best = best_accuracy(evaluations, WINDOW)
-        if best is None:
-            return None
-        reached = reach(evaluations, best - below_points / 100, WINDOW)
-        return None if reached is None else encoding.ingress(trials[cell], reached.updates)
+    def reached(trial: FinishedTrial) -> Reached | None:
+        best = best_accuracy(trial.evaluations, WINDOW)
+        return None if best is None else reach(trial.evaluations, best - below_points / 100, WINDOW)
 
-    return measure
+    return measuring.reached_by(cell, reached, lambda trial, found: encoding.ingress(trial, found.updates))
 
 
 def push_bytes(cell: str, encoding: Encoding) -> Measure:

@@ -1,12 +1,50 @@
-"""Measures that papers have in common; each takes the trials of one seed, by cell, and gives a number or None."""
+"""Measures that papers have in common; each takes the trials of one seed, by cell, and gives a number or None.
 
-from collections.abc import Mapping
+What was taken *to an accuracy* is known as finely as a model was evaluated: such a measure is `Spaced`, and so is what
+is made of it, so that no finding rests on a difference that evaluations cannot tell.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from edgebed.comparing.finished import FinishedTrial
-from edgebed.comparing.measures import best_accuracy, reach
+from edgebed.comparing.measures import Reached, best_accuracy, reach
 from edgebed.papers.paper import Measure
+
+
+@dataclass(frozen=True)
+class Spaced:
+    """A measure, and how far beside its value the true one may lie, since evaluations lie apart."""
+
+    measure: Measure
+    width: Callable[[Mapping[str, FinishedTrial]], float]
+
+    def __call__(self, trials: Mapping[str, FinishedTrial]) -> float | None:
+        """The value."""
+        return self.measure(trials)
+
+
+def resolution(measure: Measure, trials: Mapping[str, FinishedTrial]) -> float:
+    """How far beside a measure's value the true one may lie, in its unit; 0 of what no evaluation limits."""
+    return measure.width(trials) if isinstance(measure, Spaced) else 0.0
+
+
+def reached_by(
+    cell: str,
+    reached: Callable[[FinishedTrial], Reached | None],
+    value: Callable[[FinishedTrial, Reached], float],
+) -> Measure:
+    """The value where an accuracy was reached; None if it never was."""
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        return None if (found := reached(trials[cell])) is None else value(trials[cell], found)
+
+    def width(trials: Mapping[str, FinishedTrial]) -> float:
+        return found.since * value(trials[cell], found) if (found := reached(trials[cell])) else 0.0
+
+    return Spaced(measure, width)
 
 
 def accuracy(cell: str, window: int = 1) -> Measure:
@@ -44,12 +82,7 @@ def mean_accuracy(cell: str) -> Measure:
 
 def updates_to(cell: str, target: float, window: int = 1) -> Measure:
     """Updates until the moving average of the accuracy is this share for the first time; None if it never is."""
-
-    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        reached = reach(trials[cell].evaluations, target, window)
-        return None if reached is None else reached.updates
-
-    return measure
+    return reached_by(cell, lambda trial: reach(trial.evaluations, target, window), lambda _, reached: reached.updates)
 
 
 def of_summary(cell: str, name: str) -> Measure:
@@ -74,7 +107,7 @@ def difference(measure: Measure, baseline: Measure) -> Measure:
         value, base = measure(trials), baseline(trials)
         return None if value is None or base is None else value - base
 
-    return subtract
+    return Spaced(subtract, lambda trials: resolution(measure, trials) + resolution(baseline, trials))
 
 
 def ratio(measure: Measure, baseline: Measure) -> Measure:
@@ -84,7 +117,13 @@ def ratio(measure: Measure, baseline: Measure) -> Measure:
         value, base = measure(trials), baseline(trials)
         return None if value is None or not base else value / base
 
-    return divide
+    def width(trials: Mapping[str, FinishedTrial]) -> float:
+        value, base = measure(trials), baseline(trials)
+        if not value or not base:
+            return 0.0
+        return abs(value / base) * (resolution(measure, trials) / abs(value) + resolution(baseline, trials) / abs(base))
+
+    return Spaced(divide, width)
 
 
 def times(measure: Measure, factor: float) -> Measure:
@@ -94,4 +133,4 @@ def times(measure: Measure, factor: float) -> Measure:
         value = measure(trials)
         return None if value is None else factor * value
 
-    return multiply
+    return Spaced(multiply, lambda trials: abs(factor) * resolution(measure, trials))

@@ -48,24 +48,25 @@ class Cell:
 class Near:
     """The paper's value is to be met within `tolerance`, in the row's unit.
 
-    reproduced: the interval over seeds (or the only value) lies within; differs: outside; else not distinguishable.
+    reproduced: the interval over seeds lies within; differs: outside; else not distinguishable.
     """
 
     value: float
     tolerance: float
+    published: bool = True
+    """False: this project worked it out, as the paper's own is lost; no table shows it as the paper's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
     """A difference or its like, whose sign is the claim; `value` is the paper's, if it gives one.
 
-    reproduced: the interval lies on that side of zero; differs: on the other; not distinguishable: it holds zero, or
-    there is one seed alone and the value is closer to zero than `one_seed`, the least that one seed can show.
+    reproduced: the interval over seeds lies on that side of zero; differs: on the other; not distinguishable: it holds
+    zero.
     """
 
     sign: Literal[-1, 1]
     value: float | None = None
-    one_seed: float = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +82,10 @@ class Never:
 
 
 Claim = Near | Sign | AtLeast | Never
+OverUpdates = Literal["grows", "changes", "steady"]
+"""What becomes of a measure as training goes on: it only grows, it may go either way, or it does not depend on that."""
+BY_UNIT: Mapping[Unit, OverUpdates] = {"%": "grows", "points": "changes"}
+"""Of accuracies and their differences; other units are of what is steady, unless a row says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +102,27 @@ class Row:
     """None: the paper gives nothing to compare with; the measurement stands alone."""
     note: str = ""
     """What a reader must know of the comparison, in a sentence."""
-    grows: bool = False
-    """Whether it is the higher the more updates there are, as every accuracy is: too low a value of a run smaller than
-    the paper's then says nothing."""
+    with_updates: OverUpdates | None = None
+    """None: as `BY_UNIT` has it. Of what is not steady a run shorter than the paper's shows little."""
+    exact: bool = False
+    """Whether neither chance nor a machine's speed has a part in it, so that one run decides."""
+    arithmetic: bool = False
+    """Whether the claim follows from how the measurement was made, as bytes of floats are four times those of bytes."""
+
+    @property
+    def over_updates(self) -> OverUpdates:
+        """What becomes of it as training goes on."""
+        return self.with_updates or BY_UNIT.get(self.unit, "steady")
+
+    @property
+    def needs_seeds(self) -> bool:
+        """Whether its values over seeds decide, and not a single one."""
+        return bool(self.cells) and not self.exact
+
+    @property
+    def counts(self) -> bool:
+        """Whether it can confirm the paper: there is a value of the paper's, and it could have come out otherwise."""
+        return not self.arithmetic and (not isinstance(self.claim, Near) or self.claim.published)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,10 @@ It sees the management network and the ends of processes. What it knows is for r
 for ending the trial; the server learns who begins, and who has failed only where the scenario says `detector: oracle`.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
+from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
@@ -137,6 +139,8 @@ class Controller:
         """Why no more updates are to be applied; empty while they are."""
         self.started_at_s = 0.0
         self.progress_at_s = 0.0
+        self.evaluated: deque[float] = deque(maxlen=plan.stop_window)
+        """The last accuracies, whose mean may end the training; of a trial that goes on, those since then."""
 
     def launch(self, now: float) -> list[Effect]:
         """The nodes are being started."""
@@ -353,10 +357,12 @@ class Controller:
     def _evaluated(self, record: Evaluated, now: float) -> list[Effect]:
         if record.final:
             return self._end("completed", self.reason or f"the model is final at update {record.version}", now)
-        target = self.plan.stop_accuracy
-        if target is not None and record.accuracy >= target and self.phase is Phase.RUNNING:
-            reason = f"accuracy {record.accuracy:.4f} reached {target:g} at update {record.version}"
-            return self._finish(reason)
+        target, window = self.plan.stop_accuracy, self.plan.stop_window
+        self.evaluated.append(record.accuracy)
+        mean = fmean(self.evaluated)
+        if target is not None and len(self.evaluated) == window and mean >= target and self.phase is Phase.RUNNING:
+            of = "" if window == 1 else f" (mean of {window} evaluations)"
+            return self._finish(f"accuracy {mean:.4f}{of} reached {target:g} at update {record.version}")
         return []
 
     def _finish(self, reason: str) -> list[Effect]:

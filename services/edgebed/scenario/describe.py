@@ -238,7 +238,7 @@ def _stops(plan: Plan) -> Iterator[str]:
     if plan.stop_time_s is not None:
         yield format_duration(plan.stop_time_s)
     if plan.stop_accuracy is not None:
-        yield f"accuracy {plan.stop_accuracy:g}"
+        yield f"accuracy {plan.stop_accuracy:g}{f', mean of {plan.stop_window}' if plan.stop_window > 1 else ''}"
 
 
 def _expectations(plan: Plan) -> Iterator[str]:

@@ -50,7 +50,15 @@ class Copies:
 EVALUATOR_COPIES = Copies(kept=9.0, returned=5.0)
 DENSE_WORKER_COPIES = Copies(kept=8.5, returned=6.5)
 SPARSE_WORKER_COPIES = Copies(kept=10.0, returned=9.0)
-REMEMBERED_COPIES = {"threshold": 2.8, "esgd": 6.6, "dgc": 5.2, "int8": 2.5, "qsgd": 5.0, "sign": 5.3, "powersgd": 4.4}
+REMEMBERED_COPIES = {
+    "threshold": 2.8,
+    "esgd": 6.6,
+    "dgc": 5.2,
+    "int8": 2.5,
+    "qsgd": 5.0,
+    "sign": 5.3,
+    "powersgd-local": 4.4,
+}
 """What a compression holds at once, what it remembers included, by what Python and numpy have asked for at most."""
 RESIDUAL_COPIES = 2.0  # where it is a switch: what was left out, and what it was added to
 SELECTED_WORKER_COPIES = 6.0  # of the share that is sent: positions take 8 bytes each while they are encoded

@@ -346,6 +346,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     stop_updates: int | None = None
     stop_time_s: float | None = None
     stop_accuracy: float | None = None
+    stop_window: int = 1
+    """Evaluations whose mean must reach that accuracy."""
     join_deadline_s: float = 60.0
     """How long no node may start, join or become ready before going on without those that are not ready (workers), or
     giving up (server, evaluator)."""

@@ -96,6 +96,7 @@ class _Planner:
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
             stop_accuracy=trial.stop.accuracy,
+            stop_window=trial.stop.window,
             join_deadline_s=trial.deadlines.join,
             stall_deadline_s=trial.deadlines.stall,
             faults=faults,

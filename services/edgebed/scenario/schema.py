@@ -316,11 +316,15 @@ class Stop(Section):
     """Time since the start; virtual time in the simulation."""
     accuracy: float | None = Field(default=None, gt=0.0, le=1.0)
     """Accuracy on the test set, from 0 to 1."""
+    window: int = Field(default=1, ge=1)
+    """Evaluations whose mean must reach `accuracy`; with more than one, a single lucky evaluation ends nothing."""
 
     @model_validator(mode="after")
     def _at_least_one(self) -> Self:
         if self.updates is None and self.time is None and self.accuracy is None:
             raise ValueError("nothing ends the trial; give updates, time or accuracy")
+        if self.window > 1 and self.accuracy is None:
+            raise ValueError("window: there is no accuracy to reach by a mean of evaluations; give accuracy as well")
         return self
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
+from edgebed.errors import ScenarioError
 from edgebed.scenario import overrides, source
 from edgebed.scenario.problems import Problem, Problems, choose, show
 from edgebed.scenario.section import Section
@@ -27,6 +28,7 @@ NO_AXES = {
     "method.preset": "methods are variants, and sweep.methods chooses among them",
     "stop": "sweep.accuracy decides when a run ends, and stop.updates when it gives up",
     "stop.accuracy": "sweep.accuracy is where every run ends",
+    "stop.window": "sweep.window says over how many evaluations, for all points alike",
     "stop.updates": "it is where a run gives up, for all points alike",
 }
 """Keys that no axis can be, and why."""
@@ -83,6 +85,8 @@ class SweepSection(Section):
 
     accuracy: float = Field(gt=0.0, le=1.0)
     """The accuracy on the test set, from 0 to 1, at which each run ends; `stop.updates` is where it gives up."""
+    window: int = Field(default=3, ge=1)
+    """Evaluations whose mean must reach it; with 1, a single lucky evaluation counts."""
     methods: list[str] = Field(default=[])
     """Variants that are compared; all of them if left out."""
     over: Axes
@@ -108,8 +112,16 @@ Check = Callable[[Node], Iterable[Problem]]
 def value_text(value: Any) -> str:
     """As an option would write it: YAML that is read as the same value."""
     if isinstance(value, str):
-        return value if source.parse(value, "", lines=False) == value else json.dumps(value, ensure_ascii=False)
+        return value if _reads_as_itself(value) else json.dumps(value, ensure_ascii=False)
     return json.dumps(value, ensure_ascii=False)
+
+
+def _reads_as_itself(text: str) -> bool:
+    """Whether YAML takes it for a string without quotes."""
+    try:
+        return bool(source.parse(text, "", lines=False) == text)
+    except ScenarioError:  # as of a single quote
+        return False
 
 
 def mistakes(node: Node, section: SweepSection, trees: Mapping[str, Node], check: Check) -> Iterator[Mistake]:

@@ -39,7 +39,7 @@ PIECES = {
         With `sign` the levels are n bits as uint8, the lowest first, 1 for what is below zero.""",
     ),
     ("factors", "whole"): (
-        "powersgd",
+        "powersgd-local",
         """Of each tensor that is sent as two matrices the first, then the second, row by row, float32; then all others
         as they are.""",
     ),

@@ -30,9 +30,9 @@ SETTINGS = [
     ("qsgd", {"levels": 1, "bucket": 3, "deflate": False}),
     ("sign", {}),
     ("sign", {"residual": False}),
-    ("powersgd", {"rank": 1}),
+    ("powersgd-local", {"rank": 1}),
 ]
-REMEMBERING = [(name, given) for name, given in SETTINGS if given.get("residual", name in ("sign", "powersgd"))]
+REMEMBERING = [(name, given) for name, given in SETTINGS if given.get("residual", name in ("sign", "powersgd-local"))]
 SHAPES = st.lists(st.sampled_from([(3,), (1,), (4, 5), (2, 3, 2, 2), (7, 1)]), min_size=1, max_size=4)
 
 
@@ -73,7 +73,7 @@ def test_what_was_sent_and_what_is_remembered_make_up_all_gradients(name, given_
         pieces, memory = compression.compress(gradient, memory, Moment(seed, step))
         total += gradient
         arrived += dense(compression.restore(pieces))
-        left = memory.residual if name == "powersgd" else memory
+        left = memory.residual if name == "powersgd-local" else memory
 
         np.testing.assert_allclose(arrived + left, total, atol=1e-4)
 

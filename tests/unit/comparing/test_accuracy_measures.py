@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.comparing.findings import judge
+from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.measures import Reached, best_accuracy, moving_average, reach
 from edgebed.observe.series import Evaluations
+from edgebed.papers.chen2019 import PAPER as CHEN_2019
+from edgebed.papers.measuring import accuracy, difference, ratio, resolution, times, updates_to
 
 ACCURACIES = st.lists(st.integers(0, 500).map(lambda right: right / 500), max_size=30)
 WINDOWS = st.integers(1, 8)
@@ -89,10 +93,10 @@ def test_what_had_passed_when_it_was_reached():
     """Of the evaluation at the end of the first window that was high enough."""
     evaluations = evaluated([0.1, 0.98, 0.5, 0.97, 0.97, 0.97])
     assert reach(evaluations, 0.97) == Reached(
-        updates=100, time_s=2.0, ingress_bytes=1000, egress_bytes=3000, traffic_bytes=4000
+        updates=100, time_s=2.0, ingress_bytes=1000, since=1.0, egress_bytes=3000, traffic_bytes=4000
     )
     assert reach(evaluations, 0.97, 3) == Reached(
-        updates=500, time_s=10.0, ingress_bytes=5000, egress_bytes=15_000, traffic_bytes=20_000
+        updates=500, time_s=10.0, ingress_bytes=5000, since=0.2, egress_bytes=15_000, traffic_bytes=20_000
     )
     assert reach(evaluations, 0.99) is None
 
@@ -101,3 +105,43 @@ def test_what_had_passed_when_it_was_reached():
 def test_rounding_hides_no_accuracy(window):
     """A mean of the same accuracies is that accuracy, whatever the last bit says."""
     assert reach(evaluated([0.97] * 10), 0.97, window).updates == 100 * (window - 1)
+
+
+def trials_of(**accuracies):
+    """Cells with these evaluations, every 100 updates."""
+    return {
+        cell: FinishedTrial(plan=None, summary=None, evaluations=evaluated(values))
+        for cell, values in accuracies.items()
+    }
+
+
+def test_what_is_taken_to_an_accuracy_is_known_as_finely_as_it_was_evaluated():
+    """A hundred of 200 updates; a ratio adds the shares of both, a multiple and a difference their widths."""
+    trials = trials_of(a=[0.1, 0.5, 0.9], b=[0.1, 0.5, 0.6, 0.7, 0.9])
+    a, b = updates_to("a", 0.9), updates_to("b", 0.9)
+
+    assert (a(trials), resolution(a, trials)) == (200, 100)
+    assert (b(trials), resolution(b, trials)) == (400, 100)
+    assert resolution(ratio(a, b), trials) == pytest.approx(200 / 400 * (1 / 2 + 1 / 4))
+    assert resolution(times(a, 3), trials) == 300
+    assert resolution(difference(a, b), trials) == 200
+
+
+def test_accuracies_and_what_was_never_reached_have_no_width():
+    """Nothing is added to where their intervals end."""
+    trials = trials_of(a=[0.1, 0.5], b=[0.1, 0.9])
+
+    assert resolution(difference(accuracy("a"), accuracy("b")), trials) == 0
+    assert resolution(ratio(updates_to("a", 0.9), updates_to("b", 0.9)), trials) == 0
+
+
+def test_two_that_reach_it_at_the_same_evaluation_do_not_contradict_that_one_takes_twice_as_long():
+    """As published for depth, where both are seen to be there at the second evaluation."""
+    row = CHEN_2019.rows["depth-slows"]
+    trials = trials_of(**{cell: [0.1, 0.5, 0.9] for cell in row.cells})
+    value = row.measure(trials)
+
+    assert (value, resolution(row.measure, trials)) == (1.0, 1.0)
+    _, found = judge(row, {1: value, 2: value}, resolution=resolution(row.measure, trials))
+    assert found == "not distinguishable"
+    assert judge(row, {1: value, 2: value})[1] == "differs"

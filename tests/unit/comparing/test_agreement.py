@@ -130,6 +130,16 @@ def test_a_lower_accuracy_differs_in_the_parts_of_the_training_in_which_it_is_lo
     assert differing(late) == ["accuracy to 2000"]
 
 
+def test_two_seeds_can_differ_but_not_agree() -> None:
+    """Nearly everything is within what two pairs of seeds differ by."""
+    runs = {seed: drawn("simulation", seed) for seed in (1, 2)}
+    alike = agreement("adacomp", {"simulation": runs, "process": runs})
+
+    assert alike.verdict == "too few seeds to tell"
+    assert {each.verdict for each in alike.judgements} == {"too few seeds to tell"}
+    assert judged(updates_changed(entries=lambda entries: entries * 2), seeds=2).verdict == "differs"
+
+
 def test_a_difference_far_below_that_between_seeds_agrees() -> None:
     """A third of a standard deviation is nothing that a user would see between two runs."""
     assert differing(judged(accuracy_changed(lambda accuracy, _: accuracy - SPREAD / 3), seeds=10)) == []
@@ -170,7 +180,8 @@ def test_numbers_are_those_that_the_definitions_give() -> None:
 
     assert accuracy == Judgement(
         measure="accuracy", runtime="process", versions=(100, 200), difference=pytest.approx((0.0025 / 2) ** 0.5),
-        allowed=pytest.approx((0.02 / 4) ** 0.5), between_seeds=pytest.approx((0.02 / 4) ** 0.5), verdict="agrees",
+        allowed=pytest.approx((0.02 / 4) ** 0.5), between_seeds=pytest.approx((0.02 / 4) ** 0.5),
+        verdict="too few seeds to tell",
     )  # fmt: skip
     assert (entries.difference, entries.allowed) == (0.0, 0.0)
     assert (sizes.difference, sizes.between_seeds) == (pytest.approx(0.01), pytest.approx((0.02**2 / 2) ** 0.5))

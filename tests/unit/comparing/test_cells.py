@@ -10,13 +10,13 @@ from finished_runs import completed_run, write_journal
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.comparing.cells import CellRun, Cells, Size, check_rows, runs_of_rows
-from edgebed.comparing.finding import Finder, state_of
 from edgebed.comparing.keeping import Kept
+from edgebed.comparing.matching import Finder, state_of
 from edgebed.comparing.reproduction import evaluate
 from edgebed.comparing.running_cells import CellRunner, Pace, distinct, going_on, run_text
 from edgebed.errors import ScenarioError
 from edgebed.observe.run_folder import RunFolder, runs_of, write_atomically
-from edgebed.papers.paper import AtLeast
+from edgebed.papers.paper import AtLeast, OverUpdates
 from edgebed.running import own_code
 from edgebed.scenario.load import load_scenario, resolved_yaml
 
@@ -277,15 +277,15 @@ def test_a_measure_that_fails_is_named_with_its_row(cells: Cells, tmp_path: Path
         evaluate(cells, tmp_path, Kept(cells, tmp_path / "kept"), (), Size(), print)
 
 
-@pytest.mark.parametrize(("grows", "verdict"), [(True, "not distinguishable"), (False, "differs")])
+@pytest.mark.parametrize(("over_updates", "finding"), [("grows", "so far outside"), ("steady", "differs")])
 def test_too_little_of_what_grows_contradicts_nothing_in_a_smaller_run(
-    cells: Cells, tmp_path: Path, grows: bool, verdict: str
+    cells: Cells, tmp_path: Path, over_updates: OverUpdates, finding: str
 ) -> None:
     """Bytes until the best accuracy are the more, the longer a run is; those of a push are not."""
     completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path)
     cells.paper.tables[1].rows["push"] = dataclasses.replace(
-        cells.paper.rows["push"], claim=AtLeast(value=1e12), grows=grows
+        cells.paper.rows["push"], claim=AtLeast(value=1e12), with_updates=over_updates, exact=True
     )
     found, _ = evaluate(cells, tmp_path, Kept(cells, tmp_path / "kept"), (), Size(), print)
     (push,) = [row for rows in found.tables.values() for row in rows if row.row == "push"]
-    assert push.verdict == verdict
+    assert push.finding == finding

@@ -122,6 +122,44 @@ def test_what_is_never_reached_says_so(tmp_path, compare):
     assert "in 1 of 2 seeds" in out
 
 
+def test_another_task_is_refused(tmp_path, compare):
+    """Its numbers say nothing of methods; whoever insists reads first what differs, on the page as well."""
+    finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
+    finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}, sets=["task.model=mlp"])
+    code, out, err = compare("pair/1", "pair/2", "--runs-dir", tmp_path)
+    assert (code, out) == (2, "")
+    assert "task.model: small → mlp" in err
+    assert "--force" in err
+
+    code, out, _ = compare("pair/1", "pair/2", "--force", "--runs-dir", tmp_path)
+    assert code == 0
+    assert out.splitlines()[0].startswith("! asgd (")
+    assert "does not train the task of asgd (" in out.splitlines()[0]
+    page = (tmp_path / "comparison.html").read_text()
+    assert "edgebed compare pair/0001 pair/0002 --force" in page
+    assert page.index("does not train the task") < page.index("Whole trials")
+
+
+def test_another_split_is_the_first_thing_said(tmp_path, compare):
+    """It is compared, since that may be the question."""
+    finished_run(tmp_path, {"asgd": RISING})
+    finished_run(tmp_path, {"asgd": RISING}, sets=["task.split={dirichlet: 0.1}"])
+    code, out, _ = compare("pair/1", "pair/2", "--runs-dir", tmp_path)
+
+    assert code == 0
+    assert "task.split: " in out.splitlines()[0]
+    assert "0.1" in out.splitlines()[0]
+
+
+def test_what_seeds_would_find_is_said(tmp_path, compare):
+    """In eight of ten studies; of one seed nothing."""
+    for seed, best in ((1, 0.96), (2, 0.9), (3, 0.93)):
+        finished_run(tmp_path, {"asgd": (0.1, 0.9), "adacomp": (0.1, best)}, seed=seed)
+    three = compare("pair/1", "pair/2", "pair/3", "--runs-dir", tmp_path)[1]
+    assert "In eight of ten such studies, adacomp would be told from asgd by 9.79 points in best accuracy" in three
+    assert "eight of ten" not in compare("pair/1", "--runs-dir", tmp_path)[1]
+
+
 def test_what_has_not_completed_is_flagged(tmp_path, compare):
     """It is left out by name; alone it is refused."""
     finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})

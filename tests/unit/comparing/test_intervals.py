@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from edgebed.comparing.statistics import CONFIDENCE, Interval, interval, paired, paired_ratio
+from edgebed.comparing.statistics import (
+    CONFIDENCE,
+    Interval,
+    detectable,
+    detectable_ratio,
+    interval,
+    paired,
+    paired_ratio,
+    probability_below_one,
+)
 
 VALUES = st.lists(st.floats(-100, 100), min_size=2, max_size=12)
 POSITIVE = st.dictionaries(st.integers(1, 20), st.floats(0.01, 1e9), min_size=2, max_size=12)
@@ -114,3 +124,34 @@ def test_what_is_nothing_has_no_ratio():
     assert paired_ratio({1: 0.0, 2: 3.0}, {1: 1.0, 2: 1.0}) is None
     assert paired_ratio({1: 2.0}, {1: 0.0}) is None
     assert paired_ratio({1: 2.0, 2: 0.0}, {1: 1.0}) == Interval(mean=2.0)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10])
+def test_what_is_detectable_is_found_in_eight_of_ten_studies(seeds):
+    """Of normal scatter: a difference that large, tested with as many seeds."""
+    values = np.random.default_rng(seeds).normal(size=seeds)
+    found = interval(list(values))
+    half = (found.high - found.low) / 2
+    scatter = half * seeds**0.5 / stats.t.ppf(0.975, seeds - 1)
+
+    draw = np.random.default_rng(7).normal(detectable(found) / scatter, 1, (20_000, seeds))
+    t = draw.mean(axis=1) / (draw.std(axis=1, ddof=1) / seeds**0.5)
+    assert (abs(t) > stats.t.ppf(0.975, seeds - 1)).mean() == pytest.approx(0.8, abs=0.01)
+
+
+def test_one_seed_detects_nothing():
+    """Nor does a ratio of one; of two, the same is said of a ratio as of its logarithm."""
+    assert detectable(interval([3.0])) is None
+    assert detectable_ratio(Interval(mean=2.0)) is None
+    ratio = paired_ratio({1: 2.0, 2: 3.0}, {1: 1.0, 2: 1.0})
+    assert math.log(detectable_ratio(ratio)) == pytest.approx(detectable(interval([math.log(2), math.log(3)])))
+
+
+def test_the_probability_that_one_is_below_the_other():
+    """Student's t of paired logarithms: a half where they are alike, scipy's one-sided p else; none of one seed."""
+    ones, others = {1: 10.0, 2: 12.0, 3: 11.0}, {1: 12.0, 2: 13.0, 3: 14.0}
+    test = stats.ttest_rel(*(np.log(list(each.values())) for each in (ones, others)), alternative="less")
+
+    assert probability_below_one(ones, others) == pytest.approx(1 - test.pvalue)
+    assert probability_below_one(others, ones) == pytest.approx(test.pvalue)
+    assert (probability_below_one(ones, ones), probability_below_one(ones, {1: 5.0})) == (0.5, None)

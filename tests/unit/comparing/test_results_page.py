@@ -9,15 +9,16 @@ import pytest
 from rich.console import Console
 from tiny_paper import tiny_paper
 
-from edgebed.comparing.claims_text import claim_text, measured_text, share_text, size_text, value_text
+from edgebed.comparing.claims_text import claim_text, criterion_text, measured_text, share_text, size_text, value_text
+from edgebed.comparing.findings import judge
 from edgebed.comparing.keeping import RunResult
 from edgebed.comparing.reproduction import CellResult, Reproduction, RowResult
 from edgebed.comparing.reproduction_text import print_reproduction
 from edgebed.comparing.results_page import results_page
-from edgebed.comparing.verdicts import judge
 from edgebed.observe.drawing import Chart
-from edgebed.papers.paper import AtLeast, Near, Never, Sign
+from edgebed.papers.paper import AtLeast, Near, Never, Row, Sign
 
+ALONE = Row(what="", cells=("a",), measure=lambda _: None, unit="%")
 RUN = RunResult(
     seed=1, run="tiny-digits/0004", wall_s=100.0, resumed=False, started="2026-11-20T10:00:00+00:00", code="abc",
     versions={"edgebed": "0.1.0", "python": "3.11.7"}, cpu="A processor", cores=2, memory_bytes=4 * 10**9,
@@ -27,11 +28,12 @@ RUN = RunResult(
 def row_result(name: str, values: dict[int, float | None], *, share: float = 1.0, seeds: int = 2) -> RowResult:
     """What these values make of a row of the tiny paper."""
     row = tiny_paper().rows[name]
-    measured, verdict = judge(row.claim, values, full_size=share >= 1)
+    measured, finding = judge(row, values, full_size=share >= 1)
     updates = round(400 * share)
     return RowResult(
         row=name, what=row.what, cells=row.cells, unit=row.unit, paper=claim_text(row.claim, row.unit),
-        claim=row.claim, measured=measured, values=values, verdict=verdict, seeds_wanted=seeds,
+        claim=row.claim, measured=measured, values=values, finding=finding, is_tested=bool(finding),
+        resolution=0.0, seeds_wanted=seeds,
         updates=(updates, updates), share=(share, share), note=row.note,
     )  # fmt: skip
 
@@ -75,11 +77,41 @@ def test_each_row_says_what_was_measured_at_which_size(result: Reproduction) -> 
     assert "Bytes are those of the pushes, which go up" in " ".join(page.split())
     (difference,) = lines(page, "| AdaComp less ASGD |")
     assert "| below 0 | – | not run |" in difference
-    assert "4 rows: 1 reproduced, 2 not run, 1 measured without a claim" in page
+    assert "4 rows: 1 reproduced, 1 measured without a claim to compare with, 2 not run." in page
+    assert "1 row was tested by an interval over seeds." in page
+    assert "chance alone would still give some 0.05 findings" in page
+    assert "| reproduced | at least 15.00 % | 8.17 points |" in asgd
+    assert "chosen by the test\nimages" in page
+
+
+def test_one_seed_is_counted_as_such_in_the_first_line(result: Reproduction) -> None:
+    """Its value is shown, nothing is found, and no test was made."""
+    table = {"Table 1: accuracy": (row_result("asgd", {1: 80.0}),)}
+    page = page_text(msgspec.structs.replace(result, tables=result.tables | table))
+
+    assert "3 rows: 1 of one seed, without a finding," in page
+    assert "No row was tested by an interval over seeds." in page
+    assert "| 80.00 % (1 seed) | one seed | at least 15.00 % | – |" in lines(page, "| ASGD |")[0]
+
+
+def test_evaluations_that_lie_apart_are_told_of(result: Reproduction) -> None:
+    """Beside a claim that they blur."""
+    blurred = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), resolution=0.5)
+    page = page_text(msgspec.structs.replace(result, tables=result.tables | {"Table 1: accuracy": (blurred,)}))
+
+    assert "- ASGD: Known to within 0.50 %, as evaluations lie apart." in page
+
+
+def test_a_value_that_is_not_the_papers_does_not_stand_in_its_column() -> None:
+    """What would confirm it still does."""
+    own = Near(value=302, tolerance=15, published=False)
+
+    assert claim_text(own, "x") == "–"
+    assert criterion_text(own, "x") == "287 x to 317 x"
 
 
 @pytest.mark.parametrize("width", [30, 60, 160])
-def test_no_terminal_cuts_a_verdict(result: Reproduction, width: int) -> None:
+def test_no_terminal_cuts_a_finding(result: Reproduction, width: int) -> None:
     """Where a table is too wide, each row is a block of lines."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=True, color_system=None)
@@ -172,10 +204,10 @@ def test_claims_in_words(claim, unit, text) -> None:
 def test_measurements_in_words() -> None:
     """With the interval where there is one, and the number of seeds that gave a value."""
     values = {1: 98.4, 2: 98.6}
-    assert measured_text(judge(None, values)[0], values, "%") == "98.50 % (97.23 to 99.77, 2 seeds)"
-    assert measured_text(judge(None, {1: -0.25})[0], {1: -0.25}, "points") == "-0.25 points (1 seed)"
+    assert measured_text(judge(ALONE, values)[0], values, "%") == "98.50 % (97.23 to 99.77, 2 seeds)"
+    assert measured_text(judge(ALONE, {1: -0.25})[0], {1: -0.25}, "points") == "-0.25 points (1 seed)"
     partly = {1: 1e9, 2: None, 3: None}
-    assert measured_text(judge(None, partly)[0], partly, "bytes") == "1 GB (1 of 3 seeds)"
+    assert measured_text(judge(ALONE, partly)[0], partly, "bytes") == "1 GB (1 of 3 seeds)"
     assert measured_text(None, {1: None}, "bytes") == "not reached (1 seed)"
     assert measured_text(None, {}, "bytes") == "–"
 

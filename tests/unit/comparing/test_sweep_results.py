@@ -5,6 +5,7 @@ import io
 import re
 import socket
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 import numpy as np
@@ -14,18 +15,19 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from rich.console import Console
 from swept_result import METHODS, RATES, swept
-from tiny_sweep import write_sweep
+from tiny_sweep import SWEEP, write_sweep
 
 import edgebed
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.comparing.costs import CompressionCost, Costs, GradientCost, read_costs, times_of, with_costs, write_costs
 from edgebed.comparing.finished import FinishedTrial
 from edgebed.comparing.points import Point, Points, axes_of, place_of, read_points, sweep_command
+from edgebed.comparing.statistics import probability_below_one
 from edgebed.comparing.sweep_charts import cell_lines, charts_of_sweep, factor_text, layout_of, letters
 from edgebed.comparing.sweep_page import sweep_page
 from edgebed.comparing.sweep_text import print_sweep
-from edgebed.comparing.swept import WinAt, _cpu_s, cpu_seconds
-from edgebed.comparing.winners import Spread, Win, win
+from edgebed.comparing.swept import WinAt, _cpu_s, _notes, cpu_seconds
+from edgebed.comparing.winners import Win, win
 from edgebed.errors import EdgebedError, ScenarioError
 from edgebed.scenario.plan import Part, TensorLayout
 
@@ -58,10 +60,11 @@ def test_a_point_is_an_ordinary_run(points: Points) -> None:
     plan = recipes.plans([run])[run]
 
     assert recipes.recipe(run).sets == (
-        "seed=1", "fleet.edge.uplink=250kbit", "fleet.edge.count=2", "stop.accuracy=0.8", "task.gradient_time=2ms"
+        "seed=1", "fleet.edge.uplink=250kbit", "fleet.edge.count=2", "stop.accuracy=0.8", "stop.window=3",
+        "task.gradient_time=2ms",
     )  # fmt: skip
     assert recipes.recipe(run).updates == 600
-    assert (plan.trial, plan.stop_accuracy, plan.stop_updates) == ("top-k", 0.8, 600)
+    assert (plan.trial, plan.stop_accuracy, plan.stop_window, plan.stop_updates) == ("top-k", 0.8, 3, 600)
     assert plan.nodes[0].task.gradient_time_s == 0.002
     assert [node.link.uplink_bit_s for node in plan.nodes if node.role == "worker"] == [250_000] * 2
     assert not points.has_own(point, "gradient_time")
@@ -174,23 +177,47 @@ def test_cpu_seconds_count_each_workers_own_mini_batches(tmp_path: Path) -> None
     assert taken == [pytest.approx(0.01 * made), pytest.approx(0.01 * mean)]
 
 
-SPREADS = st.lists(st.floats(0.001, 1e6), min_size=1, max_size=4).map(Spread.of)
+NEEDED = st.dictionaries(st.integers(1, 4), st.floats(0.001, 1e6), max_size=4)
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=3), st.none() | SPREADS, max_size=6))
-def test_nobody_needs_less_than_the_winner(spreads: dict[str, Spread | None]) -> None:
+@given(st.dictionaries(st.text(min_size=1, max_size=3), NEEDED, max_size=6))
+def test_nobody_needs_less_than_the_winner(needed: dict[str, dict[int, float]]) -> None:
     """The second needs the factor as much, and no less than any other."""
-    found = win(spreads)
-    there = {name: spread for name, spread in spreads.items() if spread}
+    found = win(needed, {})
+    means = {name: fmean(each.values()) for name, each in needed.items() if each}
 
-    assert (found is None) == (not there)
+    assert (found is None) == (not means)
     if found:
-        assert found.mean == min(spread.mean for spread in there.values())
-        others = {name: spread for name, spread in there.items() if name != found.method}
+        assert found.mean == min(means.values())
+        others = {name: mean for name, mean in means.items() if name != found.method}
         assert (found.second is None) == (not others)
+        assert found.probability is None or 0 <= found.probability <= 1
         if found.second and found.factor:
-            assert found.factor * found.mean == pytest.approx(min(spread.mean for spread in others.values()))
-            assert found.is_clear == (there[found.method].high < there[found.second].low)
+            assert found.factor * found.mean == pytest.approx(min(others.values()))
+
+
+def test_who_is_first_is_as_likely_as_pairs_of_seeds_say() -> None:
+    """Less likely with every rival; with one seed nothing is said."""
+    ones, twos = {1: 10.0, 2: 12.0, 3: 11.0}, {1: 12.0, 2: 13.0, 3: 14.0}
+    alone = win({"a": ones, "b": twos}, {})
+    rivals = win({"a": ones, "b": twos, "c": {seed: 1.01 * value for seed, value in twos.items()}}, {})
+
+    assert alone
+    assert rivals
+    assert alone.probability == probability_below_one(ones, twos)
+    assert 0.5 < (rivals.probability or 0.0) < (alone.probability or 0.0) < 1
+    one_seed = win({"a": {1: 10.0}, "b": {1: 12.0}}, {})
+    assert one_seed
+    assert (one_seed.probability, one_seed.detectable) == (None, None)
+
+
+@pytest.mark.parametrize(("spacing", "is_coarse"), [(0.1, False), (0.3, True)])
+def test_less_than_lies_between_two_evaluations_is_marked(spacing: float, is_coarse: bool) -> None:
+    """The second needs a fifth more."""
+    found = win({"a": {1: 10.0}, "b": {1: 12.0}}, {"a": spacing})
+
+    assert found
+    assert found.is_coarse == is_coarse
 
 
 def test_a_pair_breaks_even_wherever_it_crosses() -> None:
@@ -205,18 +232,20 @@ def test_a_pair_breaks_even_wherever_it_crosses() -> None:
 
 
 def test_a_cell_of_the_map_says_who_by_how_much() -> None:
-    """Letters make it readable without colours; a factor that seeds do not agree on is marked."""
+    """Letters make it readable without colours; how likely that is stands beside it."""
     letter_of = letters(METHODS)
-    clear = Win(method="top-k", mean=12.0, second="dense", factor=2.5, is_clear=True)
+    clear = Win(
+        method="top-k", mean=12.0, second="dense", factor=2.5, probability=0.97, detectable=1.4, is_coarse=False
+    )
+    one_seed = msgspec.structs.replace(clear, factor=1.02, probability=None, is_coarse=True)
+    alone = msgspec.structs.replace(clear, second=None, factor=None, probability=None)
 
     assert letter_of == {"dense": "A", "top-k": "B", "slow": "C"}
-    assert cell_lines(WinAt(values={}, time=clear), letter_of) == ("B top-k", "12.0 s", "2.50 × A")
-    close = Win(method="top-k", mean=12.0, second="dense", factor=1.02, is_clear=False)
-    assert cell_lines(WinAt(values={}, time=close), letter_of)[2] == "≈ 1.02 × A"
-    alone = Win(method="top-k", mean=12.0, second=None, factor=None, is_clear=True)
+    assert cell_lines(WinAt(values={}, time=clear), letter_of) == ("B top-k", "12.0 s", "2.50 × A, 97 %")
+    assert cell_lines(WinAt(values={}, time=one_seed), letter_of)[2] == "≈ 1.02 × A"
     assert cell_lines(WinAt(values={}, time=alone), letter_of)[2] == "alone"
     assert cell_lines(WinAt(values={}, time=clear, not_run=3), letter_of)[2] == "3 not run"
-    assert cell_lines(WinAt(values={}, time=None), letter_of) == ("never",)
+    assert cell_lines(WinAt(values={}, time=None), letter_of) == ("nobody",)
     assert cell_lines(WinAt(values={}, time=None, not_run=1), letter_of) == ("not run",)
     assert factor_text(123.4) == "123"
     assert len(set(letters([str(k) for k in range(100)]).values())) == 100
@@ -264,9 +293,13 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     page = sweep_page(result, "edgebed sweep tiny.yaml", drawn).write(drawn, tmp_path)
     text = page.with_suffix(".md").read_text()
 
-    assert "First at so many of 4 places: top-k at 3, dense at 1." in text
+    assert "Fastest of 4 places: top-k at 3, dense at 1." in text
+    assert "to an accuracy of 80.00 % in the mean of 3 evaluations" in text
+    assert "| 250kbit | top-k | dense |" in text
+    assert "| not decided | – |" in text
+    assert "chosen by the test\nimages" in text
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
-    assert "| slow | 250kbit | never | never | never | never | never | – | 90.00 % |" in text
+    assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | â | 90.00 % |".format("not in 600 updates") in text
     assert "Measured before the first run on A processor" in text
     assert "What the scenario sets itself was not measured: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
@@ -279,13 +312,30 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
             assert (tmp_path / line.partition("](")[2].rstrip(")")).read_text().startswith("<svg")
 
 
+def test_seeds_decide_who_is_first() -> None:
+    """The first line counts the places where they do, and says what chance alone would give."""
+    text = sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=3), "edgebed sweep", ()).markdown()
+
+    assert "top-k at 3 (3 of them with a probability of 95 % or more)" in text
+    assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
+
+
+def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:
+    """PowerSGD here is each worker's own."""
+    text = SWEEP.replace("dense: { method: sync-sgd }", "dense: { method: { preset: sync-sgd, compression: "
+                         "{ name: powersgd-local } } }")  # fmt: skip
+    (note,) = _notes(read_points(write_sweep(tmp_path, text)))
+
+    assert "Neither bytes nor accuracies are those of the paper's method" in note
+
+
 def test_the_terminal_has_a_row_for_each_point() -> None:
     """Spreads over seeds beside their means; pairs that cross below."""
     stream = io.StringIO()
     print_sweep(swept({"fleet.edge.uplink": RATES}, seeds=2), Console(file=stream, width=200))
     shown = stream.getvalue()
 
-    assert shown.count("never") == 5 * 4
+    assert shown.count("not in 600 updates") == 5 * 4
     assert "21.0 s (20.0 s to 22.0 s)" in shown
     assert "Break-even rates" in shown
 

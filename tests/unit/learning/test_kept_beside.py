@@ -95,7 +95,7 @@ def test_local_steps_move_them_as_the_worker_did():
     np.testing.assert_allclose(gone[KEPT], [0.75, -1.5], rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["none", "top-k", "int8", "sign", "powersgd", "dgc"])
+@pytest.mark.parametrize("name", ["none", "top-k", "int8", "sign", "powersgd-local", "dgc"])
 def test_they_are_sent_whole(task, name):
     """Exactly, beside whatever is sent of the parameters."""
     kept = kept_of(task)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.comparing.claims_text import claim_text
 from edgebed.learning import models
 from edgebed.papers.edgify2019 import CELLS, EPOCHS, FOLLOWS, LARGE_BATCH_EPOCHS, PAPER, ROUNDS, eight
 from edgebed.papers.edgify2019_encodings import (
@@ -54,6 +55,18 @@ def test_every_training_is_as_many_epochs(cell: str) -> None:
     overrides = CELLS[cell].sets(CELLS[cell].scale)
     stays = "plateau" in cell or cell.startswith("federated")
     assert overrides == (() if stays else (f"variants.{CELLS[cell].variant}.method.aggregation.epochs={EPOCHS}",))
+
+
+def test_what_follows_from_arithmetic_or_was_worked_out_here_confirms_nothing() -> None:
+    """Four rates of floats over bytes, two factors that a batch size was chosen for, and four rates not of the post."""
+    claimed = {name: row for name, row in PAPER.rows.items() if row.claim}
+
+    assert [name for name, row in claimed.items() if not row.counts] == [
+        *(f"{kind}-{net}" for net in NETS for kind in ("f2i", "dgc")),
+        "factor-published-resnet18-10",
+        "factor-published-resnet18-1000",
+    ]
+    assert {claim_text(claimed[f"dgc-{net}"].claim, "x") for net in NETS} == {"–"}
 
 
 @pytest.mark.parametrize(

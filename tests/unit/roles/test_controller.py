@@ -396,6 +396,17 @@ def test_the_accuracy_limit_ends_the_training_when_it_is_reached(make_fleet):
     assert (finish.to, finish.message.reason) == ("server", "accuracy 0.9000 reached 0.9 at update 5")
 
 
+def test_a_lucky_evaluation_does_not_end_what_a_mean_is_to_end(make_fleet):
+    """The mean of the last three decides, and there must be three."""
+    fleet = make_fleet(stop_accuracy=0.9, stop_window=3).start()
+
+    for accuracy in (0.95, 0.95, 0.7, 0.92):
+        assert fleet.report("evaluator", evaluated(accuracy)) == []
+    assert fleet.report("evaluator", evaluated(0.91)) == []
+    (finish,) = fleet.report("evaluator", evaluated(0.9))
+    assert finish.message.reason == "accuracy 0.9100 (mean of 3 evaluations) reached 0.9 at update 5"
+
+
 @pytest.mark.parametrize("vital", ["server", "evaluator"])
 def test_the_death_of_server_or_evaluator_fails_the_trial(vital, fleet):
     """The others are stopped; the dead one is not written to."""

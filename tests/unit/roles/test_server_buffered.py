@@ -49,10 +49,10 @@ def test_who_is_too_far_ahead_is_answered_when_the_slowest_has_caught_up(bench_o
     assert bench.answers(sent) == [("edge-0", 3), ("edge-1", 3), ("edge-2", 3)]
 
 
-@pytest.mark.parametrize("name", ["int8", "sign", "qsgd", "powersgd"])
+@pytest.mark.parametrize("name", ["int8", "sign", "qsgd", "powersgd-local"])
 def test_pieces_become_an_update(make_bench, name):
     """The model moves by what they stand for; bits are those of the pieces, and others are refused."""
-    part = Part(name=name, settings={"rank": 1} if name == "powersgd" else {})
+    part = Part(name=name, settings={"rank": 1} if name == "powersgd-local" else {})
     bench = make_bench(
         parts={"compression": part}, aggregation=Part(name="asynchronous", settings={"staleness": "none"})
     )

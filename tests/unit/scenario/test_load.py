@@ -73,6 +73,14 @@ stop: {}
     ]
 
 
+def test_a_mean_of_evaluations_needs_an_accuracy_to_reach(problems, good):
+    """Else it would end nothing, and say nothing."""
+    stop = next(line for line in good.splitlines() if line.startswith("stop:"))
+    (problem,) = problems(good.replace(stop, "stop: { updates: 5, window: 3 }"))
+
+    assert "stop: window: there is no accuracy to reach by a mean of evaluations" in problem
+
+
 def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, good):
     """Where, what, allowed, hint."""
     (problem,) = problems(good.replace("256MiB", "512M"))

@@ -29,7 +29,7 @@ SETTINGS = {
     "int8 with a residual": ("int8", {"residual": True, "deflate": True}),
     "qsgd": ("qsgd", {}),
     "sign": ("sign", {}),
-    "powersgd": ("powersgd", {}),
+    "powersgd-local": ("powersgd-local", {}),
 }
 
 

@@ -21,10 +21,10 @@ def problems(tmp_path, text, *sets):
 
 
 def test_the_section_is_read(tmp_path):
-    """All variants are compared, with one seed, unless it says otherwise."""
+    """All variants are compared, with one seed, and by the mean of three evaluations, unless it says otherwise."""
     section = load_scenario(write_sweep(tmp_path)).sweep
 
-    assert (section.accuracy, section.methods, section.seeds) == (0.8, [], 1)
+    assert (section.accuracy, section.window, section.methods, section.seeds) == (0.8, 3, [], 1)
     assert section.over == {"fleet.edge.uplink": ["16mbit", "250kbit"], "fleet.edge.count": [2, 3]}
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebed.algorithms.compression import powersgd
+from edgebed.algorithms.compression import powersgd_local
 from edgebed.algorithms.compressor import Moment
 
 
@@ -15,7 +15,7 @@ def test_a_matrix_of_that_rank_is_exact(rows, columns, rank, seed):
     """In the first step already."""
     rng = np.random.default_rng(seed)
     matrix = (rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))).astype("f4")
-    compression = powersgd.Compression(powersgd.Config(rank=rank), [(rows, columns)])
+    compression = powersgd_local.Compression(powersgd_local.Config(rank=rank), [(rows, columns)])
     pieces, memory = compression.compress(matrix.reshape(-1), None, Moment(seed))
 
     assert pieces[0].update.entries == rank * (rows + columns)
@@ -25,7 +25,7 @@ def test_a_matrix_of_that_rank_is_exact(rows, columns, rank, seed):
 
 def test_small_tensors_and_vectors_go_whole():
     """A (2, 2) matrix would not become smaller; a convolution is a matrix of its filters."""
-    compression = powersgd.Compression(powersgd.Config(rank=1), [(2, 2), (5,), (8, 3, 3, 3)])
+    compression = powersgd_local.Compression(powersgd_local.Config(rank=1), [(2, 2), (5,), (8, 3, 3, 3)])
     vector = np.arange(4 + 5 + 216, dtype="f4")
     pieces, _ = compression.compress(vector, None, Moment(0))
 
@@ -37,7 +37,7 @@ def test_a_matrix_that_stays_is_approached():
     """The last Q is where the next step begins: the same matrix comes out better each time."""
     rng = np.random.default_rng(1)
     matrix = (rng.normal(size=(20, 30)) * np.linspace(3, 0.1, 30)).astype("f4").reshape(-1)
-    compression = powersgd.Compression(powersgd.Config(rank=3, residual=False), [(20, 30)])
+    compression = powersgd_local.Compression(powersgd_local.Config(rank=3, residual=False), [(20, 30)])
     memory, errors = None, []
     for step in range(6):
         pieces, memory = compression.compress(matrix, memory, Moment(0, step))
@@ -50,7 +50,7 @@ def test_a_matrix_that_stays_is_approached():
 
 def test_a_matrix_in_which_there_was_nothing_is_found_when_there_is_something():
     """A layer without a gradient in one step is not lost to all later ones."""
-    compression = powersgd.Compression(powersgd.Config(rank=2), [(8, 9), (20, 30)])
+    compression = powersgd_local.Compression(powersgd_local.Config(rank=2), [(8, 9), (20, 30)])
     vectors = np.random.default_rng(0).normal(size=(6, 8 * 9 + 20 * 30)).astype("f4")
     vectors[0] = 0.0
     vectors[1, :72] = 0.0
@@ -66,7 +66,7 @@ def test_a_matrix_in_which_there_was_nothing_is_found_when_there_is_something():
 def test_a_matrix_of_less_than_the_rank_is_exact_and_found_again():
     """Of a mini-batch of one a gradient has rank one; the other columns are free for what comes later."""
     rng = np.random.default_rng(2)
-    compression = powersgd.Compression(powersgd.Config(rank=2), [(20, 30)])
+    compression = powersgd_local.Compression(powersgd_local.Config(rank=2), [(20, 30)])
     memory = None
     for step in range(20):
         matrix = np.outer(rng.normal(size=20), rng.normal(size=30)).astype("f4")
@@ -83,6 +83,6 @@ def test_columns_are_made_orthonormal(seed, factor):
     """Also where one is a multiple of another: then nothing is left of it, and not what rounding leaves."""
     p = np.random.default_rng(seed).normal(size=(9, 3)).astype("f4")
     p[:, 2] = np.float32(factor) * p[:, 1]
-    q = powersgd.orthogonal(p)
+    q = powersgd_local.orthogonal(p)
 
     np.testing.assert_allclose(q.T @ q, np.diag([1.0, 1.0, 0.0]), atol=1e-5)

@@ -1,4 +1,4 @@
-"""Two thin matrices in the place of each large one, and what they lack the next time.
+"""PowerSGD by each worker alone: two thin matrices in the place of each large one, and what they lack the next time.
 
 Vogels, Karimireddy, Jaggi 2019, PowerSGD: practical low-rank gradient compression for distributed optimization,
 NeurIPS, algorithm 1: one step of subspace iteration for M = g + e, begun at the last Q.
@@ -6,8 +6,9 @@ NeurIPS, algorithm 1: one step of subspace iteration for M = g + e, begun at the
     P <- orthogonalised M Q ;  Q <- M^T P ;  sent P and Q ;  e <- M - P Q^T
 
 Tensors of one dimension are sent whole, and matrices that two thin ones would not be smaller than. Differs from the
-paper: there all workers share P and Q, by a mean in between; at a parameter server each sends its own in one message,
-and the server's mean has the rank of all together.
+paper, hence the name: there all workers share P and Q, by a mean in between; at a parameter server each sends its own
+in one message, and the mean of W workers has rank r W. So a model on its way down is not small, as the paper's shared
+factors are, and neither its bytes nor its accuracy are those of the paper's method.
 
 Shapes: a tensor (a, b, ...) is a matrix (a, b ...); rank r; (a, r) and (b ..., r) float32 travel.
 """
@@ -21,13 +22,23 @@ from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pie
 from edgebed.algorithms.update import Update
 
 DEPENDENT = 1e-5
+NOTE = (
+    "`powersgd-local` is PowerSGD by each worker alone. The paper's workers share their factors, so that what comes "
+    "down is as small as what goes up; here the mean has the rank of all workers together, and the model comes down. "
+    "Neither bytes nor accuracies are those of the paper's method."
+)
+"""What a reader of its figures must know."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Each matrix is sent as two thin ones."""
+    """Each worker sends each matrix as two thin ones of its own.
 
-    name: Literal["powersgd"] = "powersgd"
+    PowerSGD's workers share theirs, so that what comes down is as small. Here the mean of W workers has rank r W, and
+    the model comes down.
+    """
+
+    name: Literal["powersgd-local"] = "powersgd-local"
     rank: int = 2
     """r; smaller means fewer bytes and slower learning."""
     residual: bool = True
