@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 400.0
 
 
+@pytest.mark.timeout(LIMIT_S + 30)
 def test_the_commands_of_the_readme_work_in_their_order(data_dir: Path) -> None:
     """In one shell, in a fresh copy of the checkout; each is run, and none fails."""
     command = [str(ROOT / "scripts/check-readme"), "--quick", "--venv", sys.prefix]
