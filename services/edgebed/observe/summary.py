@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import batches_a_push
 from edgebed.emulation.fidelity import Fidelity, judge
 from edgebed.observe.ledger import Accounting
 from edgebed.observe.missed_faults import missed_faults
@@ -107,8 +106,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     traffic_bytes: int | None = None
     """Up and down together."""
     examples_per_update: float | None = None
-    """Training examples that an update stands for, the mean over workers: those of a mini-batch, or of all local
-    steps between two pushes."""
+    """Training examples that an update stands for, of a worker with an average share: those of a mini-batch, or of all
+    local steps between two pushes. None where the plan does not tell."""
     push_bytes_mean: float | None
     """Payload of a push."""
     entries_mean: float | None
@@ -347,11 +346,12 @@ def _bytes(series: Series) -> dict[str, Any]:
 
 
 def _examples_per_update(plan: Plan) -> float | None:
-    """The mean over workers; of shards a mini-batch."""
+    """As the plan has it, of a worker with as much data as there is on average; of shards a mini-batch."""
     workers = plan.workers()
-    if not workers or workers[0].method.is_layerwise:
-        return float(workers[0].task.batch_size) if workers else None
-    return sum(batches_a_push(worker) * worker.task.batch_size for worker in workers) / len(workers)
+    if workers and workers[0].method.is_layerwise:
+        return float(workers[0].task.batch_size)
+    examples = plan.nodes[0].epochs_a_push * sum(worker.num_examples for worker in workers) if workers else 0.0
+    return round(examples, 6) or None
 
 
 def _books(series: Series) -> dict[str, Any]:
