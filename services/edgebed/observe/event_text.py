@@ -197,6 +197,11 @@ def _pushes(record: records.Pushes) -> str:
     return f"{count_text(record.begun, 'update')} begun in this life, {record.pushed:,} pushed"
 
 
+def _progress(record: records.Progress) -> str:
+    steps = f"{count_text(record.begun, 'step')} begun, {record.made:,} made"
+    return f"{steps} since step {record.since:,}{_history(record.history)}"
+
+
 def _fault(record: records.Fault) -> str:
     return _listed(
         f"{record.action} {record.change}".rstrip() + f" of {record.target} ({record.name})",
@@ -217,6 +222,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Step: _step,
     records.Taught: _taught,
     records.Resumed: _resumed,
+    records.Progress: _progress,
     records.BackedUp: lambda record: f"backup of all shards after step {record.step:,}{_history(record.history)}",
     records.Evaluated: _evaluated,
     records.Finished: lambda record: _listed(f"no more updates after update {record.version:,}", record.reason),

@@ -41,7 +41,6 @@ class BatchShard(LayerShard):
         super().begin_at(step)
         assert self.shard.batches is not None
         self.batches = self.shard.batches
-        self.began = step
         self.came_up: ByBatch[NDArray[np.float32]] = ByBatch(self.batches)
         """Inputs from below."""
         self.came_down: ByBatch[NDArray[np.float32]] = ByBatch(self.batches)
@@ -127,7 +126,7 @@ class BatchShard(LayerShard):
         return TeachJob(At(own), gradient, passes=False)
 
     def _teach_input(self) -> ShardJob | None:
-        found = self.came_up.pop_first(lambda batch: self._last(batch) >= self.began)
+        found = self.came_up.pop_first(lambda batch: self._last(batch) >= self.since)
         if found is None:
             return None
         step, inputs = found

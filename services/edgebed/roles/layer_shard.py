@@ -15,6 +15,7 @@ follower.py has what becomes of it.
 """
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -24,10 +25,11 @@ from numpy.typing import NDArray
 
 from edgebed import chance
 from edgebed.algorithms.layerwise.rule import At, Rule, Source
-from edgebed.roles.events import Compute, Effect, Journal, Send
+from edgebed.roles.events import Compute, Effect, Event, Journal, Send
 from edgebed.roles.follower import Follower, Passing
 from edgebed.roles.phases import Phase
-from edgebed.roles.records import Step, Taught
+from edgebed.roles.records import Progress, Step, Taught
+from edgebed.roles.shard_tally import tallied
 from edgebed.roles.shard_work import (
     ForwardJob,
     ForwardResult,
@@ -42,7 +44,7 @@ from edgebed.roles.shard_work import (
 )
 from edgebed.roles.work import Result
 from edgebed.scenario.plan import NodePlan
-from edgebed.wire.messages import Activation, Fetch, Gradient, Taken, Tensor
+from edgebed.wire.messages import Activation, Fetch, Gradient, Resume, Taken, Tensor
 from edgebed.wire.tensors import Buffer, decode_exchanged
 
 PREFETCH = 2
@@ -61,10 +63,25 @@ class LayerShard(Follower):
         assert plan.shard is not None
         self.stride = rule.stride(is_first=not plan.shard.below)
         """From one of its steps to the next."""
+        self.tally: Counter[str] = Counter()
+        """What it has done in the present history, by the names of its account."""
         super().__init__(plan, incarnation)
+
+    def handle(self, event: Event, now: float) -> list[Effect]:
+        """Count what it leads to."""
+        effects = super().handle(event, now)
+        self.tally.update(tallied(effects, self.shard.modules))
+        return effects
+
+    def progress(self) -> Progress:
+        """How far it has come in the present history."""
+        below, who = self.shard.below, self.incarnation
+        return Progress(incarnation=who, since=self.since, every=self.stride, below=below, **self.era, **self.tally)
 
     def begin_at(self, step: int) -> None:
         """Nothing is on its way, and the next mini-batch is that of this number, or the next of those it makes."""
+        self.since = step
+        """Where the present history began."""
         self.next = At(_ceil(step, self.stride))
         self.learnt = self._until(self.next.step)
         """All its steps below this one are made."""
@@ -104,6 +121,13 @@ class LayerShard(Follower):
         """Ask for the first inputs; copy the weights that have been final at steps beyond where all begin."""
         self._copy_weights(self.kept)
         return [effect for ahead in range(PREFETCH) for effect in self._fetch_input(ahead)]
+
+    def _resume(self, resume: Resume, frames: Sequence[Buffer]) -> list[Effect]:
+        """A new account begins; that of the history before is closed."""
+        closed = [] if self.history is None else [Journal(self.progress())]
+        self.tally.clear()
+        effects = super()._resume(resume, frames)
+        return [*closed, Journal(self.progress()), *effects]
 
     # --- work ---------------------------------------------------------------------------------------------------
 

@@ -125,6 +125,31 @@ class Resumed(Record):
     reason: str = ""
 
 
+class Progress(Record):
+    """How far a layer shard has come in a history: cumulative, by the shard; also when it begins one and leaves one."""
+
+    incarnation: int
+    history: int
+    since: int
+    """The step that all went on from."""
+    every: int = 1
+    """Mini-batches from one of its steps to the next."""
+    below: str = ""
+    """The shard that it gets inputs from."""
+    begun: int = 0
+    """Steps that it has begun."""
+    made: int = 0
+    """Those of them that have a `step` line."""
+    outputs_sent: int = 0
+    """Of (micro-)batches, as the next three: outputs sent up."""
+    inputs_used: int = 0
+    """Inputs from below that it went forward with, or learnt to predict."""
+    gradients_sent: int = 0
+    """Gradients sent to the shard below."""
+    gradients_used: int = 0
+    """Gradients from the shard above that it learnt from."""
+
+
 class BackedUp(Record):
     """The server has a backup of all shards after so many steps."""
 
@@ -146,6 +171,8 @@ class Finished(Record):
 
     version: Count
     reason: str
+    history: int = 0
+    """Layer-wise training: in which history the model came to that version."""
 
 
 class Refused(Record):
@@ -464,12 +491,12 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Step, Taught, Resumed, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic, Messages,
-    Phases, ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes, Fault,
-    Restored, Note, Ended,
+    Trial, Node, Update, Step, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused, Dropped, Traffic,
+    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes,
+    Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Step | Taught | Resumed | BackedUp | Evaluated | Finished | Refused | Dropped | Traffic
-    | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left
+    Trial | Node | Update | Step | Taught | Resumed | Progress | BackedUp | Evaluated | Finished | Refused | Dropped
+    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left
     | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

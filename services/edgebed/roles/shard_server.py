@@ -90,6 +90,8 @@ class ShardServer:
         """By step: copies of the weights, where not all have come."""
         self.version = -1 if self.kept else 0
         """The step of the newest model that there is; -1: what a backup holds is no model yet."""
+        self.made_in = self.first
+        """The history in which the shards came to it."""
         self.theta = theta
         """(w,) that model."""
         self.newest = self.version
@@ -211,6 +213,7 @@ class ShardServer:
         if step and step <= self.newest:
             return []
         self.version = self.newest = step
+        self.made_in = self.history
         self.theta = np.concatenate([pieces[shard] for shard, size in self.sizes.items() if size])
         if step == self.steps:
             return self._finish(f"{step} steps were made")
@@ -240,7 +243,7 @@ class ShardServer:
         self.version = max(0, self.version)
         tensor, frames = self._encoded()
         checkpoint = Checkpoint(sender=self.plan.node, version=self.version, final=True, tensors=(tensor,))
-        finished = Journal(Finished(version=self.version, reason=reason))
+        finished = Journal(Finished(version=self.version, reason=reason, history=self.made_in))
         return [finished, Send("controller", checkpoint, frames), *self._answer_pulls()]
 
     def _encoded(self) -> tuple[Tensor, Sequence[Buffer]]:

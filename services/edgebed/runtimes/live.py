@@ -41,6 +41,7 @@ from edgebed.roles.events import (
     Woken,
 )  # fmt: skip
 from edgebed.roles.follower import Follower
+from edgebed.roles.layer_shard import LayerShard
 from edgebed.roles.work import GradientResult, Worked
 from edgebed.roles.worker import Worker
 from edgebed.runtimes import awaiting, crossing, tracing
@@ -134,8 +135,8 @@ class LiveNode:
     flood: FloodGate = field(default_factory=FloodGate)
     times: Times = field(default_factory=Times)
     traffic: TrafficCount = field(default_factory=TrafficCount)
-    pushes: records.Pushes | None = None
-    """Worker: its account, as it was journaled last."""
+    account: records.Pushes | records.Progress | None = None
+    """Worker: how far it had come when it was looked at last."""
     watchers: set[str] = field(default_factory=set)
     """Peers that came in over `watch`."""
     visits: Visits | None = None
@@ -334,6 +335,16 @@ class LiveNode:
         """The link was cut for so long that they are dead: what was on its way in either direction is lost."""
         self.data.end()
 
+    def _account(self) -> records.Pushes | records.Progress | None:
+        """How far it has come, where it has come further since it was asked last."""
+        account: records.Pushes | records.Progress | None = None
+        if isinstance(self.heart, Worker):
+            account = self.heart.pushes()
+        elif isinstance(self.heart, LayerShard) and self.heart.history is not None:
+            account = self.heart.progress()
+        before, self.account = self.account, account
+        return account if account != before else None
+
     def _end_if_dead(self) -> None:
         if self.data.dealers:
             time_s = -math.inf if self.began_s is None else self.now() - self.began_s
@@ -488,7 +499,6 @@ class LiveNode:
         if isinstance(self.heart, Follower) and self.heart.history is not None:
             self._journal(self.heart.phases(self.now()))
             self.metrics.shard_queues(self.heart.queues())
-        if isinstance(self.heart, Worker) and (account := self.heart.pushes()) != self.pushes:
-            self.pushes = account
+        if account := self._account():
             self._journal(account)
         self._end_if_dead()

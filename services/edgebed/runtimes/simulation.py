@@ -53,6 +53,7 @@ from edgebed.roles.events import (
     Woken,
 )  # fmt: skip
 from edgebed.roles.follower import Follower
+from edgebed.roles.layer_shard import LayerShard
 from edgebed.roles.module_host import ModuleHost
 from edgebed.roles.parameter_server import ParameterServer
 from edgebed.roles.shard_server import ShardServer
@@ -350,6 +351,8 @@ class Simulation:
         self._journal_traffic(life)
         if isinstance(life.heart, Follower) and life.heart.history is not None:
             self._journal(life.name, life.heart.phases(self.agenda.now))
+            if isinstance(life.heart, LayerShard):
+                self._journal(life.name, life.heart.progress())
         elif isinstance(life.heart, Worker):
             self._journal(life.name, life.heart.pushes())
 
