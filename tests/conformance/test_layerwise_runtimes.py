@@ -137,6 +137,10 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, traffic: str) -> No
     assert last >= len(SHARDS)
     assert found.series.steps_rolled_back > 0
     assert len(found.series.updates) == STEPS
+    books = found.summary.accounting
+    assert books.closes, books.problems
+    assert (books.total.applied, books.total.unfinished) == (len(SHARDS) * STEPS, 0)
+    assert found.summary.steps_lost == books.total.begun - books.total.applied >= found.series.steps_rolled_back
 
 
 @pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
@@ -149,6 +153,8 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
 
     assert found.summary.steps_min == STEPS
     assert found.summary.final_accuracy is not None
+    assert found.summary.accounting.problems == ()
+    assert (found.summary.steps_begun, found.summary.steps_lost) == (len(SHARDS) * STEPS, 0)
     assert found.series.evaluations.version.tolist() == [0, 100, STEPS]
     assert list(found.series.module_losses) == ([] if method == "decoupled-greedy" else list(SHARDS[:-1]))
     assert list(found.series.input_losses) == (list(SHARDS[1:]) if method == "synthetic-inputs" else [])

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgebed.observe.accounting import Accounting, Books
+from edgebed.observe.accounting import Books
+from edgebed.observe.ledger import Accounting
 from edgebed.observe.run_folder import RunFolder
 from edgebed.results import Run, Trial
 from edgebed.roles import records

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from edgebed.observe.series import Series
 from edgebed.roles import records
 
 SCENARIO = """
@@ -42,6 +43,10 @@ def test_all_shards_go_on_from_the_newest_backup_that_is_not_beyond(begin: Begin
     assert [each.step for each in run.all(records.BackedUp) if each.history == 1] == list(range(200, 1001, 100))
     again = [each.step for each in run.all(records.Step) if each.history == 1]
     assert sorted(again) == sorted([*range(100, 1000), *range(100, 1000)])
+    books = Series.from_journal(run.trial / "events.jsonl").accounting
+    assert books.problems == ()
+    assert books.total.applied == 2 * 1000
+    assert books.total.rolled_back == books.total.begun - books.total.applied >= 2 * 100
 
 
 def test_a_run_without_shards_cannot_be_rolled_back(begin: Begin) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from edgebed import chance
-from edgebed.observe.accounting import Accounting, Books
+from edgebed.observe.accounting import Books
 from edgebed.observe.journal import Entry
+from edgebed.observe.ledger import Accounting
 from edgebed.roles import records
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.plan import Fault, FaultStep, Plan

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import random_shards
 
 from edgebed.learning.beginning import Beginning
-from edgebed.observe.accounting import Accounting, Books
+from edgebed.observe.accounting import Books
 from edgebed.observe.checkpoints import Checkpoints
 from edgebed.observe.journal import JournalWriter
+from edgebed.observe.ledger import Accounting
 from edgebed.observe.run_folder import TrialFolder
 from edgebed.results import Trial
 from edgebed.roles import records
@@ -33,6 +35,8 @@ class Outcome(NamedTuple):
     under_way: set[tuple[str, int, int]]
     """Those that were never received since the trial ended."""
     accounting: Accounting
+    truth: random_shards.Truth
+    """What became of each step of a layer shard."""
 
     def of(self, kind: type, node: str | None = None) -> list[tuple[float, Any]]:
         """(time, record) of a kind, by one node or by all."""
@@ -75,6 +79,7 @@ def simulate(tmp_path: Path) -> Simulate:
                 journal,
                 lambda heart: Watch(heart, lambda _: None, lambda _: None),
             )
+            truth = random_shards.Truth(simulation)
             simulation.run()
         books = Books()
         entries = list(Trial(folder).events())
@@ -84,6 +89,6 @@ def simulate(tmp_path: Path) -> Simulate:
         assert accounting is not None
         fates = simulation.network.losses.pushes
         lost = {push: why for push, why in fates.items() if why != THE_TRIAL_ENDED}
-        return Outcome(planned.plan, folder.journal, entries, lost, fates.keys() - lost.keys(), accounting)
+        return Outcome(planned.plan, folder.journal, entries, lost, fates.keys() - lost.keys(), accounting, truth)
 
     return run

@@ -134,7 +134,7 @@ def cpu_seconds(updates: int, batches: float, gradient_s: float, compression_s: 
 def updates_made(trial: FinishedTrial) -> int:
     """By all workers, whatever became of them; those that the end cut off are not counted."""
     summary = trial.summary
-    if summary.accounting is None:
+    if summary.accounting is None or summary.is_layerwise:
         return summary.updates
     return summary.accounting.total.begun - summary.accounting.total.unfinished
 

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from edgebed.exporting.table import Column, Filled, Kind, Table, by_rows, joined
-from edgebed.observe.accounting import Ledger
 from edgebed.observe.conditions_text import trial_link_dicts
+from edgebed.observe.ledger import Ledger
 from edgebed.observe.summary import TrialSummary
 from edgebed.results import Run, Trial
 
@@ -262,9 +262,10 @@ LINKS = Table(
 )
 ACCOUNTING = Table(
     "accounting",
-    "A row a life of a worker: what became of every update that it began. `begun` is the sum of all others.",
+    "A row a life of a worker: what became of every update that it began, or of every step that a layer shard began. "
+    "`begun` is the sum of all others.",
     (
-        Column("worker", "text", "Whose updates."),
+        Column("worker", "text", "Whose updates, or steps."),
         Column("incarnation", "integer", "In which of its lives, from 1."),
         Column("begun", "integer", "Those it began to compute."),
         Column("applied", "integer", "They are in the final model."),
@@ -272,7 +273,8 @@ ACCOUNTING = Table(
         Column("lost_in_flight", "integer", "Pushed, never received."),
         Column("lost_with_worker", "integer", "In progress or on their way when the worker died."),
         Column("lost_with_server", "integer", "Not in the checkpoint that the next server was restored to."),
-        Column("unfinished", "integer", "In progress at the end."),
+        Column("rolled_back", "integer", "Steps in a history that all shards gave up, to go on from a backup."),
+        Column("unfinished", "integer", "In progress at the end; steps, too, that the final model was too early for."),
         Column("unexplained", "integer", "Missing, and nothing in the journal says why."),
     ),
     _accounting,

@@ -15,6 +15,8 @@ A worker that is killed cannot say which update it was at; its last word is up t
 answered all that it is known to have begun, it is taken to have been at the next one, be it that it pulled, computed or
 pushed: one more is begun, and lost with its worker. Nothing is assumed of one that was killed where a fault waited for
 it, which it says before, nor in the simulation, which tells how far each had come.
+
+Where layer shards train, nobody pushes updates: step_accounts.py has what became of their steps.
 """
 
 import math
@@ -27,53 +29,14 @@ from typing import get_args
 import msgspec
 
 from edgebed import chance
+from edgebed.observe.ledger import Accounting, Ledger, closed
+from edgebed.observe.step_accounts import StepBooks
+from edgebed.observe.step_fates import End
 from edgebed.roles import records
 from edgebed.scenario.plan import Point
 
 SERVER = "server"
 POINTS = get_args(Point)
-PROBLEMS_MAX = 5
-"""Problems that are told apart; the rest is counted."""
-
-
-class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """The updates of a worker's life, or of several together; `begun` is the sum of all others."""
-
-    worker: str = ""
-    incarnation: int = 0
-    begun: int = 0
-    """Those that the worker says it has begun to compute, those that the server has seen, and those assumed."""
-    applied: int = 0
-    """They are in the final model."""
-    refused: dict[str, int] = {}
-    """By code."""
-    lost_in_flight: int = 0
-    """Pushed, never received, and the worker joined anew."""
-    lost_with_worker: int = 0
-    """In progress, or on its way, when the worker died or was frozen for good."""
-    lost_with_server: int = 0
-    """Applied after the version that the next server was restored to, or received by a server that died."""
-    unfinished: int = 0
-    """In progress when the trial ended, or the journal broke off."""
-    unexplained: int = 0
-    """Missing, and nothing in the journal says why."""
-
-    @property
-    def lost(self) -> int:
-        """Lost in whatever way."""
-        return self.lost_in_flight + self.lost_with_worker + self.lost_with_server
-
-
-class Accounting(msgspec.Struct, frozen=True, kw_only=True):
-    """The books of a trial."""
-
-    closes: bool
-    """Whether every update is accounted for and all checks hold."""
-    problems: tuple[str, ...] = ()
-    """Why not."""
-    total: Ledger
-    lives: tuple[Ledger, ...]
-    """By worker and incarnation."""
 
 
 class Stretch(msgspec.Struct):
@@ -172,17 +135,20 @@ class Books:
         self.has_updates = False
         self.is_layerwise = False
         """Shards make steps: nobody pushes updates."""
+        self.steps = StepBooks()
+        """Theirs."""
         self.problems: Counter[str] = Counter()
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     def add(self, t: float, node: str, record: records.Record) -> None:
-        """Take in one line; those that say nothing of updates change nothing."""
+        """Take in one line; those that say nothing of updates or steps change nothing."""
         match record:
             case records.Update():
                 self._update(t, record)
-            case records.Step() | records.Resumed():
+            case records.Step() | records.Progress() | records.Resumed() | records.BackedUp():
                 self.is_layerwise = True
+                self.steps.add(t, node, record)
             case records.Refused():
                 if record.step >= 0 and record.worker:
                     life = self._life(record.worker, record.incarnation)
@@ -207,6 +173,7 @@ class Books:
                 life.joined[record.joins] = self._server
                 _answer(life, record.joins, t)
                 self.joined.add((record.worker, record.incarnation, record.joins))
+                self.steps.add(t, SERVER, record)
             case records.Node():
                 self._node(t, record)
             case records.Fault():
@@ -347,8 +314,8 @@ class Books:
     # --- closing ------------------------------------------------------------------------------------------------
 
     def close(self) -> Accounting | None:
-        """The accounting; None of layer-wise training, and where the journal is too old to tell."""
-        if self.is_layerwise or (self.has_updates and not self.is_told):
+        """The accounting, of layer-wise training that of steps; None where the journal is too old to tell."""
+        if self.has_updates and not self.is_told:
             return None
         lost = self.silent | self.frozen.keys()
         if SERVER in lost and self.finished is None:
@@ -359,14 +326,14 @@ class Books:
             if life.incarnation == newest[life.worker] and life.worker in lost:
                 life.is_gone = True
                 life.halt = life.halt or self.frozen.get(life.worker)
+        if self.is_layerwise:
+            ends = {name: _end(life) for name, life in self.lives.items()}
+            return self.steps.close(ends, self.finished, is_cut=self.servers_died[-1] or not self.is_ended)
+        for life in self.lives.values():
             life.assumed = int(_died_at_another(life))
         lives = tuple(self._ledger(life) for _, life in sorted(self.lives.items()) if _begun(life))
         self._check_version()
-        total = _total(lives)
-        found = [text if count == 1 else f"{text} ({count:,} times)" for text, count in self.problems.items()]
-        more = len(found) - PROBLEMS_MAX
-        rest = (f"and {more} more",) if more > 0 else ()
-        return Accounting(closes=not found, problems=(*found[:PROBLEMS_MAX], *rest), total=total, lives=lives)
+        return closed(lives, self.problems)
 
     def _check_version(self) -> None:
         final = self.finished.version if self.finished else self.final_version
@@ -473,6 +440,10 @@ class Gap(msgspec.Struct, frozen=True):
         return self.after.joins - (self.before.joins if self.before else 0)
 
 
+def _end(life: Life) -> End:
+    return End(life.is_gone, life.is_stopped, life.halt.t if life.halt else -math.inf)
+
+
 def _answer(life: Life, joins: int, t: float) -> None:
     """The server has seen something of a life, and sent a model for it at `t`; what is of an older join is not used."""
     if joins >= life.answered_joins:
@@ -510,12 +481,3 @@ def _missing(life: Life) -> Iterator[Gap]:
         due, before = stretch.last + 1, stretch
     if _begun(life) > due:
         yield Gap(due, _begun(life) - 1, before, None)
-
-
-def _total(lives: tuple[Ledger, ...]) -> Ledger:
-    refused: Counter[str] = Counter()
-    for life in lives:
-        refused.update(life.refused)
-    names = ("begun", "applied", "lost_in_flight", "lost_with_worker", "lost_with_server", "unfinished", "unexplained")
-    sums = {name: sum(getattr(life, name) for life in lives) for name in names}
-    return Ledger(**sums, refused=dict(sorted(refused.items())))

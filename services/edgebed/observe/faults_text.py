@@ -1,11 +1,12 @@
-"""What became of the updates, and what was done to nodes, as texts for the report and the terminal."""
+"""What became of updates, or of the steps of shards, and what was done to nodes: for the report and the terminal."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
-from edgebed.observe.accounting import Accounting, Ledger
+from edgebed.observe.ledger import Accounting, Ledger
 from edgebed.observe.missed_faults import Missed
 from edgebed.observe.quantities import UNMEASURED, count_text, seconds_text
 from edgebed.observe.series_faults import RETURNS, Done
@@ -18,38 +19,70 @@ FAULT_LEGEND = (
     "the node, at most"
 )
 NAMED_MAX = 3
-UPDATE_ROWS = (
-    ("lost_in_flight", "+ lost in flight"),
-    ("lost_with_worker", "+ lost with a worker"),
-    ("lost_with_server", "+ lost with the server"),
-    ("unfinished", "+ unfinished at the end"),
-    ("unexplained", "+ unexplained"),
-)
-UPDATE_LEGEND = (
+
+
+class Words(NamedTuple):
+    """How the books of a kind of training are read."""
+
+    unit: str
+    began: str
+    kept: str
+    """What those are that are in the final model."""
+    rows: tuple[tuple[str, str], ...]
+    """Fields of a ledger, and what the others are that have them."""
+    legend: str
+    """What is assumed."""
+
+
+UPDATES = Words(
+    "update",
+    "updates that workers began",
+    "applied",
+    (
+        ("lost_in_flight", "lost in flight"),
+        ("lost_with_worker", "lost with a worker"),
+        ("lost_with_server", "lost with the server"),
+        ("unfinished", "unfinished at the end"),
+        ("unexplained", "unexplained"),
+    ),
     "lost with a worker: the update that it was at when it died. One that is killed in a live run cannot say which; if "
-    "all that it is known to have begun had been answered, it is taken to have been at the next"
+    "all that it is known to have begun had been answered, it is taken to have been at the next",
+)
+STEPS = Words(
+    "step",
+    "steps that shards began",
+    "made",
+    (
+        ("lost_with_worker", "lost with a shard"),
+        ("lost_with_server", "lost with the server"),
+        ("rolled_back", "rolled back"),
+        ("unfinished", "unfinished, or too late for the final model"),
+        ("unexplained", "unexplained"),
+    ),
+    "lost with a shard: the step that it was at when it died. One that is killed in a live run cannot say which; if it "
+    "had made all that it is known to have begun, it is taken to have been at the next",
 )
 
 
-def update_rows(books: Sequence[Accounting | None]) -> Iterator[tuple[str, ...]]:
-    """What became of the updates, a column for each trial."""
+def book_rows(books: Sequence[Accounting | None], words: Words) -> Iterator[tuple[str, ...]]:
+    """What became of updates or steps, a column for each trial."""
     totals = [accounting.total if accounting else None for accounting in books]
 
     def row(label: str, count: Callable[[Ledger], int]) -> tuple[str, ...]:
         return (label, *(UNMEASURED if total is None else f"{count(total):,}" for total in totals))
 
-    yield row("updates that workers began", lambda total: total.begun)
-    yield row("= applied: they are in the final model", lambda total: total.applied)
+    yield row(words.began, lambda total: total.begun)
+    yield row(f"= {words.kept}: they are in the final model", lambda total: total.applied)
     for code in sorted({code for total in totals if total for code in total.refused}):
         yield row(f"+ refused: {code}", lambda total, code=code: total.refused.get(code, 0))  # type: ignore[misc]
-    for name, label in UPDATE_ROWS:
-        yield row(label, attrgetter(name))
-    yield ("is every update accounted for?", *(closing_text(accounting) for accounting in books))
+    for name, label in words.rows:
+        yield row(f"+ {label}", attrgetter(name))
+    yield (f"is every {words.unit} accounted for?", *(closing_text(accounting) for accounting in books))
 
 
-def update_legend(books: Sequence[Accounting | None]) -> str:
+def book_legend(books: Sequence[Accounting | None], words: Words) -> str:
     """What a figure stands for that may be assumed; empty where there is none."""
-    return UPDATE_LEGEND if any(each and each.total.lost_with_worker for each in books) else ""
+    return words.legend if any(each and each.total.lost_with_worker for each in books) else ""
 
 
 def closing_text(accounting: Accounting | None) -> str:
@@ -59,20 +92,18 @@ def closing_text(accounting: Accounting | None) -> str:
     return "yes" if accounting.closes else f"no: {'; '.join(accounting.problems)}"
 
 
-def update_line(trial: TrialSummary) -> str | None:
+def book_line(trial: TrialSummary) -> str | None:
     """The same in a line, e.g. `9 updates begun: 6 applied, 1 refused (late), …`; None where nothing was amiss."""
     if trial.accounting is None:
         return None
-    total = trial.accounting.total
+    total, words = trial.accounting.total, STEPS if trial.is_layerwise else UPDATES
     if trial.accounting.closes and total.begun == total.applied + total.unfinished:
         return None
     refused = ", ".join(f"{count:,} refused ({code})" for code, count in total.refused.items())
-    others = ", ".join(
-        f"{count:,} {label.removeprefix('+ ')}" for name, label in UPDATE_ROWS if (count := getattr(total, name))
-    )
-    parts = ", ".join(filter(None, (f"{total.applied:,} applied", refused, others)))
+    others = ", ".join(f"{count:,} {label}" for name, label in words.rows if (count := getattr(total, name)))
+    parts = ", ".join(filter(None, (f"{total.applied:,} {words.kept}", refused, others)))
     closing = "all accounted for" if trial.accounting.closes else "not all accounted for"
-    return f"{count_text(total.begun, 'update')} begun: {parts}; {closing}"
+    return f"{count_text(total.begun, words.unit)} begun: {parts}; {closing}"
 
 
 def faults_line(trial: TrialSummary, faults: Sequence[Done]) -> str | None:

@@ -22,8 +22,9 @@ from edgebed.observe.conditions_text import (
     verdict_lines,
 )
 from edgebed.observe.drawing import Chart
-from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows, update_legend, update_rows
+from edgebed.observe.faults_text import FAULT_HEAD, FAULT_LEGEND, STEPS, UPDATES, book_legend, book_rows, fault_rows
 from edgebed.observe.html import Raw, bars, definitions, details, escape, figures, items, page, section, table
+from edgebed.observe.ledger import Accounting
 from edgebed.observe.logs import last_lines
 from edgebed.observe.missed_faults import missed_faults
 from edgebed.observe.quantities import (
@@ -322,18 +323,25 @@ def _accounting(trials: Sequence[Trial]) -> str:
         return ""
     rows: list[tuple[str, ...]] = []
     columns = [(trial.summary, trial.series) for trial in trials]
-    books = [trial.series.accounting for trial in trials]
+    updates, steps = ([_of_kind(trial, is_layerwise) for trial in trials] for is_layerwise in (False, True))
     pushes = not all(summary.is_layerwise for summary, _ in columns)
     if pushes:
-        rows += update_rows(books) if any(books) else _numbered_rows([summary for summary, _ in columns])
+        rows += book_rows(updates, UPDATES) if any(updates) else _numbered_rows([summary for summary, _ in columns])
+    if any(steps):
+        rows += book_rows(steps, STEPS)
     rows += shard_rows([summary for summary, _ in columns])
     for code in sorted({code for summary, _ in columns for code in summary.refused_by_code}):
         counts = (f"{summary.refused_by_code.get(code, 0):,}" for summary, _ in columns)
         rows.append((f"messages refused: {code}", *counts))
     rows.append(("messages that could not be read", *(f"{summary.dropped:,}" for summary, _ in columns)))
     shown = table(("", *(trial.name for trial in trials)), rows)
-    legend = update_legend(books)
-    return section("Do the books balance?", (f"<p class=quiet>{escape(legend)}</p>" if legend else "") + shown)
+    legends = filter(None, (book_legend(updates, UPDATES), book_legend(steps, STEPS)))
+    return section("Do the books balance?", "".join(f"<p class=quiet>{escape(each)}</p>" for each in legends) + shown)
+
+
+def _of_kind(trial: Trial, is_layerwise: bool) -> Accounting | None:
+    """A trial's accounts, if it is of that kind."""
+    return trial.series.accounting if trial.summary.is_layerwise == is_layerwise else None
 
 
 def _numbered_rows(summaries: Sequence[TrialSummary]) -> list[tuple[str, ...]]:

@@ -20,8 +20,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.observe.accounting import Accounting, Books
+from edgebed.observe.accounting import Books
 from edgebed.observe.journal import not_a_line, read_journal
+from edgebed.observe.ledger import Accounting
 from edgebed.observe.series_faults import Done, Faults
 from edgebed.observe.series_steps import Made, ModuleLosses, ShardSteps, Steps
 from edgebed.roles import records

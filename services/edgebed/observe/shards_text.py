@@ -33,10 +33,11 @@ def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
         ("epochs that a pair was apart, mean", *(number_text(trial.match_staleness_mean) for trial in trials)),
         ("epochs that a pair was apart, at most", *(number_text(trial.match_staleness_max) for trial in trials)),
     ]
+    given_up = ["" if trial.accounting else _number(trial.steps_rolled_back) for trial in trials]  # of old journals
     return [
         ("steps of every shard", *(_steps_number(trial) for trial in trials)),
         ("times that all went on from a backup", *(_number(trial.rollbacks) for trial in trials)),
-        ("steps rolled back, of all shards", *(_number(trial.steps_rolled_back) for trial in trials)),
+        *([("steps rolled back, of all shards", *given_up)] if any(given_up) else []),
         ("exchanged: payload of all messages", *(bytes_text(trial.exchanged_bytes) for trial in trials)),
         *(matches if any(trial.matched for trial in trials) else []),
     ]
@@ -95,8 +96,8 @@ def _matched(trial: TrialSummary) -> str:
 
 
 def _rolled_back(trial: TrialSummary) -> str:
-    given_up = count_text(trial.steps_rolled_back or 0, "step")
-    return f"{count_text(trial.rollbacks or 0, 'time')} all went on from a backup, and gave up {given_up}"
+    given_up = f", and gave up {count_text(trial.steps_rolled_back or 0, 'step')}" if trial.accounting is None else ""
+    return f"{count_text(trial.rollbacks or 0, 'time')} all went on from a backup{given_up}"
 
 
 def _number(value: int | None) -> str:

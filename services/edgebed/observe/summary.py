@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.emulation.fidelity import Fidelity, judge
-from edgebed.observe.accounting import Accounting
+from edgebed.observe.ledger import Accounting
 from edgebed.observe.missed_faults import missed_faults
 from edgebed.observe.quantities import VERDICTS, count_text, percent_text
 from edgebed.observe.series import Series
@@ -159,7 +159,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int
     """Messages that could not be read."""
     accounting: Accounting | None = None
-    """What became of every update; None where the journal is too old to tell."""
+    """What became of every update, or of every step of a shard; None where the journal is too old to tell."""
     updates_begun: int | None = None
     """Updates that workers began to compute."""
     updates_lost: int | None = None
@@ -178,7 +178,13 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     steps_max: int | None = None
     """Of the shard that made most: with `send_every` those above the first make fewer."""
     steps_rolled_back: int | None = None
-    """Of all shards together."""
+    """Those that were made, of all shards together."""
+    steps_begun: int | None = None
+    """Steps that shards began, all together."""
+    steps_lost: int | None = None
+    """Of them, those rolled back, lost with a shard or with the server."""
+    steps_unexplained: int | None = None
+    """Of them, those of which nothing says what became."""
     rollbacks: int | None = None
     """How often all shards went on from a backup, or anew."""
     matched: int = 0
@@ -373,16 +379,16 @@ def _examples_per_update(plan: Plan) -> float | None:
 
 
 def _books(series: Series) -> dict[str, Any]:
-    """What became of the updates."""
+    """What became of the updates, or of the steps of shards."""
     accounting = series.accounting
     if accounting is None:
         return {}
-    total = accounting.total
+    total, unit = accounting.total, "steps" if series.resumed else "updates"
     return {
         "accounting": accounting,
-        "updates_begun": total.begun,
-        "updates_lost": total.lost,
-        "updates_unexplained": total.unexplained,
+        f"{unit}_begun": total.begun,
+        f"{unit}_lost": total.lost,
+        f"{unit}_unexplained": total.unexplained,
     }
 
 
@@ -483,7 +489,7 @@ def _losses(series: Series, workers: set[str]) -> Iterator[str]:
 def _doubts(series: Series) -> Iterator[str]:
     """Why the books do not close."""
     for problem in series.accounting.problems if series.accounting else ():
-        yield f"not every update is accounted for: {problem}"
+        yield f"not every {'step' if series.resumed else 'update'} is accounted for: {problem}"
 
 
 def _divergence(series: Series) -> Iterator[str]:

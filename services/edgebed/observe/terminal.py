@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edgebed.observe.conditions_text import LINK_HEAD, LINK_LEGEND, link_rows, remarks_of, verdict_lines
-from edgebed.observe.faults_text import faults_line, update_line
+from edgebed.observe.faults_text import book_line, faults_line
 from edgebed.observe.notes import gathered_notes
 from edgebed.observe.quantities import (
     UNMEASURED,
@@ -79,7 +79,7 @@ def print_results(run: Run, console: Console) -> None:
 def _figures(trial: Trial) -> Iterator[str]:
     """What was done to nodes, what became of the updates, the traffic, how the nodes came up."""
     summary = trial.summary
-    yield from filter(None, (faults_line(summary, trial.series.faults), update_line(summary)))
+    yield from filter(None, (faults_line(summary, trial.series.faults), book_line(summary)))
     yield from traffic_lines(summary)
     if shards := shards_text(summary):
         yield shards

@@ -347,6 +347,12 @@ class Expectations(Section):
     """Updates that workers began and that faults have cost: lost in flight, with a worker or with the server."""
     updates_unexplained: CountBound | None = None
     """Updates that workers began and of which nothing says what became; `"== 0"` asks for books that close."""
+    steps_lost: CountBound | None = None
+    """Layer-wise training: steps that shards began and that faults have cost: rolled back, lost with a shard or with
+    the server."""
+    steps_unexplained: CountBound | None = None
+    """Layer-wise training: steps that shards began and of which nothing says what became; `"== 0"` asks for books that
+    close."""
     faults_missed: CountBound | None = None
     """Things that faults were to do to nodes, and that did not happen, since training had ended."""
     back_s: DurationBound | None = None

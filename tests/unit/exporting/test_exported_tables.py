@@ -52,8 +52,9 @@ def test_the_sums_are_the_figures_of_the_summary(run, export, tables, tmp_path):
         assert sum(row["done"] == "true" for row in of(found["faults"], trial)) == summary.faults
         assert len({row["node"] for row in of(found["nodes"], trial) if row["state"] == "died"}) == summary.nodes_died
         accounting = of(found["accounting"], trial)
+        begun = summary.steps_begun if summary.is_layerwise else summary.updates_begun
+        assert sum(int(row["begun"]) for row in accounting) == begun
         if not summary.is_layerwise:
-            assert sum(int(row["begun"]) for row in accounting) == summary.updates_begun
             assert sum(int(row["applied"]) for row in accounting) == summary.updates
 
 

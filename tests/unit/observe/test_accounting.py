@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_fleet import Fleet, update
 
-from edgebed.observe.accounting import Books, Ledger
+from edgebed.observe.accounting import Books
+from edgebed.observe.ledger import Ledger
 from edgebed.roles import records
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from edgebed.observe import charts, report
-from edgebed.observe.faults_text import fault_rows, faults_line, update_legend, update_line, update_rows
+from edgebed.observe.faults_text import UPDATES, book_legend, book_line, book_rows, fault_rows, faults_line
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.series import Series
 from edgebed.observe.series_faults import unasked_losses
@@ -219,19 +219,19 @@ def test_the_books_are_told_in_a_line_and_in_a_table(tmp_path, make_sample_plan)
     series = series_of(tmp_path, lossy())
     summary = summarise(make_sample_plan(), series)
 
-    assert update_line(summary) == (
+    assert book_line(summary) == (
         "4 updates begun: 2 applied, 1 lost in flight, 1 lost with a worker; all accounted for"
     )
     assert faults_line(summary, series.faults) == "faults: 1 × kill; done within 10 ms"
     assert (summary.updates_begun, summary.updates_lost, summary.updates_unexplained) == (4, 2, 0)
-    rows = {row[0]: row[1:] for row in update_rows([series.accounting, None])}
+    rows = {row[0]: row[1:] for row in book_rows([series.accounting, None], UPDATES)}
     assert rows["+ lost in flight"] == ("1", "–")
     assert rows["is every update accounted for?"] == ("yes", "–")
-    assert update_legend([None, series.accounting]).startswith("lost with a worker: ")
+    assert book_legend([None, series.accounting], UPDATES).startswith("lost with a worker: ")
     (tmp_path / "well").mkdir()
     well = summarise(make_sample_plan(), series_of(tmp_path / "well", [lossy()[place] for place in (0, 1, 9)]))
-    assert update_line(well) is None
-    assert update_legend([well.accounting, None]) == ""
+    assert book_line(well) is None
+    assert book_legend([well.accounting, None], UPDATES) == ""
 
 
 def test_books_that_do_not_close_are_a_warning(tmp_path, make_sample_plan):

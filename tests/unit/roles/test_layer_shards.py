@@ -49,6 +49,12 @@ def test_back_propagation_through_shards_is_back_propagation(seed: int, store: s
     assert stage.server.finished
     np.testing.assert_array_equal(stage.server.theta, trained_whole())
     assert [stage.surviving_steps(name) for name in NAMES] == [list(range(STEPS))] * 3
+    for below, name, above in (("", *NAMES[:2]), NAMES, (*NAMES[1:], "")):
+        assert stage.hearts[name].progress() == records.Progress(
+            incarnation=1, history=0, since=0, below=below, begun=STEPS, made=STEPS,
+            outputs_sent=STEPS if above else 0, gradients_used=STEPS if above else 0,
+            inputs_used=STEPS if below else 0, gradients_sent=STEPS if below else 0,
+        )  # fmt: skip
 
 
 @settings(max_examples=25, deadline=None)
