@@ -59,7 +59,7 @@ def scenario_of(seed: int) -> dict[str, Any]:
         "shards": shards,
         "evaluation": {"every": f"{draw.choice((2, 5, 10))} updates"},
         "checkpoints": {"every": f"{draw.choice((1, 4, 5, 10))} updates"},
-        "stop": {"updates": draw.randint(15, 40), "time": f"{draw.choice((4, 15))}s"},
+        "stop": {"updates": draw.randint(15, 40), "time": f"{draw.choice((5, 15))}s"},
         "deadlines": {"silence": f"{draw.choice((1, 4))}s", "check": f"{draw.choice((0.3, 1))}s", "stall": "10s"},
         "on_failure": draw.choice(("ignore", "restart", "restart", "restart")),
         "restart_delay": f"{draw.choice((0, 1))}s",
@@ -74,7 +74,7 @@ def _fault(draw: random.Random, shards: dict[str, Any]) -> dict[str, Any]:
     target = draw.choice(("fast-0", "fast-1", "slow-0", draw.choice(others)))
     at = {"at": f"{draw.uniform(0, 4):.3f}s"}
     if kind == "churn":
-        return {"churn": 10, "of": "fast", **at, "for": "6s", "absent": "1s"}
+        return {"churn": 20, "of": "fast", "at": "1s", "for": "3s", "absent": "1s"}
     settings: dict[str, Any] = {kind: target}
     if kind in ("freeze", "cut") and draw.random() < 0.8:
         settings |= {"for": f"{draw.choice((0.5, 2, 3, 4))}s"}
@@ -82,7 +82,7 @@ def _fault(draw: random.Random, shards: dict[str, Any]) -> dict[str, Any]:
         settings |= {"delay": f"{draw.choice((0, 1, 3))}s"}
     elif kind == "link":
         settings |= {"uplink": "2mbit", "latency": "20ms", "for": "2s"}
-    return settings | (at if draw.random() < 0.6 else {"at_update": draw.randint(1, 20)})
+    return settings | (at if draw.random() < 0.6 else {"at_update": draw.randint(1, 15)})
 
 
 class Known(NamedTuple):
