@@ -299,7 +299,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     assert "| not decided | – |" in text
     assert "chosen by the test\nimages" in text
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
-    assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | â | 90.00 % |".format("not in 600 updates") in text
+    assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | 90.00 % |".format("not in 600 updates") in text
     assert "Measured before the first run on A processor" in text
     assert "What the scenario sets itself was not measured: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
