@@ -70,10 +70,14 @@ def _last_update(trial: "Trial") -> int | None:
 
 
 def _evaluations(evaluation: "Evaluation", stop: "Stop") -> Iterator[Contradiction]:
-    """An interval that does not come to its end; the default, which nobody chose, may be as long as it is."""
-    every = evaluation.every
-    if every == type(evaluation).model_fields["every"].default:
+    """An interval that does not come to its end; the default may be as long as it is where nobody chose it.
+
+    Written out it is not refused, since so the resolved form of every scenario has it.
+    """
+    if "every" not in evaluation.model_fields_set:
         return
+    every = evaluation.every
+    is_default = every == type(evaluation).model_fields["every"].default
     key, ends = "", ""
     if every.updates and stop.updates and every.updates > stop.updates:
         key, ends = "updates", f"{every.updates:,} updates, but the trial ends with update {stop.updates:,}"
@@ -81,7 +85,8 @@ def _evaluations(evaluation: "Evaluation", stop: "Stop") -> Iterator[Contradicti
         key, ends = "time", f"{format_duration(every.time_s)}, but the trial ends at {format_duration(stop.time)}"
     if key:
         message = f"evaluations are to come every {ends}: the last model alone is measured; evaluate more often"
-        yield Contradiction((("evaluation", "every"), ("stop", key)), message, "written-together")
+        paths = (("evaluation", "every"), ("stop", key))
+        yield Contradiction(paths, message, "never" if is_default else "written-together")
 
 
 class _Range(NamedTuple):

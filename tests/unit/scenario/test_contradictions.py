@@ -197,6 +197,13 @@ def test_a_variant_may_be_shorter_than_the_interval_of_evaluations_that_it_inher
         load(text.replace("b: { stop", "b: { evaluation: { every: 150 updates }, stop"))
 
 
+def test_an_interval_that_was_chosen_is_doubted_where_it_is_the_default_too(load):
+    """It is not refused: the resolved form of a scenario, which is one itself, has every default written out."""
+    ((doubt,),) = load(BASE.replace("200", "100") + "evaluation: { every: 200 updates }\n").doubts.values()
+
+    assert "evaluations are to come every 200 updates, but the trial ends with update 100" in doubt
+
+
 def test_the_resolved_form_of_a_shortened_scenario_is_refused_as_a_file_and_can_be_gone_on_with(load, scenario_file):
     """There nobody can tell any more what an option brought in."""
     shortened = resolved_yaml(load(BASE.replace("200", "900") + KILL, "stop.updates=100"))
