@@ -216,6 +216,7 @@ def test_what_is_exchanged_is_counted(runtime: str) -> None:
     assert direct.summary.exchanged_bytes is not None
     assert store.summary.exchanged_bytes is not None
     assert direct.summary.exchanged_bytes < store.summary.exchanged_bytes
+    assert direct.summary.ingress_bytes is None, "nothing is pushed"
 
 
 MESSAGES = {

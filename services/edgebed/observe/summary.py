@@ -99,8 +99,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The first update at which something was not finite; None where every loss was."""
     diverged: Divergence | None = None
     """What it was, and at which node."""
-    ingress_bytes: int
-    """Up: payload of the pushes applied, of those that were lost with a server as well."""
+    ingress_bytes: int | None
+    """Up: payload of the pushes applied, of those that were lost with a server as well. None: shards push nothing."""
     egress_bytes: int | None = None
     """Down: payload of the models sent to workers until the end. None here and below: not told, or of shards."""
     traffic_bytes: int | None = None
@@ -297,7 +297,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         final_loss=series.final_loss,
         diverged_at=first.update if first else None,
         diverged=first,
-        ingress_bytes=series.ingress_bytes,
+        ingress_bytes=None if series.resumed else series.ingress_bytes,
         **_bytes(series),
         examples_per_update=_examples_per_update(plan),
         push_bytes_mean=_mean(updates.bytes),

@@ -86,7 +86,7 @@ def _served_by_kind(trial: TrialSummary) -> dict[str, int]:
     if trial.ingress_payload_bytes is None or trial.egress_payload_bytes is None:
         return {}
     down = trial.egress_bytes or 0
-    applied = min(trial.ingress_bytes, trial.ingress_payload_bytes)  # a server that was killed told the sum before
+    applied = min(trial.ingress_bytes or 0, trial.ingress_payload_bytes)  # a server that was killed told the sum before
     return {
         "up: pushes that were applied": applied,
         "up: pushes that were not, and joining": trial.ingress_payload_bytes - applied,
