@@ -14,6 +14,7 @@ from typing import Any
 
 from edgebed.comparing.changes import Change, Settings, changes_between
 from edgebed.errors import ScenarioError
+from edgebed.observe import reading
 from edgebed.results import Run, Trial
 from edgebed.scenario import source
 from edgebed.scenario.load import TRIAL_KEYS
@@ -109,7 +110,7 @@ def _why_not(member: Member) -> str:
 
 def settings_of(run: Run) -> dict[str, Settings]:
     """What each trial that has begun was set to."""
-    document = source.read_file(run.folder.scenario).plain()
+    document = source.read_file(run.folder.scenario, read=reading.read_file).plain()
     around = {"scenario": run.scenario, **_conditions(run.manifest)}
     trials: dict[str, Settings] = {}
     for name in run.trials:

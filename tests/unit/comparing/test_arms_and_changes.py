@@ -1,5 +1,7 @@
 """Trials that differ in nothing but the seed are one arm; what differs otherwise is named."""
 
+import os
+
 import pytest
 from finished_runs import RISING, SCENARIO, finished_run
 from hypothesis import given
@@ -138,6 +140,15 @@ def test_a_run_without_its_scenario_is_refused(tmp_path):
     run = finished_run(tmp_path, BOTH)
     run.folder.scenario.unlink()
     with pytest.raises(ScenarioError, match=r"scenario.yaml: there is no such file"):
+        gather([run])
+
+
+def test_a_pipe_in_the_place_of_its_scenario_is_not_waited_for(tmp_path):
+    """Nobody writes to it."""
+    run = finished_run(tmp_path, BOTH)
+    run.folder.scenario.unlink()
+    os.mkfifo(run.folder.scenario)
+    with pytest.raises(ScenarioError, match=r"scenario.yaml: cannot be read: it is no file"):
         gather([run])
 
 
