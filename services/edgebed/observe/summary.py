@@ -125,7 +125,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     interface: str
     """Its name; empty where it has none of its own: the loopback's bytes are those of everything on the machine."""
     ack_bytes: int | None = None
-    """Of the ingress at the interface: packets without payload, which acknowledge the models sent."""
+    """Of what came to the interface: packets without payload, which acknowledge the models sent."""
     pulls: int = 0
     """Models sent to workers."""
     pulls_changed: int = 0
