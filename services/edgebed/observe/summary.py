@@ -237,9 +237,15 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
         return self.outcome in RAN_TO_END
 
     @property
+    def is_sound(self) -> bool:
+        """Whether it went on to its end and its books close, so that its numbers can be relied on."""
+        return self.ran_to_end and (self.accounting is None or self.accounting.closes)
+
+    @property
     def met(self) -> bool:
-        """Whether the trial completed, and none of its expectations that are judged is missed."""
-        return self.outcome == "completed" and not any(each.met is False for each in self.expectations)
+        """Whether the trial completed, its books close, and none of its expectations that are judged is missed."""
+        is_missed = any(each.met is False for each in self.expectations)
+        return self.outcome == "completed" and self.is_sound and not is_missed
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
