@@ -418,7 +418,7 @@ class HostLoad(Record):
     steal: Share
     """Share that the machine under this one took away."""
     load: Amount
-    """Processes that run or wait for a core, the kernel's mean of a minute, per core."""
+    """Threads that run or wait for a core, per core: the mean of counts some 25 ms apart, without who counts."""
     lag_s: Seconds
     """How much later than asked a sleeping thread woke up: the 99th percentile."""
     cores: Count = 0

@@ -159,7 +159,7 @@ def test_late_messages_on_an_overloaded_host_are_the_hosts_fault():
 
 
 def test_a_host_whose_load_comes_in_bursts_is_no_bad_link():
-    """Cores idle for two fifths of the time, and 7.5 processes a core that ran or waited: others' bursts."""
+    """Cores idle for two fifths of the time, and 7.5 threads a core that ran or waited: others' bursts."""
     link, capped = Link(uplink_bit_s=20 * MBIT), usage(cpu_s=0.6, throttled_s=0.0, cpus_held=0.05)
     plan = plan_of(link=link, cpus=0.05)
     late = transfers(direction="down", messages=8, asked_s=8 * 0.0069, share=79.3 / 6.9)
@@ -168,7 +168,7 @@ def test_a_host_whose_load_comes_in_bursts_is_no_bad_link():
 
     assert fidelity.causes == ("host CPU",)
     assert "took up to 79.3 ms, where 6.9 ms were asked, since the host was overloaded" in fidelity.reasons[0]
-    assert "7.5 processes a core ran or waited" in fidelity.reasons[0]
+    assert "7.5 threads a core ran or waited" in fidelity.reasons[0]
     assert judge(plan, series_of([capped, held(link), late], WELL, spare)).causes == ("link",)
 
 
