@@ -102,7 +102,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     ingress_bytes: int
     """Up: payload of the pushes applied, of those that were lost with a server as well."""
     egress_bytes: int | None = None
-    """Down: payload of the models sent to workers until the end. None here and below: not told, or of shards."""
+    """Down: payload of all models sent to workers, the final one included, which is of no use to training and was paid
+    for; as at the last point of a curve. None here and below: not told, or of shards."""
     traffic_bytes: int | None = None
     """Up and down together."""
     examples_per_update: float | None = None
@@ -314,7 +315,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         ingress_interface_bytes=own.ingress_interface if own else None,
         egress_interface_bytes=own.egress_interface if own else None,
         interface=own.interface if own else "",
-        ack_bytes=traffic.ack_bytes if traffic else None,
+        ack_bytes=own.ack_bytes if own else None,
         pulls=traffic.pulls if traffic else 0,
         pulls_changed=traffic.pulls_changed if traffic else 0,
         pull_changed_bytes=traffic.pull_changed_bytes if traffic else 0,
@@ -345,10 +346,8 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
 
 def _bytes(series: Series) -> dict[str, Any]:
     """What went down, and with what went up; nothing of shards, and of a trial that has told nothing."""
-    if series.resumed or not series.traffic:
-        return {}
-    down = series.traffic[-1][1].pull_bytes
-    return {"egress_bytes": down, "traffic_bytes": series.ingress_bytes + down}
+    down = series.egress_bytes
+    return {} if down is None else {"egress_bytes": down, "traffic_bytes": series.ingress_bytes + down}
 
 
 def _examples_per_update(plan: Plan) -> float | None:
