@@ -90,7 +90,7 @@ class Evaluations:
     """Payload of the models that the server had handed out to workers before it applied the last of these pushes: what
     went down for this version. Of a round, all models that its workers began with; of an asynchronous method, those of
     all workers, with those whose answers are still to come. The final evaluation has those of the whole trial: workers
-    are sent the final model as well, which is of no use to training, and was paid for. NaN: the journal does not tell."""
+    are sent the final model as well, which is of no use to training, and was paid for. NaN: not known."""
     bits: Ints
     """What the algorithm needs for these pushes, without encoding or framing."""
 
@@ -160,8 +160,8 @@ class Series:
     """The same with their times."""
     steps_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
     """Of each layer shard that made two steps or more, from the first to the last of these."""
-    steps_rolled_back: int = 0
-    """Of all shards together."""
+    steps_made: int = 0
+    """By all shards together, with those that were rolled back."""
     module_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
     """Of each layer shard with a gradient module, what that could not predict."""
     input_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
@@ -468,7 +468,7 @@ class _Builder:
             steps={node: each.step for node, each in shard_steps.items()},
             shard_steps=shard_steps,
             steps_per_s=self.steps.rates(),
-            steps_rolled_back=self.steps.rolled_back(),
+            steps_made=self.steps.count(),
             module_losses=self.steps.module_losses(inputs=False),
             input_losses=self.steps.module_losses(inputs=True),
             lags=self.steps.surviving_lags(),

@@ -129,11 +129,10 @@ class Steps:
         steps, histories, lags = (np.array(column, dtype=np.int64) for column in self.lags)
         return lags[steps < self._limits(histories)]
 
-    def rolled_back(self) -> int:
-        """Steps of all shards together that are in no model."""
-        return sum(len(steps) for _, steps, _ in self.columns.values()) - sum(
-            len(self._kept(node)[1]) for node in self.columns
-        )
+    def count(self) -> int:
+        """Steps that all shards together made, with those that are in no model."""
+        unsaid = (self._unsaid(self._kept(node)[1], self.every[node]) for node in self.columns)
+        return sum(len(steps) for _, steps, _ in self.columns.values()) + sum(map(len, unsaid))
 
     def rates(self) -> dict[str, float]:
         """Steps a second of each shard, from the first that survives to the last, with what was rolled back between.

@@ -182,7 +182,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     steps_max: int | None = None
     """Of the shard that made most: with `send_every` those above the first make fewer."""
     steps_rolled_back: int | None = None
-    """Those that were made, of all shards together."""
+    """Steps in histories that the server gave up, of all shards together; those lost with the server are not among
+    them. None, here and in the next three: the journal is too old to tell."""
     steps_begun: int | None = None
     """Steps that shards began, all together."""
     steps_lost: int | None = None
@@ -367,6 +368,7 @@ def _books(series: Series) -> dict[str, Any]:
     total, unit = accounting.total, "steps" if series.resumed else "updates"
     return {
         "accounting": accounting,
+        **({"steps_rolled_back": total.rolled_back} if series.resumed else {}),
         f"{unit}_begun": total.begun,
         f"{unit}_lost": total.lost,
         f"{unit}_unexplained": total.unexplained,
@@ -388,7 +390,6 @@ def _shards(plan: Plan, series: Series) -> dict[str, Any]:
         "shard_phases": {node: _shares(phases) for node, phases in sorted(series.shard_phases.items())},
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
         "steps_max": max((len(steps) for steps in series.steps.values()), default=0),
-        "steps_rolled_back": series.steps_rolled_back,
         "rollbacks": len(series.resumed) - 1,
         "matched": len(epochs),
         "match_staleness_mean": float(epochs.mean()) if len(epochs) else None,
@@ -421,10 +422,9 @@ def _messages(plan: Plan, series: Series) -> dict[str, Any]:
         Exchange(source=source, target=target, message=message, count=record.count, bytes=record.bytes)
         for (source, target, message), record in sorted(series.messages.items())
     )
-    made = sum(map(len, series.steps.values())) + series.steps_rolled_back
-    if not made or not exchanges:
+    if not series.steps_made or not exchanges:
         return {"exchanges": exchanges}
-    steps = made / len(plan.workers())
+    steps = series.steps_made / len(plan.workers())
     counts: Counter[str] = Counter()
     for exchange in exchanges:
         counts[exchange.message] += exchange.count
