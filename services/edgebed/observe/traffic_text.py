@@ -85,7 +85,7 @@ def traffic_lines(trial: TrialSummary) -> Iterator[str]:
 def _served_by_kind(trial: TrialSummary) -> dict[str, int]:
     if trial.ingress_payload_bytes is None or trial.egress_payload_bytes is None:
         return {}
-    down = trial.egress_bytes or 0
+    down = min(trial.egress_bytes or 0, trial.egress_payload_bytes)
     applied = min(trial.ingress_bytes or 0, trial.ingress_payload_bytes)  # a server that was killed told the sum before
     return {
         "up: pushes that were applied": applied,

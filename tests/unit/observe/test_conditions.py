@@ -86,7 +86,7 @@ def test_the_verdict_changes_the_exit_code_only_where_it_is_expected(tmp_path, p
     run = run_of(tmp_path, problem=problem, expects_trusted=expects_trusted)
 
     assert run.exit_code == exit_code
-    assert run.summary.trials[0].fidelity.is_trusted == (not problem)
+    assert run.summary.trials[0].fidelity.verdict == ("degraded" if problem else "trusted")
 
 
 def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
