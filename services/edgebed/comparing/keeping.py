@@ -41,7 +41,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     cores: int
     memory_bytes: int
     verdict: str = ""
-    """Of a live run: whether its conditions held."""
+    """Whether its conditions held; empty of a simulation that had all that was asked for."""
     diverged: str = ""
     """When, and what was not finite first; empty: it did not."""
 
@@ -97,7 +97,8 @@ class Kept:
         """Instead of what there was for this cell, size and seed."""
         recipe, fidelity = self.cells.recipe(run), trial.summary.fidelity
         diverged = outcome_text(trial.summary) if trial.summary.outcome == "diverged" else ""
-        held = fidelity.verdict if fidelity and recipe.runtime != "simulation" else ""
+        verdict = fidelity.verdict if fidelity else ""
+        held = verdict if recipe.runtime != "simulation" or verdict == "degraded" else ""
         kept = KeptRun(
             scenario=recipe.scenario.name,
             trial=recipe.variant,

@@ -50,6 +50,8 @@ COUNTED = {
 """What the first line says of rows, in its order."""
 FALSE_FINDINGS = 0.05
 """Of tests at 95 % where there is nothing to find."""
+NAMED_MAX = 5
+"""Runs whose conditions did not hold that are named."""
 
 BYTES = """\
 Bytes are those of the pushes, which go up; the models that come down are not among them."""
@@ -199,6 +201,12 @@ def runs_text(found: Iterable[RunResult]) -> Iterator[str]:
     )
     if any(run.resumed for run in runs):
         yield "A time with + is of a run that broke off and was gone on with; what it had taken before may be missing."
+    if degraded := [run.run for run in runs if run.verdict == "degraded"]:
+        more = f" and {len(degraded) - NAMED_MAX} more" if len(degraded) > NAMED_MAX else ""
+        yield (
+            f"Conditions did not hold as asked in {count_text(len(degraded), 'run')}, which {FILE} tells more of: "
+            f"{', '.join(degraded[:NAMED_MAX])}{more}."
+        )
 
 
 def _computed(paper: Paper, rows: Sequence[ComputedRow]) -> Iterator[str]:

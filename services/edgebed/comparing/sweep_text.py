@@ -27,7 +27,7 @@ TEXTS = {
     "cpu_s": seconds_text,
 }
 HEADS = {
-    "time_s": "time", "ingress_bytes": "up", "egress_bytes": "down", "traffic_bytes": "traffic", "cpu_s": "CPU",
+    "time_s": "time", "ingress_bytes": "up", "egress_bytes": "down", "traffic_bytes": "total", "cpu_s": "CPU",
 }  # fmt: skip
 RIGHT = ("updates", *HEADS.values())
 

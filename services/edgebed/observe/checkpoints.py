@@ -108,25 +108,23 @@ class Checkpoints:
             self.backup = self._newest_backup()
 
     def backup_at(self, step: int) -> BackedUp | None:
-        """The newest backup that is not beyond this step; None: there is none. EdgebedError where it cannot be read."""
+        """The newest backup that is not beyond this step; None: there is none. EdgebedError where it is of no use."""
         found = max((each for each in self.folder.backups() if each <= step), default=None)
         return None if found is None else self._read_backup(found)
 
     def _newest_backup(self) -> BackedUp | None:
         step = max(self.folder.backups(), default=None)
-        if step is None:
-            return None
-        backup = self._read_backup(step)
-        _require_finite(backup.states.values(), self.folder.backup(step))
-        return backup
+        return None if step is None else self._read_backup(step)
 
     def _read_backup(self, step: int) -> BackedUp:
         path = self.folder.backup(step)
         try:
             with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
-                return BackedUp(step, {name: _numbers(name, arrays[name], np.float32) for name in arrays})
+                backup = BackedUp(step, {name: _numbers(name, arrays[name], np.float32) for name in arrays})
         except UNREADABLE as error:
             raise EdgebedError(f"{path}: no backup can be read here: {error}") from error
+        _require_finite(backup.states.values(), path)
+        return backup
 
 
 def _of_model(checkpoint: Checkpoint, initial: NDArray[np.float32], path: Path) -> Checkpoint:

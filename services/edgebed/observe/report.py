@@ -27,7 +27,7 @@ from edgebed.observe.html import Raw, bars, definitions, details, escape, figure
 from edgebed.observe.ledger import Accounting
 from edgebed.observe.logs import last_lines
 from edgebed.observe.missed_faults import missed_faults
-from edgebed.observe.outcome import outcome_text, tone_of
+from edgebed.observe.outcome import HELD, outcome_text, tone_of
 from edgebed.observe.quantities import (
     UNMEASURED,
     bytes_text,
@@ -165,8 +165,8 @@ def _met_cell(expectation: Expectation, *, ran_to_end: bool) -> str:
     """Whether it is met, where that is judged."""
     if ran_to_end and expectation.met is not None:
         return "<span class=good>met</span>" if expectation.met else "<span class=bad>not met</span>"
-    where = " in a simulation" if expectation.met is None else ""
-    return f"<span class=quiet>{'not measured' if expectation.measured is None else 'not judged'}{where}</span>"
+    text = "not measured" if expectation.measured is None else "not judged"
+    return f"<span class=quiet>{'not judged in a simulation' if expectation.met is None else text}</span>"
 
 
 def _warnings(trials: Sequence[TrialSummary]) -> str:
@@ -195,7 +195,7 @@ def _conditions(trials: Sequence[TrialSummary]) -> str:
     parts = []
     for trial in trials:
         if fidelity := trial.fidelity:
-            status = {"trusted": "good", "degraded": "bad"}.get(fidelity.verdict, "unknown")
+            status = {**dict.fromkeys(HELD, "good"), "degraded": "bad"}.get(fidelity.verdict, "unknown")
             lines = (f"<li class={status}>{escape(line)}</li>" for line in verdict_lines(fidelity))
             remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in remarks_of(trial))
             parts.append(f"<h3>{escape(trial.trial)}</h3><ul>{''.join((*lines, *remarks))}</ul>")

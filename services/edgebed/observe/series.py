@@ -147,7 +147,7 @@ class Series:
     faults: tuple[Done, ...] = ()
     """What was done to nodes on purpose, in the journal's order."""
     accounting: Accounting | None = None
-    """What became of every update; None where the journal is too old to tell."""
+    """What became of every update, of layer-wise training every step; None where the journal is too old to tell."""
     restored: tuple[tuple[float, records.Restored], ...] = ()
     """(t, the version that the server went on from)"""
     traffic_of: dict[str, records.Traffic] = dataclasses.field(default_factory=dict)

@@ -226,7 +226,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the conditions that were asked for held; None where it never trained."""
     expectations: tuple[Expectation, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What a reader must know before trusting the numbers: dead and missing nodes, a loss that is not finite."""
+    """What a reader must know before trusting the numbers: nodes that died or never came unasked, what is not accounted
+    for, and what was not finite in a trial that is not called diverged for it."""
 
     @property
     def is_layerwise(self) -> bool:
@@ -262,11 +263,12 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """met, not met, completed (nothing was expected), diverged, accounting does not close, interrupted, no result, or
     running"""
     conditions: str = ""
-    """The verdict on the trial whose conditions fared worst: degraded, unknown, modelled or trusted."""
+    """The verdict on the trial whose conditions fared worst: degraded, unknown, modelled or trusted; empty where no
+    trial has trained. Of a run in progress, that until now."""
     causes: tuple[str, ...] = ()
     """Why conditions are degraded, e.g. host CPU."""
     badge: str = ""
-    """Result and conditions on one line."""
+    """Result and conditions on one line; of a run in progress `running`, with the conditions until now if any."""
     text: str = ""
     """The result in a sentence or two."""
     trials: tuple[TrialSummary, ...]

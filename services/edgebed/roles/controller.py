@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from edgebed.errors import EdgebedError
 from edgebed.roles.director import Director
 from edgebed.roles.events import (
     Answer,
@@ -113,7 +114,8 @@ class Controller:
         `code` is the fingerprint that a node's own must equal, `sources` are the user's modules that nodes are to be
         given: (path, text). `linger_s` is asked at the end of the trial: for how long a node may have to wait until
         Prometheus has read its last metrics; 0 if nobody reads them. `past` is given where the trial goes on.
-        `backup_at` gives the newest backup of all shards that is not beyond a step.
+        `backup_at` gives the newest backup of all shards that is not beyond a step, EdgebedError where that is of no
+        use.
         """
         self.plan = plan
         self.payload = payload
@@ -464,7 +466,10 @@ class Controller:
             return [Answer(ticket, f"the method '{server.plan.method.name}' makes no backups of shards")]
         if server.state not in ("running", "unresponsive"):
             return [Answer(ticket, "the server is not there at present; try again when it is back")]
-        given = self.backup_at(step)
+        try:
+            given = self.backup_at(step)
+        except EdgebedError as error:
+            return [Answer(ticket, str(error))]
         if given is None:
             return [Answer(ticket, f"there is no backup of step {step:,} or before")]
         to, parts = given.backup_step, given.backup_parts

@@ -15,7 +15,7 @@ from edgebed.fingerprint import fingerprint
 from edgebed.learning.beginning import Beginning
 from edgebed.learning.imports import reason, sources
 from edgebed.learning.network import Network
-from edgebed.observe.checkpoints import Checkpoint, Checkpoints
+from edgebed.observe.checkpoints import BackedUp, Checkpoint, Checkpoints
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.output import say
@@ -99,7 +99,7 @@ class Host:
 
         until_s = past.until_s if past else 0.0
         checkpoints = Checkpoints(folder, beginning.theta)
-        _require_fitting(checkpoints, plan)
+        _require_fitting(checkpoints, plan, beginning)
         self.targets.clear()
         self.metrics.start_trial(
             plan,
@@ -284,17 +284,44 @@ def jobs_of(planned: PlannedTrial, beginning: Beginning) -> Callable[[str, Job],
     return run_job
 
 
-def _require_fitting(checkpoints: Checkpoints, plan: Plan) -> None:
-    """EdgebedError where the trial's server cannot go on from its checkpoint."""
-    latest, server = checkpoints.latest, plan.node("server")
+def _require_fitting(checkpoints: Checkpoints, plan: Plan, beginning: Beginning) -> None:
+    """EdgebedError where the trial's server, or a shard, cannot go on from what was kept."""
+    folder, latest, server = checkpoints.folder, checkpoints.latest, plan.node("server")
+    if server.shard is None:
+        _require_kept(plan, folder.latest_checkpoint, latest.version, lambda: _begin_server(server, latest))
+    elif backup := checkpoints.backup:
+        _require_kept(plan, folder.backup(backup.step), backup.step, lambda: _begin_shards(plan, backup, beginning))
+
+
+def _require_kept(plan: Plan, path: Path, version: int, begin: Callable[[], None]) -> None:
     problem = ""
-    if plan.stop_updates is not None and latest.version > plan.stop_updates:
-        problem = f"version: {latest.version:,}, where the trial ends at update {plan.stop_updates:,}"
-    elif server.shard is None and latest.state is not None:
+    if plan.stop_updates is not None and version > plan.stop_updates:
+        problem = f"version: {version:,}, where the trial ends at update {plan.stop_updates:,}"
+    else:
         try:
-            ParameterServer(server, latest.theta.copy(), (), version=latest.version, state=latest.state)
+            begin()
         except ValueError as error:
             problem = str(error)
     if problem:
-        path = checkpoints.folder.latest_checkpoint
         raise EdgebedError(f"{path}: no checkpoint of this trial: {problem}; restore its own, or take it away")
+
+
+def _begin_server(server: NodePlan, latest: Checkpoint) -> None:
+    if latest.state is not None:
+        ParameterServer(server, latest.theta.copy(), (), version=latest.version, state=latest.state)
+
+
+def _begin_shards(plan: Plan, backup: BackedUp, beginning: Beginning) -> None:
+    from edgebed.learning.shard_building import module_networks, shard_network
+
+    server = plan.node("server").shard
+    names = [name for name, _ in server.sizes] if server else []
+    if sorted(backup.states) != sorted(names):
+        raise ValueError(f"it is of {', '.join(backup.states) or 'no shards'}, where the trial has {', '.join(names)}")
+    for node in map(plan.node, names):
+        apart = node.role == "modules"
+        networks = module_networks(node) if apart else shard_network(node, beginning.constants(node))
+        try:
+            networks.restore(backup.states[node.node])
+        except ValueError as error:
+            raise ValueError(f"{node.node}: {error}") from error

@@ -64,7 +64,7 @@ def test_three_seeds_of_two_methods(simulated, compare):
     assert "1 seed" not in out
     to = next(line for line in out.splitlines() if line.startswith("To ") and "against" in line)
     head = out.partition(to)[2].splitlines()[1]
-    assert [head.count(f"{way}, ×") for way in ("up", "down", "up and down")] == [1, 2, 1]
+    assert [head.count(f"{way}, ×") for way in ("up", "down", "total")] == [1, 1, 1]
 
 
 def test_the_page_needs_nothing_else(simulated, compare, tmp_path):
@@ -178,7 +178,7 @@ def test_a_narrow_terminal_keeps_what_matters_most(tmp_path, compare, monkeypatc
     out = compare("pair", "--runs-dir", tmp_path)[1]
     tables = out.partition("Best accuracy")[0].splitlines()
     assert max(map(len, tables)) <= 60
-    assert sum("best accuracy" in line and "up and down" in line for line in tables) == 2
+    assert sum("best accuracy" in line and "total" in line for line in tables) == 2
 
 
 @pytest.mark.parametrize(

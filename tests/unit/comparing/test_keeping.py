@@ -13,6 +13,7 @@ from edgebed.comparing.cells import CellRun, Cells, Size
 from edgebed.comparing.finished import FinishedTrial, columns_of, evaluations_of
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import Reproduction, evaluate
+from edgebed.comparing.results_page import results_page, runs_text
 from edgebed.comparing.running_cells import CellRunner
 from edgebed.errors import EdgebedError
 from edgebed.results import Trial
@@ -65,6 +66,24 @@ def test_a_newer_run_takes_the_place_of_the_kept_one(cells: Cells, tmp_path: Pat
 
     assert [run.run for cell in result.cells for run in cell.runs] == ["tiny-digits/0002"]
     assert len(file.read_text().splitlines()) == 1
+
+
+def test_a_simulation_that_did_not_have_what_was_asked_for_is_told(cells: Cells, tmp_path: Path) -> None:
+    """On the page of a reproduction, in its cell's row and below; a sweep's has the same words."""
+    completed_run(cells, RUN, tmp_path / "runs")
+    (cell,) = said_of(cells, tmp_path / "runs", tmp_path / "modelled.jsonl")[0].cells
+    assert cell.runs[0].verdict == ""
+    SCENARIO.write_text(SCENARIO.read_text() + "faults: [{ kill: edge-0, at: 1h }]\n")
+    cells = Cells(cells.paper)
+    completed_run(cells, RUN, tmp_path / "runs")
+    result, _ = said_of(cells, tmp_path / "runs", tmp_path / "degraded.jsonl")
+    told = "Conditions did not hold as asked in 1 run, which runs.jsonl tells more of: tiny-digits/0002."
+
+    assert result.cells[0].runs[0].verdict == "degraded"
+    assert [*runs_text(result.cells[0].runs)][1:] == [told]
+    page = results_page(cells.paper, result, []).body
+    assert "| simulation, degraded |" in page
+    assert told in page
 
 
 @pytest.mark.parametrize(

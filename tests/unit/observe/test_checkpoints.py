@@ -74,3 +74,14 @@ def test_a_broken_file_is_named(folder, content):
 
     with pytest.raises(EdgebedError, match=r"latest\.npz: no checkpoint can be read here"):
         Checkpoints(folder, INITIAL)
+
+
+def test_nobody_goes_on_from_a_backup_that_is_not_finite(folder):
+    """Of training that had diverged: neither at once, nor when a user asks for that step."""
+    checkpoints = Checkpoints(folder, INITIAL)
+    checkpoints.keep_backup(10, (("edge-0", 3),), INITIAL)
+    checkpoints.keep_backup(20, (("edge-0", 3),), INITIAL + np.nan)
+
+    assert checkpoints.backup_at(15).step == 10
+    with pytest.raises(EdgebedError, match=r"backup-20\.npz: it has numbers that are not finite"):
+        checkpoints.backup_at(20)

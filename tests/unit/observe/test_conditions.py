@@ -18,7 +18,7 @@ from edgebed.observe.metrics import NodeMetrics
 from edgebed.observe.metrics_table import METRICS
 from edgebed.observe.outcome import outcome_of
 from edgebed.observe.quantities import VERDICTS, rate_text
-from edgebed.observe.report import render
+from edgebed.observe.report import _met_cell, render
 from edgebed.observe.run_folder import RunFolder
 from edgebed.observe.terminal import print_links, print_results
 from edgebed.results import Run
@@ -100,7 +100,12 @@ def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
     assert "– adacomp: modelled" in told
     assert "not judged in a simulation" in told
     assert "a gradient takes 10 ms" in told
-    assert "<span class=quiet>not judged in a simulation</span>" in render(run)
+    page = render(run)
+    assert "<span class=quiet>not judged in a simulation</span>" in page
+    assert "<p class='badge good'>" in page
+    assert "<li class=good>modelled</li>" in page
+    unmeasured = msgspec.structs.replace(trial.expectations[1], measured=None)
+    assert _met_cell(unmeasured, ran_to_end=False) == "<span class=quiet>not judged in a simulation</span>"
 
 
 def test_a_verdict_has_one_word_everywhere():

@@ -1,10 +1,12 @@
 """Faults are done when they are due, whatever triggers them, by several at once and by hand."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from staged_world import fault, inject
 
+from edgebed.errors import EdgebedError
 from edgebed.roles import records
 from edgebed.roles.director import BY_HAND
 from edgebed.roles.events import (
@@ -12,7 +14,7 @@ from edgebed.roles.events import (
     NodeExited,
     Ordered,
 )  # fmt: skip
-from edgebed.scenario.plan import Injection, LinkChange
+from edgebed.scenario.plan import Injection, LinkChange, Method, Part
 from edgebed.wire import messages
 
 # --- triggers --------------------------------------------------------------------------------------------------------
@@ -124,6 +126,23 @@ def test_what_cannot_be_done_is_answered_with_the_reason(make_world, node, actio
     world.do(Ordered(1, (Injection(node=node, action=action),)))
 
     assert world.answers == [Answer(1, words)]
+
+
+def test_a_roll_back_to_a_backup_that_is_of_no_use_is_refused(make_world):
+    """And training goes on."""
+    world = make_world()
+    server = world.controller.members["server"]
+    method = Method(name="layers", parts={"learning": Part(name="back-propagation")})
+    server.plan = msgspec.structs.replace(server.plan, method=method)
+
+    def backup_at(step):
+        raise EdgebedError(f"backup-{step}.npz: it has numbers that are not finite")
+
+    world.controller.backup_at = backup_at
+    world.do(Ordered(1, (), roll_back_to=20))
+
+    assert world.answers == [Answer(1, "backup-20.npz: it has numbers that are not finite")]
+    assert not world.told(messages.RollBack)
 
 
 def test_an_order_for_several_nodes_is_answered_once_with_all_that_could_not_be_done(make_world):

@@ -2,10 +2,27 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from edgebed.errors import EdgebedError
+from edgebed.learning.beginning import Beginning
+from edgebed.learning.shard_building import module_networks, shard_network
+from edgebed.observe.checkpoints import Checkpoints
+from edgebed.observe.run_folder import TrialFolder
 from edgebed.roles import records
-from edgebed.runtimes.hosting import Host
+from edgebed.runtimes.hosting import Host, _require_fitting
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.planning import plan_trials
+
+SHARDS = {
+    "name": "shards",
+    "task": {"data": "digits", "model": "eight-layer", "width": 4, "batch_size": 32},
+    "method": "synthetic-gradients",
+    "fleet": {"edge": {"count": 2}},
+    "shards": {"modules": "apart"},
+    "stop": {"updates": 100},
+}
 
 
 @pytest.fixture
@@ -45,3 +62,38 @@ def test_a_node_that_ended_in_order_is_no_news(world):
     world("ready", 1)
 
     assert world("stopped", 1) == []
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """A trial of shards whose gradient modules lie apart: folder, plan, initial model, and the state of each."""
+    (planned,) = plan_trials(load_scenario(SHARDS, []))
+    plan, folder = planned.plan, TrialFolder(tmp_path / "shards")
+    folder.make(plan)
+    beginning = Beginning(plan)
+    states = {node.node: shard_network(node, beginning.constants(node)).state() for node in plan.workers()}
+    states["modules"] = module_networks(plan.node("modules")).state()
+    return folder, plan, beginning, states
+
+
+@pytest.mark.parametrize(
+    ("step", "change", "problem"),
+    [
+        (40, {}, ""),
+        (40, {"edge-1": np.zeros(5, np.float32)}, r"edge-1: a state of shape \(5,\)"),
+        (40, {"modules": np.zeros(0, np.float32)}, r"modules: a state of shape \(0,\)"),
+        (40, {"edge-2": np.zeros(5, np.float32)}, "it is of edge-0, edge-1, modules, edge-2, where the trial has"),
+        (99999999, {}, "version: 99,999,999, where the trial ends at update 100"),
+    ],
+    ids=["its own", "cut", "cut modules", "another's", "renamed"],
+)
+def test_shards_do_not_go_on_from_a_foreign_backup(shards, step, change, problem):
+    """It is said before any node begins, and names the file."""
+    folder, plan, beginning, states = shards
+    np.savez(folder.backup(step), **states | change)
+    checkpoints = Checkpoints(folder, beginning.theta)
+    if not problem:
+        _require_fitting(checkpoints, plan, beginning)
+        return
+    with pytest.raises(EdgebedError, match=rf"backup-{step}\.npz: no checkpoint of this trial: {problem}"):
+        _require_fitting(checkpoints, plan, beginning)
