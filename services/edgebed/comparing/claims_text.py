@@ -54,6 +54,8 @@ def criterion_text(claim: Claim | None, unit: Unit) -> str:
     match claim:
         case Near():
             low, high = claim.value - claim.tolerance, claim.value + claim.tolerance
+            if unit == "%":
+                low, high = max(low, 0.0), min(high, 100.0)
             return f"{value_text(low, unit)} to {value_text(high, unit)}"
         case None:
             return UNMEASURED

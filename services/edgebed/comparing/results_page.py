@@ -153,8 +153,8 @@ def _notes(row: RowResult) -> Iterator[str]:
     """What a reader must know of the comparison."""
     if row.note:
         yield row.note
-    if row.resolution and row.claim is not None:
-        yield f"Known to within {value_text(row.resolution, row.unit)}, as evaluations lie apart."
+    if row.resolution:
+        yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
 
 
 def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:

@@ -95,11 +95,12 @@ def _firsts(result: SweepResult) -> str:
     counts: dict[str, list[bool]] = {}
     for found in (each.time for each in result.wins if each.time):
         counts.setdefault(found.method, []).append((found.probability or 0.0) >= CONFIDENCE)
+    surely = " ({} of them with a probability of 95 % or more)" if result.seeds > 1 else ""
     words = [
-        f"{method} at {len(sure)}" + (f" ({sum(sure)} of them with a probability of 95 % or more)" if any(sure) else "")
+        f"{method} at {len(sure)}{surely.format(sum(sure) or 'none')}"
         for method, sure in sorted(counts.items(), key=lambda pair: -len(pair[1]))
     ]
-    return f"Fastest of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
+    return f"Fastest, of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
 
 
 def _chance(result: SweepResult) -> str:
