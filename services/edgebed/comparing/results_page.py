@@ -48,6 +48,8 @@ COUNTED = {
     NOT_RUN: "not run",
 }
 """What the first line says of rows, in its order."""
+COARSE = 0.25
+"""Of a value without a claim, what evaluations may leave open without a word."""
 FALSE_FINDINGS = 0.05
 """Of tests at 95 % where there is nothing to find."""
 
@@ -153,7 +155,7 @@ def _notes(row: RowResult) -> Iterator[str]:
     """What a reader must know of the comparison."""
     if row.note:
         yield row.note
-    if row.resolution:
+    if row.measured and row.resolution > (0.0 if row.claim else COARSE * abs(row.measured.mean)):
         yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
 
 

@@ -159,18 +159,14 @@ FIGURE = Table(
         "slower-four-layers": slower_row("four-layers"),
         "slower-eight-layers": slower_row("eight-layers"),
         **{
-            f"reaches-{model}-bp": reaches_row(
-                f"{model}-bp-as-published", f"{MODELS[model]}, back-propagation",
-                "Measured every 100 steps: it is reached somewhere within the first 100.",
+            f"reaches-{model}-{method}": reaches_row(
+                f"{model}-{cell}", f"{MODELS[model]}, {words}",
+                "The paper's chart has it after some 50,000 steps." if (model, method) == ("four-layers", "sg") else "",
             )
             for model in ("four-layers", "eight-layers")
-        },
-        **{
-            f"reaches-{model}-sg": reaches_row(
-                f"{model}-sg-early", f"{MODELS[model]}, synthetic gradients",
-                "The paper's chart has it after some 50,000 steps." if model == "four-layers" else "",
+            for method, cell, words in (
+                ("bp", "bp-as-published", "back-propagation"), ("sg", "sg-early", "synthetic gradients"),
             )
-            for model in ("four-layers", "eight-layers")
         },
         "depth-slows": Row(
             what="Synthetic gradients, steps until 90 %: eight layers over four",

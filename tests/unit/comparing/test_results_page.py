@@ -95,14 +95,15 @@ def test_one_seed_is_counted_as_such_in_the_first_line(result: Reproduction) -> 
 
 
 def test_evaluations_that_lie_apart_are_told_of(result: Reproduction) -> None:
-    """Also where there is no claim that they blur."""
+    """Beside a claim that they blur; where there is none, if they leave much of the value open."""
     blurred = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), resolution=0.5)
     page = page_text(msgspec.structs.replace(result, tables=result.tables | {"Table 1: accuracy": (blurred,)}))
 
     assert "- ASGD: Accurate to 0.50 %, as evaluations lie apart." in page
-    without = msgspec.structs.replace(row_result("push", {1: 2000.0}), resolution=500.0)
-    page = page_text(msgspec.structs.replace(result, tables=result.tables | {"Table 2: bytes": (without,)}))
-    assert "- A push of AdaComp: Accurate to 500 B, as evaluations lie apart." in page
+    for resolution, is_told in ((600.0, True), (400.0, False)):
+        without = msgspec.structs.replace(row_result("push", {1: 2000.0}), resolution=resolution)
+        page = page_text(msgspec.structs.replace(result, tables=result.tables | {"Table 2: bytes": (without,)}))
+        assert ("- A push of AdaComp: Accurate to 600 B, as evaluations lie apart." in page) == is_told
 
 
 def test_a_value_that_is_not_the_papers_does_not_stand_in_its_column() -> None:
