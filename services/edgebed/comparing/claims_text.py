@@ -56,7 +56,7 @@ def criterion_text(claim: Claim | None, unit: Unit) -> str:
             low, high = claim.value - claim.tolerance, claim.value + claim.tolerance
             if unit == "%":
                 low, high = max(low, 0.0), min(high, 100.0)
-            return f"{value_text(low, unit)} to {value_text(high, unit)}"
+            return f"{value_text(low, unit).removesuffix(f' {unit}')} to {value_text(high, unit)}"
         case None:
             return UNMEASURED
         case Sign():

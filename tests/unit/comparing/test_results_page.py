@@ -111,14 +111,14 @@ def test_a_value_that_is_not_the_papers_does_not_stand_in_its_column() -> None:
     own = Near(value=302, tolerance=15, published=False)
 
     assert claim_text(own, "x") == "–"
-    assert criterion_text(own, "x") == "287 x to 317 x"
+    assert criterion_text(own, "x") == "287 to 317 x"
 
 
 def test_no_band_of_accuracies_goes_beyond_all_of_them() -> None:
     """A tolerance may; of other units nothing is cut."""
-    assert criterion_text(Near(value=99.5, tolerance=1), "%") == "98.50 % to 100.00 %"
-    assert criterion_text(Near(value=0.5, tolerance=1), "%") == "0.00 % to 1.50 %"
-    assert criterion_text(Near(value=99.5, tolerance=1), "x") == "98.5 x to 100 x"
+    assert criterion_text(Near(value=99.5, tolerance=1), "%") == "98.50 to 100.00 %"
+    assert criterion_text(Near(value=0.5, tolerance=1), "%") == "0.00 to 1.50 %"
+    assert criterion_text(Near(value=99.5, tolerance=1), "x") == "98.5 to 100 x"
 
 
 @pytest.mark.parametrize("width", [30, 60, 160])
