@@ -103,10 +103,10 @@ def _chance(result: Reproduction) -> str:
     tested = sum(row.is_tested for rows in result.tables.values() for row in rows)
     if not tested:
         return "No row was tested by an interval over seeds."
+    were, had_none = ("was", "Had it nothing") if tested == 1 else ("were", "Had none of them anything")
     return (
-        f"{count_text(tested, 'row')} {'was' if tested == 1 else 'were'} tested by an interval over seeds. Had none of "
-        f"them anything to show, chance alone would still give some {number_text(FALSE_FINDINGS * tested)} findings; "
-        "nothing is corrected for that."
+        f"{count_text(tested, 'row')} {were} tested by an interval over seeds. {had_none} to show, chance alone would "
+        f"still give some {number_text(FALSE_FINDINGS * tested)} findings; nothing is corrected for that."
     )
 
 

@@ -123,8 +123,12 @@ TABLE = Table(
         "vgg16-greedy": accuracy_row("vgg16-greedy", "VGG16, greedy learning", note="Not in the paper."),
     },
     curves=tuple(
-        Curve(title=words, cells=tuple(name for name in CELLS if name.startswith(model) and "-as-" not in name),
-              over="updates")
+        Curve(
+            title=words, over="updates",
+            cells=tuple(
+                name for name in CELLS if name.startswith(model) and not name.endswith(("-as-published", "-early"))
+            ),
+        )
         for model, words in MODELS.items()
     ),
 )  # fmt: skip
