@@ -17,8 +17,8 @@ question: Do processes do what the simulation says?
 seed: 1
 task: { data: digits, model: small, batch_size: 10, gradient_time: 2ms }
 fleet: { edge: { count: 2, waiting: { exponential: 20ms } } }
-evaluation: { every: 20 updates }
-stop: { updates: 80 }
+evaluation: { every: 10 updates }
+stop: { updates: 40 }
 """
 ROUNDS = """
 variants:
@@ -56,17 +56,17 @@ def write(folder: Path, text: str) -> str:
 
 def test_rounds_are_the_same_in_processes_as_in_simulation(tmp_path: Path, edgebed: Command) -> None:
     """A synchronous training has the same numbers everywhere, so nothing differs, and the command leaves with 0."""
-    code, out, err = edgebed("agree", write(tmp_path, SCENARIO + ROUNDS), "--seeds", "2", "--json")
+    code, out, err = edgebed("agree", write(tmp_path, SCENARIO + ROUNDS), "--seeds", "3", "--json")
 
     assert code == 0, err
     found = json.loads(out)
     assert found["runs"] == {
-        "simulation": {"1": "agreeing/0001", "2": "agreeing/0002"},
-        "process": {"1": "agreeing/0003", "2": "agreeing/0004"},
+        "simulation": {"1": "agreeing/0001", "2": "agreeing/0002", "3": "agreeing/0003"},
+        "process": {"1": "agreeing/0004", "2": "agreeing/0005", "3": "agreeing/0006"},
     }
     assert [trial["trial"] for trial in found["trials"]] == ["rounds", "small"]
     for trial in found["trials"]:
-        assert [version["version"] for version in trial["versions"]] == [20, 40, 60, 80]
+        assert [version["version"] for version in trial["versions"]] == [10, 20, 30, 40]
         assert [judgement["measure"] for judgement in trial["judgements"]] == MEASURES
         assert [judgement["difference"] for judgement in trial["judgements"]] == [0.0] * 4
 
@@ -75,8 +75,8 @@ def test_rounds_are_the_same_in_processes_as_in_simulation(tmp_path: Path, edgeb
 def test_finished_runs_are_judged_again_and_others_are_refused(tmp_path: Path, edgebed: Command) -> None:
     """Ordinary runs, in any order; those that are of one runtime or of other settings say what to do."""
     scenario = write(tmp_path, SCENARIO + AT_ONCE)
-    code, out, err = edgebed("agree", scenario, "--seeds", "2")
-    runs = [f"agreeing/{number:04}" for number in (4, 2, 3, 1)]
+    code, out, err = edgebed("agree", scenario, "--seeds", "3")
+    runs = [f"agreeing/{number:04}" for number in (4, 2, 6, 3, 5, 1)]
 
     assert code in (0, 1), err
     judged_code, judged_out, _ = edgebed("agree", "--from", *runs, "--json")
@@ -90,7 +90,7 @@ def test_finished_runs_are_judged_again_and_others_are_refused(tmp_path: Path, e
     assert "<svg" in (tmp_path / "runs" / "agreement.html").read_text()
 
     edgebed("run", scenario, "--set", "task.batch_size=5", "--set", "seed=1")
-    code, _, err = edgebed("agree", "--from", *runs, "agreeing/0005")
+    code, _, err = edgebed("agree", "--from", *runs, "agreeing/0007")
     assert code == 2
     assert "task.batch_size" in err
     code, _, err = edgebed("agree", "--from", *runs[1::2])

@@ -37,6 +37,8 @@ TWO = SCENARIO + "variants: { one: {}, two: { method: asgd } }\n"
 ENDLESS = SCENARIO.replace("updates: 300 }", "updates: 100000 }")
 DEADLINE_S = 60.0
 ROWS, COLUMNS = 20, 80
+STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+"""What a terminal acts on: colours, places."""
 Begin = Callable[..., "LiveRun"]  # noqa: F821 # of conftest.py, which is no module to import from
 
 
@@ -84,7 +86,8 @@ def begun(run) -> None:
 
 def results(text: str) -> str:
     """The table, the chart and the verdict."""
-    return text[text.index("watched (process)") :].replace("\r\n", "\n")
+    plain = STYLE.sub("", text)
+    return plain[plain.index("watched (process)") :].replace("\r\n", "\n")
 
 
 def journal_of(run, trial: str) -> list[dict]:
@@ -136,7 +139,7 @@ def test_a_terminal_shows_classes_and_troubles_and_ctrl_c_leaves_the_run_alone(b
     assert terminal.end() == 130
     assert f"no longer watching; run {run.path.parent.name}/0001 goes on: edgebed watch watched/0001" in terminal.text
     assert "Traceback" not in terminal.text
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.text)
+    plain = STYLE.sub("", terminal.text)
     assert max(len(line) for line in plain.replace("\r", "\n").splitlines()) <= COLUMNS
     updates = len(run.entries())
     run.until(lambda: len(run.entries()) > updates, "more of the journal")
@@ -165,7 +168,7 @@ def test_nobody_waits_for_a_controller_that_was_killed(begin: Begin, words: tupl
 
 def test_a_run_that_is_over_is_shown_at_once_and_a_reader_may_leave(begin: Begin, tmp_path: Path) -> None:
     """`watch` as `show`, with the run's exit code; `events | head` ends quietly, also while it follows."""
-    run = begin(SCENARIO.replace('">= 300"', '">= 301"'))
+    run = begin(SCENARIO.replace('updates: ">= 300"', 'final_accuracy: "> 0.9999"'))
     run.until(lambda: bool(run.entries()), "the journal")
     with run.start("events", "watched", "--follow") as follower:
         assert follower.stdout.readline().endswith("note: Links are as fast as the machine.\n")

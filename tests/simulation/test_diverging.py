@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import edgebed
-from edgebed.comparing.finding import Finder
+from edgebed.comparing.matching import Finder
 from edgebed.errors import ScenarioError
 from edgebed.observe.run_folder import RunFolder
 from edgebed.results import Run

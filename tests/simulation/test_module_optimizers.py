@@ -17,12 +17,12 @@ SCENARIO: dict[str, Any] = {
     "evaluation": {"every": "30 updates"},
     "stop": {"updates": 30},
 }
-OTHER = {"name": "sgd", "learning_rate": 0.3, "decay_at": [10]}
+OTHER = {"name": "sgd", "learning_rate": 0.03, "decay_at": [10]}
 
 
 def trained(folder: Path, runtime: str, method: dict[str, Any], **shards: Any) -> NDArray[np.float32]:
     """The weights at the end; with a queue of one nothing is left to chance."""
-    scenario = SCENARIO | {"method": method, "shards": {"queue": 1} | shards}
+    scenario = SCENARIO | {"method": method, "shards": {"cuts": "even", "queue": 1} | shards}
     run = edgebed.run(scenario, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
     (trial,) = run.trials.values()
 

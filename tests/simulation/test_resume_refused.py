@@ -55,8 +55,9 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 
 
 def change_manifest(folder: RunFolder, **fields: object) -> None:
-    """Other facts of how the run was begun."""
-    folder.manifest.write_text(json.dumps(folder.read_manifest() | fields))
+    """Other facts of how the run was begun; None: nothing about it."""
+    changed = {key: value for key, value in (folder.read_manifest() | fields).items() if value is not None}
+    folder.manifest.write_text(json.dumps(changed))
 
 
 def test_it_goes_on_from_any_folder(broken: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,11 @@ def test_the_files_that_others_rely_on_are_there(name):
 
 def test_scripts_can_be_run_and_read_by_bash():
     """Each has the executable bit and, if it is a shell script, no syntax error."""
-    for path in [*(ROOT / "scripts").iterdir(), ROOT / ".ci/run", ROOT / ".ci/engine"]:
+    for path in [
+        *(path for path in (ROOT / "scripts").iterdir() if path.is_file()),
+        ROOT / ".ci/run",
+        ROOT / ".ci/engine",
+    ]:
         assert os.access(path, os.X_OK), path.name
         if path.read_text(encoding="utf-8").startswith("#!/usr/bin/env bash"):
             subprocess.run(["bash", "-n", str(path)], check=True)

@@ -64,7 +64,9 @@ def put_rich(show: Callable[["Console"], None]) -> None:
     """
     gathered = io.StringIO()
     show(make_console(gathered, terminal=sys.stdout.isatty() or None))
-    put(gathered.getvalue().rstrip("\n"))
+    text = gathered.getvalue().rstrip("\n")  # its texts are quoted already; its own colours must not be
+    with standard_output():
+        sys.stdout.write(f"{text}\n")
 
 
 def make_console(stream: TextIO, *, width: int | None = None, terminal: bool | None = None) -> "Console":

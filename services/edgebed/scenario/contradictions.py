@@ -118,7 +118,7 @@ def _expectations(expect: "Expectations", stop: "Stop", last_update: int | None)
 def _ranges(stop: "Stop", last_update: int | None) -> dict[str, _Range]:
     """Of those measures that `stop` limits. A lower limit is certain where nothing else ends the trial."""
     ranges = {}
-    alone = sum(value is not None for _, value in stop) == 1
+    alone = [stop.updates, stop.time, stop.accuracy].count(None) == 2
     if stop.updates is not None and last_update is not None:
         reason = f"the trial ends with update {stop.updates:,}"
         ranges["updates"] = _Range(stop.updates if alone else 0, last_update, "updates", reason)

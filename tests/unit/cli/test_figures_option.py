@@ -62,7 +62,7 @@ def test_every_chart_is_written_twice(call: Callable[..., Called], command: str,
     """Where nothing has been run there is none; what is printed stays what it was, and the number is on stderr."""
     code, out, error = call(*command.split(), "--figures", "figures")
 
-    assert code == 0
+    assert code == (1 if command.startswith("agree") else 0)  # one seed is too few to tell
     assert sorted(path.name for path in Path("figures").iterdir()) == sorted(
         f"{name}.{kind}" for name in names for kind in ("svg", "png")
     )

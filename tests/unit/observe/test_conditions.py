@@ -14,10 +14,10 @@ from edgebed.emulation.measured import NodeConditions, Way
 from edgebed.observe.conditions_text import latency_text, link_rows
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
+from edgebed.observe.outcome import outcome_of
 from edgebed.observe.quantities import rate_text
 from edgebed.observe.report import render
 from edgebed.observe.run_folder import RunFolder
-from edgebed.observe.summary import exit_code, verdict
 from edgebed.observe.terminal import print_links, print_results
 from edgebed.results import Run
 from edgebed.roles import records
@@ -94,7 +94,7 @@ def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
     told = printed(print_results, run)
 
     assert [(each.measure, each.met) for each in trial.expectations] == [("final_accuracy", True), ("verdict", None)]
-    assert (run.exit_code, trial.met, run.summary.verdict) == (0, True, "The expectation is met.")
+    assert (run.exit_code, trial.met, run.summary.text) == (0, True, "The expectation is met.")
     assert "– adacomp: modelled" in told
     assert "not judged in a simulation" in told
     assert "a gradient takes 10 ms" in told
@@ -106,8 +106,9 @@ def test_a_simulation_of_which_only_trust_was_expected_completes(tmp_path):
     (trial,) = run_of(tmp_path, expects_trusted=True, runtime="simulation").summary.trials
     alone = msgspec.structs.replace(trial, expectations=trial.expectations[1:])
 
-    assert exit_code([alone]) == 0
-    assert verdict([alone]) == "Completed; what the scenario expects is not judged in a simulation."
+    found = outcome_of([alone])
+    assert (found.exit_code, found.badge) == (0, "completed, modelled")
+    assert found.text == "What the scenario expects is not judged in a simulation."
 
 
 def test_the_summary_has_the_rows_that_the_verdict_rests_on(tmp_path):

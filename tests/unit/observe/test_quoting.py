@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
 
-from edgebed.observe.output import make_console, put, put_json, put_lines, quoted, say
+from edgebed.observe.output import make_console, put, put_json, put_lines, put_rich, quoted, say
 
 EVIL = "a\x1b[2J\r\x07b\x9b31m\u202ec"
 QUOTED = "a\\u001b[2J\\r\\u0007b\\u009b31m\\u202ec"
@@ -66,3 +66,13 @@ def test_a_console_quotes_texts_and_cells_and_keeps_its_own_colours():
     assert "\x1b]0" not in shown
     assert "\u202e" not in shown
     assert "text\\u001b[1A" in shown
+
+
+def test_colours_for_a_terminal_reach_it(capsys, monkeypatch):
+    """Quoting concerns what is shown, not how it is shown."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    put_rich(lambda console: console.print(Text("met\x1b[1A", style="red")))
+
+    assert capsys.readouterr().out == "\x1b[31mmet\\u001b[1A\x1b[0m\n"
