@@ -68,10 +68,11 @@ def compared() -> list[Any]:
 def outcomes() -> list[Any]:
     """What is left in the end."""
     seen = "max(max_over_time(timestamp(edgebed_run_info{HERE})[$__range:5s]))"
+    up, down = last("edgebed_run_update_bytes_total", "sum"), last("edgebed_ps_pull_bytes_total", "sum")
     first_good = f"min_over_time((vector(time()) and {IS_GOOD})[$__range:5s])"
 
-    def shown(title: str, description: str, unit: str, template: str) -> Any:
-        return colored(figure(6, title, description, unit, *both(template), instant=True), COLORS)
+    def shown(title: str, description: str, unit: str, template: str, width: int = 6) -> Any:
+        return colored(figure(width, title, description, unit, *both(template), instant=True), COLORS)
 
     return [
         shown("Accuracy", "Of the version evaluated last, on the test set.", "percentunit", last(ACCURACY)).decimals(2),
@@ -87,22 +88,33 @@ def outcomes() -> list[Any]:
         ).mappings(words(VERDICTS)).no_value("not yet"),
         shown(
             "Total of applied pushes",
-            "Payload of the pushes that were applied: the report's headline ingress.",
+            "Up: payload of the pushes that were applied.",
             "decbytes",
-            last("edgebed_run_update_bytes_total", "sum"),
+            up,
+            4,
         ),
+        shown(
+            "Total of models sent",
+            "Down: payload of the models sent to workers; of a killed server the last seconds may be missing.",
+            "decbytes",
+            down,
+            4,
+        ),
+        shown("Total up and down", "Pushes that were applied, and models sent.", "decbytes", f"{up} + {down}", 4),
         shown(
             "Total server ingress",
             "All payload that reached the server, in all its lives; of a killed one the last seconds may be missing.",
             "decbytes",
             last("edgebed_ps_ingress_bytes_total", "sum"),
+            4,
         ),
-        shown("Total updates", "Versions of the model that were made.", "short", last("edgebed_model_version")),
+        shown("Total updates", "Versions of the model that were made.", "short", last("edgebed_model_version"), 4),
         shown(
             "Total CPU time",
             "Of all nodes together, in all their lives; of a killed one the last seconds may be missing.",
             "s",
             last("edgebed_process_cpu_seconds_total", "sum"),
+            4,
         ),
         shown(
             "Time",

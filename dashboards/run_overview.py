@@ -34,11 +34,12 @@ from dashboards.building.queries import (
 
 NAME = "run-overview"
 BY_KIND = "{{trial}} {{kind}}"
+UP, DOWN = latest_total("edgebed_run_update_bytes_total"), latest_total("edgebed_ps_pull_bytes_total")
 VERDICTS = {
     "0": ("degraded", "orange"),
     "1": ("trusted", "green"),
     "2": ("modelled", "blue"),
-    "3": ("not judged", "text"),
+    "3": ("unknown", "text"),
 }
 
 
@@ -59,30 +60,46 @@ def standing() -> list[Any]:
     info = f"max by (trial, algorithm, runtime, seed) (edgebed_run_info{{{HERE}}})"
     return [
         figure(
-            6,
+            8,
             "What runs",
             "Method, runtime and seed of each trial.",
             "none",
             (info, "{{trial}}: {{algorithm}}, {{runtime}}, seed {{seed}}"),
         ).text_mode(options.BigValueTextMode.NAME),
         bars(
-            4,
+            8,
             "Progress",
             "How much of the trial is done, by its limit of updates or of time in training.",
             (latest("edgebed_run_progress_ratio"), BY_TRIAL),
             instant=True,
         ),
-        latest_accuracy(4),
+        latest_accuracy(8),
         figure(
-            4,
+            5,
             "Total of applied pushes",
-            "Payload of all pushes that were applied: the report's headline ingress, and less than all that came in.",
+            "Up: payload of all pushes that were applied, which is less than all that came in.",
             "decbytes",
-            (latest_total("edgebed_run_update_bytes_total"), BY_TRIAL),
+            (UP, BY_TRIAL),
             instant=True,
         ),
         figure(
-            3,
+            5,
+            "Total of models sent",
+            "Down: payload of all models sent to workers; of a killed server the last seconds may be missing.",
+            "decbytes",
+            (DOWN, BY_TRIAL),
+            instant=True,
+        ),
+        figure(
+            5,
+            "Total up and down",
+            "Pushes that were applied, and models sent.",
+            "decbytes",
+            (f"{UP} + {DOWN}", BY_TRIAL),
+            instant=True,
+        ),
+        figure(
+            4,
             "Total crashes",
             "Nodes that ended although nobody had told them to; the charts mark which, and when.",
             "none",
@@ -90,7 +107,7 @@ def standing() -> list[Any]:
             instant=True,
         ).thresholds(steps(("text", None), ("red", 1))),
         figure(
-            3,
+            5,
             "Verdict",
             "Once a trial is over: whether the conditions that it asked for held; its report says which did not.",
             "none",
@@ -136,7 +153,7 @@ def traffic() -> list[Any]:
         curves(
             12,
             "Total of applied pushes over time",
-            "Payload of the pushes that have been applied so far: the report's headline ingress.",
+            "Up: payload of the pushes that have been applied so far.",
             "decbytes",
             (total("edgebed_run_update_bytes_total"), BY_TRIAL),
         ).min(0),

@@ -54,7 +54,7 @@ def reproduce(
     processes: Processes = None,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Reproduce a paper's tables, in simulation but where time is measured: paper, measured, verdict; and a page."""
+    """Reproduce a paper's tables, in simulation but where time is measured: paper, measured, finding; and a page."""
     from edgebed.comparing import computing
     from edgebed.comparing.cells import Cells, Size, check_rows, runs_of_rows
     from edgebed.comparing.keeping import FILE, Kept

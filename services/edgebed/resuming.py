@@ -63,8 +63,8 @@ def resume(
     with contextlib.redirect_stdout(sys.stderr), _in_folder_of(folder):
         left = _left(folder, _planned(folder, options))
         with ending_by_signal(), host_of(options, processes, port) as host, working_on(folder):
+            folder.reopen(sys.argv)  # from here on, whoever looks sees that it is in progress
             pasts = {trial.plan.trial: past_of(folder.trial(trial.plan.trial)) for trial in left}
-            folder.reopen(sys.argv)
             run_trials(left, folder, host, progress, pasts)
         return write_results(folder)
 

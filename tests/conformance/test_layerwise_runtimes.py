@@ -135,12 +135,12 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, traffic: str) -> No
     assert found.series.steps.keys() == set(SHARDS)
     assert all(made.tolist() == list(range(STEPS)) for made in found.series.steps.values())
     assert last >= len(SHARDS)
-    assert found.series.steps_rolled_back > 0
+    assert found.series.steps_made > len(SHARDS) * STEPS
     assert len(found.series.updates) == STEPS
     books = found.summary.accounting
     assert books.closes, books.problems
     assert (books.total.applied, books.total.unfinished) == (len(SHARDS) * STEPS, 0)
-    assert found.summary.steps_lost == books.total.begun - books.total.applied >= found.series.steps_rolled_back
+    assert found.summary.steps_lost == books.total.begun - books.total.applied >= found.summary.steps_rolled_back > 0
 
 
 @pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
@@ -216,6 +216,7 @@ def test_what_is_exchanged_is_counted(runtime: str) -> None:
     assert direct.summary.exchanged_bytes is not None
     assert store.summary.exchanged_bytes is not None
     assert direct.summary.exchanged_bytes < store.summary.exchanged_bytes
+    assert direct.summary.ingress_bytes is None, "nothing is pushed"
 
 
 MESSAGES = {

@@ -18,6 +18,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from edgebed.observe import metrics_table as table
+from edgebed.observe.quantities import VERDICTS
 from edgebed.scenario.plan import Action
 
 ROOT = Path(__file__).parents[2]
@@ -250,6 +251,15 @@ def test_colours_are_for_names_that_exist(dashboards, panels):
             assert colours == phases[f"edgebed_{of}_phase_seconds_total"]
         else:
             assert set(colours) <= {*closed["state"], "A", "B"}
+
+
+def test_a_verdict_is_shown_by_its_own_word(panels):
+    """As in reports, by its place among them."""
+    shown = [panel["fieldConfig"]["defaults"]["mappings"] for panel in panels if panel["title"] == "Verdict"]
+
+    assert len(shown) == 2
+    for (mapping,) in shown:
+        assert {int(place): each["text"] for place, each in mapping["options"].items()} == dict(enumerate(VERDICTS))
 
 
 def test_a_table_names_all_its_columns(panels):

@@ -63,6 +63,15 @@ def write_journal(path, accuracies, push_bytes, runtime="simulation", outcome="c
             journal.write(float(len(accuracies)), "controller", records.Ended(outcome=outcome, reason="updates"))
 
 
+def open_books(journal):
+    """Have a journal of one trial tell of an update that is in no line, so that its books do not close."""
+    last = records.Finished(version=10_000, reason="updates")
+    gave_up = records.Unanswered(incarnation=0, joins=0, step=-1, reason="no answer")
+    with JournalWriter(journal) as lines:
+        lines.write(9.0, "edge-0", gave_up)
+        lines.write(9.0, "server", last)
+
+
 def completed_run(cells, run, root):
     """As `edgebed run` leaves it, of two evaluations and a hundred pushes of 10 bytes."""
     plan = cells.plans([run])[run]

@@ -78,13 +78,22 @@ def shown(run: Run, prometheus: Prometheus, whole: Replayed, board: str, title: 
 def test_applied_pushes_are_those_of_all_lives(
     run: Run, prometheus: Prometheus, whole: Replayed, board: str, title: str
 ) -> None:
-    """The headline ingress of the report, to the byte."""
+    """What went up by the report, to the byte."""
     summary = run.trials[TRIAL].summary
     applied = [record.bytes for _, _, record in run.trials[TRIAL].events() if isinstance(record, records.Update)]
 
     assert len(applied) > summary.updates == 1700
     assert sum(applied) == summary.ingress_bytes
     assert shown(run, prometheus, whole, board, title) == summary.ingress_bytes
+
+
+@pytest.mark.parametrize("board", ["run-overview", "comparison"])
+def test_models_sent_are_those_of_all_lives(run: Run, prometheus: Prometheus, whole: Replayed, board: str) -> None:
+    """What went down by the report, and with what went up, to the byte."""
+    summary = run.trials[TRIAL].summary
+
+    assert shown(run, prometheus, whole, board, "Total of models sent") == summary.egress_bytes
+    assert shown(run, prometheus, whole, board, "Total up and down") == summary.traffic_bytes
 
 
 def test_an_accuracy_costs_what_was_applied_until_then(run: Run, prometheus: Prometheus, whole: Replayed) -> None:

@@ -37,7 +37,7 @@ def test_the_paper_of_the_document_is_reproduced(place: Path) -> None:
     (rows,) = json.loads(done.stdout)["reproduction"]["tables"].values()
     assert [row["row"] for row in rows] == ["accuracy", "reduction"]
     assert 10.0 < rows[0]["values"]["1"] <= 100.0
-    assert (place / "runs/reproductions/example/accuracy-against-ingress.svg").exists()
+    assert (place / "runs/reproductions/example/accuracy-against-bytes-up.svg").exists()
 
 
 def test_the_document_names_every_option() -> None:

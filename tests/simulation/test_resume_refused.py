@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 import edgebed
+from edgebed import cli, resuming
 from edgebed.errors import ScenarioError
-from edgebed.observe.run_folder import RunFolder
+from edgebed.observe.run_folder import RunFolder, TrialFolder
+from edgebed.resuming import past_of
+from edgebed.roles.controller import Past
 
 MODULE = """
 from torch import nn
@@ -72,6 +75,23 @@ def test_it_goes_on_from_any_folder(broken: RunFolder, tmp_path: Path, monkeypat
     assert run.exit_code == 0
     assert Path.cwd() == elsewhere
     assert not run.can_be_resumed
+
+
+def test_its_old_result_is_gone_before_its_journals_are_read(
+    broken: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which takes a while for a large one: whoever lists runs meanwhile sees that it is in progress."""
+    listed = []
+
+    def list_and_read(folder: TrialFolder) -> Past | None:
+        listed.append(cli._row(broken)["result"])
+        return past_of(folder)
+
+    assert cli._row(broken)["result"] != "running"
+    monkeypatch.setattr(resuming, "past_of", list_and_read)
+    edgebed.resume(broken.path, processes=1)
+
+    assert listed == ["running"]
 
 
 def test_the_users_own_code_has_to_be_the_same(broken: RunFolder, tmp_path: Path) -> None:

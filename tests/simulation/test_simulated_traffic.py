@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from edgebed.observe.series import Series
+from edgebed.observe.summary import summarise
 from edgebed.roles import records
 from edgebed.runtimes.traffic import OBSERVE_S
 
@@ -101,6 +102,18 @@ def test_what_had_gone_down_for_a_version_are_the_models_before_it(
     for version, egress in zip(updates.version.tolist(), updates.egress_bytes.tolist(), strict=True):
         before = version - (version - 1) % together - 1
         assert egress == sum(size for of, size in sent if of <= before)
+
+
+@pytest.mark.parametrize("method", ["asgd", "fedavg"])
+def test_tables_and_the_last_point_of_curves_have_all_that_went_down(simulate: Simulate, method: str) -> None:
+    """To the byte: with the models that workers are sent when no update will follow."""
+    outcome = simulate(SCENARIO | {"method": method, "stop": {"updates": 12}}, trace=True)
+    series = Series.from_journal(outcome.journal)
+    summary, all_sent = summarise(outcome.plan, series), sum(size for _, size in handed_out(outcome))
+
+    assert all_sent > series.updates.egress_bytes[-1]
+    assert summary.egress_bytes == series.evaluations.egress_bytes[-1] == all_sent
+    assert summary.traffic_bytes == series.evaluations.traffic_bytes[-1]
 
 
 @pytest.mark.parametrize("method", ["asgd", "fedavg"])

@@ -117,6 +117,11 @@ def test_planning_layers_does_not_load_torchs_compiler():
     assert loaded == "False"
 
 
+def test_a_mistake_in_a_scenario_does_not_wait_for_torch():
+    """What `validate` needs to find it is quick."""
+    assert "torch" not in loaded_by("edgebed.scenario.checking", "edgebed.scenario.load")
+
+
 def test_the_package_itself_loads_next_to_nothing():
     """`import edgebed` is paid by every node, and by every `edgebed --help`."""
     assert not loaded_by("edgebed") & {*TOO_HEAVY_FOR_A_NODE, "torch", "numpy", "zmq"}

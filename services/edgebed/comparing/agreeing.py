@@ -150,7 +150,7 @@ def _check_completed(run: Run) -> None:
     summary = run.summary
     if summary.exit_code == 130:
         raise KeyboardInterrupt
-    reasons = "; ".join(f"{each.trial}: {each.reason}" for each in summary.trials if not each.ran_to_end)
+    reasons = "; ".join(f"{each.trial}: {outcome_text(each)}" for each in summary.trials if not each.is_sound)
     if reasons or summary.not_begun:
         raise InfrastructureError(
             f"run {run.folder.name} ({summary.runtime}, seed {summary.seed}) leaves nothing to compare: "

@@ -3,8 +3,8 @@
     runs ---> trials, each with its settings ---> arms: trials by seed
 
 A trial belongs to an arm by its name, its scenario, its settings as resolved, its runtime and the user's own modules.
-What a scenario expects and asks changes nothing of a training, and is not looked at. Trials that did not complete are
-left out, and named.
+What a scenario expects and asks changes nothing of a training, and is not looked at. Trials that did not complete, or
+whose books do not close, are left out, and named.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +14,8 @@ from typing import Any
 
 from edgebed.comparing.changes import Change, Settings, changes_between
 from edgebed.errors import ScenarioError
+from edgebed.observe import reading
+from edgebed.observe.outcome import outcome_text
 from edgebed.results import Run, Trial
 from edgebed.scenario import source
 from edgebed.scenario.load import TRIAL_KEYS
@@ -100,7 +102,7 @@ def _why_not(member: Member) -> str:
     """Why a trial is not compared, and what to do; "" if it is."""
     trial, run = member.trial, member.run
     if trial.series.ran_to_end:
-        return ""
+        return "" if trial.summary.is_sound else f"{member.name} {outcome_text(trial.summary)}"
     if run.folder.is_running():
         return f"{member.name} is still running"
     hint = f"; edgebed resume {run.folder.name} goes on with it" if run.can_be_resumed else ""
@@ -109,7 +111,7 @@ def _why_not(member: Member) -> str:
 
 def settings_of(run: Run) -> dict[str, Settings]:
     """What each trial that has begun was set to."""
-    document = source.read_file(run.folder.scenario).plain()
+    document = source.read_file(run.folder.scenario, read=reading.read_file).plain()
     around = {"scenario": run.scenario, **_conditions(run.manifest)}
     trials: dict[str, Settings] = {}
     for name in run.trials:

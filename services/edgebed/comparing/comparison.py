@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     final_accuracy: float | None
     updates: int
     time_s: float | None
-    ingress_bytes: int
+    ingress_bytes: int | None
     """Up: payload of all pushes that a server applied."""
     egress_bytes: int | None = None
     """Down: payload of all models sent to workers."""

@@ -14,12 +14,12 @@ from edgebed.observe.quantities import UNMEASURED, count_text, updates_text, utc
 from edgebed.results import Run
 
 CHARTS: dict[Over, str] = {
-    "traffic": "Accuracy against traffic",
+    "traffic": "Accuracy against bytes up and down",
     "updates": "Accuracy against updates",
     "examples": "Accuracy against examples",
     "time": "Accuracy against time",
-    "ingress": "Accuracy against ingress",
-    "egress": "Accuracy against egress",
+    "ingress": "Accuracy against bytes up",
+    "egress": "Accuracy against bytes down",
 }
 RUN_HEAD = ("run", "seed", "runtime", "edgebed", "code", "torch", "started")
 

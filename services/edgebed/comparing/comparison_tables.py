@@ -26,7 +26,7 @@ WHOLE: dict[str, tuple[str, Write]] = {
     "time_s": ("time", seconds_text),
     "ingress_bytes": ("up", bytes_text),
     "egress_bytes": ("down", bytes_text),
-    "traffic_bytes": ("traffic", bytes_text),
+    "traffic_bytes": ("up and down", bytes_text),
     "push_bytes": ("a push", bytes_text),
 }
 """Measures of whole trials: column, text of a value."""
@@ -40,7 +40,7 @@ REACHED: dict[str, tuple[str, Write]] = {
     "time_s_to": ("time", seconds_text),
     "ingress_bytes_to": ("up", bytes_text),
     "egress_bytes_to": ("down", bytes_text),
-    "traffic_bytes_to": ("traffic", bytes_text),
+    "traffic_bytes_to": ("up and down", bytes_text),
 }
 """Measures of what it took to an accuracy."""
 DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
@@ -82,7 +82,7 @@ def legend(comparison: Comparison) -> tuple[str, ...]:
     what = (
         "exchanged is the payload of all messages"
         if is_layerwise(comparison)
-        else "up is the payload of the pushes, down that of the models sent to workers, traffic both together"
+        else "up is the payload of the pushes, down that of the models sent to workers"
     )
     best += ", chosen by the test set and so a little too high"
     sentences = [f"{best}; {what}.", *filter(None, [updates_text(comparison.examples_per_update)])]

@@ -37,7 +37,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 
 def _print_grid(grid: Grid, console: Console) -> None:
     dispensable = [name for kind in DISPENSABLE for name in grid.head if name.partition(",")[0] == kind]
-    if dispensable and grid.head[-1].startswith("traffic"):
+    if dispensable and grid.head[-1].startswith("up and down"):
         dispensable = [name for name in dispensable if not name.startswith("updates")]
     right = grid.head[1:]
     console.print(plain_table(grid.columns, console.width, dispensable=dispensable, right=right, title=grid.title))

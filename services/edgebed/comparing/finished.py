@@ -36,9 +36,10 @@ class FinishedTrial:
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
-        """EdgebedError where its journal is missing, cut, or of a trial that did not complete."""
-        if not trial.series.ran_to_end:
-            raise EdgebedError(f"{trial.folder.journal}: missing or cut, though the trial completed; run it anew")
+        """EdgebedError where its journal is missing, cut, or of a trial that did not complete, or accounts for less."""
+        if not trial.summary.is_sound:
+            broken = "missing, cut or not all accounted for"
+            raise EdgebedError(f"{trial.folder.journal}: {broken}, though the trial completed; run it anew")
         return cls(
             plan=trial.plan,
             summary=trial.summary,

@@ -42,11 +42,23 @@ class _Facts(NamedTuple):
     trials: tuple[str, ...]
 
 
+class _Books(msgspec.Struct, frozen=True):
+    """What is of interest of a trial's accounting."""
+
+    closes: bool
+
+
 class _Outcome(msgspec.Struct, frozen=True):
     """What is of interest of a trial's summary."""
 
     trial: str
     outcome: str
+    accounting: _Books | None = None
+
+    @property
+    def is_sound(self) -> bool:
+        """As the summary has it."""
+        return self.outcome in RAN_TO_END and (self.accounting is None or self.accounting.closes)
 
 
 class _Outcomes(msgspec.Struct, frozen=True):
@@ -96,12 +108,12 @@ class Finder:
 
 
 def state_of(run: RunFolder, trial: str) -> State:
-    """How a trial stands, by the summary of its run."""
+    """How a trial stands, by the summary of its run; one whose books do not close counts as if it had broken off."""
     try:
         outcomes = read_json(run.summary, _Outcomes, "a summary")
     except EdgebedError:
         return "in progress" if run.is_running() else "broken off"
-    done = any(each.trial == trial and each.outcome in RAN_TO_END for each in outcomes.trials)
+    done = any(each.trial == trial and each.is_sound for each in outcomes.trials)
     return "completed" if done else "broken off"
 
 

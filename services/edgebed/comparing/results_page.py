@@ -54,7 +54,7 @@ FALSE_FINDINGS = 0.05
 """Of tests at 95 % where there is nothing to find."""
 
 BYTES = """\
-Bytes are those of the pushes, which go up, as the paper counts them; the models that come down are not among them."""
+Bytes are those of the pushes, which go up; the models that come down are not among them."""
 
 WHERE: dict[Runtime, str] = {"simulation": "simulation", "process": "processes", "docker": "containers"}
 

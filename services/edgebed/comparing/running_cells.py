@@ -15,6 +15,7 @@ from edgebed.comparing.cells import CellRun, Recipe, Recipes
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.matching import STATES, Finder, Found, is_planned
 from edgebed.errors import EdgebedError, InfrastructureError, ScenarioError
+from edgebed.observe.outcome import outcome_text
 from edgebed.observe.quantities import count_text, seconds_text
 from edgebed.results import Run, Trial
 from edgebed.running import ProgressLike, write_results
@@ -113,9 +114,9 @@ class CellRunner:
         if result.exit_code == 130:
             raise KeyboardInterrupt
         summary = result.trials[plan.trial].summary
-        is_done = summary.ran_to_end
+        is_done = summary.is_sound
         if not is_done:
-            self._fail(run, f"{result.folder.name} {summary.outcome}: {summary.reason}")
+            self._fail(run, f"{result.folder.name} {outcome_text(summary)}")
         elif not is_planned(result.folder, plan):
             self._fail(run, f"{result.folder.name} is another trial: {recipe.place} was changed meanwhile")
         return recipe.updates if is_done and not gone_on else 0

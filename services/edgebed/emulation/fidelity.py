@@ -51,11 +51,6 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeConditions, ...] = ()
 
     @property
-    def is_trusted(self) -> bool:
-        """Whether what was asked for held, by what was measured."""
-        return self.verdict == "trusted"
-
-    @property
     def causes(self) -> tuple[str, ...]:
         """Why it is degraded in a word or two each, e.g. `host CPU`; none where it is not."""
         words = (reason.partition(":")[0] for reason in self.reasons)

@@ -14,9 +14,9 @@ from edgebed.scenario.plan import NodePlan, Plan, Waiting
 BUSY_MIN = 0.9
 """Share of all cores' time from which on what is late is the host's fault."""
 LOAD_MIN = 2.0
-"""Processes per core that run or wait, on the mean, from which on likewise, however busy the cores were: whoever is
-woken up waits for another's slice of 3 to 4 ms, most of what a message may take to be handled. Idle cores at other
-times do not help: the others came in bursts."""
+"""Threads per core that run or wait, on the mean, from which on likewise, however busy the cores were: whoever is woken
+up waits for another's slice of 3 to 4 ms, most of what a message may take to be handled. Idle cores at other times do
+not help: the others came in bursts."""
 STARVED_MAX = 0.1
 """So much of the training, on a class's mean, nodes may miss a core that they were promised."""
 STARVED_WORST_MAX = 0.2
@@ -123,7 +123,7 @@ class Observed:
         if self.host is None:
             return ""
         own = f", of it {share_text(self._own_busy)} with this trial's nodes" if self._has_company else ""
-        load = f"; {self.host.load:.1f} processes a core ran or waited" if self.host.load >= LOAD_MIN else ""
+        load = f"; {self.host.load:.1f} threads a core ran or waited" if self.host.load >= LOAD_MIN else ""
         return f" (cores busy {share_text(self.host.busy)}{own}{load})"
 
     @property

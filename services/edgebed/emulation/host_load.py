@@ -1,14 +1,15 @@
 """How busy the whole machine is while a trial trains: the controller's probe, for live runtimes.
 
-A thread sleeps a short while and looks how late it wakes up: that is how late the emulation's own timers are. Every two
-seconds it adds what the kernel says of all cores (psutil). It costs less than a hundredth of a core.
+A thread sleeps a short while and looks how late it wakes up: that is how late the emulation's own timers are; and how
+many others run or wait for a core then. Every two seconds it adds what the kernel says of all cores (psutil). It costs
+less than a hundredth of a core.
 """
 
-import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -18,6 +19,8 @@ from edgebed.roles.records import HostLoad
 SLEEP_S = 0.025
 RECORD_S = 2.0
 LAG_QUANTILE = 0.99
+LOADAVG = Path("/proc/loadavg")
+"""The kernel's means over minutes, and what is no mean: how many threads can run now."""
 
 
 class HostProbe:
@@ -49,17 +52,31 @@ class HostProbe:
     def _look(self) -> None:
         before = psutil.cpu_times()._asdict()
         lags_s: list[float] = []
+        runnable: list[int] = []
         until_s = time.monotonic() + RECORD_S
         while not self._ended.is_set() and time.monotonic() < until_s:
             asked_s = time.monotonic() + SLEEP_S
             time.sleep(SLEEP_S)
             lags_s.append(time.monotonic() - asked_s)
+            runnable.append(count_runnable())
         if lags_s:
-            self._found.append((time.monotonic_ns(), host_load(before, psutil.cpu_times()._asdict(), lags_s)))
+            load = host_load(before, psutil.cpu_times()._asdict(), lags_s, runnable)
+            self._found.append((time.monotonic_ns(), load))
 
 
-def host_load(before: Mapping[str, float], after: Mapping[str, float], lags_s: list[float]) -> HostLoad:
-    """The record of a time between two readings of what all cores have spent, in seconds, as psutil names it."""
+def count_runnable() -> int:
+    """Threads of the whole machine that run or wait for a core at this moment, without the one that asks."""
+    running, _, _ = LOADAVG.read_text().split()[3].partition("/")
+    return max(0, int(running) - 1)
+
+
+def host_load(
+    before: Mapping[str, float], after: Mapping[str, float], lags_s: Sequence[float], runnable: Sequence[int]
+) -> HostLoad:
+    """The record of a time between two readings of what all cores have spent, in seconds, as psutil names it.
+
+    `lags_s` and `runnable` were found at every waking up between the two.
+    """
     grown = {name: after[name] - before[name] for name in after}
     steal_s = grown.get("steal", 0.0)
     # the kernel counts guests' time in user and nice as well
@@ -69,7 +86,7 @@ def host_load(before: Mapping[str, float], after: Mapping[str, float], lags_s: l
     return HostLoad(
         busy=_share(total_s - idle_s - steal_s, total_s),
         steal=_share(steal_s, total_s),
-        load=round(os.getloadavg()[0] / cores, 3),
+        load=round(float(np.mean(runnable)) / cores, 3),
         lag_s=round(float(np.quantile(lags_s, LAG_QUANTILE)), 6),
         cores=cores,
     )

@@ -100,7 +100,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     steal: float
     """Share that the machine under this one took away, mean."""
     load: float
-    """Processes that run or wait for a core, per core, mean."""
+    """Threads that run or wait for a core, per core, mean."""
     lag_s: float
     """How late a sleeping thread woke up: the median of what 99 % stayed below in two seconds."""
     cores: int = 0

@@ -12,8 +12,6 @@ from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
 from edgebed.observe.quantities import bytes_text
 from edgebed.roles.records import Traffic
 
-LOOPBACK = "lo"
-"""The whole machine shares it, so that others' bytes on it are nobody's fault."""
 FOREIGN_SHARE_MAX = 0.05
 """A twentieth of what came: so much of the link's rate others had. Clean runs differ by less than a hundredth."""
 FOREIGN_BYTES_MAX = 250_000
@@ -26,7 +24,7 @@ def foreign(trial: Observed) -> Iterator[Finding]:
     traffic, link = trial.traffic, trial.server.plan.link
     if traffic is None or traffic.ingress_interface is None or traffic.tcp_bytes is None:
         return
-    if traffic.interface == LOOPBACK or link.lossy or trial.was_done(trial.server, "cut", "link"):
+    if not traffic.has_own_interface or link.lossy or trial.was_done(trial.server, "cut", "link"):
         return  # what is lost behind the interface is sent again, and counted there twice
     dropped = (trial.server.row.downlink.dropped or 0) * (SEGMENT_BYTES + HEADER_BYTES)
     foreign_bytes = traffic.ingress_interface - explained_bytes(traffic) - dropped

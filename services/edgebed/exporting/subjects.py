@@ -163,7 +163,7 @@ EVALUATIONS = Table(
         Column("final", "yes or no", "It is that of the last model."),
         Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
         Column("bits", "integer", "What the algorithm needs for them, without encoding or framing."),
-        Column("egress_bytes", "number", "Down: payload of the models handed out to workers for this version."),
+        Column("egress_bytes", "number", "Down: payload of the models sent for this version; of the final one, all."),
         Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or of shards."),
     ),
     _evaluations,

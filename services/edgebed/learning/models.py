@@ -82,8 +82,8 @@ def layout(
             changing = weights.changed_by_training(model, torch.rand(2, *input_shape))
         except Exception as error:
             raise ScenarioError(f"{name}: the model cannot be trained: {imports.reason(error)}") from error
-    for each in found:
-        if each.name in changing and each.tensor.dtype != torch.float32:
+    for each in changing.values():
+        if each.tensor.dtype != torch.float32:
             raise ScenarioError(
                 f"{name}: training changes the buffer '{each.name}', which is {each.tensor.dtype}; "
                 "only float32 is exchanged."

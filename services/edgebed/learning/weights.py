@@ -100,25 +100,28 @@ def hold_constant(module: nn.Module, changing: Container[str]) -> None:
                 owner.register_buffer(key, weight.tensor, persistent=False)
 
 
-def changed_by_training(module: nn.Module, inputs: Tensor) -> set[str]:
-    """The names of the persistent buffers that training changes; the module is used up.
+def changed_by_training(module: nn.Module, inputs: Tensor) -> dict[str, Weight]:
+    """By name, the persistent buffers that training changes, of any type; the module is used up.
 
     Some follow the inputs and some the parameters, so it computes twice, and the parameters move in between. Raises
     what the module raises.
     """
-    before = {weight.name: _bytes(weight.tensor).copy() for weight in _buffers(module)}
+    buffers = _buffers(module)
+    before = {name: _bytes(weight.tensor).copy() for name, weight in buffers.items()}
     if before:
         module.train()(inputs)
         with torch.no_grad():
             for parameter in module.parameters():
                 parameter.add_(MOVED)
         module(inputs)
-    after = {weight.name: _bytes(weight.tensor) for weight in _buffers(module)}
-    return {name for name, values in before.items() if not np.array_equal(values, after[name])}
+    after = {name: _bytes(weight.tensor) for name, weight in _buffers(module).items()}
+    return {name: weight for name, weight in buffers.items() if not np.array_equal(before[name], after[name])}
 
 
-def _buffers(module: nn.Module) -> list[Weight]:
-    return [weight for weight in trained(module) if not weight.is_parameter]
+def _buffers(module: nn.Module) -> dict[str, Weight]:
+    """Those that training may change: all persistent ones but the counts."""
+    found = {weight.name: weight for weight in _weights(module) if _is_persistent(weight)}
+    return {name: weight for name, weight in found.items() if not _is_count(weight.tensor)}
 
 
 def _weights(module: nn.Module) -> Iterator[Weight]:
@@ -137,9 +140,14 @@ def _weights(module: nn.Module) -> Iterator[Weight]:
 def _is_trained(weight: Weight) -> bool:
     if weight.is_parameter:
         return weight.tensor.requires_grad
+    return weight.tensor.is_floating_point() and _is_persistent(weight)
+
+
+def _is_persistent(weight: Weight) -> bool:
+    """Of buffers; a parameter is none."""
     owner, key = weight.places[0]
-    is_persistent = key not in owner._non_persistent_buffers_set  # noqa: SLF001 - torch tells it nowhere else
-    return weight.tensor.is_floating_point() and is_persistent
+    non_persistent = owner._non_persistent_buffers_set  # noqa: SLF001 - torch tells it nowhere else
+    return not weight.is_parameter and key not in non_persistent
 
 
 def _is_count(tensor: Tensor) -> bool:

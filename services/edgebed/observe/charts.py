@@ -60,17 +60,17 @@ def charts_of(trials: Trials, examples_per_update: ExamplesPerUpdate | None = No
 
 def accuracy_over_traffic(trials: Trials) -> Chart:
     """Test accuracy against the payload of all pushes and all models sent so far, on a logarithmic axis."""
-    return _over_bytes("Accuracy against traffic", trials, "traffic")
+    return _over_bytes("Accuracy against bytes up and down", trials, "traffic")
 
 
 def accuracy_over_ingress(trials: Trials) -> Chart:
     """The same against the pushes alone."""
-    return _over_bytes("Accuracy against ingress", trials, "ingress")
+    return _over_bytes("Accuracy against bytes up", trials, "ingress")
 
 
 def accuracy_over_egress(trials: Trials) -> Chart:
     """The same against the models sent alone."""
-    return _over_bytes("Accuracy against egress", trials, "egress")
+    return _over_bytes("Accuracy against bytes down", trials, "egress")
 
 
 def accuracy_over_updates(trials: Trials) -> Chart:

@@ -30,9 +30,8 @@ DIRECTIONS = {"up": "uplink", "down": "downlink"}
 
 
 def verdict_lines(fidelity: Fidelity) -> tuple[str, ...]:
-    """`trusted` or `modelled`; or `degraded: …` or `not judged: …` for each reason."""
-    word = "not judged" if fidelity.verdict == "unknown" else fidelity.verdict
-    return tuple(f"{word}: {reason}" for reason in fidelity.reasons) or (word,)
+    """`trusted` or `modelled`; or `degraded: …` or `unknown: …` for each reason."""
+    return tuple(f"{fidelity.verdict}: {reason}" for reason in fidelity.reasons) or (fidelity.verdict,)
 
 
 def remarks_of(summary: TrialSummary) -> tuple[str, ...]:

@@ -259,7 +259,7 @@ CONTROLLER_METRICS = (
     ),
     Metric(
         name="edgebed_run_update_bytes_total", type="counter", unit="bytes", roles=(CONTROLLER,),
-        help="Payload of all pushes that were applied, over all lives of the server: the report's headline ingress.",
+        help="Payload of all pushes that were applied, over all lives of the server: what went up.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(
@@ -291,7 +291,7 @@ CONTROLLER_METRICS = (
     ),
     Metric(
         name="edgebed_trial_verdict", type="gauge", unit="", roles=(CONTROLLER,),
-        help="Once the trial is over, the verdict on its conditions: 0 degraded, 1 trusted, 2 modelled, 3 not judged.",
+        help="Once the trial is over, the verdict on its conditions: 0 degraded, 1 trusted, 2 modelled, 3 unknown.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(

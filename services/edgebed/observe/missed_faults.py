@@ -1,7 +1,8 @@
 """Faults that a plan has and that did not happen: training ended before. Computed from the plan and the series; pure.
 
 What counts is how a fault begins. One that began and was to be undone later, after a `for` or a `delay`, has happened.
-What chance triggers at every push, with a `probability`, promises nothing.
+One that was done only when training had ended did nothing to it: it did not happen. What chance triggers at every push,
+with a `probability`, promises nothing.
 """
 
 from collections import Counter
@@ -46,10 +47,11 @@ def missed_faults(plan: Plan, series: Series) -> tuple[Missed, ...]:
     """What will not happen any more, in the plan's order; nothing as long as the trial may go on."""
     if series.trial is None or series.ended is None:
         return ()
-    begun = Counter((done.record.name, done.record.target, done.record.action) for done in series.faults)
-    gone = {node.name: node.state for _, node in series.nodes if node.state in ("died", "missing")}
+    in_time = [done.record for done in series.faults if done.t <= series.trained_s]
+    begun = Counter((record.name, record.target, record.action) for record in in_time)
+    last = {node.name: node.state for t, node in series.nodes if t <= series.trained_s}
     recurring = _recurring(plan.faults)
-    began = {done.record.name for done in series.faults}
+    began = {record.name for record in in_time}
     missed = []
     for fault in sorted(plan.faults, key=lambda fault: fault.trigger.at_s or 0.0):
         key = fault.name, fault.node, fault.steps[0].injection.action
@@ -58,8 +60,9 @@ def missed_faults(plan: Plan, series: Series) -> tuple[Missed, ...]:
         if begun[key]:
             begun[key] -= 1
             continue
-        is_moot = fault.trigger.point is not None and fault.node in gone
-        moot = f"it had gone before ({gone[fault.node]})" if is_moot else ""
+        state = last.get(fault.node, "")
+        is_moot = fault.trigger.point is not None and state in ("died", "missing")
+        moot = f"it had gone before ({state})" if is_moot else ""
         missed.append(Missed(fault, moot, fault.name in recurring & began))
     return tuple(missed)
 

@@ -39,11 +39,6 @@ class RunOutcome(NamedTuple):
     text: str
     """The result in a sentence or two."""
 
-    @property
-    def tone(self) -> Tone:
-        """good: all is well, conditions included; bad: it is not; else unknown."""
-        return tone_of(self.exit_code, self.result, self.conditions)
-
 
 def outcome_of(
     trials: Sequence[TrialSummary], not_begun: Sequence[str] = (), *, is_running: bool = False
@@ -60,14 +55,16 @@ def outcome_of(
 
 
 def tone_of(exit_code: int, result: str, conditions: str) -> Tone:
-    """Of a run's badge: green, red, or neither."""
+    """Of a run's badge. good: all is well, conditions included; bad: it is not; else unknown."""
     if exit_code == 0 and conditions in HELD:
         return "good"
     return "bad" if exit_code == 1 or result == UNCLOSED else "unknown"
 
 
 def outcome_text(summary: TrialSummary) -> str:
-    """How a trial ended; if before its final evaluation, with the accuracy measured last."""
+    """How a trial ended, and whether its books close; if before its final evaluation, with the last accuracy."""
+    if unclosed := _unclosed([summary]):
+        return f"{summary.outcome}, {UNCLOSED}: {_problem_text(unclosed[0])}"
     if summary.outcome == "diverged" and summary.diverged:
         return f"diverged at update {summary.diverged.update:,}: {summary.diverged.text} is not finite"
     reason = f": {summary.reason}" if summary.reason else ""
@@ -80,7 +77,7 @@ def outcome_text(summary: TrialSummary) -> str:
 def _exit_code(trials: Sequence[TrialSummary], not_begun: Sequence[str]) -> int:
     if any(trial.outcome == "interrupted" for trial in trials):
         return 130
-    if not trials or not_begun or not all(trial.ran_to_end for trial in trials) or _unclosed(trials):
+    if not trials or not_begun or not all(trial.is_sound for trial in trials):
         return 3
     return 0 if all(trial.met for trial in trials) else 1
 
@@ -101,7 +98,12 @@ def _result(code: int, trials: Sequence[TrialSummary], not_begun: Sequence[str])
 
 def _unclosed(trials: Sequence[TrialSummary]) -> list[TrialSummary]:
     """Trials that ran to their end, and whose updates are not all accounted for."""
-    return [trial for trial in trials if trial.ran_to_end and trial.accounting and not trial.accounting.closes]
+    return [trial for trial in trials if trial.ran_to_end and not trial.is_sound]
+
+
+def _problem_text(trial: TrialSummary) -> str:
+    """The first reason why the books do not close."""
+    return trial.accounting.problems[0] if trial.accounting else ""
 
 
 def _conditions(trials: Sequence[TrialSummary]) -> tuple[str, tuple[str, ...]]:
@@ -131,7 +133,7 @@ def _text(result: str, trials: Sequence[TrialSummary], not_begun: Sequence[str])
         absent = f"{', '.join(not_begun)} did not begin" if not_begun else ""
         return f"No result: {'; '.join(filter(None, (', '.join(broken), absent)))}."
     if unclosed := _unclosed(trials):
-        problems = "; ".join(f"{each.trial}: {each.accounting.problems[0]}" for each in unclosed if each.accounting)
+        problems = "; ".join(f"{each.trial}: {_problem_text(each)}" for each in unclosed)
         return (
             f"edgebed's own accounting does not close: {problems}. Its numbers cannot be relied on: "
             "please report it, and keep the run's folder."

@@ -88,14 +88,14 @@ class Progress:
         self._stop()
         mark, style = ("✓", "green") if summary.met else ("✗", "red" if summary.ran_to_end else "yellow")
         text = summary.outcome + (f" ({summary.reason})" if summary.reason else "")
-        if summary.outcome == "completed":
+        if summary.outcome == "completed" and summary.is_sound:
             missed = [
                 f"{each.measure} {each.comparison} {measure_text(each.measure, each.bound)}"
                 for each in summary.expectations
                 if each.met is False
             ]
             text = summary.outcome + (f" (expected {', '.join(missed)})" if missed else "")
-        elif summary.outcome == "diverged":
+        elif summary.ran_to_end:
             text = outcome_text(summary)
         accuracy = f"accuracy {percent_text(summary.final_accuracy)}"
         if summary.final_accuracy is None and summary.last_accuracy is not None:

@@ -79,7 +79,7 @@ TRIAL_ROWS: tuple[Row, ...] = (
 PUSH_ROWS: tuple[Row, ...] = (
     ("up: payload of the pushes", lambda trial: bytes_text(trial.ingress_bytes)),
     ("down: payload of the models sent", lambda trial: bytes_text(trial.egress_bytes)),
-    ("traffic: up and down", lambda trial: bytes_text(trial.traffic_bytes)),
+    ("up and down", lambda trial: bytes_text(trial.traffic_bytes)),
     ("up: at the server's interface", ingress_interface_text),
     ("a push, mean", lambda trial: bytes_text(trial.push_bytes_mean)),
     ("entries in a push, mean", lambda trial: number_text(trial.entries_mean)),

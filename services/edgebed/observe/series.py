@@ -89,7 +89,8 @@ class Evaluations:
     egress_bytes: Floats
     """Payload of the models that the server had handed out to workers before it applied the last of these pushes: what
     went down for this version. Of a round, all models that its workers began with; of an asynchronous method, those of
-    all workers, with those whose answers are still to come. NaN: the journal does not tell."""
+    all workers, with those whose answers are still to come. The final evaluation has those of the whole trial: workers
+    are sent the final model as well, which is of no use to training, and was paid for. NaN: not known."""
     bits: Ints
     """What the algorithm needs for these pushes, without encoding or framing."""
 
@@ -117,6 +118,8 @@ class Series:
     evaluations: Evaluations
     ingress_bytes: int = 0
     """Payload of all pushes that a server ever applied."""
+    egress_bytes: int | None = None
+    """Payload of all models that workers were ever sent; None: not told, or of shards."""
     traffic: tuple[tuple[float, records.Traffic], ...] = ()
     """(t, bytes through the server's data socket so far)"""
     phases: dict[str, records.Phases] = dataclasses.field(default_factory=dict)
@@ -157,8 +160,8 @@ class Series:
     """The same with their times."""
     steps_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
     """Of each layer shard that made two steps or more, from the first to the last of these."""
-    steps_rolled_back: int = 0
-    """Of all shards together."""
+    steps_made: int = 0
+    """By all shards together, with those that were rolled back."""
     module_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
     """Of each layer shard with a gradient module, what that could not predict."""
     input_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
@@ -431,7 +434,8 @@ class _Builder:
             egress_bytes=np.array(self.update_egress, dtype=np.float64),
             **columns,
         )
-        evaluations = _evaluations(self._kept_evaluations(updates), updates)
+        sent_bytes = self._sent_bytes()
+        evaluations = _evaluations(self._kept_evaluations(updates), updates, sent_bytes)
         workers = tuple(self.workers)
         first, has_diverged = divergence_of(self.diverged, updates, workers, evaluations, self.steps)
         return make(
@@ -440,6 +444,7 @@ class _Builder:
             workers=workers,
             updates=updates,
             ingress_bytes=self.ingress_bytes,
+            egress_bytes=sent_bytes,
             evaluations=evaluations,
             first_not_finite=first,
             has_diverged=has_diverged,
@@ -463,7 +468,7 @@ class _Builder:
             steps={node: each.step for node, each in shard_steps.items()},
             shard_steps=shard_steps,
             steps_per_s=self.steps.rates(),
-            steps_rolled_back=self.steps.rolled_back(),
+            steps_made=self.steps.count(),
             module_losses=self.steps.module_losses(inputs=False),
             input_losses=self.steps.module_losses(inputs=True),
             lags=self.steps.surviving_lags(),
@@ -474,6 +479,12 @@ class _Builder:
             last_t=self.last_t,
             cut=cut,
         )
+
+    def _sent_bytes(self) -> int | None:
+        """What the server told of the models it sent; one that was killed told the sum before its last updates."""
+        if self.steps.resumed or not self.traffic:
+            return None
+        return int(np.fmax(self.traffic[-1][1].pull_bytes, self.egress_bytes))
 
     def _kept_evaluations(self, updates: Updates) -> list[records.Evaluated]:
         """Without those of versions that were lost with a server: they were measured before the version was made."""
@@ -517,17 +528,19 @@ def _add(lives: list[R], record: R, *, is_new: bool) -> None:
     lives.append(record)
 
 
-def _evaluations(evaluated: list[records.Evaluated], updates: Updates) -> Evaluations:
+def _evaluations(evaluated: list[records.Evaluated], updates: Updates, sent_bytes: int | None) -> Evaluations:
+    final = np.array([record.final for record in evaluated], dtype=np.bool_)
     version = np.array([record.version for record in evaluated], dtype=np.int64)
     reached = np.searchsorted(updates.version, version, side="right")
+    egress = np.concatenate([np.zeros(1), updates.egress_bytes])[reached]
     return Evaluations(
         t=np.concatenate([np.zeros(1), updates.t])[reached],
         version=version,
         accuracy=np.array([record.accuracy for record in evaluated], dtype=np.float64),
         loss=np.array([record.loss for record in evaluated], dtype=np.float64),
-        final=np.array([record.final for record in evaluated], dtype=np.bool_),
+        final=final,
         ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
-        egress_bytes=np.concatenate([np.zeros(1), updates.egress_bytes])[reached],
+        egress_bytes=egress if sent_bytes is None else np.where(final, sent_bytes, egress),
         bits=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(updates.bits)])[reached],
     )
 

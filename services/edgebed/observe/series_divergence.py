@@ -93,16 +93,26 @@ def _said(
     told: Told, updates: "Updates", workers: Sequence[str], evaluations: "Evaluations", steps: Steps
 ) -> Iterator[_Candidate]:
     """What nodes said of updates and versions that led to the final model."""
-    for t, node, record in told:
-        rank, update = 0, None
+    measured = set(evaluations.version.tolist())
+    made = {} if steps.last else _made(told, updates, workers)
+    for (t, node, record), is_kept in zip(told, steps.are_kept([record for _, _, record in told]), strict=True):
+        rank, update = 0, made.get((node, record.incarnation, record.step))
         if node == EVALUATOR:
-            rank, update = 2, record.step if record.step in evaluations.version else None
+            rank, update = 2, record.step if record.step in measured else None
         elif steps.last:
-            update = record.step + 1 if steps.is_kept(record) else None
-        elif node in workers:
-            is_it = (updates.worker == workers.index(node)) & (updates.step == record.step)
-            versions = updates.version[is_it & (updates.incarnation == record.incarnation)]
-            update = int(versions[0]) if len(versions) else None
+            update = record.step + 1 if is_kept else None
         if update is not None:
             first = Divergence(update=update, node=node, step=record.step, what=record.what, tensor=record.tensor)
             yield _Candidate(update, rank, t, first)
+
+
+def _made(told: Told, updates: "Updates", workers: Sequence[str]) -> dict[tuple[str, int, int], int]:
+    """The versions that those pushes made of which nodes said something, by worker, life and step; in one pass."""
+    wanted = {(node, record.incarnation, record.step) for _, node, record in told}
+    nodes = (workers[place] for place in updates.worker.tolist())
+    pushes = zip(nodes, updates.incarnation.tolist(), updates.step.tolist(), strict=True)
+    found: dict[tuple[str, int, int], int] = {}
+    for push, version in zip(pushes, updates.version.tolist(), strict=True):
+        if push in wanted:
+            found.setdefault(push, version)
+    return found

@@ -11,6 +11,7 @@ Shapes: S steps that a shard made.
 
 import math
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -129,11 +130,10 @@ class Steps:
         steps, histories, lags = (np.array(column, dtype=np.int64) for column in self.lags)
         return lags[steps < self._limits(histories)]
 
-    def rolled_back(self) -> int:
-        """Steps of all shards together that are in no model."""
-        return sum(len(steps) for _, steps, _ in self.columns.values()) - sum(
-            len(self._kept(node)[1]) for node in self.columns
-        )
+    def count(self) -> int:
+        """Steps that all shards together made, with those that are in no model."""
+        unsaid = (self._unsaid(self._kept(node)[1], self.every[node]) for node in self.columns)
+        return sum(len(steps) for _, steps, _ in self.columns.values()) + sum(map(len, unsaid))
 
     def rates(self) -> dict[str, float]:
         """Steps a second of each shard, from the first that survives to the last, with what was rolled back between.
@@ -171,9 +171,11 @@ class Steps:
         )
         return min((made for made in told if not math.isfinite(made.loss)), key=lambda made: made.step, default=None)
 
-    def is_kept(self, record: records.Diverged) -> bool:
-        """Whether the step that it is about is not rolled back."""
-        return all(record.step < later.step for _, later in self.resumed if later.history > record.history)
+    def are_kept(self, told: Sequence[records.Diverged]) -> NDArray[np.bool_]:
+        """Of each whether the step that it is about is not rolled back."""
+        steps, histories = (np.array([getattr(each, name) for each in told]) for name in ("step", "history"))
+        kept: NDArray[np.bool_] = steps < self._limits(histories)
+        return kept
 
     def _add_taught(self, t: float, record: records.Taught) -> None:
         empty = (array("d"), array("q"), array("q"), array("d"))
@@ -191,11 +193,9 @@ class Steps:
 
     def _limits(self, histories: NDArray[np.int64]) -> NDArray[np.float64]:
         """Of each of these histories, the first step that a later one began before."""
-        limits = np.full(len(histories), np.inf)
-        for _, record in self.resumed:
-            earlier = histories < record.history
-            limits[earlier] = np.minimum(limits[earlier], record.step)
-        return limits
+        resumed = np.array(sorted((record.history, record.step) for _, record in self.resumed)).reshape(-1, 2)
+        lowest = np.minimum.accumulate(np.append(resumed[:, 1], np.inf)[::-1])[::-1]
+        return lowest[np.searchsorted(resumed[:, 0], histories, side="right")]
 
     def _unsaid(self, steps: NDArray[np.int64], every: int) -> NDArray[np.int64]:
         """Steps that a backup proves and the shard did not live to tell of."""

@@ -16,7 +16,7 @@ def shards_text(trial: TrialSummary) -> str:
     """A line of a terminal; empty where each worker had the whole model."""
     if trial.steps_min is None:
         return ""
-    again = f"; {_rolled_back(trial)}" if trial.rollbacks else ""
+    again = f"; {count_text(trial.rollbacks, 'time')} all went on from a backup" if trial.rollbacks else ""
     matched = f"; {_matched(trial)}" if trial.matched else ""
     speed = "" if trial.steps_per_s is None else f" at {number_text(trial.steps_per_s)} a second"
     exchanged = f"{bytes_text(trial.exchanged_bytes)} exchanged"
@@ -33,11 +33,9 @@ def shard_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
         ("epochs that a pair was apart, mean", *(number_text(trial.match_staleness_mean) for trial in trials)),
         ("epochs that a pair was apart, at most", *(number_text(trial.match_staleness_max) for trial in trials)),
     ]
-    given_up = ["" if trial.accounting else _number(trial.steps_rolled_back) for trial in trials]  # of old journals
     return [
         ("steps of every shard", *(_steps_number(trial) for trial in trials)),
         ("times that all went on from a backup", *(_number(trial.rollbacks) for trial in trials)),
-        *([("steps rolled back, of all shards", *given_up)] if any(given_up) else []),
         ("exchanged: payload of all messages", *(bytes_text(trial.exchanged_bytes) for trial in trials)),
         *(matches if any(trial.matched for trial in trials) else []),
     ]
@@ -93,11 +91,6 @@ def _steps_number(trial: TrialSummary) -> str:
 def _matched(trial: TrialSummary) -> str:
     mean, most = (number_text(value) for value in (trial.match_staleness_mean, trial.match_staleness_max))
     return f"{count_text(trial.matched, 'pair')} matched by batch, {mean} epochs apart in the mean and {most} at most"
-
-
-def _rolled_back(trial: TrialSummary) -> str:
-    given_up = f", and gave up {count_text(trial.steps_rolled_back or 0, 'step')}" if trial.accounting is None else ""
-    return f"{count_text(trial.rollbacks or 0, 'time')} all went on from a backup{given_up}"
 
 
 def _number(value: int | None) -> str:

@@ -99,10 +99,11 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The first update at which something was not finite; None where every loss was."""
     diverged: Divergence | None = None
     """What it was, and at which node."""
-    ingress_bytes: int
-    """Up: payload of the pushes applied, of those that were lost with a server as well."""
+    ingress_bytes: int | None
+    """Up: payload of the pushes applied, of those that were lost with a server as well. None: shards push nothing."""
     egress_bytes: int | None = None
-    """Down: payload of the models sent to workers until the end. None here and below: not told, or of shards."""
+    """Down: payload of all models sent to workers, the final one included, which is of no use to training and was paid
+    for; as at the last point of a curve. None here and below: not told, or of shards."""
     traffic_bytes: int | None = None
     """Up and down together."""
     examples_per_update: float | None = None
@@ -125,7 +126,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     interface: str
     """Its name; empty where it has none of its own: the loopback's bytes are those of everything on the machine."""
     ack_bytes: int | None = None
-    """Of the ingress at the interface: packets without payload, which acknowledge the models sent."""
+    """Of what came to the interface: packets without payload, which acknowledge the models sent."""
     pulls: int = 0
     """Models sent to workers."""
     pulls_changed: int = 0
@@ -181,7 +182,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     steps_max: int | None = None
     """Of the shard that made most: with `send_every` those above the first make fewer."""
     steps_rolled_back: int | None = None
-    """Those that were made, of all shards together."""
+    """Steps in histories that the server gave up, of all shards together; those lost with the server are not among
+    them. None, here and in the next three: the journal is too old to tell."""
     steps_begun: int | None = None
     """Steps that shards began, all together."""
     steps_lost: int | None = None
@@ -237,9 +239,15 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
         return self.outcome in RAN_TO_END
 
     @property
+    def is_sound(self) -> bool:
+        """Whether it went on to its end and its books close, so that its numbers can be relied on."""
+        return self.ran_to_end and (self.accounting is None or self.accounting.closes)
+
+    @property
     def met(self) -> bool:
-        """Whether the trial completed, and none of its expectations that are judged is missed."""
-        return self.outcome == "completed" and not any(each.met is False for each in self.expectations)
+        """Whether the trial completed, its books close, and none of its expectations that are judged is missed."""
+        is_missed = any(each.met is False for each in self.expectations)
+        return self.outcome == "completed" and self.is_sound and not is_missed
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -297,7 +305,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         final_loss=series.final_loss,
         diverged_at=first.update if first else None,
         diverged=first,
-        ingress_bytes=series.ingress_bytes,
+        ingress_bytes=None if series.resumed else series.ingress_bytes,
         **_bytes(series),
         examples_per_update=_examples_per_update(plan),
         push_bytes_mean=_mean(updates.bytes),
@@ -308,7 +316,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         ingress_interface_bytes=own.ingress_interface if own else None,
         egress_interface_bytes=own.egress_interface if own else None,
         interface=own.interface if own else "",
-        ack_bytes=traffic.ack_bytes if traffic else None,
+        ack_bytes=own.ack_bytes if own else None,
         pulls=traffic.pulls if traffic else 0,
         pulls_changed=traffic.pulls_changed if traffic else 0,
         pull_changed_bytes=traffic.pull_changed_bytes if traffic else 0,
@@ -339,10 +347,8 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
 
 def _bytes(series: Series) -> dict[str, Any]:
     """What went down, and with what went up; nothing of shards, and of a trial that has told nothing."""
-    if series.resumed or not series.traffic:
-        return {}
-    down = series.traffic[-1][1].pull_bytes
-    return {"egress_bytes": down, "traffic_bytes": series.ingress_bytes + down}
+    down = series.egress_bytes
+    return {} if down is None else {"egress_bytes": down, "traffic_bytes": series.ingress_bytes + down}
 
 
 def _examples_per_update(plan: Plan) -> float | None:
@@ -362,6 +368,7 @@ def _books(series: Series) -> dict[str, Any]:
     total, unit = accounting.total, "steps" if series.resumed else "updates"
     return {
         "accounting": accounting,
+        **({"steps_rolled_back": total.rolled_back} if series.resumed else {}),
         f"{unit}_begun": total.begun,
         f"{unit}_lost": total.lost,
         f"{unit}_unexplained": total.unexplained,
@@ -383,7 +390,6 @@ def _shards(plan: Plan, series: Series) -> dict[str, Any]:
         "shard_phases": {node: _shares(phases) for node, phases in sorted(series.shard_phases.items())},
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
         "steps_max": max((len(steps) for steps in series.steps.values()), default=0),
-        "steps_rolled_back": series.steps_rolled_back,
         "rollbacks": len(series.resumed) - 1,
         "matched": len(epochs),
         "match_staleness_mean": float(epochs.mean()) if len(epochs) else None,
@@ -416,10 +422,9 @@ def _messages(plan: Plan, series: Series) -> dict[str, Any]:
         Exchange(source=source, target=target, message=message, count=record.count, bytes=record.bytes)
         for (source, target, message), record in sorted(series.messages.items())
     )
-    made = sum(map(len, series.steps.values())) + series.steps_rolled_back
-    if not made or not exchanges:
+    if not series.steps_made or not exchanges:
         return {"exchanges": exchanges}
-    steps = made / len(plan.workers())
+    steps = series.steps_made / len(plan.workers())
     counts: Counter[str] = Counter()
     for exchange in exchanges:
         counts[exchange.message] += exchange.count

@@ -109,14 +109,15 @@ def results_table(summary: RunSummary, width: int) -> Table:
     else:
         columns["up"] = [bytes_text(trial.ingress_bytes) for trial in summary.trials]
         columns["down"] = [bytes_text(trial.egress_bytes) for trial in summary.trials]
-        columns["traffic"] = [bytes_text(trial.traffic_bytes) for trial in summary.trials]
+        columns["up and down"] = [bytes_text(trial.traffic_bytes) for trial in summary.trials]
         columns["a push"] = [bytes_text(trial.push_bytes_mean) for trial in summary.trials]
         columns["staleness"] = [number_text(trial.staleness_mean) for trial in summary.trials]
     for name in summary.not_begun:
         for column, cells in columns.items():
             cells.append(name if column == "trial" else UNMEASURED)
     droppable = (
-        "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "traffic", "exchanged",
+        "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "up and down",
+        "exchanged",
     )  # fmt: skip
     dispensable = tuple(name for name in droppable if name in columns)
     return plain_table(

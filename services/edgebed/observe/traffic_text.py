@@ -17,7 +17,7 @@ def interface_text(trial: TrialSummary, value: int | None) -> str:
 
 
 def ingress_interface_text(trial: TrialSummary) -> str:
-    """The same of the ingress, e.g. `5.2 MB (eth0), of it 3.1 MB (60 %) acknowledgements of pulls`."""
+    """The same of what came, e.g. `5.2 MB (eth0), of it 3.1 MB (60 %) acknowledgements of pulls`."""
     text = interface_text(trial, trial.ingress_interface_bytes)
     if trial.ack_bytes is None or not trial.ingress_interface_bytes:
         return text
@@ -51,19 +51,19 @@ def byte_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     pushes = not all(trial.is_layerwise for trial in trials)
     rows = [
         ("bits the method needs, as bytes", *(bytes_text(trial.bits / 8) for trial in trials)),
-        ("ingress: payload of the pushes", *(bytes_text(trial.ingress_bytes) for trial in trials)),
+        ("up: payload of the pushes", *(bytes_text(trial.ingress_bytes) for trial in trials)),
     ]
     models = [
-        ("egress: whole models to workers", *map(whole_models_text, trials)),
-        ("egress: changed entries to workers", *map(changed_models_text, trials)),
+        ("down: whole models to workers", *map(whole_models_text, trials)),
+        ("down: changed entries to workers", *map(changed_models_text, trials)),
     ]
     return measured_rows([
         *(rows if pushes else ()),
-        ("ingress: payload of all messages", *(bytes_text(trial.ingress_payload_bytes) for trial in trials)),
-        ("ingress: at the interface", *map(ingress_interface_text, trials)),
+        ("up: payload of all messages", *(bytes_text(trial.ingress_payload_bytes) for trial in trials)),
+        ("up: at the server's interface", *map(ingress_interface_text, trials)),
         *(models if pushes else ()),
-        ("egress: payload of all messages", *(bytes_text(trial.egress_payload_bytes) for trial in trials)),
-        ("egress: at the interface", *(interface_text(trial, trial.egress_interface_bytes) for trial in trials)),
+        ("down: payload of all messages", *(bytes_text(trial.egress_payload_bytes) for trial in trials)),
+        ("down: at the server's interface", *(interface_text(trial, trial.egress_interface_bytes) for trial in trials)),
     ])  # fmt: skip
 
 
@@ -75,18 +75,18 @@ def measured_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def traffic_lines(trial: TrialSummary) -> Iterator[str]:
     """What a terminal says of it besides the table: nothing of what was not measured."""
     if trial.ingress_interface_bytes is not None:
-        yield f"ingress at the interface: {ingress_interface_text(trial)}"
+        yield f"up, at the server's interface: {ingress_interface_text(trial)}"
     if trial.pulls_changed:
-        yield f"egress: {whole_models_text(trial)} whole; {changed_models_text(trial)} of changed entries"
+        yield f"down: {whole_models_text(trial)} whole; {changed_models_text(trial)} of changed entries"
     elif trial.pulls:
-        yield f"egress: {whole_models_text(trial)}"
+        yield f"down: {whole_models_text(trial)}"
 
 
 def _served_by_kind(trial: TrialSummary) -> dict[str, int]:
     if trial.ingress_payload_bytes is None or trial.egress_payload_bytes is None:
         return {}
-    down = trial.egress_bytes or 0
-    applied = min(trial.ingress_bytes, trial.ingress_payload_bytes)  # a server that was killed told the sum before
+    down = min(trial.egress_bytes or 0, trial.egress_payload_bytes)
+    applied = min(trial.ingress_bytes or 0, trial.ingress_payload_bytes)  # a server that was killed told the sum before
     return {
         "up: pushes that were applied": applied,
         "up: pushes that were not, and joining": trial.ingress_payload_bytes - applied,

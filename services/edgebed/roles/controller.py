@@ -351,6 +351,7 @@ class Controller:
                 self.phase = Phase.FINISHING
                 self.reason = self.finish_reason = record.reason
                 self.progress_at_s = now
+                self.director.finished()
                 effects += self.send("evaluator", messages.Finish(sender=NAME, reason=record.reason))
         return effects
 

@@ -166,6 +166,17 @@ class Director:
         cause, injection = self.steps.pop(token)
         return self._ask(cause, injection, now)
 
+    def finished(self) -> None:
+        """Training has ended: nothing of the plan begins any more; who is away is still brought back, as planned."""
+        for token, (_, injection) in list(self.steps.all.items()):
+            if not self._brings_back(injection):
+                self.steps.pop(token)
+
+    def _brings_back(self, injection: Injection) -> bool:
+        node, world = injection.node, self.worlds[injection.node]
+        is_away = {"launch": world.ending or not self._is_there(node), "thaw": world.frozen_by, "heal": world.cut_by}
+        return bool(is_away.get(injection.action))
+
     def ordered(self, event: Ordered, now: float) -> list[Effect]:
         """The user asks for something; who is dead already and is to be restarted need not be killed."""
         self.tickets[event.ticket] = []

@@ -19,6 +19,9 @@ Every = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 """Steps in a row that a line stands for."""
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Amount = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
+Loss = Annotated[float, msgspec.Meta(description="of any size, and NaN where it was not finite")]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=str.lower, omit_defaults=True):
@@ -30,7 +33,7 @@ class Trial(Record):
 
     scenario: str
     trial: str
-    seed: int
+    seed: Seed
     runtime: str
     nodes: Count
     parameters: Count
@@ -68,11 +71,11 @@ class Update(Record):
     """What the algorithm needs: a value and an index for each entry, without encoding or framing."""
     bytes: Count
     """Payload received: header and tensor frames."""
-    loss: float
+    loss: Loss
     """The worker's mini-batch loss."""
     joins: Count = 0
     """How often this incarnation had joined before the join that the push belongs to."""
-    sent: int | None = None
+    sent: Count | None = None
     """Payload of the models handed out to workers before this update was applied, since the one before it; updates of
     one round are applied at once, and its first line has all. None: an older journal does not tell."""
 
@@ -92,7 +95,7 @@ class Step(Record):
     """The last shard: updates of the model that this one completes, as the others make theirs; 0 of the others."""
     every: Every = 1
     """The shard learns of every so many mini-batches; a step stands for those until its next as well."""
-    loss: float | None = None
+    loss: Loss | None = None
     """The batch's mean loss; None of a shard that sees none."""
     gradient_lag: Lag | None = None
     """Steps by which a gradient that was matched is older than the outputs; negative: newer. None: none was matched."""
@@ -103,14 +106,14 @@ class Step(Record):
 class Diverged(Record):
     """A node computed with something that is not finite, or came to it: the first time in its life, or in a history."""
 
-    step: int
+    step: Count
     """A worker's own count of its pushes; of a shard the mini-batch; of the evaluator the version of the model."""
     what: str
     """parameter or buffer (of the model as it was given), loss, gradient, update; of a shard also inputs or outputs"""
     tensor: str = ""
     """The parameter or buffer that it is, or that it is the gradient or the update of."""
-    incarnation: int = 0
-    history: int = 0
+    incarnation: Count = 0
+    history: Count = 0
     """Of a shard: how often training had been rolled back."""
 
 
@@ -121,7 +124,7 @@ class Taught(Record):
     """Whose module it is."""
     step: Count
     """The mini-batch, counted from 0."""
-    loss: float
+    loss: Loss
     """Before: the squared error, summed over values and averaged over the batch; of a gradient that of each example's
     own loss."""
     history: Count = 0
@@ -142,25 +145,25 @@ class Resumed(Record):
 class Progress(Record):
     """How far a layer shard has come in a history: cumulative, by the shard; also when it begins one and leaves one."""
 
-    incarnation: int
-    history: int
-    since: int
+    incarnation: Count
+    history: Count
+    since: Count
     """The step that all went on from."""
-    every: int = 1
+    every: Every = 1
     """Mini-batches from one of its steps to the next."""
     below: str = ""
     """The shard that it gets inputs from."""
-    begun: int = 0
+    begun: Count = 0
     """Steps that it has begun."""
-    made: int = 0
+    made: Count = 0
     """Those of them that have a `step` line."""
-    outputs_sent: int = 0
+    outputs_sent: Count = 0
     """Of (micro-)batches, as the next three: outputs sent up."""
-    inputs_used: int = 0
+    inputs_used: Count = 0
     """Inputs from below that it went forward with, or learnt to predict."""
-    gradients_sent: int = 0
+    gradients_sent: Count = 0
     """Gradients sent to the shard below."""
-    gradients_used: int = 0
+    gradients_used: Count = 0
     """Gradients from the shard above that it learnt from."""
 
 
@@ -176,7 +179,7 @@ class Evaluated(Record):
 
     version: Count
     accuracy: Share
-    loss: float
+    loss: Loss
     final: bool = False
 
 
@@ -185,7 +188,7 @@ class Finished(Record):
 
     version: Count
     reason: str
-    history: int = 0
+    history: Count = 0
     """Layer-wise training: in which history the model came to that version."""
 
 
@@ -232,7 +235,7 @@ class Traffic(Record):
     pull_changed_bytes: Count = 0
     ack_bytes: Count | None = None
     """Bytes of packets without payload that it received: acknowledgements of models; None: unknown."""
-    tcp_bytes: int | None = None
+    tcp_bytes: Count | None = None
     """Bytes of all packets that it received over its own connections, headers included; None: unknown."""
 
     @property
@@ -328,7 +331,7 @@ class Link(Record):
     downlink_burst: Count | None = None
     latency_s: Seconds = 0.0
     jitter_s: Seconds = 0.0
-    loss: float = 0.0
+    loss: Share = 0.0
     cut: bool = False
     """Nothing is to pass, in either direction."""
     problem: str = ""
@@ -353,7 +356,7 @@ class Usage(Record):
     """Time in which its CPU cap was used up most of the time."""
     capped_cpu_s: Seconds = 0.0
     """CPU time that it had in that."""
-    cpus_held: float | None = None
+    cpus_held: Amount | None = None
     """The CPU cap that its own cgroup holds, in cores."""
     memory_bytes: Count | None = None
     """The highest so far."""
@@ -363,9 +366,9 @@ class Usage(Record):
     """On the wire, through its own interface; None where it has none of its own."""
     downlink_bytes: Count | None = None
     """What has arrived there, also what the queue behind it then drops."""
-    uplink_busiest: float | None = None
+    uplink_busiest: Amount | None = None
     """Share of what the link may carry that passed, two seconds at a time, in the third-busiest of them."""
-    downlink_busiest: float | None = None
+    downlink_busiest: Amount | None = None
     uplink_busiest_bit_s: Seconds | None = None
     """The rate in the third-busiest two seconds."""
     downlink_busiest_bit_s: Seconds | None = None
@@ -401,7 +404,7 @@ class Transfers(Record):
     """Messages that took less than nine tenths of that, jitter allowed for, which no link as asked lets happen."""
     to: str = ""
     """Among shards: the receiver."""
-    delay_s: float | None = None
+    delay_s: Seconds | None = None
     """The least that the link of `name` held a message back, beyond the time that its bytes need: its latency, as
     measured. By the receiver what came after the first byte had left, by the sender what came before. None: no message
     was small enough to tell."""
@@ -410,12 +413,12 @@ class Transfers(Record):
 class HostLoad(Record):
     """How busy the whole machine was, since the last such record; by the controller."""
 
-    busy: float
+    busy: Share
     """Share of all cores' time, from 0 to 1."""
-    steal: float
+    steal: Share
     """Share that the machine under this one took away."""
-    load: float
-    """Processes that run or wait for a core, the kernel's mean of a minute, per core."""
+    load: Amount
+    """Threads that run or wait for a core, per core: the mean of counts some 25 ms apart, without who counts."""
     lag_s: Seconds
     """How much later than asked a sleeping thread woke up: the 99th percentile."""
     cores: Count = 0

@@ -15,7 +15,6 @@ from edgebed.errors import ScenarioError
 from edgebed.learning.data import data_directory, is_here
 from edgebed.learning.imports import forgetting
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 from edgebed.scenario.schema import Scenario
 
 
@@ -50,6 +49,8 @@ def check(path: Path, sets: Sequence[str] = ()) -> Checked:
         absent = tuple(name for name in absent if not is_here(name))
         here = {name: trial for name, trial in scenario.trials.items() if trial.task.data not in absent}
         if here:
+            from edgebed.scenario.planning import plan_trials  # loads torch, which a mistake need not wait for
+
             with contextlib.redirect_stdout(sys.stderr), forgetting(scenario.folder, Path.cwd()):
                 plan_trials(scenario.model_copy(update={"trials": here}))
     except ScenarioError as error:

@@ -27,6 +27,9 @@ LOSES: tuple[Action, ...] = ("kill", "memory", "freeze", "cut")
 """Actions that may cost pushes: a worker then makes more of them than the server applies."""
 UNDOES: dict[Action, Action] = {"thaw": "freeze", "heal": "cut"}
 """What a fault can take back, and what has to have been done before."""
+OF_PUSHES = ("ingress_bytes", "egress_bytes", "traffic_bytes", "updates_lost", "updates_unexplained")
+OF_SHARDS = ("steps_lost", "steps_unexplained")
+"""Measures that methods of one kind have and those of the other have not."""
 
 
 class Contradiction(NamedTuple):
@@ -45,6 +48,7 @@ def contradictions(trial: "Trial", seed: int) -> Iterator[Contradiction]:
     yield from _evaluations(trial.evaluation, trial.stop)
     yield from _expectations(trial.expect, trial.stop, _last_update(trial))
     faults = _faults_by_entry(trial, seed)
+    yield from _unmeasured(trial, faults)
     never: set[int] = set()
     """Places of entries that do not come before the end."""
     for k, (entry, of_entry) in enumerate(faults):
@@ -70,10 +74,14 @@ def _last_update(trial: "Trial") -> int | None:
 
 
 def _evaluations(evaluation: "Evaluation", stop: "Stop") -> Iterator[Contradiction]:
-    """An interval that does not come to its end; the default, which nobody chose, may be as long as it is."""
-    every = evaluation.every
-    if every == type(evaluation).model_fields["every"].default:
+    """An interval that does not come to its end; the default may be as long as it is where nobody chose it.
+
+    Written out it is not refused, since so the resolved form of every scenario has it.
+    """
+    if "every" not in evaluation.model_fields_set:
         return
+    every = evaluation.every
+    is_default = every == type(evaluation).model_fields["every"].default
     key, ends = "", ""
     if every.updates and stop.updates and every.updates > stop.updates:
         key, ends = "updates", f"{every.updates:,} updates, but the trial ends with update {stop.updates:,}"
@@ -81,7 +89,8 @@ def _evaluations(evaluation: "Evaluation", stop: "Stop") -> Iterator[Contradicti
         key, ends = "time", f"{format_duration(every.time_s)}, but the trial ends at {format_duration(stop.time)}"
     if key:
         message = f"evaluations are to come every {ends}: the last model alone is measured; evaluate more often"
-        yield Contradiction((("evaluation", "every"), ("stop", key)), message, "written-together")
+        paths = (("evaluation", "every"), ("stop", key))
+        yield Contradiction(paths, message, "never" if is_default else "written-together")
 
 
 class _Range(NamedTuple):
@@ -128,6 +137,22 @@ def _ranges(stop: "Stop", last_update: int | None) -> dict[str, _Range]:
         reason = f"the trial goes on until the accuracy is {stop.accuracy:g}"
         ranges["best_accuracy"] = _Range(stop.accuracy, 1.0, "accuracy", reason)
     return ranges
+
+
+def _unmeasured(trial: "Trial", faults: "_Entries") -> Iterator[Contradiction]:
+    """Bounds on what is never measured, and so not met; a node may be brought back by hand."""
+    lacks: tuple[str, ...] = OF_SHARDS
+    why = "workers have the whole model, and make no steps of shards"
+    if trial.method.is_layerwise:
+        lacks, why = OF_PUSHES, "shards push no updates, and pull no models"
+    for measure, bound in trial.expect:
+        if bound is not None and measure in lacks:
+            message = f"'{trial.method.name}' has no {measure}: {why}; leave it out"
+            yield Contradiction((("expect", measure), ("method",)), message)
+    done = {step.injection.action for _, of_entry in faults for fault in of_entry for step in fault.steps}
+    if trial.expect.back_s and trial.on_failure != "restart" and not done & {*UNDOES, "launch"}:
+        message = "no fault brings a node back, so nothing is measured unless it is done by hand; leave it out"
+        yield Contradiction((("expect", "back_s"), ("faults",), ("on_failure",)), message, "never")
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def measured(task: Task, method: Method, anatomy: Anatomy, file: ProfileFile) ->
         exchange = method.parts["exchange"].name
         raise ScenarioError(_other(file, f"it has no times of messages with exchange '{exchange}' and these settings"))
     beside: Sequence[Beside] = [Beside()] * len(profile.layers)
-    if rule.has_module or rule.source == "head" or rule.synthetic_inputs:
+    if not rule.is_alone:
         found = profile.beside_of(method.parts["learning"])
         if found is None:
             raise ScenarioError(_other(file, f"it has nothing of what '{method.name}' puts beside layers"))

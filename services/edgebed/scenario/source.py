@@ -7,7 +7,7 @@ equal keys are an error.
 
 import datetime as dt
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,13 +87,19 @@ class Node(NamedTuple):
         return node, ()
 
 
-def read_file(path: Path, what: str = "a scenario", example: str = "name: my-scenario") -> Node:
+def read_file(
+    path: Path,
+    what: str = "a scenario",
+    example: str = "name: my-scenario",
+    read: Callable[[Path], bytes] = Path.read_bytes,
+) -> Node:
     """The file as a tree; ScenarioError if it cannot be read or is not a YAML mapping.
 
-    Messages say `what` it should be, and how that begins, by an `example`.
+    Messages say `what` it should be, and how that begins, by an `example`. A user's file may be a pipe; one
+    of a run, which a stranger may have written, is to be `read` by `observe.reading`.
     """
     source = str(path)
-    text = _text(path)
+    text = _text(path, read)
     value = parse(text, source)
     if value is None:
         raise ScenarioError(f"{source}: the file is empty; {what} begins with `{example}`.")
@@ -166,9 +172,9 @@ def _explained(error: MarkedYAMLError, text: str) -> tuple[StringMark | None, st
 _OPENS = {"while parsing a flow mapping": "{", "while parsing a flow sequence": "["}
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, read: Callable[[Path], bytes]) -> str:
     try:
-        content = path.read_bytes()
+        content = read(path)
     except FileNotFoundError:
         raise ScenarioError(f"{path}: there is no such file{_neighbours(path.parent)}.{_in_view()}") from None
     except IsADirectoryError:

@@ -14,7 +14,7 @@ from edgebed import cli
 from edgebed.observe.quantities import count_text
 
 Called = tuple[int, str, str]
-CURVES = [f"accuracy-against-{axis}" for axis in ("egress", "ingress", "time", "traffic", "updates")]
+CURVES = [f"accuracy-against-{axis}" for axis in ("bytes-down", "bytes-up", "bytes-up-and-down", "time", "updates")]
 
 
 @pytest.fixture

@@ -1,13 +1,16 @@
 """Trials that differ in nothing but the seed are one arm; what differs otherwise is named."""
 
+import os
+
 import pytest
-from finished_runs import RISING, SCENARIO, finished_run
+from finished_runs import RISING, SCENARIO, finished_run, open_books
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.comparing.agreeing import _check_completed
 from edgebed.comparing.arms import gather
 from edgebed.comparing.changes import Change, changes_between
-from edgebed.errors import ScenarioError
+from edgebed.errors import InfrastructureError, ScenarioError
 
 BOTH = {"asgd": RISING, "adacomp": RISING}
 NAMES = st.sampled_from(["name", "at", "count", "edge", "phones"])
@@ -119,6 +122,15 @@ def test_what_has_not_completed_is_left_out_and_named(tmp_path):
     )
 
 
+def test_what_does_not_account_for_all_is_left_out_and_named(tmp_path):
+    """Whoever compares is told, and so is whoever asks whether runtimes agree."""
+    runs = [finished_run(tmp_path, {"asgd": RISING}, seed=seed) for seed in (1, 2)]
+    open_books(runs[1].folder.trial("asgd").journal)
+    assert gather(runs).left_out[-2].startswith("pair/0002: asgd completed, accounting does not close: ")
+    with pytest.raises(InfrastructureError, match=r"leaves nothing to compare: .* asgd: completed, accounting does"):
+        _check_completed(runs[1])
+
+
 def test_a_run_still_going_is_left_out(tmp_path):
     """Whoever holds its folder works on it."""
     run = finished_run(tmp_path, {"asgd": RISING}, outcome=None)
@@ -138,6 +150,15 @@ def test_a_run_without_its_scenario_is_refused(tmp_path):
     run = finished_run(tmp_path, BOTH)
     run.folder.scenario.unlink()
     with pytest.raises(ScenarioError, match=r"scenario.yaml: there is no such file"):
+        gather([run])
+
+
+def test_a_pipe_in_the_place_of_its_scenario_is_not_waited_for(tmp_path):
+    """Nobody writes to it."""
+    run = finished_run(tmp_path, BOTH)
+    run.folder.scenario.unlink()
+    os.mkfifo(run.folder.scenario)
+    with pytest.raises(ScenarioError, match=r"scenario.yaml: cannot be read: it is no file"):
         gather([run])
 
 

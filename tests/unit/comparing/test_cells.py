@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from finished_runs import completed_run, write_journal
+from finished_runs import completed_run, open_books, write_journal
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.comparing.cells import CellRun, Cells, Size, check_rows, runs_of_rows
@@ -17,6 +17,7 @@ from edgebed.comparing.running_cells import CellRunner, Pace, distinct, going_on
 from edgebed.errors import ScenarioError
 from edgebed.observe.run_folder import RunFolder, runs_of, write_atomically
 from edgebed.papers.paper import AtLeast, OverUpdates
+from edgebed.results import Run
 from edgebed.running import own_code
 from edgebed.scenario.load import load_scenario, resolved_yaml
 
@@ -212,6 +213,22 @@ def test_a_run_that_broke_off_after_its_end_is_not_run_again(cells: Cells, tmp_p
     assert [state_of(each, "asgd") for each in runs_of(tmp_path / "runs", plan.scenario)] == ["broken off", "completed"]
 
 
+def test_a_run_whose_books_do_not_close_measures_nothing(cells: Cells, tmp_path: Path) -> None:
+    """Nothing is made of numbers that cannot be relied on, by whichever edgebed its summary is."""
+    run, said = CellRun("adacomp", 0.5, 1), []
+    folder = completed_run(cells, run, tmp_path)
+    folder.write_scenario(resolved_yaml(load_scenario(cells.recipe(run).scenario, cells.recipe(run).sets)))
+    open_books(folder.trial("adacomp").journal)
+    evaluate(cells, tmp_path, Kept(cells, tmp_path / "kept"), (), Size(), said.append)
+    assert "events.jsonl: missing, cut or not all accounted for" in said[0]
+
+    write_atomically(folder.summary, Run(folder).summary_json())
+    runner = runner_in(cells, tmp_path, said.append)
+    runner.run([run])
+    assert state_of(folder, "adacomp") == "broken off"
+    assert runner.failed[run].startswith("tiny-digits/0001 completed, accounting does not close: the final model is")
+
+
 def test_what_another_sweep_completes_meanwhile_has_not_failed(cells: Cells, tmp_path: Path) -> None:
     """What it still runs at the end has."""
     theirs, ours = CellRun("adacomp", 0.5, 1), CellRun("asgd", 0.01, 1)
@@ -264,7 +281,7 @@ def test_a_run_whose_journal_is_gone_measures_nothing(cells: Cells, tmp_path: Pa
     assert (values("push"), values("perfect"), said) == ({1: 10.0}, {1: None}, [])
     folder.trial("adacomp").journal.unlink()
     assert (values("push"), values("perfect")) == ({}, {})
-    assert "events.jsonl: missing or cut" in said[0]
+    assert "events.jsonl: missing, cut or" in said[0]
 
 
 def test_a_measure_that_fails_is_named_with_its_row(cells: Cells, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_three_seeds_of_two_methods(simulated, compare):
     assert "1 seed" not in out
     to = next(line for line in out.splitlines() if line.startswith("To ") and "against" in line)
     head = out.partition(to)[2].splitlines()[1]
-    assert [head.count(f"{way}, ×") for way in ("up", "down", "traffic")] == [1, 1, 1]
+    assert [head.count(f"{way}, ×") for way in ("up", "down", "up and down")] == [1, 2, 1]
 
 
 def test_the_page_needs_nothing_else(simulated, compare, tmp_path):
@@ -74,7 +74,7 @@ def test_the_page_needs_nothing_else(simulated, compare, tmp_path):
     assert compare("small/1", "small/2", "small/3", "--to", "50%", "-o", place, "--runs-dir", simulated)[0] == 0
     page = place.read_text()
     assert page.count("<svg") == 5
-    assert page.index("Accuracy against traffic") < page.index("Accuracy against ingress")
+    assert page.index("Accuracy against bytes up and down") < page.index("Accuracy against bytes up<")
     assert "Does AdaComp save bytes?" in page
     assert "edgebed compare small/0001 small/0002 small/0003 --to 50%" in page
     assert all(f"<td class=short>small/{seed:04}" in page for seed in SEEDS)
@@ -178,13 +178,13 @@ def test_what_has_not_completed_is_flagged(tmp_path, compare):
 
 
 def test_a_narrow_terminal_keeps_what_matters_most(tmp_path, compare, monkeypatch):
-    """No line is wider, and the best accuracy and the traffic stay."""
+    """No line is wider, and the best accuracy and the bytes up and down stay."""
     monkeypatch.setenv("COLUMNS", "60")
     finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
     out = compare("pair", "--runs-dir", tmp_path)[1]
     tables = out.partition("Best accuracy")[0].splitlines()
     assert max(map(len, tables)) <= 60
-    assert sum("best accuracy" in line and "traffic" in line for line in tables) == 2
+    assert sum("best accuracy" in line and "up and down" in line for line in tables) == 2
 
 
 @pytest.mark.parametrize(

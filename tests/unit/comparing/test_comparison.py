@@ -69,7 +69,7 @@ def test_what_is_cheaper_upwards_may_be_dearer_in_all(runs):
     ratios = [measures[f"{way}_bytes_to"].against.mean for way in ("ingress", "egress", "traffic")]
     assert ratios == pytest.approx([0.2, 2.0, 8000 / 13_000])
     against = next(grid for grid in grids(comparison) if grid.title == "To 90 % against asgd")
-    assert against.head[-3:] == ("up, ×", "down, ×", "traffic, ×")
+    assert against.head[-3:] == ("up, ×", "down, ×", "up and down, ×")
 
 
 def test_rounds_and_mini_batches_are_not_drawn_on_one_axis(tmp_path):

@@ -74,7 +74,7 @@ def test_each_row_says_what_was_measured_at_which_size(result: Reproduction) -> 
     (push,) = lines(page, "| A push of AdaComp |")
     assert "| 2 kB (1 seed) | – |" in push
     assert "200 updates (50 %), 1 seed" in push
-    assert "Bytes are those of the pushes, which go up" in " ".join(page.split())
+    assert "Bytes are those of the pushes, which go up; the models that come down are not" in " ".join(page.split())
     (difference,) = lines(page, "| AdaComp less ASGD |")
     assert "| below 0 | – | not run |" in difference
     assert "4 rows: 1 reproduced, 1 measured without a claim to compare with, 2 not run." in page

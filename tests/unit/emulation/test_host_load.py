@@ -1,13 +1,14 @@
 """The probe of the host: a real one, and its arithmetic."""
 
 import errno
+import subprocess
 import threading
 import time
 
 import psutil
 import pytest
 
-from edgebed.emulation.host_load import RECORD_S, HostProbe, host_load
+from edgebed.emulation.host_load import RECORD_S, HostProbe, count_runnable, host_load
 
 KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 
@@ -19,20 +20,39 @@ def times(**spent):
 
 def test_shares_are_of_all_cores_time():
     """Waiting for a disk is idle; a guest's time is in user already."""
-    load = host_load(times(), times(user=2.0, guest=1.0, system=1.0, idle=4.0, iowait=2.0, steal=1.0), [0.0])
+    load = host_load(times(), times(user=2.0, guest=1.0, system=1.0, idle=4.0, iowait=2.0, steal=1.0), [0.0], [0])
 
     assert (load.busy, load.steal) == (0.3, 0.1)
 
 
 def test_lag_is_what_99_in_100_stay_below():
     """One sleep in a thousand may be late."""
-    assert host_load(times(), times(idle=1.0), [0.001] * 999 + [1.0]).lag_s == pytest.approx(0.001)
-    assert host_load(times(), times(idle=1.0), [0.001] * 80 + [1.0] * 20).lag_s == pytest.approx(1.0)
+    assert host_load(times(), times(idle=1.0), [0.001] * 999 + [1.0], [0]).lag_s == pytest.approx(0.001)
+    assert host_load(times(), times(idle=1.0), [0.001] * 80 + [1.0] * 20, [0]).lag_s == pytest.approx(1.0)
+
+
+def test_a_burst_counts_as_long_as_it_lasts():
+    """Half of the time eight others wanted to run."""
+    load = host_load(times(), times(idle=1.0), [0.0] * 4, [8, 8, 0, 0]).load
+
+    assert load == pytest.approx(4.0 / psutil.cpu_count())
+
+
+def test_whoever_runs_is_counted_at_once():
+    """No mean over a minute hides it; who asks does not count."""
+    others = [subprocess.Popen(["sh", "-c", "echo; while :; do :; done"], stdout=subprocess.PIPE) for _ in range(4)]
+    try:
+        assert [other.stdout.readline() for other in others] == [b"\n"] * 4
+        assert count_runnable() >= 4
+    finally:
+        for other in others:
+            other.kill()
+            other.communicate()
 
 
 def test_a_clock_that_stands_still_divides_by_nothing():
     """Two looks within one tick of the kernel."""
-    assert host_load(times(user=1.0), times(user=1.0), [0.0]).busy == 0.0
+    assert host_load(times(user=1.0), times(user=1.0), [0.0], [0]).busy == 0.0
 
 
 def test_the_probe_looks_until_it_is_closed():

@@ -89,6 +89,17 @@ def normal():
 def double():
     return Replaced(torch.float64)
 
+class Seen(Linear):
+    '''Lets pass what training has seen.'''
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(4, dtype=torch.int64))
+
+    def forward(self, x):
+        self.seen += (x > 0).sum(0)
+        return super().forward(x * (self.seen > 0))
+
 def frozen(with_weights=False):
     model = nn.Sequential(nn.Linear(4, 5).half(), Widened(), nn.Linear(5, 3))
     model[0].requires_grad_(False).weight.copy_(torch.full((5, 4), 0.5 * with_weights))
@@ -177,9 +188,10 @@ def test_finding_that_out_draws_nothing_from_torchs_generator(users: str) -> Non
     [
         ("all_frozen", "every parameter is frozen"),
         ("double", "training changes the buffer 'mean', which is torch.float64; only float32"),
+        ("Seen", "training changes the buffer 'seen', which is torch.int64; only float32"),
     ],
 )
-def test_a_model_without_anything_to_exchange_is_refused(users: str, function: str, says: str) -> None:
+def test_a_model_whose_training_cannot_be_exchanged_is_refused(users: str, function: str, says: str) -> None:
     """When it is planned, with the reason."""
     with pytest.raises(ScenarioError, match=says):
         task_of(function, users)

@@ -32,6 +32,21 @@ def base_of(declared):
     return next((base_of(each) for each in typing.get_args(declared) if each is not type(None)), declared)
 
 
+def parts_of(declared):
+    """What a field may be, with the bounds of each."""
+    if typing.get_origin(declared) is typing.Annotated or not typing.get_args(declared):
+        return {declared}
+    return set().union(*map(parts_of, typing.get_args(declared)))
+
+
+def largest(declared):
+    """The largest number that a field may be; what is none is any."""
+    for part in parts_of(declared):
+        for meta in getattr(part, "__metadata__", ()):
+            return base_of(part)(records.LARGEST if meta.le is None else min(meta.le, records.LARGEST))
+    return {str: "edge-0", bool: True}.get(base_of(declared), ())
+
+
 def strange_lines(kind):
     """A line for each field of a record and each strange value of it; the others are what they could be."""
     types = {field.name: base_of(field.type) for field in msgspec.structs.fields(kind)}
@@ -66,6 +81,14 @@ def test_a_strange_number_is_refused_or_told(tmp_path, kind):
         assert "\x1b[2J" not in console.file.getvalue()
 
 
+@pytest.mark.parametrize("kind", records.RECORDS, ids=lambda kind: kind.__name__)
+def test_every_number_of_a_record_says_what_it_may_be(kind):
+    """A field without bounds takes numbers that no column can hold."""
+    declared = {field.name: parts_of(field.type) for field in msgspec.structs.fields(kind)}
+
+    assert not [name for name, parts in declared.items() if {int, float} & parts]
+
+
 def encoded(line):
     """As JSON, with numbers of any size."""
     return msgspec.json.encode({name: msgspec.Raw(str(value).encode()) if type(value) is int else value
@@ -75,12 +98,10 @@ def encoded(line):
 def test_a_report_of_the_strangest_numbers_that_are_read(tmp_path):
     """Charts and tables as well."""
     entries = list(sample_entries(updates=20))
-    big = {int: records.LARGEST, float: float(records.LARGEST), str: "edge-0", bool: True}
     for kind in records.RECORDS:
-        types = {field.name: base_of(field.type) for field in msgspec.structs.fields(kind)}
         if kind in (records.Step, records.Taught, records.Resumed, records.BackedUp, records.Trial):
             continue  # another kind of training, or the beginning of this
-        fields = {name: 1.0 if name == "accuracy" else big.get(each, ()) for name, each in types.items()}
+        fields = {field.name: largest(field.type) for field in msgspec.structs.fields(kind)}
         entries.insert(10, (float(records.LARGEST), "edge-0", kind(**fields)))
     run = write_sample_run(tmp_path, {"adacomp": entries})
 

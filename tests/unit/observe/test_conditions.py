@@ -10,12 +10,14 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from edgebed.cli import app
+from edgebed.emulation.fidelity import Fidelity
 from edgebed.emulation.measured import NodeConditions, Way
-from edgebed.observe.conditions_text import latency_text, link_rows
+from edgebed.observe.conditions_text import latency_text, link_rows, verdict_lines
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.metrics import NodeMetrics
+from edgebed.observe.metrics_table import METRICS
 from edgebed.observe.outcome import outcome_of
-from edgebed.observe.quantities import rate_text
+from edgebed.observe.quantities import VERDICTS, rate_text
 from edgebed.observe.report import render
 from edgebed.observe.run_folder import RunFolder
 from edgebed.observe.terminal import print_links, print_results
@@ -84,7 +86,7 @@ def test_the_verdict_changes_the_exit_code_only_where_it_is_expected(tmp_path, p
     run = run_of(tmp_path, problem=problem, expects_trusted=expects_trusted)
 
     assert run.exit_code == exit_code
-    assert run.summary.trials[0].fidelity.is_trusted == (not problem)
+    assert run.summary.trials[0].fidelity.verdict == ("degraded" if problem else "trusted")
 
 
 def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
@@ -99,6 +101,15 @@ def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
     assert "not judged in a simulation" in told
     assert "a gradient takes 10 ms" in told
     assert "<span class=quiet>not judged in a simulation</span>" in render(run)
+
+
+def test_a_verdict_has_one_word_everywhere():
+    """That of `summary.json`; its reasons follow, if it has any."""
+    for word in VERDICTS:
+        assert verdict_lines(Fidelity(verdict=word, reasons=("why",))) == (f"{word}: why",)
+        assert verdict_lines(Fidelity(verdict=word)) == (word,)
+    (metric,) = [each for each in METRICS if each.name == "edgebed_trial_verdict"]
+    assert ", ".join(f"{place} {word}" for place, word in enumerate(VERDICTS)) in metric.help
 
 
 def test_a_simulation_of_which_only_trust_was_expected_completes(tmp_path):

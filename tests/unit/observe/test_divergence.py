@@ -1,13 +1,17 @@
 """Trials that diverge: when, what was not finite first, and that they are over."""
 
 import math
+import time
 
 import msgspec
+import numpy as np
 import pytest
 
 from edgebed.observe.journal import JournalWriter
 from edgebed.observe.outcome import outcome_text
-from edgebed.observe.series import Series
+from edgebed.observe.series import Series, Updates
+from edgebed.observe.series_divergence import divergence_of
+from edgebed.observe.series_steps import Steps
 from edgebed.observe.summary import summarise
 from edgebed.roles import records
 
@@ -97,6 +101,22 @@ def test_the_evaluation_alone_tells_of_a_last_update_that_spoilt_the_model(serie
 
     assert (series.outcome, series.first_not_finite.update) == ("diverged", 4)
     assert series.first_not_finite.text == "parameter out.weight at evaluator"
+
+
+def test_a_day_of_lives_that_all_diverge_is_gone_through_once():
+    """Each says once what was not finite; nobody looks at all updates for each of them, which takes half a minute."""
+    places = np.arange(400_000)
+    names = ("t", "worker", "base", "staleness", "entries", "bits", "bytes", "ingress_bytes", "egress_bytes")
+    made = Updates(
+        **dict.fromkeys(names, 0 * places), incarnation=places // 10, step=places % 10, version=places + 1,
+        loss=np.full(len(places), math.nan),
+    )  # fmt: skip
+    said = [(1.0, "edge-0", msgspec.structs.replace(SAID, incarnation=life, step=1)) for life in range(40_000)]
+    began_s = time.process_time()
+    first, has_diverged = divergence_of(said, made, ["edge-0"], Series.empty().evaluations, Steps())
+
+    assert (first.update, first.text, has_diverged) == (1, "loss at edge-0", True)
+    assert time.process_time() - began_s < 10.0
 
 
 def test_what_was_lost_with_a_server_did_not_diverge(series_of):

@@ -95,6 +95,11 @@ def test_what_began_has_happened_whatever_came_of_it():
     assert not missed_faults(plan_of(frozen), series_of(done(frozen, "freeze", problem="no such process")))
 
 
+def test_what_was_done_when_training_had_ended_did_not_happen_to_it():
+    """During the final evaluation; the run had not got what was asked for."""
+    assert summarise(plan_of(TIMED), series_of(done(TIMED, t=8.2))).faults_missed == 1
+
+
 def test_what_comes_by_chance_promises_nothing():
     """At every push, with a probability."""
     chance = fault("kill-1", "edge-0", ("kill",), point="before-push", probability=0.001)
@@ -151,3 +156,20 @@ def test_a_node_that_has_gone_before_comes_to_no_point_of_its_protocol():
     assert [row[4] for row in fault_rows((), missed_faults(plan, series))] == [
         "did not happen: it had gone before (died)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("states", "missed"),
+    [
+        ([(3.0, "died"), (4.0, "joined"), (4.1, "running")], 1),
+        ([(3.0, "died"), (4.0, "joined"), (6.0, "died")], 0),
+        ([(8.2, "died")], 1),
+    ],
+    ids=["is back", "has gone again", "after the end"],
+)
+def test_who_is_there_to_the_end_might_have_come_to_its_point(states, missed):
+    """It had died before and was started anew, or it died when training had ended."""
+    point = fault("kill-2", "edge-0", ("kill",), point="after-push", step=9)
+    nodes = tuple((t, records.Node(name="edge-0", state=state)) for t, state in states)
+
+    assert summarise(plan_of(point), series_of(nodes=nodes)).faults_missed == missed

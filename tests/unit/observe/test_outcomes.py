@@ -9,7 +9,7 @@ from rich.console import Console
 
 from edgebed.emulation.fidelity import Fidelity
 from edgebed.observe.accounting import Accounting, Ledger
-from edgebed.observe.outcome import outcome_of
+from edgebed.observe.outcome import outcome_of, outcome_text, tone_of
 from edgebed.observe.report import render
 from edgebed.observe.series_divergence import Divergence
 from edgebed.observe.terminal import print_results
@@ -68,7 +68,9 @@ def test_accounts_that_do_not_close_are_edgebeds_own_failure(other):
         "edgebed's own accounting does not close: asgd: edge-0: 1 of its updates are missing without a reason. Its "
         "numbers cannot be relied on: please report it, and keep the run's folder."
     )
-    assert (found.badge, found.tone) == ("accounting does not close, trusted", "bad")
+    assert (found.badge, tone_of(*found[:3])) == ("accounting does not close, trusted", "bad")
+    assert outcome_text(other(accounting=OPEN)) == f"completed, accounting does not close: {OPEN.problems[0]}"
+    assert not other(accounting=OPEN).met
     assert outcome_of([other(accounting=OPEN, outcome="interrupted")]).exit_code == 130
     assert outcome_of([other(accounting=msgspec.structs.replace(OPEN, closes=True))]).exit_code == 0
 
@@ -86,12 +88,16 @@ def test_the_badge_has_the_worst_conditions_with_their_causes(good, other):
 
 def test_green_is_a_run_of_which_all_is_well(good, other):
     """Conditions included; red is what was missed or diverged."""
+
+    def tone(trials):
+        return tone_of(*outcome_of(trials)[:3])
+
     tones = {
-        "good": outcome_of([good]).tone,
-        "met, degraded": outcome_of([other(fidelity=BUSY)]).tone,
-        "unknown": outcome_of([other(fidelity=Fidelity(verdict="unknown"))]).tone,
-        "missed": outcome_of([missed(good)]).tone,
-        "failed": outcome_of([other(outcome="failed")]).tone,
+        "good": tone([good]),
+        "met, degraded": tone([other(fidelity=BUSY)]),
+        "unknown": tone([other(fidelity=Fidelity(verdict="unknown"))]),
+        "missed": tone([missed(good)]),
+        "failed": tone([other(outcome="failed")]),
     }
 
     assert tones == {

@@ -47,7 +47,7 @@ def test_what_a_later_history_began_before_is_rolled_back() -> None:
 
     assert steps.surviving()[HIGH].step.tolist() == [0, 1, 2, 3, 4]
     assert steps.surviving()[HIGH].t.tolist() == [1.0, 2.0, 6.0, 7.0, 8.0]
-    assert steps.rolled_back() == 2
+    assert steps.count() == 7
     assert [(each.step, each.t) for each in steps.updates()] == [(0, 1.0), (1, 2.0), (2, 6.0), (3, 7.0), (4, 8.0)]
 
 
@@ -122,7 +122,7 @@ def test_the_order_of_lines_makes_no_difference(order: list[int]) -> None:
     steps = told(*(lines[k] for k in order))
 
     assert steps.surviving()[LOW].step.tolist() == [0, 1, 2]
-    assert steps.rolled_back() == 3
+    assert steps.count() == 6
 
 
 def test_what_modules_could_not_predict_is_that_of_steps_that_survive() -> None:
@@ -152,4 +152,4 @@ def test_what_modules_could_not_predict_is_that_of_steps_that_survive() -> None:
 @pytest.mark.parametrize("steps", [Steps(), told(resumed(0, 0))])
 def test_a_trial_without_steps_has_none(steps: Steps) -> None:
     """As where each worker has the whole model, or training ended at once."""
-    assert (steps.surviving(), steps.rolled_back(), steps.updates()) == ({}, 0, [])
+    assert (steps.surviving(), steps.count(), steps.updates()) == ({}, 0, [])

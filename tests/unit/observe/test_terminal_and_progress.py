@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from edgebed.observe.ledger import Accounting, Ledger
 from edgebed.observe.progress import LINE_EVERY_S, Progress
 from edgebed.observe.quantities import (
     bytes_text,
@@ -100,6 +101,15 @@ def test_a_terminal_gets_a_live_display_and_keeps_the_last_line(make_sample_plan
     assert text.rstrip().endswith("1.63 MB down" + ("\x1b[0m" if colour else ""))
     assert ("\x1b[32m" in text) == colour
     assert bool(re.search(r"\x1b\[[0-9;]*m", text)) == colour
+
+
+def test_a_trial_whose_books_do_not_close_gets_no_green_mark(make_sample_plan, sample_run):
+    """Its numbers cannot be relied on, whatever was expected."""
+    books = Accounting(closes=False, problems=("edge-0: 1 of its updates is missing",), total=Ledger(), lives=())
+    summary = msgspec.structs.replace(sample_run.trials["asgd"].summary, accounting=books)
+    text = run_progress(io.StringIO(), [], make_sample_plan, summary)
+
+    assert "✗ asgd completed, accounting does not close: edge-0: 1 of its updates is missing: accuracy" in text
 
 
 def test_an_expectation_not_met_is_named_when_the_trial_ends(make_sample_plan, sample_run):

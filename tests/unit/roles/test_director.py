@@ -81,6 +81,17 @@ def test_a_worker_at_a_point_that_nobody_knows_proceeds(make_world):
     assert world.told(messages.Proceed, "edge-0")
 
 
+def test_when_training_has_ended_nothing_begins_and_who_is_away_is_brought_back(make_world):
+    """A kill during the final evaluation would tell of nothing; nobody waits for what is not to come."""
+    frozen = fault("edge-0", inject("edge-0", "freeze"), inject("edge-0", "thaw", 10.0), name="freeze-1", at_s=5.0)
+    killed = fault("edge-1", inject("edge-1", "kill"), inject("edge-1", "launch", 500.0), name="restart-1", at_s=8.0)
+    world = make_world(frozen, killed, stall_deadline_s=60.0).until(6.0)
+    world.report("server", records.Finished(version=1, reason="updates"))
+
+    assert world.until(100.0).faults() == [("freeze", "edge-0", ""), ("thaw", "edge-0", "")]
+    assert world.ended() == ("failed", "no final evaluation came for 60 s")
+
+
 # --- by hand, and by several -----------------------------------------------------------------------------------------
 
 

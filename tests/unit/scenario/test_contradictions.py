@@ -21,6 +21,7 @@ ROUNDS = BASE.replace("asgd", "sync-sgd")
 OPEN = BASE.replace("updates: 200, ", "")
 ALONE = BASE.replace(", time: 60s", "")
 KILL = "faults: [{ kill: hub-0, at_update: 500 }]\n"
+SHARDS = BASE.replace("small", "four-layer").replace("asgd", "back-propagation").replace("4", "1").replace("2 ", "1 ")
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,19 @@ KILL = "faults: [{ kill: hub-0, at_update: 500 }]\n"
             "faults.1.thaw: thaw-2 has nothing to thaw",
         ),
         (BASE + "faults: [{ freeze: hub, at: 1s }, { heal: hub, at: 5s }]\n", "faults.1.heal: heal-2 has nothing to h"),
+        (
+            BASE + "expect: { steps_lost: '== 0' }\n",
+            "s.yaml:9:23: expect.steps_lost: 'asgd' has no steps_lost: workers have the whole model, and make no steps",
+        ),
+        (BASE + "expect: { steps_unexplained: '== 0' }\n", "'asgd' has no steps_unexplained"),
+        *(
+            (SHARDS + f"expect: {{ {measure}: '<= 10MB' }}\n", f"'back-propagation' has no {measure}: shards push no")
+            for measure in ("ingress_bytes", "egress_bytes", "traffic_bytes")
+        ),
+        *(
+            (SHARDS + f"expect: {{ {measure}: '== 0' }}\n", f"'back-propagation' has no {measure}: shards push no")
+            for measure in ("updates_lost", "updates_unexplained")
+        ),
     ],
 )
 def test_what_a_trial_rules_out_itself_is_refused_at_its_place(problems, text, message):
@@ -92,6 +106,10 @@ def test_what_a_trial_rules_out_itself_is_refused_at_its_place(problems, text, m
         BASE,
         BASE.replace("200", "10"),  # the interval of evaluations that nobody chose
         BASE + "evaluation: { every: 200 updates }\nexpect: { updates: '>= 200', time_s: '<= 60s' }\n",
+        SHARDS
+        + "expect: { updates: '== 200', steps_lost: '== 0', steps_unexplained: '== 0', faults_missed: '== 0' }\n",
+        BASE + "on_failure: restart\nexpect: { back_s: '<= 9s' }\n",
+        BASE + "faults: [{ restart: hub, at: 2s }]\nexpect: { back_s: '<= 9s' }\n",
         BASE + "expect: { updates: '< 200' }\n",  # the time may end it before
         ROUNDS + "expect: { updates: '>= 205' }\n",  # the last round may go beyond
         ALONE + "expect: { updates: '== 200', best_accuracy: '> 0.5', updates_lost: '>= 1000' }\n",
@@ -195,6 +213,20 @@ def test_a_variant_may_be_shorter_than_the_interval_of_evaluations_that_it_inher
     assert (name, len(doubts)) == ("b", 1)
     with pytest.raises(ScenarioError, match="evaluations are to come every 150 updates"):
         load(text.replace("b: { stop", "b: { evaluation: { every: 150 updates }, stop"))
+
+
+def test_an_interval_that_was_chosen_is_doubted_where_it_is_the_default_too(load):
+    """It is not refused: the resolved form of a scenario, which is one itself, has every default written out."""
+    ((doubt,),) = load(BASE.replace("200", "100") + "evaluation: { every: 200 updates }\n").doubts.values()
+
+    assert "evaluations are to come every 200 updates, but the trial ends with update 100" in doubt
+
+
+def test_the_time_until_a_node_is_back_is_doubted_where_nothing_brings_one_back(load):
+    """It is not refused, since anybody may do it by hand."""
+    ((doubt,),) = load(BASE + "faults: [{ kill: hub-0, at: 2s }]\nexpect: { back_s: '<= 9s' }\n").doubts.values()
+
+    assert "expect.back_s: no fault brings a node back" in doubt
 
 
 def test_the_resolved_form_of_a_shortened_scenario_is_refused_as_a_file_and_can_be_gone_on_with(load, scenario_file):

@@ -14,7 +14,7 @@ SCENARIO = {
 }  # fmt: skip
 LAYERS = SCENARIO | {"method": "back-propagation", "task": {"data": "digits", "model": "four-layer"}}
 NOT_MEASURED = "a gradient takes 5 ms (task.gradient_time's default, not measured for this model)"
-
+BESIDE = "divided among the layers by counted operations; what lies beside them takes time of its own at the same rate"
 GIVEN = "a gradient takes 57 ms (the scenario's gradient_time)"
 
 
@@ -34,8 +34,12 @@ def planned(scenario, *overrides):
             f"{GIVEN}, compressing a push 2 ms (the scenario's compression_time)",
         ),
         (LAYERS, [], f"{NOT_MEASURED}, divided among the layers by counted operations"),
+        *(
+            (LAYERS, [f"method={method}"], f"{NOT_MEASURED}, {BESIDE}")
+            for method in ("synthetic-gradients", "decoupled-greedy", "synthetic-inputs")
+        ),
     ],
-    ids=["defaults", "given", "layers"],
+    ids=["defaults", "given", "layers", "modules", "heads", "input modules"],
 )
 def test_the_plan_says_what_a_gradient_takes_and_who_says_so(scenario, overrides, text):
     """A number that was measured for no model is called so."""

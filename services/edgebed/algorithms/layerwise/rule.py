@@ -56,6 +56,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return self.source in ("gradient", "blend", "direct")
 
     @property
+    def is_alone(self) -> bool:
+        """Whether nothing lies beside the layers: no module of either kind, and no head."""
+        return self.source in ("loss", "gradient") and not self.synthetic_inputs
+
+    @property
     def has_module(self) -> bool:
         """Whether a gradient module is taught what comes from above."""
         return self.source in ("module", "blend", "direct")
