@@ -121,7 +121,7 @@ def test_the_page_says_what_was_computed(place: Path) -> None:
     assert "The answer" in out
     page = (place / "runs/reproductions/tiny.md").read_text()
 
-    assert "| The answer | 40 x | 42 x | differs | 39 x to 41 x | – | – | `answer` | computed |" in page
+    assert "| The answer | 40 x | 42 x | differs | 39 to 41 x | – | – | `answer` | computed |" in page
     assert "| No number | – | – | not run | – | – | – | `none` | computed |" in page
     assert "120 updates (10 %), 1 seed" in page
     assert "1 row of no run, marked *computed*, took" in page

@@ -54,7 +54,9 @@ def criterion_text(claim: Claim | None, unit: Unit) -> str:
     match claim:
         case Near():
             low, high = claim.value - claim.tolerance, claim.value + claim.tolerance
-            return f"{value_text(low, unit)} to {value_text(high, unit)}"
+            if unit == "%":
+                low, high = max(low, 0.0), min(high, 100.0)
+            return f"{value_text(low, unit).removesuffix(f' {unit}')} to {value_text(high, unit)}"
         case None:
             return UNMEASURED
         case Sign():

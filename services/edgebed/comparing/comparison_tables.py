@@ -84,6 +84,7 @@ def legend(comparison: Comparison) -> tuple[str, ...]:
         if is_layerwise(comparison)
         else "up is the payload of the pushes, down that of the models sent to workers"
     )
+    best += ", chosen by the test set and so a little too high"
     sentences = [f"{best}; {what}.", *filter(None, [updates_text(comparison.examples_per_update)])]
     if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
         counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})
@@ -94,7 +95,7 @@ def legend(comparison: Comparison) -> tuple[str, ...]:
             "Against the baseline, seed by seed: accuracies by their difference in points, all else by the ratio. An "
             "interval that holds 0 points, or a ratio of 1, does not tell two arms apart."
         )
-        sentences += _detectable(comparison)
+        sentences += [*_detectable(comparison), *_chance(comparison)]
     if comparison.accuracy is None:
         sentences.append("There is no accuracy that every arm reached in every seed; name one with --to.")
     elif comparison.accuracy_chosen:
@@ -114,6 +115,18 @@ def _detectable(comparison: Comparison) -> Iterator[str]:
         if found:
             words = ", ".join(found)
             yield f"In eight of ten such studies, {name} would be told from {comparison.baseline} by {words}."
+
+
+def _chance(comparison: Comparison) -> Iterator[str]:
+    """How many of the tables' differences there would be with nothing to find."""
+    shown = WHOLE_LAYERWISE | REACHED_LAYERWISE if is_layerwise(comparison) else WHOLE | REACHED
+    measures = [arm.measures[key] for arm in comparison.arms.values() for key in shown]
+    if tested := sum(each.against is not None and _ends(each.against) is not None for each in measures):
+        expected = number_text((1 - comparison.confidence) * tested)
+        yield (
+            f"{count_text(tested, 'comparison')} with an interval: did nothing differ, chance alone would still tell "
+            f"some {expected} of them apart. Nothing is corrected for that."
+        )
 
 
 def _detectable_text(measure: Measure) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -35,6 +35,6 @@ def read_lines(path: Path, read: Callable[[bytes], T], what: str) -> list[T]:
     return found
 
 
-def write_lines(path: Path, rows: Iterable[msgspec.Struct]) -> None:
+def write_lines(path: Path, rows: Iterable[msgspec.Struct | dict[str, Any]]) -> None:
     """A line each; InfrastructureError where that is impossible."""
     write_atomically(path, b"".join(msgspec.json.encode(row, order="deterministic") + b"\n" for row in rows))

@@ -6,7 +6,7 @@ one's own are what they were, as with a run. So a page can be published with all
 go on elsewhere.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """When, and what was not finite first; empty: it did not."""
 
 
+UNKNOWN_COLUMNS = ("egress_bytes",)
+"""What some evaluations do not say."""
 Key = tuple[str, str, Runtime, bytes]
 """Scenario file, trial, runtime, settings."""
+NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +122,7 @@ class Kept:
 
     def write(self) -> None:
         """All lines, in an order that depends on them alone; InfrastructureError where that is impossible."""
-        write_lines(self.path, (self._runs[key] for key in sorted(self._runs)))
+        write_lines(self.path, (_line(self._runs[key]) for key in sorted(self._runs)))
 
     def _key(self, run: CellRun) -> Key:
         recipe = self.cells.recipe(run)
@@ -131,8 +134,8 @@ def _key(kept: KeptRun) -> Key:
 
 
 def _without_nodes(summary: TrialSummary) -> TrialSummary:
-    """Without what it says of each node, which is most of it."""
-    fidelity = summary.fidelity and msgspec.structs.replace(summary.fidelity, nodes=())
+    """Without what it says of each node, which is most of it, and without remarks, which no page of many runs has."""
+    fidelity = summary.fidelity and msgspec.structs.replace(summary.fidelity, nodes=(), remarks=())
     accounting = summary.accounting and msgspec.structs.replace(summary.accounting, lives=())
     return msgspec.structs.replace(summary, fidelity=fidelity, accounting=accounting)
 
@@ -145,7 +148,42 @@ def _own_code(plan: Plan) -> dict[str, str]:
     return {Path(path).name: digest for path, digest in own_code([plan]).items()}
 
 
+def _empty_values() -> Iterator[tuple[str, Any]]:
+    """Of each field of a summary its default; where it has none: None, or what is empty, if it may be that."""
+    for field in msgspec.structs.fields(TrialSummary):
+        if field.default is not msgspec.NODEFAULT:
+            yield field.name, msgspec.to_builtins(field.default)
+        elif field.default_factory is not msgspec.NODEFAULT:
+            yield field.name, msgspec.to_builtins(field.default_factory())
+        for empty in NOTHING if field.required else ():
+            try:
+                msgspec.convert(empty, field.type)
+            except msgspec.ValidationError:
+                continue
+            yield field.name, empty
+            break
+
+
+EMPTY = dict(_empty_values())
+"""What a line leaves out of a summary."""
+
+
+def _line(kept: KeptRun) -> dict[str, Any]:
+    """As it is written: without what is empty or not known, which is half of a summary, and a column at times."""
+    line: dict[str, Any] = msgspec.to_builtins(kept)
+    line["summary"] = {
+        name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
+    }
+    line["evaluations"] = {
+        name: column for name, column in line["evaluations"].items() if name not in UNKNOWN_COLUMNS or any(column)
+    }
+    return line
+
+
 def _run(line: bytes) -> KeptRun:
-    kept = msgspec.json.decode(line, type=KeptRun)
+    found = msgspec.json.decode(line, type=dict[str, Any])
+    if isinstance(summary := found.get("summary"), dict):
+        found["summary"] = EMPTY | summary
+    kept = msgspec.convert(found, KeptRun)
     evaluations_of(kept.evaluations)  # EdgebedError where its columns do not fit each other
     return kept

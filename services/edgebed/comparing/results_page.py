@@ -48,6 +48,8 @@ COUNTED = {
     NOT_RUN: "not run",
 }
 """What the first line says of rows, in its order."""
+COARSE = 0.25
+"""Of a value without a claim, what evaluations may leave open without a word."""
 FALSE_FINDINGS = 0.05
 """Of tests at 95 % where there is nothing to find."""
 NAMED_MAX = 5
@@ -103,10 +105,10 @@ def _chance(result: Reproduction) -> str:
     tested = sum(row.is_tested for rows in result.tables.values() for row in rows)
     if not tested:
         return "No row was tested by an interval over seeds."
+    were, had_none = ("was", "Had it nothing") if tested == 1 else ("were", "Had none of them anything")
     return (
-        f"{count_text(tested, 'row')} {'was' if tested == 1 else 'were'} tested by an interval over seeds. Had none of "
-        f"them anything to show, chance alone would still give some {number_text(FALSE_FINDINGS * tested)} findings; "
-        "nothing is corrected for that."
+        f"{count_text(tested, 'row')} {were} tested by an interval over seeds. {had_none} to show, chance alone would "
+        f"still give some {number_text(FALSE_FINDINGS * tested)} findings; nothing is corrected for that."
     )
 
 
@@ -155,8 +157,8 @@ def _notes(row: RowResult) -> Iterator[str]:
     """What a reader must know of the comparison."""
     if row.note:
         yield row.note
-    if row.resolution and row.claim is not None:
-        yield f"Known to within {value_text(row.resolution, row.unit)}, as evaluations lie apart."
+    if row.measured and row.resolution > (0.0 if row.claim else COARSE * abs(row.measured.mean)):
+        yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
 
 
 def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:

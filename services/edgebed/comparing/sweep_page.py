@@ -20,9 +20,9 @@ from edgebed.observe.drawing import Chart
 from edgebed.observe.quantities import count_text, number_text, percent_text
 
 COUNTED = """\
-Every point is a run in virtual time that ends as soon as the model has reached the accuracy on the test set, measured
-at the scenario's intervals; what gives up first is said to be *not* there *in* so many updates. **Time** counts from
-the start of training.
+Every point is a run in virtual time. It ends as soon as the mean of its last evaluations, which are made on the test
+set at the scenario's intervals, is the accuracy; what gives up first is said to be *not* there *in* so many updates.
+**Time** counts from the start of training.
 **Up** (ingress) is the payload of the pushes that made the model, **down** (egress) that of the models handed out to
 workers for it, **traffic** both together. An **update** is a push, of one mini-batch or of as many as the method's
 workers go through between two pushes. **CPU** is, for every update that workers made, applied or not, a gradient's
@@ -95,11 +95,12 @@ def _firsts(result: SweepResult) -> str:
     counts: dict[str, list[bool]] = {}
     for found in (each.time for each in result.wins if each.time):
         counts.setdefault(found.method, []).append((found.probability or 0.0) >= CONFIDENCE)
+    surely = " ({} of them with a probability of 95 % or more)" if result.seeds > 1 else ""
     words = [
-        f"{method} at {len(sure)}" + (f" ({sum(sure)} of them with a probability of 95 % or more)" if any(sure) else "")
+        f"{method} at {len(sure)}{surely.format(sum(sure) or 'none')}"
         for method, sure in sorted(counts.items(), key=lambda pair: -len(pair[1]))
     ]
-    return f"Fastest of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
+    return f"Fastest, of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
 
 
 def _chance(result: SweepResult) -> str:

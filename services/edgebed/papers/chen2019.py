@@ -7,6 +7,10 @@ from edgebed.papers.measuring import accuracy, difference, mean_accuracy, ratio,
 from edgebed.papers.paper import Cell, Claim, Curve, Near, Paper, Row, Sign, Table
 
 UPDATES = 500_000
+EARLY = 300
+"""Steps within which accuracies of 90 % are reached."""
+EARLY_EVERY = 10
+"""Steps between two evaluations of them: a few per cent of what they take, since a factor of two is to be told."""
 MODELS = {"four-layers": "Four layers", "eight-layers": "Eight layers", "vgg16": "VGG16"}
 TABLE_1 = {"four-layers": (98.4, 97.7), "eight-layers": (99.2, 92.4), "vgg16": (99.4, 84.5)}
 """Accuracies by back-propagation and with synthetic gradients, in per cent."""
@@ -20,6 +24,15 @@ def trained(variant: str, updates: int) -> Cell:
         return (f"variants.{variant}.method.optimizer.decay_at=[{first}, {second}]",)
 
     return Cell(scenario="table-1.yaml", variant=variant, scale=updates / UPDATES, sets=sets)
+
+
+def early(variant: str) -> Cell:
+    """The beginning of a cell of figure 3, before its learning rate falls, evaluated every 10 steps."""
+
+    def sets(scale: float) -> tuple[str, ...]:
+        return (f"evaluation.every={max(1, round(EARLY_EVERY / EARLY * UPDATES * scale))} updates",)
+
+    return Cell(scenario="table-1.yaml", variant=variant, scale=EARLY / UPDATES, seeds=3, sets=sets)
 
 
 def deployed(variant: str) -> Cell:
@@ -58,6 +71,7 @@ CELLS: dict[str, Cell] = {
         for model in ("four-layers", "eight-layers")
         for method in ("bp", "sg")
     },
+    **{f"{model}-sg-early": early(f"{model}-sg-as-published") for model in ("four-layers", "eight-layers")},
     **{variant: deployed(variant) for variant in RATES},
     "sg-deployed": deployed("sg-accuracy"),
 }
@@ -109,8 +123,12 @@ TABLE = Table(
         "vgg16-greedy": accuracy_row("vgg16-greedy", "VGG16, greedy learning", note="Not in the paper."),
     },
     curves=tuple(
-        Curve(title=words, cells=tuple(name for name in CELLS if name.startswith(model) and "-as-" not in name),
-              over="updates")
+        Curve(
+            title=words, over="updates",
+            cells=tuple(
+                name for name in CELLS if name.startswith(model) and not name.endswith(("-as-published", "-early"))
+            ),
+        )
         for model, words in MODELS.items()
     ),
 )  # fmt: skip
@@ -139,24 +157,25 @@ def reaches_row(cell: str, what: str, note: str) -> Row:
 FIGURE = Table(
     title="Figure 3: convergence",
     text="The first 2,000 steps with the published mini-batches of 256 and Adam with 3e-5, a tenth of it from 60 % of "
-    "the steps and a hundredth from 80 %.",
+    "the steps and a hundredth from 80 %. How soon synthetic gradients reach 90 % is measured every 10 steps of the "
+    "first 300 of a training whose learning rate has yet to fall.",
     rows={
         "slower-four-layers": slower_row("four-layers"),
         "slower-eight-layers": slower_row("eight-layers"),
         **{
             f"reaches-{model}-{method}": reaches_row(
-                f"{model}-{method}-as-published", f"{MODELS[model]}, {words}",
+                f"{model}-{cell}", f"{MODELS[model]}, {words}",
                 "The paper's chart has it after some 50,000 steps." if (model, method) == ("four-layers", "sg") else "",
             )
             for model in ("four-layers", "eight-layers")
-            for method, words in (("bp", "back-propagation"), ("sg", "synthetic gradients"))
+            for method, cell, words in (
+                ("bp", "bp-as-published", "back-propagation"), ("sg", "sg-early", "synthetic gradients"),
+            )
         },
         "depth-slows": Row(
             what="Synthetic gradients, steps until 90 %: eight layers over four",
-            cells=("eight-layers-sg-as-published", "four-layers-sg-as-published"),
-            measure=ratio(
-                updates_to("eight-layers-sg-as-published", 0.9), updates_to("four-layers-sg-as-published", 0.9)
-            ),
+            cells=("eight-layers-sg-early", "four-layers-sg-early"),
+            measure=ratio(updates_to("eight-layers-sg-early", 0.9), updates_to("four-layers-sg-early", 0.9)),
             unit="x", claim=Near(value=2, tolerance=0.5), note="The paper says about twice, without a level.",
         ),
     },
@@ -235,7 +254,9 @@ follows.
 - A module has one hidden layer as wide as the layer that it stands after, sees the labels, and ends in a layer that is
   zero at first. It is taught the gradient that the shard above computes from its own prediction, multiplied by the size
   of the mini-batch.
-- The optimizer is Adam, as in the work that the paper follows; pixels are scaled to [0, 1].
+- The optimizer is Adam, as in the work that the paper follows; pixels are scaled to [0, 1]. With it 90 % are reached
+  in a few hundred steps, for which the paper's chart needs some 50,000: it may well have used plain gradient descent,
+  which has not been run here.
 - An accuracy is the highest of the evaluations of a run.
 """,
     window=1,

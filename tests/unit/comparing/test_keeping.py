@@ -11,7 +11,7 @@ from tiny_paper import tiny_paper, write_paper
 
 from edgebed.comparing.cells import CellRun, Cells, Size
 from edgebed.comparing.finished import FinishedTrial, columns_of, evaluations_of
-from edgebed.comparing.keeping import Kept
+from edgebed.comparing.keeping import EMPTY, Kept
 from edgebed.comparing.reproduction import Reproduction, evaluate
 from edgebed.comparing.results_page import results_page, runs_text
 from edgebed.comparing.running_cells import CellRunner
@@ -54,6 +54,23 @@ def test_a_kept_run_says_what_the_run_said(cells: Cells, tmp_path: Path) -> None
     assert file.read_bytes() == text
     (kept,) = first.cells
     assert kept.runs[0].run == "tiny-digits/0001"
+
+
+def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells: Cells, tmp_path: Path) -> None:
+    """Half of a summary is not known of any one run; a sweep keeps hundreds."""
+    completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    first, _ = said_of(cells, tmp_path / "runs", file)
+    text = file.read_bytes()
+    line = msgspec.json.decode(text)
+    assert line["summary"]["updates"]
+    assert not [name for name, value in line["summary"].items() if value is None]
+    line["summary"] |= {name: empty for name, empty in EMPTY.items() if name not in line["summary"]}
+    file.write_bytes(msgspec.json.encode(line) + b"\n")
+
+    assert said_of(cells, tmp_path / "none", file) == (first, [])
+    assert file.read_bytes() == text
+    assert "updates" not in EMPTY
 
 
 def test_a_newer_run_takes_the_place_of_the_kept_one(cells: Cells, tmp_path: Path) -> None:

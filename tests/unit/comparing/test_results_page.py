@@ -95,11 +95,15 @@ def test_one_seed_is_counted_as_such_in_the_first_line(result: Reproduction) -> 
 
 
 def test_evaluations_that_lie_apart_are_told_of(result: Reproduction) -> None:
-    """Beside a claim that they blur."""
+    """Beside a claim that they blur; where there is none, if they leave much of the value open."""
     blurred = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), resolution=0.5)
     page = page_text(msgspec.structs.replace(result, tables=result.tables | {"Table 1: accuracy": (blurred,)}))
 
-    assert "- ASGD: Known to within 0.50 %, as evaluations lie apart." in page
+    assert "- ASGD: Accurate to 0.50 %, as evaluations lie apart." in page
+    for resolution, is_told in ((600.0, True), (400.0, False)):
+        without = msgspec.structs.replace(row_result("push", {1: 2000.0}), resolution=resolution)
+        page = page_text(msgspec.structs.replace(result, tables=result.tables | {"Table 2: bytes": (without,)}))
+        assert ("- A push of AdaComp: Accurate to 600 B, as evaluations lie apart." in page) == is_told
 
 
 def test_a_value_that_is_not_the_papers_does_not_stand_in_its_column() -> None:
@@ -107,7 +111,14 @@ def test_a_value_that_is_not_the_papers_does_not_stand_in_its_column() -> None:
     own = Near(value=302, tolerance=15, published=False)
 
     assert claim_text(own, "x") == "–"
-    assert criterion_text(own, "x") == "287 x to 317 x"
+    assert criterion_text(own, "x") == "287 to 317 x"
+
+
+def test_no_band_of_accuracies_goes_beyond_all_of_them() -> None:
+    """A tolerance may; of other units nothing is cut."""
+    assert criterion_text(Near(value=99.5, tolerance=1), "%") == "98.50 to 100.00 %"
+    assert criterion_text(Near(value=0.5, tolerance=1), "%") == "0.00 to 1.50 %"
+    assert criterion_text(Near(value=99.5, tolerance=1), "x") == "98.5 to 100 x"
 
 
 @pytest.mark.parametrize("width", [30, 60, 160])

@@ -293,7 +293,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     page = sweep_page(result, "edgebed sweep tiny.yaml", drawn).write(drawn, tmp_path)
     text = page.with_suffix(".md").read_text()
 
-    assert "Fastest of 4 places: top-k at 3, dense at 1." in text
+    assert "Fastest, of 4 places: top-k at 3, dense at 1." in text
     assert "to an accuracy of 80.00 % in the mean of 3 evaluations" in text
     assert "| 250kbit | top-k | dense |" in text
     assert "| not decided | – |" in text
@@ -318,6 +318,19 @@ def test_seeds_decide_who_is_first() -> None:
 
     assert "top-k at 3 (3 of them with a probability of 95 % or more)" in text
     assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
+
+
+def test_a_lead_that_seeds_leave_open_is_said_to_be_open() -> None:
+    """At no place surely first: that stands beside how often it is first."""
+    result = swept({"fleet.edge.uplink": RATES}, seeds=3)
+    close = [
+        msgspec.structs.replace(each, time=msgspec.structs.replace(each.time, probability=0.9))
+        for each in result.wins
+        if each.time
+    ]
+    text = sweep_page(msgspec.structs.replace(result, wins=tuple(close)), "edgebed sweep", ()).markdown()
+
+    assert "top-k at 3 (none of them with a probability of 95 % or more)" in text
 
 
 def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:

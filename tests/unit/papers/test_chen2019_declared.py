@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgebed.comparing.cells import CellRun, Cells
-from edgebed.papers.chen2019 import CELLS, PAPER, RATES, TABLE_1, UPDATES
+from edgebed.papers.chen2019 import CELLS, EARLY, EARLY_EVERY, PAPER, RATES, TABLE_1, UPDATES
 from edgebed.scenario.load import load_scenario
 
 FOLDER = Path(__file__).parents[3] / "scenarios/chen2019"
@@ -32,7 +32,9 @@ def test_each_variant_is_a_cell_and_each_cell_a_variant():
     assert {(cell.scenario, cell.variant) for cell in CELLS.values()} == variants
 
 
-@pytest.mark.parametrize("name", [name for name, cell in CELLS.items() if cell.scenario == "table-1.yaml"])
+@pytest.mark.parametrize(
+    "name", [name for name, cell in CELLS.items() if cell.scenario == "table-1.yaml" and cell.scale > EARLY / UPDATES]
+)
 def test_the_learning_rate_falls_where_the_paper_has_it(cells, name):
     """At 300,000 and 400,000 of 500,000 steps, whatever the size; the scenario's own is the paper's size."""
     scale = CELLS[name].scale
@@ -44,6 +46,19 @@ def test_the_learning_rate_falls_where_the_paper_has_it(cells, name):
     assert shard.steps == round(UPDATES * scale)
     assert (first / shard.steps, second / shard.steps) == (0.6, 0.8)
     assert cells.scenario(name).trials[CELLS[name].variant].stop.updates == UPDATES
+
+
+@pytest.mark.parametrize("row", ["reaches-four-layers-sg", "reaches-eight-layers-sg", "depth-slows"])
+def test_how_soon_is_evaluated_more_finely_than_what_it_is_to_tell(cells, row):
+    """A factor of two between some hundred steps, in the beginning of the paper's own training."""
+    for name in PAPER.rows[row].cells:
+        run = CellRun(name, CELLS[name].scale, 1)
+        node = cells.plans([run])[run].node("edge-0")
+
+        assert cells.recipe(run).updates == EARLY
+        assert node.shard is not None
+        assert node.shard.weights_every == EARLY_EVERY
+        assert node.method.parts["optimizer"].settings["decay_at"] == [300_000, 400_000]
 
 
 def test_rates_are_measured_in_containers():

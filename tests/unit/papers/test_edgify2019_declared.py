@@ -22,7 +22,7 @@ from edgebed.papers.edgify2019_encodings import (
     task_of,
     total_bytes,
 )
-from edgebed.papers.edgify2019_weights import as_int8
+from edgebed.papers.edgify2019_weights import SEEDS, as_int8
 from edgebed.scenario.load import load_scenario
 
 FOLDER = Path(__file__).parents[3] / "scenarios/edgify2019"
@@ -55,6 +55,12 @@ def test_every_training_is_as_many_epochs(cell: str) -> None:
     overrides = CELLS[cell].sets(CELLS[cell].scale)
     stays = "plateau" in cell or cell.startswith("federated")
     assert overrides == (() if stays else (f"variants.{CELLS[cell].variant}.method.aggregation.epochs={EPOCHS}",))
+
+
+def test_all_seeds_agree_by_chance_less_often_than_a_test_at_95_percent_errs() -> None:
+    """The row of rounded weights is the least of them, so that all decide; on either side of zero."""
+    assert 2 * 0.5 ** len(SEEDS) < 0.05
+    assert PAPER.rows["weights-lose"].what.endswith(f"least of {len(SEEDS)} seeds")
 
 
 def test_what_follows_from_arithmetic_or_was_worked_out_here_confirms_nothing() -> None:

@@ -43,6 +43,11 @@ def test_points_of_curves_are_evaluated():
     assert max(points) == trial.stop.updates
 
 
+def test_messages_of_our_own_protocol_confirm_nothing():
+    """How many there are follows from it."""
+    assert [name for name, row in PAPER.rows.items() if row.claim and not row.counts] == ["messages-more"]
+
+
 def test_measured_numbers_are_in_a_summary():
     """Those that rows take by name."""
     names = {field.name for field in msgspec.structs.fields(TrialSummary)}
