@@ -73,9 +73,9 @@ def charts_of_sweep(result: SweepResult) -> list[Chart]:
     if layout.columns.is_rate:
         found += _curves(result, layout)
     for measure, title, text in (
-        ("traffic_bytes", "Traffic to the accuracy", bytes_text),
-        ("ingress_bytes", "Ingress to the accuracy", bytes_text),
-        ("egress_bytes", "Egress to the accuracy", bytes_text),
+        ("traffic_bytes", "Bytes up and down to the accuracy", bytes_text),
+        ("ingress_bytes", "Bytes up to the accuracy", bytes_text),
+        ("egress_bytes", "Bytes down to the accuracy", bytes_text),
         ("cpu_s", "CPU seconds to the accuracy", seconds_text),
     ):
         found.append(_ranges(result, measure, title, text))

@@ -24,7 +24,7 @@ Every point is a run in virtual time. It ends as soon as the mean of its last ev
 set at the scenario's intervals, is the accuracy; what gives up first is said to be *not* there *in* so many updates.
 **Time** counts from the start of training.
 **Up** (ingress) is the payload of the pushes that made the model, **down** (egress) that of the models handed out to
-workers for it, **traffic** both together. An **update** is a push, of one mini-batch or of as many as the method's
+workers for it, **total** both together. An **update** is a push, of one mini-batch or of as many as the method's
 workers go through between two pushes. **CPU** is, for every update that workers made, applied or not, a gradient's
 time for each mini-batch, what compressing and encoding takes, and what the server needs to decode and restore it.
 Applying updates, evaluating, and compressing models on their way down are not in it."""
@@ -138,7 +138,7 @@ def _break_even(result: SweepResult) -> Iterator[str]:
 def _points(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
     yield "## Bytes and CPU seconds"
     yield COUNTED
-    for way in ("Traffic to", "Ingress to", "Egress to"):
+    for way in ("Bytes up and down", "Bytes up to", "Bytes down to"):
         yield from _images(result, charts, way)
     yield from _images(result, charts, "CPU seconds")
     yield _table(points_grid(result))

@@ -277,7 +277,7 @@ def test_any_axes_make_maps_and_curves(over: dict[str, list[str]], titles: list[
     drawn = charts_of_sweep(result)
 
     assert [figure.title for figure in drawn] == [
-        *titles, "Traffic to the accuracy", "Ingress to the accuracy", "Egress to the accuracy",
+        *titles, "Bytes up and down to the accuracy", "Bytes up to the accuracy", "Bytes down to the accuracy",
         "CPU seconds to the accuracy",
     ]  # fmt: skip
     assert all(figure.svg.startswith("<svg") for figure in drawn)
