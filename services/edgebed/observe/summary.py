@@ -263,13 +263,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """met, not met, completed (nothing was expected), diverged, accounting does not close, interrupted, no result, or
     running"""
     conditions: str = ""
-<<<<<<< HEAD
     """The verdict on the trial whose conditions fared worst: degraded, unknown, modelled or trusted; empty where no
     trial has trained. Of a run in progress, that until now."""
-=======
-    """The verdict on the trial whose conditions fared worst: degraded, unknown, modelled or trusted; empty where none
-    has trained. Of a run in progress, that until now."""
->>>>>>> mend1
     causes: tuple[str, ...] = ()
     """Why conditions are degraded, e.g. host CPU."""
     badge: str = ""
