@@ -97,6 +97,6 @@ def test_what_is_left_out_is_left_out_on_purpose():
         "edgebed run scenarios/faults/server-killed.yaml",
         "edgebed resume flapping-uplink",
         "edgebed agree scenarios/hardy2017/agree-20.yaml --runtimes simulation,process",
-        "edgebed sweep scenarios/sweeps/links.yaml",
-        "edgebed reproduce hardy2017 --row accuracy-adacomp-0.01",
+        "edgebed sweep scenarios/sweeps/links.yaml --set sweep.seeds=1 --set 'sweep.methods=[top-k, dgc, fedavg]'",
+        "edgebed reproduce hardy2017 --row accuracy-adacomp-0.01 --scale 0.02",
     ]
