@@ -11,14 +11,14 @@ SCENARIO = Path(__file__).parents[2] / "scenarios/hardy2017/adacomp.yaml"
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_adacomp_reaches_97_percent_within_20000_updates(data_dir: Path, tmp_path: Path) -> None:
+def test_adacomp_reaches_95_percent_within_10000_updates(data_dir: Path, tmp_path: Path) -> None:
     """MNIST, the 211,690-parameter CNN, c = 0.01, 200 workers, mini-batches of 10."""
-    options = ["stop.accuracy=0.97", "evaluation.every=2500 updates"]  # to measure takes as long as hundreds of updates
+    options = ["stop.accuracy=0.95", "evaluation.every=1250 updates"]  # to measure takes as long as hundreds of updates
     run = edgebed.run(SCENARIO, runtime="simulation", runs_dir=tmp_path, set=options)
     summary = run.trials["adacomp"].summary
 
     assert run.exit_code == 0
-    assert summary.updates <= 20_000
-    assert summary.best_accuracy >= 0.97
+    assert summary.updates <= 10_000
+    assert summary.best_accuracy >= 0.95
     assert summary.entries_mean == 2_117
     assert summary.staleness_mean == pytest.approx(199, rel=0.03)  # the first updates are younger

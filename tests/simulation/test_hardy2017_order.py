@@ -9,13 +9,14 @@ from edgebed.comparing.cells import CellRun, Cells, Size, runs_of_rows
 from edgebed.comparing.keeping import Kept
 from edgebed.comparing.reproduction import evaluate
 from edgebed.comparing.running_cells import CellRunner
-from edgebed.papers.hardy2017 import METHODS, PAPER
+from edgebed.papers.hardy2017 import PAPER
 from edgebed.papers.paper import Cell
 
 SCALE = 0.01
 """2,500 updates. AdaComp 0.1 and 0.01, and ASGD and Comp-ASGD 0.1, are still too close: their order differs from
-seed to seed."""
-ROWS = [f"exponential-{name}" for name in METHODS]
+seed to seed, so that one of each is run."""
+NAMES = ("adacomp-0.01", "asgd", "comp-asgd-0.01")
+ROWS = [f"exponential-{name}" for name in NAMES]
 
 
 def measured_seldom(cell: Cell) -> Cell:
@@ -26,7 +27,7 @@ def measured_seldom(cell: Cell) -> Cell:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path: Path) -> None:
-    """Both AdaComps before ASGD and Comp-ASGD 0.1, these before Comp-ASGD 0.01; 200 devices, the CNN, MNIST."""
+    """AdaComp before ASGD, and ASGD before Comp-ASGD 0.01; 200 devices, the CNN, MNIST."""
     paper = dataclasses.replace(PAPER, cells={name: measured_seldom(cell) for name, cell in PAPER.cells.items()})
     cells, size = Cells(paper), Size(scale=SCALE, seeds=1)
     kept = Kept(cells, tmp_path / "kept")
@@ -40,8 +41,7 @@ def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path:
     assert [name for name in ROWS if measured[name] is None] == []
 
     late = {run.cell.removesuffix("-exponential"): late_accuracy(kept, run) for run in runs}
-    assert min(late["adacomp-0.1"], late["adacomp-0.01"]) > max(late["asgd"], late["comp-asgd-0.1"]), late
-    assert min(late["asgd"], late["comp-asgd-0.1"]) > late["comp-asgd-0.01"], late
+    assert sorted(late, key=late.__getitem__, reverse=True) == list(NAMES), late
 
 
 def late_accuracy(kept: Kept, run: CellRun) -> float:
