@@ -10,11 +10,17 @@ import functools
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 # Before anything imports numpy or torch: the suite shares few cores, and one thread rounds the same way every time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# As many examples as the suite has time for, of which none has a deadline; HYPOTHESIS_PROFILE=thorough looks longer.
+hypothesis.settings.register_profile("suite", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 STRICT = os.environ.get("EDGEBED_TEST_STRICT") == "1"
 """Whether leaving a test out is a failure."""
