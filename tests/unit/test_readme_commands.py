@@ -97,7 +97,7 @@ def test_what_is_left_out_is_left_out_on_purpose():
         "edgebed run scenarios/faults/server-killed.yaml",
         "edgebed resume flapping-uplink",
         "for seed in 1 2 3; do edgebed run scenarios/quickstart.yaml --runtime simulation --set name=seeds"
-        + " --set seed=$seed; done",
+         " --set seed=$seed; done",
         "edgebed compare seeds/1 seeds/2 seeds/3",
         "edgebed agree scenarios/hardy2017/agree-20.yaml --runtimes simulation,process",
         "edgebed sweep scenarios/sweeps/links.yaml --set sweep.seeds=1 --set 'sweep.methods=[top-k, dgc, fedavg]'",
