@@ -81,6 +81,7 @@ def test_commands_share_a_shell_and_the_first_that_fails_ends_it(script):
 def test_what_is_left_out_is_left_out_on_purpose():
     """The suite runs everything else of the README."""
     listed = subprocess.run([SCRIPT, "--quick", "--list"], capture_output=True, text=True, check=True).stdout
+    run = "edgebed run scenarios/quickstart.yaml --runtime simulation"
     left_out = [line.partition("): ")[2].split("  ")[0] for line in listed.splitlines() if line.startswith("not run")]
 
     assert left_out == [
@@ -96,8 +97,7 @@ def test_what_is_left_out_is_left_out_on_purpose():
         "edgebed calibrate",
         "edgebed run scenarios/faults/server-killed.yaml",
         "edgebed resume flapping-uplink",
-        "for seed in 1 2 3; do edgebed run scenarios/quickstart.yaml --runtime simulation --set name=seeds"
-         " --set seed=$seed; done",
+        f"for seed in 1 2 3; do {run} --set name=seeds --set seed=$seed; done",
         "edgebed compare seeds/1 seeds/2 seeds/3",
         "edgebed agree scenarios/hardy2017/agree-20.yaml --runtimes simulation,process",
         "edgebed sweep scenarios/sweeps/links.yaml --set sweep.seeds=1 --set 'sweep.methods=[top-k, dgc, fedavg]'",
