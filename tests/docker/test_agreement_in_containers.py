@@ -7,8 +7,6 @@ import pytest
 
 from edgebed.comparing.agreeing import judge, run_all
 
-pytestmark = pytest.mark.alone
-
 SCENARIO = {
     "name": f"agreeing-{os.getpid()}-containers",
     "question": "Do containers do what the simulation says?",

@@ -9,8 +9,6 @@ import pytest
 
 from edgebed import cli
 
-pytestmark = pytest.mark.alone
-
 SCENARIO = """
 name: agreeing
 question: Do processes do what the simulation says?
