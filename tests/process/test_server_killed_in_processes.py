@@ -1,4 +1,4 @@
-"""The server, a real process, is killed twenty times in one run, and the model learns as well as without."""
+"""The server, a real process, is killed ten times in one run, and the model learns as well as without."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +12,7 @@ AT_ONCE = 4
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_it_goes_on_twenty_times_and_learns_as_well(tmp_path: Path) -> None:
+def test_it_goes_on_ten_times_and_learns_as_well(tmp_path: Path) -> None:
     """Beside runs whose server lives, of several seeds, which tell how much accuracies differ anyhow."""
     ways = [("living", seed) for seed in server_killed.SEEDS]
     killed = [("restart", 1), ("policy", 2)]

@@ -1,4 +1,4 @@
-"""The server is killed twenty times in one run in virtual time, and the model learns as well as without."""
+"""The server is killed ten times in one run in virtual time, and the model learns as well as without."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ def told(simulate: Simulate, scenario: dict[str, Any]) -> Told:
     return Told(outcome.plan, outcome.entries)
 
 
-def test_it_goes_on_twenty_times_and_learns_as_well(simulate: Simulate) -> None:
+def test_it_goes_on_ten_times_and_learns_as_well(simulate: Simulate) -> None:
     """Whether each fault, or the policy, launches it anew; for every seed."""
     living = [server_killed.accuracy(told(simulate, server_killed.scenario_of(seed))) for seed in server_killed.SEEDS]
     assert max(living) > min(living) > 0.9
