@@ -4,7 +4,7 @@ import pytest
 
 from edgebed.calibrating import Programme, Runner, measure_bulk
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 SHORT = Programme(
     bulk_s={10: 3.0, 50: 2.0},

@@ -19,7 +19,7 @@ from edgebed.scenario.load import load_scenario
 from edgebed.scenario.plan import LinkChange
 from edgebed.scenario.planning import plan_trials
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 NAME = f"linked-{os.getpid()}"
 BASE = {

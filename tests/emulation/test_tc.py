@@ -63,7 +63,7 @@ def goodput_bit_s(near, far, duration_s: float = BULK_S) -> float:
     return 8 * received / took_s
 
 
-@pytest.mark.alone
+@pytest.mark.timed
 @pytest.mark.parametrize("direction", ["uplink", "downlink"])
 @pytest.mark.parametrize("rate_bit_s", [10_000_000, 50_000_000])
 def test_bulk_passes_at_the_rate_asked(hosts, connected, direction, rate_bit_s):
@@ -76,7 +76,7 @@ def test_bulk_passes_at_the_rate_asked(hosts, connected, direction, rate_bit_s):
     assert goodput_bit_s(*ends) == pytest.approx(expected_bit_s, rel=0.1)
 
 
-@pytest.mark.alone
+@pytest.mark.timed
 @pytest.mark.parametrize("direction", ["uplink", "downlink"])
 def test_a_single_push_after_a_silence_takes_its_bytes_less_the_burst(hosts, connected, direction):
     """12.7 kB at 10 mbit: a large burst would let it through in no time. The quickest of several, within 10 %."""

@@ -5,7 +5,7 @@ import pytest
 from edgebed.calibrating import Programme, Runner, measure_bulk, measure_single
 from edgebed.emulation.means import why_no_namespaces
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 SHORT = Programme(
     bulk_s={10: 3.0, 50: 2.0},

@@ -26,7 +26,7 @@ from edgebed.scenario.plan import Injection, Link, Method, NodePlan, Part, Task
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 HEALED_S = 5.0
 """After a heal the first message has come by then, however long the cut was."""

@@ -28,7 +28,7 @@ from edgebed.scenario.plan import Link, Method, NodePlan, Part, Task
 from edgebed.wire import messages
 from edgebed.wire.tensors import cut
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 MBIT = 1_000_000
 PUSH_BYTES = 12_700

@@ -17,7 +17,7 @@ from edgebed.observe.journal import read_journal
 from edgebed.results import Run
 from edgebed.roles import records
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 WORKERS = ("edge-0", "edge-1")
 SCENARIO = {
