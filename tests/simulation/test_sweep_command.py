@@ -136,7 +136,7 @@ def test_a_sweep_that_is_broken_off_goes_on(place: Path) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 130
+    assert process.returncode == 130, said
     assert "interrupted; edgebed sweep tiny.yaml --processes 1 --json --resume goes on" in said
     costs = Path("runs/sweeps/tiny-sweep/costs.json").read_bytes()
     first = folders()[0].read_manifest()["started"]
