@@ -63,7 +63,7 @@ def divergence_of(
 ) -> tuple[Divergence | None, bool]:
     """What was not finite first, and whether the trial diverged: all losses may be finite nevertheless."""
     losses = [*_of_updates(updates, workers, steps), *_of_evaluations(evaluations)]
-    said = [*_said(told, updates, workers, evaluations, steps)]
+    said = [*_said(told, updates, workers, evaluations, steps)] if told else []  # most trials say nothing
     first = min([*losses, *said], key=lambda each: each[:3], default=None)
     return (first.divergence if first else None), bool(losses)
 
