@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import edgebed
-from edgebed.roles import records
+from edgebed.core import records
 
 WORKERS, A_MINUTE, ABSENT_S = 30, 30, 30
 MINUTES = (60, 600)

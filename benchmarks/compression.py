@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from edgebed.algorithms.compression.top_k import largest
-from edgebed.algorithms.compressor import Compressor, Moment
+from edgebed.algorithms.compressor import Compressor, StepContext
 from edgebed.algorithms.registry import COMPRESSIONS, configure
-from edgebed.scenario.plan import Part
+from edgebed.core.plan import Part
 from edgebed.wire.tensors import encode_piece, payload_bytes
 
 SHAPES = [(512, 1024), (512,), (64, 64, 3, 3), (64,), (1024, 429), (448,)]
@@ -57,7 +57,7 @@ def _row(what: str, name: str, settings: dict[str, Any], vectors: list[Any]) -> 
     memory, taken = None, []
     for step, vector in enumerate(vectors):
         begun_s = time.thread_time()
-        pieces, memory = compressor.compress(vector, memory, Moment(step, step))
+        pieces, memory = compressor.compress(vector, memory, StepContext(step, step))
         encoded = [encode_piece(piece) for piece in pieces]
         sent_s = time.thread_time()
         update = compressor.restore(pieces)

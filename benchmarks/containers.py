@@ -23,7 +23,7 @@ import numpy as np
 
 import edgebed
 from benchmarks.subjects import BATCH_SIZE, images
-from edgebed.observe.series import Series
+from edgebed.journal.series import Series
 
 DIGITS = {"data": "digits", "model": "small", "batch_size": 10}
 CNN = {"data": "benchmarks.containers:data", "model": "cnn", "batch_size": BATCH_SIZE}

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import edgebed
-from edgebed.errors import EdgebedError
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.core.errors import EdgebedError
 from edgebed.runtimes.containers.engine import connect
 
 NODES = 20

@@ -18,7 +18,7 @@ import psutil
 
 import edgebed
 from benchmarks.subjects import BATCH_SIZE
-from edgebed.errors import EdgebedError
+from edgebed.core.errors import EdgebedError
 
 LINK = {"uplink": "10mbit", "downlink": "50mbit"}
 TASK = {"data": "benchmarks.containers:data", "model": "cnn", "batch_size": BATCH_SIZE}

@@ -20,9 +20,9 @@ from torch import nn
 import edgebed
 from benchmarks.simulation import plain_layers
 from benchmarks.subjects import BATCH_SIZE, images, network
-from edgebed.learning import models
-from edgebed.observe.resources import private_bytes
-from edgebed.observe.series import Series
+from edgebed.emulation.resources import private_bytes
+from edgebed.journal.series import Series
+from edgebed.learning.models import registry as models
 
 SETTLE_S = 4.0
 """Until the worker has touched all the memory that it will, and the evaluator is done with the first model."""

@@ -17,10 +17,10 @@ import zmq
 
 from benchmarks.subjects import PARAMETERS, node_plan, real_gradient, theta
 from edgebed.algorithms.compression import top_k
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 from edgebed.learning.allocator import keep_freed_memory
-from edgebed.runtimes.node import Surroundings, run_node
-from edgebed.runtimes.sockets import data_socket, management_socket
+from edgebed.runtimes.live.node import NodeEnvironment, run_node
+from edgebed.runtimes.live.sockets import data_socket, management_socket
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, encode_dense, encode_update
@@ -36,7 +36,7 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
     shapes = [tensor.shape for tensor in node_plan("worker").task.layout]
     pushes = {
         "1 % sparse": ("adacomp", top_k.Compression(top_k.Config(), shapes).choose(gradient)),
-        "dense": ("asgd", Update(len(gradient), None, gradient)),
+        "dense": ("asgd", ModelUpdate(len(gradient), None, gradient)),
     }
     for kind, (method, update) in pushes.items():
         tensor, frames = encode_update("update", update)
@@ -84,7 +84,7 @@ def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable
     context: zmq.Context[Any] = zmq.Context()
     socket = management_socket(context, zmq.ROUTER)
     address = f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
-    here = Surroundings(node="server", controller_address=address)
+    here = NodeEnvironment(node="server", controller_address=address)
 
     def serve() -> None:
         keep_freed_memory()

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import edgebed
-from edgebed.observe.series import Series
-from edgebed.profiling import profile_trials
-from edgebed.profiling_nodes import own_s
-from edgebed.scenario.bursts import burst_step_s
+from edgebed.journal.series import Series
+from edgebed.planning.bursts import burst_step_s
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 from edgebed.scenario.profiles import write_profile
+from edgebed.studies.host.profiling import profile_trials
+from edgebed.studies.host.profiling_nodes import own_s
 
 METHODS = ("back-propagation", "synthetic-gradients")
 LINKS: dict[str, dict[str, str]] = {

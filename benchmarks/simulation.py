@@ -19,16 +19,17 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from benchmarks.subjects import BATCH_SIZE, images, method, network, task, theta
-from edgebed.learning import models
+from edgebed.core.plan import NodePlan, Plan, Waiting
+from edgebed.journal.journal import JournalWriter
+from edgebed.journal.run_folder import TrialFolder
 from edgebed.learning.beginning import Beginning
-from edgebed.learning.data import DataSet
+from edgebed.learning.data_sets.registry import DataSet
+from edgebed.learning.data_sets.split import split
+from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
-from edgebed.learning.split import split
-from edgebed.observe.journal import JournalWriter
-from edgebed.observe.run_folder import TrialFolder
-from edgebed.runtimes.hosting import Host
-from edgebed.scenario.plan import NodePlan, Plan, Waiting
-from edgebed.scenario.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTrial
+from edgebed.runtimes.hosting import TrialHost
+from edgebed.runtimes.runtime import runtime_of
 
 WORKERS = 200
 CORES = len(os.sched_getaffinity(0))
@@ -111,7 +112,7 @@ def _simulate(processes: int, updates: int, memory: list[int]) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = TrialFolder(Path(name) / "trial")
         folder.make(planned.plan)
-        host = Host(runtime="simulation", processes=processes, port=0)
+        host = TrialHost(runtime_of("simulation", processes=processes), port=0)
         marks: dict[int, float] = {}
         warm = updates // 5
 

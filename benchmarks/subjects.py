@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import PRESETS
-from edgebed.errors import ScenarioError
-from edgebed.learning import data, models
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import Method, NodePlan, Part, Task
+from edgebed.learning.data_sets import registry as data
+from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
-from edgebed.scenario.plan import Method, NodePlan, Part, Task
 
 PARAMETERS = 211_690
 BATCH_SIZE = 10

@@ -34,8 +34,8 @@ import psutil
 import edgebed
 from benchmarks.containers import free_port
 from benchmarks.subjects import BATCH_SIZE
-from edgebed.comparing.statistics import interval
-from edgebed.roles.records import Update
+from edgebed.core.records import Update
+from edgebed.studies.statistics import interval
 
 FLEETS = (4, 50)
 TURNS = ("without", "Prometheus", "an open dashboard")

@@ -14,7 +14,7 @@ from dashboards import comparison, layers, network, run_overview, staleness_and_
 DASHBOARDS = (run_overview, workers, network, staleness_and_faults, layers, comparison)
 FOLDER = Path(__file__).parent / "grafana/dashboards/edgebed"
 RULES = Path(__file__).parent / "prometheus/rules/recording.yml"
-COPY = Path(__file__).parents[1] / "services/edgebed/recording.yml"
+COPY = Path(__file__).parents[1] / "services/edgebed/running/recording.yml"
 """Of the recording rules, for `edgebed replay`: what is installed has no folder of dashboards."""
 
 

@@ -17,7 +17,9 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# As many examples as the suite has time for, of which none has a deadline; HYPOTHESIS_PROFILE=thorough looks longer.
+# As many examples as the suite has time for, of which none has a deadline. `scripts/test fast` takes fewer, and
+# HYPOTHESIS_PROFILE=thorough more.
+hypothesis.settings.register_profile("fast", max_examples=20, deadline=None)
 hypothesis.settings.register_profile("suite", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
@@ -41,14 +43,14 @@ def data_dir() -> Path:
 @functools.cache
 def why_no_containers() -> str | None:
     """What is missing for tests in containers; None if nothing is."""
-    from edgebed.errors import InfrastructureError
-    from edgebed.runtimes.containers.engine import Images, connect
+    from edgebed.core.errors import InfrastructureError
+    from edgebed.runtimes.containers.engine import ImageNames, connect
 
     try:
         client = connect()
     except InfrastructureError as error:
         return f"no containers: {error}"
-    images = Images.named()
+    images = ImageNames.named()
     missing = [name for name in (images.server, images.worker) if not client.images.list(name)]
     client.close()
     return f"no image {missing[0]}: scripts/build-images makes it" if missing else None

@@ -1,39 +1,52 @@
 """edgebed: train a neural network across a fleet of emulated edge devices, under conditions that are checked.
 
-`edgebed.run(scenario, ...)` runs a scenario file, `edgebed.resume(run)` goes on with a run that has broken off,
-`edgebed.load(run)` opens the results of an earlier run; all return an `edgebed.results.Run`. `edgebed.compare(runs)`
-sets finished runs against each other. They are imported when first used, so that a node of the fleet does not pay for
-them.
+`edgebed.run(scenario, ...)` runs a scenario file, `edgebed.resume(run)` resumes a run that has broken off,
+`edgebed.load(run)` opens the results of an earlier run; all return an `edgebed.Run`. `edgebed.compare(runs)` sets
+finished runs against each other; `edgebed.agree(scenario)`, `edgebed.reproduce(paper)` and `edgebed.sweep(scenario)`
+are studies of many runs. A mistake of the user's raises an `edgebed.ScenarioError`, any other failure another
+`edgebed.EdgebedError`. All are imported when first used, so that a node of the fleet does not pay for them.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from edgebed.comparing.comparison import compare as compare
-    from edgebed.results import load as load
-    from edgebed.resuming import resume as resume
-    from edgebed.running import run as run
+from edgebed.core.package import VERSION
 
-__version__ = "0.1.0"
-__all__ = ["__version__", "compare", "load", "resume", "run"]
+if TYPE_CHECKING:
+    from edgebed.core.errors import EdgebedError as EdgebedError
+    from edgebed.core.errors import InfrastructureError as InfrastructureError
+    from edgebed.core.errors import ScenarioError as ScenarioError
+    from edgebed.reports.reported import resume as resume
+    from edgebed.reports.reported import run as run
+    from edgebed.reports.studies.study import agree as agree
+    from edgebed.reports.studies.study import reproduce as reproduce
+    from edgebed.reports.studies.study import sweep as sweep
+    from edgebed.running.results import Run as Run
+    from edgebed.running.results import Trial as Trial
+    from edgebed.running.results import load as load
+    from edgebed.studies.comparison.comparison import compare as compare
+
+__version__ = VERSION
+HOMES = {
+    "EdgebedError": "edgebed.core.errors",
+    "InfrastructureError": "edgebed.core.errors",
+    "ScenarioError": "edgebed.core.errors",
+    "Run": "edgebed.running.results",
+    "Trial": "edgebed.running.results",
+    "agree": "edgebed.reports.studies.study",
+    "compare": "edgebed.studies.comparison.comparison",
+    "load": "edgebed.running.results",
+    "reproduce": "edgebed.reports.studies.study",
+    "resume": "edgebed.reports.reported",
+    "run": "edgebed.reports.reported",
+    "sweep": "edgebed.reports.studies.study",
+}
+"""Name -> the module that has it."""
+__all__ = ["__version__", *HOMES]  # noqa: PLE0604 - strings, all of them
 
 
 def __getattr__(name: str) -> Any:
-    """Import `run`, `resume`, `load` and `compare` at their first use."""
-    if name == "run":
-        from edgebed.running import run
-
-        return run
-    if name == "resume":
-        from edgebed.resuming import resume
-
-        return resume
-    if name == "load":
-        from edgebed.results import load
-
-        return load
-    if name == "compare":
-        from edgebed.comparing.comparison import compare
-
-        return compare
-    raise AttributeError(f"module 'edgebed' has no attribute {name!r}")
+    """Import a name at its first use."""
+    if name not in HOMES:
+        raise AttributeError(f"module 'edgebed' has no attribute {name!r}")
+    return getattr(importlib.import_module(HOMES[name]), name)

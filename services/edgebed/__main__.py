@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line."""
     try:
-        from edgebed.cli import main as command
+        from edgebed.cli.main import main as command
 
         command()
     except KeyboardInterrupt:

@@ -16,12 +16,12 @@ from finished_runs import RISING, finished_run
 from swept_result import RATES, swept
 from tiny_paper import write_paper
 
-from edgebed import cli
-from edgebed.comparing.sweep_charts import charts_of_sweep
-from edgebed.comparing.sweep_page import sweep_page
-from edgebed.emulation.measured import NodeConditions, Way
-from edgebed.observe.html import figures, page
-from edgebed.observe.trial_charts import links
+from edgebed.cli import main as cli
+from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
+from edgebed.reports.run.trial_charts import links
+from edgebed.reports.studies.sweep_charts import charts_of_sweep
+from edgebed.reports.studies.sweep_page import sweep_page
+from edgebed.reports.writing.html import figures, page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: scripts/setup --dev installs it")
 
@@ -132,7 +132,7 @@ def _measured() -> list[NodeConditions]:
             role="worker",
             device_class="edge",
             **{
-                f"{direction}link": Way(
+                f"{direction}link": DirectionConditions(
                     direction=direction, asked_low_bit_s=rate, asked_high_bit_s=rate, measured_bit_s=0.9 * rate
                 )
                 for direction, rate in (("up", uplink), ("down", downlink))

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgebed.observe.accounting import Books
-from edgebed.observe.ledger import Accounting
-from edgebed.observe.run_folder import RunFolder
-from edgebed.results import Run, Trial
-from edgebed.roles import records
-from edgebed.running import Options, host_of, plan_checked, run_trials
+from edgebed.core import records
+from edgebed.journal.accounts.ledger import Accounting
+from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.run_folder import RunFolder
+from edgebed.running.results import Run, Trial
+from edgebed.running.run import Options, host_of, plan_checked, run_trials
 from edgebed.scenario.load import load_scenario
 
 pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: eleven trials
@@ -78,7 +78,7 @@ def trials(runtime: str) -> dict[str, Trial]:
 @functools.cache
 def accounting(runtime: str, name: str) -> Accounting:
     """What became of each update."""
-    books = Books()
+    books = UpdateAccounting()
     for entry in trials(runtime)[name].events():
         books.add(*entry)
     found = books.close()

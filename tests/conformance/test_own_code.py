@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edgebed
-from edgebed.errors import EdgebedError
+from edgebed.core.errors import EdgebedError
 
 RUNTIMES = [
     pytest.param("simulation", marks=pytest.mark.simulation),

@@ -17,9 +17,9 @@ import promql_parser as promql
 import pytest
 from ruamel.yaml import YAML
 
-from edgebed.observe import metrics_table as table
-from edgebed.observe.quantities import VERDICTS
-from edgebed.scenario.plan import Action
+from edgebed.core.plan import Action
+from edgebed.core.quantities import VERDICTS
+from edgebed.metrics import table
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "dashboards"
@@ -321,7 +321,7 @@ def test_a_recorded_series_is_made_of_exported_metrics_alone_and_the_package_has
     """So each can be computed afterwards, by `edgebed replay`, which is installed without this folder."""
     for rule in RECORDED.values():
         assert {name for name, *_ in selectors(rule["expr"])} <= EXPORTED, rule
-    copy = ROOT / "services/edgebed/recording.yml"
+    copy = ROOT / "services/edgebed/running/recording.yml"
     assert copy.read_bytes() == (FOLDER / "prometheus/rules/recording.yml").read_bytes(), "python -m dashboards"
 
 

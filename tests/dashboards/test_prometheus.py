@@ -18,8 +18,8 @@ from compose_project import composed
 from real_prometheus import Prometheus
 from waiting import until
 
-from edgebed.observe.journal import read_journal
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.journal import read_journal
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.comparing.agreeing import judge, run_all
+from edgebed.running.run import without_report
+from edgebed.studies.agreement.agreeing import judge, run_all
 
 SCENARIO = {
     "name": f"agreeing-{os.getpid()}-containers",
@@ -22,7 +23,7 @@ SCENARIO = {
 @pytest.mark.slow
 def test_rounds_are_the_same_in_containers_as_in_simulation(tmp_path: Path) -> None:
     """Accuracies, entries, bytes and staleness do not differ at all; the reference is the one that is named first."""
-    runs = run_all(SCENARIO, runtimes=("simulation", "docker"), seeds=3, runs_dir=tmp_path)
+    runs = run_all(without_report, SCENARIO, runtimes=("simulation", "docker"), seeds=3, runs_dir=tmp_path)
     found = judge(runs)
     (trial,) = found.trials
 

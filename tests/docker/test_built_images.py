@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.runtimes.containers.engine import Images
+from edgebed.runtimes.containers.engine import ImageNames
 
 NODE_MAIN = "/opt/edgebed/services/edgebed/runtimes/containers/node_main.py"
 CAPS = (
@@ -29,9 +29,9 @@ sys.exit(7)
 TRAINING = """
 import os, torch
 from torch.nn import functional
-import edgebed.learning.models, edgebed.learning.network, edgebed.runtimes.node
+import edgebed.learning.models.registry, edgebed.learning.network, edgebed.runtimes.live.node
 assert torch.version.cuda is None
-for module in (edgebed.runtimes.node, torch.nn.modules.conv):
+for module in (edgebed.runtimes.live.node, torch.nn.modules.conv):
     assert os.path.exists(module.__cached__), f"{module.__file__} is not compiled"
 folder = os.path.dirname(torch.__file__)
 assert not {"test", "include"} & set(os.listdir(folder))
@@ -62,7 +62,7 @@ def node(folder: Path, program: str) -> tuple[str, ...]:
     main = folder / "node_main.py"
     main.write_text(program)
     main.chmod(0o644)
-    return *CAPS, f"--volume={main}:{NODE_MAIN}:ro", Images.named().server
+    return *CAPS, f"--volume={main}:{NODE_MAIN}:ro", ImageNames.named().server
 
 
 def test_a_node_out_of_memory_leaves_its_peak_and_limit(engine, name, tmp_path):
@@ -86,11 +86,10 @@ def test_a_node_ends_by_itself_and_not_by_a_signal(engine, name, tmp_path):
 
 def test_the_server_needs_no_torch(engine, name):
     """Its image has none, and everything that it imports is there."""
-    program = (
-        "import edgebed.runtimes.live, edgebed.roles.parameter_server, edgebed.runtimes.containers.node_main, torch"
-    )
+    modules = ("runtimes.live.live_node", "roles.server.parameter_server", "runtimes.containers.node_main")
+    program = f"import {', '.join(f'edgebed.{module}' for module in modules)}, torch"
 
-    done = docker("run", f"--name={name}", "--entrypoint=python", *CAPS, Images.named().server, "-c", program)
+    done = docker("run", f"--name={name}", "--entrypoint=python", *CAPS, ImageNames.named().server, "-c", program)
 
     assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'torch'"
 
@@ -99,6 +98,6 @@ def test_a_worker_trains_where_it_can_write_nothing(engine, name):
     """With all that a model may use of torch, compiled beforehand, as nobody in particular."""
     caps = [cap.replace("64m", "512m") for cap in CAPS]
 
-    done = docker("run", f"--name={name}", "--entrypoint=python", *caps, Images.named().worker, "-c", TRAINING)
+    done = docker("run", f"--name={name}", "--entrypoint=python", *caps, ImageNames.named().worker, "-c", TRAINING)
 
     assert (done.stderr, done.stdout) == ("", "10001 True\n")

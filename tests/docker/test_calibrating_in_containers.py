@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgebed.calibrating import Programme, Runner, measure_bulk
+from edgebed.studies.host.calibrating import Programme, Runner, measure_bulk
 
 pytestmark = pytest.mark.timed
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from compose_project import USER, Project, composed
+from quick_runs import run as run_quickly
 from typer.testing import CliRunner
 from waiting import until
 
 import edgebed
-from edgebed.cli import app
-from edgebed.errors import InfrastructureError
-from edgebed.roles import records
+from edgebed.cli.main import app
+from edgebed.core import records
+from edgebed.core.errors import InfrastructureError
 
 NAME = f"composed-{os.getpid()}"
 SCENARIO = f"""
@@ -74,7 +75,7 @@ def test_a_simulated_run_is_shown_by_the_prometheus_of_compose(project, monkeypa
     """`replay` finds it, in a container of the project or by its name, and gives it the run and what rules record."""
     project.write("simulated.yaml", SCENARIO.replace("20s", "30s"))
     scenario = project.folder / "scenarios/simulated.yaml"
-    run = edgebed.run(scenario, runtime="simulation", runs_dir=project.folder / "runs")
+    run = run_quickly(scenario, runtime="simulation", runs_dir=project.folder / "runs")
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", project.name)
     with pytest.raises(InfrastructureError, match="docker compose up -d prometheus"):
         CliRunner().invoke(app, ["replay", str(run.path)], catch_exceptions=False)
@@ -132,18 +133,13 @@ def test_faults_come_by_the_scenario_and_by_hand(project) -> None:
     assert [fault.problem for fault in faults if fault.problem] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [(f"name: {NAME}\n", 2), (SCENARIO + "expect: { accuracy: '> 1.5' }\n", 2)],
-    ids=["too-short", "no-such-measure"],
-)
-def test_a_scenario_that_fails_at_once_still_tells_its_exit_code(project, text, code) -> None:
+def test_a_scenario_that_fails_at_once_still_tells_its_exit_code(project) -> None:
     """Compose can only wait for what still runs; the last words are in the logs."""
-    project.write("wrong.yaml", text)
+    project.write("wrong.yaml", SCENARIO + "expect: { accuracy: '> 1.5' }\n")
 
     project.up(SCENARIO="scenarios/wrong.yaml")
 
-    assert project.compose("wait", "controller").returncode == code
+    assert project.compose("wait", "controller").returncode == 2
     logs = project.compose("logs", "controller").stdout
     assert "scenarios/wrong.yaml:" in logs
     assert "Traceback" not in logs

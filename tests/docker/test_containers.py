@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import edgebed
-from edgebed.errors import EdgebedError
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.core.errors import EdgebedError
 
 NAME = f"contained-{os.getpid()}"
 SCENARIO = {

@@ -3,9 +3,10 @@
 import os
 from typing import Any
 
-import edgebed
-from edgebed.results import Trial
-from edgebed.roles import records
+from quick_runs import run as run_quickly
+
+from edgebed.core import records
+from edgebed.running.results import Trial
 
 NAME = f"faulty-{os.getpid()}"
 SCENARIO = {
@@ -83,7 +84,7 @@ def test_what_stops_a_node_for_a_while(engine, tmp_path, onlooker, metrics, free
     ]
     scenario = SCENARIO | {"faults": faults, "stop": {"time": "15s"}}
     progress = onlooker(look, elapsed_s=11.0)
-    run = edgebed.run(scenario, runtime="docker", runs_dir=tmp_path, progress=progress, port=free_port)
+    run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, progress=progress, port=free_port)
 
     (trial,) = run.trials.values()
     assert_accounted(trial)
@@ -126,7 +127,7 @@ def test_whoever_dies_is_launched_again(engine, tmp_path) -> None:
     ]
     overrides = ["fleet.edge.count=3", "fleet.edge.memory=512MiB", "checkpoints.every=100 updates"]
     scenario = SCENARIO | {"faults": faults, "on_failure": "restart", "stop": {"updates": 1500}}
-    run = edgebed.run(scenario, runtime="docker", runs_dir=tmp_path, set=overrides)
+    run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, set=overrides)
 
     (trial,) = run.trials.values()
     assert_accounted(trial)
@@ -150,7 +151,7 @@ def test_a_link_that_changes_is_changed_in_its_next_life_too(engine, tmp_path) -
         {"restart": "edge-0", "at": "5s", "delay": "500ms"},
     ]
     scenario = SCENARIO | {"faults": faults, "stop": {"time": "25s"}}
-    run = edgebed.run(scenario, runtime="docker", runs_dir=tmp_path, set=["fleet.edge.count=2"])
+    run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, set=["fleet.edge.count=2"])
 
     (trial,) = run.trials.values()
     assert_accounted(trial)

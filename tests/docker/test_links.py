@@ -6,18 +6,18 @@ import time
 
 import docker
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.emulation.framing import burst_bytes, wire_bytes
-from edgebed.errors import InfrastructureError
-from edgebed.results import Trial
-from edgebed.roles import records
-from edgebed.runtimes.containers.engine import Images
+from edgebed.core import records
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.framing import burst_bytes, wire_bytes
+from edgebed.core.plan import LinkChange
+from edgebed.planning.planning import plan_trials
+from edgebed.running.results import Trial
+from edgebed.runtimes.containers.engine import ImageNames
 from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.site import find_site
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.plan import LinkChange
-from edgebed.scenario.planning import plan_trials
 
 pytestmark = pytest.mark.timed
 
@@ -50,12 +50,12 @@ STEPS = BASE | {
 }
 TAMPER = """
 from pyroute2 import IPRoute
-from edgebed.emulation.conditions import Conditions
+from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.netlink import LinkReader
 from edgebed.emulation.tc import Features, Shaper
-from edgebed.observe.resources import own_address
+from edgebed.emulation.resources import own_address
 reader = LinkReader(own_address('{subnet}'))
-Shaper(IPRoute(), reader.interface, Features(netem=False)).apply(Conditions(uplink_bit_s={rate_bit_s}))
+Shaper(IPRoute(), reader.interface, Features(netem=False)).apply(LinkState(uplink_bit_s={rate_bit_s}))
 """
 STRANGER = """
 from pyroute2 import IPRoute
@@ -66,7 +66,7 @@ with IPRoute() as ip:
 READ = """
 import json
 from edgebed.emulation.netlink import LinkReader
-from edgebed.observe.resources import own_address
+from edgebed.emulation.resources import own_address
 reader = LinkReader(own_address('{subnet}'))
 print(json.dumps([queue and queue.rate_bit_s for queue in reader.queues()]))
 """
@@ -75,7 +75,8 @@ print(json.dumps([queue and queue.rate_bit_s for queue in reader.queues()]))
 def with_right(client: docker.DockerClient, container: str, program: str) -> None:
     """Run a program in a container's network namespace with the right to change it."""
     client.containers.run(
-        Images.named().server, entrypoint=["python", "-c", program], user="0:0", network_mode=f"container:{container}",
+        ImageNames.named().server, entrypoint=["python", "-c", program], user="0:0",
+        network_mode=f"container:{container}",
         cap_drop=["ALL"], cap_add=["NET_ADMIN"], remove=True,
     )  # fmt: skip
 
@@ -119,7 +120,7 @@ def alone_s(payload_bytes: int, rate_bit_s: int) -> float:
 
 def test_bulk_passes_at_the_rates_asked(engine, tmp_path) -> None:
     """Both ways within 10 %, by the quickest of many large messages; the kernel holds what was asked."""
-    run = edgebed.run(BULK, runtime="docker", runs_dir=tmp_path, trace=True, set=["stop.time=4s"])
+    run = run_quickly(BULK, runtime="docker", runs_dir=tmp_path, trace=True, set=["stop.time=4s"])
 
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
@@ -149,7 +150,7 @@ def test_small_pushes_steps_and_what_happens_behind_a_link_s_back(engine, tmp_pa
             container for container in engine.containers() if "edgebed.link" in container["Config"]["Labels"]
         ]
 
-    run = edgebed.run(STEPS, runtime="docker", runs_dir=tmp_path, trace=True, progress=onlooker(look))
+    run = run_quickly(STEPS, runtime="docker", runs_dir=tmp_path, trace=True, progress=onlooker(look))
 
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
@@ -185,7 +186,7 @@ def test_a_container_that_starts_anew_is_limited_anew(engine) -> None:
     plan = plan_trials(scenario)[0].plan
     node = plan.node("edge-0")
     assert node.link.changes[0] == LinkChange(at_s=5.0, downlink_bit_s=2_000_000)
-    api, image, problems = engine.client.api, Images.named().server, []
+    api, image, problems = engine.client.api, ImageNames.named().server, []
     site = find_site(engine.client, f"{NAME}/0001", "asgd")
     try:
         links = Links(engine.client, site, image, plan, problems.append)

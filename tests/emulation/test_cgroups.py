@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.plan import Method, NodePlan, Part, Task
+from edgebed.core.process_names import process_name
 from edgebed.emulation import cgroups, means
 from edgebed.emulation.cgroups import PREFIX, Cgroups, cpu_quota_us, enter, mounts, remove_leftovers
-from edgebed.errors import InfrastructureError
-from edgebed.process_names import process_name
-from edgebed.scenario.plan import Method, NodePlan, Part, Task
 
 pytestmark = [pytest.mark.process, pytest.mark.alone]  # it measures in wall-clock time
 
@@ -40,7 +40,7 @@ BYSTANDER = """
 import os, sys
 from pathlib import Path
 from edgebed.emulation import cgroups
-from edgebed.errors import InfrastructureError
+from edgebed.core.errors import InfrastructureError
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
@@ -127,14 +127,14 @@ def test_a_cap_changes_while_a_node_computes_and_goes(real):
 def test_what_a_node_did_in_an_earlier_life_is_not_its_own(real):
     """It enters the cgroup of that life, whose account goes on: neither the kill nor the peak is the new one's."""
     folders = real.make(node(memory_bytes=48 * MIB))
-    real.begin_life("edge-0")
+    real.begin_incarnation("edge-0")
     with process(HOG, *folders) as hog:
         hog.wait(timeout=30)
     first = real.account("edge-0")
-    real.begin_life("edge-0")
+    real.begin_incarnation("edge-0")
     with process(f"{ENTER}input()", *folders):
         second = real.account("edge-0")
-    real.begin_life("edge-0")
+    real.begin_incarnation("edge-0")
     with process(HOG, *folders) as hog:
         hog.wait(timeout=30)
     third = real.account("edge-0")
@@ -261,7 +261,7 @@ def test_version_2_changes_a_cap_and_tells_kills_of_lives_apart(version_2, tmp_p
     made.cap_cpus("edge-0", 0.1)
     changed = texts(folder, "cpu.max")
     made.cap_cpus("edge-0", None)
-    made.begin_life("edge-0")
+    made.begin_incarnation("edge-0")
     before = made.account("edge-0").oom_kills
     (Path(folder) / "memory.events").write_text("low 0\noom_kill 3")
 

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from waiting import until
 
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.plan import Injection, LinkChange, LinkPlan
 from edgebed.emulation.namespaces import Namespaces, inside
 from edgebed.emulation.netlink import LinkReader
-from edgebed.errors import InfrastructureError
-from edgebed.scenario.plan import Injection, Link, LinkChange
 
 pytestmark = pytest.mark.process  # it starts processes and waits in wall-clock time
 
@@ -29,17 +29,17 @@ CONTROLLER = """
 import sys, time
 from pathlib import Path
 from edgebed.emulation.namespaces import Namespaces
-from edgebed.scenario.plan import Link
-namespaces = Namespaces({"server": Link(), "edge-0": Link(uplink_bit_s=1_000_000)}, Path(sys.argv[1]))
+from edgebed.core.plan import LinkPlan
+namespaces = Namespaces({"server": LinkPlan(), "edge-0": LinkPlan(uplink_bit_s=1_000_000)}, Path(sys.argv[1]))
 print(namespaces.process.pid, flush=True)
 time.sleep(600)
 """
 LINKS = {
-    "server": Link(),
-    "edge-0": Link(
+    "server": LinkPlan(),
+    "edge-0": LinkPlan(
         uplink_bit_s=8 * MBIT, downlink_bit_s=16 * MBIT, changes=(LinkChange(at_s=0.2, uplink_bit_s=2 * MBIT),)
     ),
-    "edge-1": Link(uplink_bit_s=5 * MBIT),
+    "edge-1": LinkPlan(uplink_bit_s=5 * MBIT),
 }
 
 

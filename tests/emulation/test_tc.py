@@ -11,14 +11,14 @@ import time
 import msgspec
 import pytest
 
-from edgebed.emulation.conditions import Conditions, Course
-from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES, burst_bytes, wire_bytes
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES, burst_bytes, wire_bytes
+from edgebed.core.plan import Injection, LinkChange, LinkPlan
+from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import read_qdisc
 from edgebed.emulation.readback import LinkMeter, deviation
 from edgebed.emulation.shaping import Shaping
 from edgebed.emulation.tc import Features, Shaper, disciplines, probe
-from edgebed.errors import InfrastructureError
-from edgebed.scenario.plan import Injection, Link, LinkChange
 
 pytestmark = pytest.mark.process  # it waits in wall-clock time
 
@@ -29,14 +29,14 @@ PLAIN = Features(netem=False)
 ROOT, INGRESS = 0xFFFF_FFFF, 0xFFFF_0000
 
 
-def shape(host, conditions: Conditions) -> Shaper:
+def shape(host, conditions: LinkState) -> Shaper:
     """What holds a host's link from now on."""
     shaper = host.call(Shaper, host.ip, "data", PLAIN)
     host.call(shaper.apply, conditions)
     return shaper
 
 
-def held(host, conditions: Conditions) -> str:
+def held(host, conditions: LinkState) -> str:
     """How what the kernel holds differs from these conditions."""
     return deviation(conditions, *host.reader.queues(), netem=False)
 
@@ -69,7 +69,7 @@ def goodput_bit_s(near, far, duration_s: float = BULK_S) -> float:
 def test_bulk_passes_at_the_rate_asked(hosts, connected, direction, rate_bit_s):
     """Less the headers, within 10 %, whichever way it is that is limited; the other way is not."""
     one, other = hosts
-    shape(one, Conditions(**{f"{direction}_bit_s": rate_bit_s}))
+    shape(one, LinkState(**{f"{direction}_bit_s": rate_bit_s}))
     ends = connected(one, other) if direction == "uplink" else connected(other, one)
 
     expected_bit_s = rate_bit_s * SEGMENT_BYTES / (SEGMENT_BYTES + HEADER_BYTES)
@@ -81,7 +81,7 @@ def test_bulk_passes_at_the_rate_asked(hosts, connected, direction, rate_bit_s):
 def test_a_single_push_after_a_silence_takes_its_bytes_less_the_burst(hosts, connected, direction):
     """12.7 kB at 10 mbit: a large burst would let it through in no time. The quickest of several, within 10 %."""
     one, other = hosts
-    shape(one, Conditions(**{f"{direction}_bit_s": 10_000_000}))
+    shape(one, LinkState(**{f"{direction}_bit_s": 10_000_000}))
     near, far = connected(one, other) if direction == "uplink" else connected(other, one)
     took_s = []
 
@@ -102,13 +102,13 @@ def test_a_single_push_after_a_silence_takes_its_bytes_less_the_burst(hosts, con
 def test_what_the_kernel_holds_is_what_was_asked(hosts):
     """Both directions, one, none, and back; whatever was there before, and who holds the link anew."""
     one, _ = hosts
-    shaper = shape(one, Conditions())
+    shaper = shape(one, LinkState())
     asked = [
-        Conditions(uplink_bit_s=1_000_000, downlink_bit_s=100_000_000),
-        Conditions(downlink_bit_s=5_555_555),
-        Conditions(uplink_bit_s=50_000_000),
-        Conditions(),
-        Conditions(uplink_bit_s=256_000, downlink_bit_s=256_000),
+        LinkState(uplink_bit_s=1_000_000, downlink_bit_s=100_000_000),
+        LinkState(downlink_bit_s=5_555_555),
+        LinkState(uplink_bit_s=50_000_000),
+        LinkState(),
+        LinkState(uplink_bit_s=256_000, downlink_bit_s=256_000),
     ]
 
     for conditions in asked:
@@ -126,7 +126,7 @@ def test_what_the_kernel_holds_is_what_was_asked(hosts):
 def test_a_change_loses_nothing_that_waits(hosts, connected):
     """The queue stays, with its counters; the new rate holds at once."""
     one, other = hosts
-    shaper = shape(one, Conditions(uplink_bit_s=2_000_000))
+    shaper = shape(one, LinkState(uplink_bit_s=2_000_000))
     near, far = connected(one, other)
     with near, far:
         near.setblocking(False)
@@ -134,7 +134,7 @@ def test_a_change_loses_nothing_that_waits(hosts, connected):
         left -= len(far.recv(1))
         before, _ = one.reader.queues()
 
-        one.call(shaper.apply, Conditions(uplink_bit_s=50_000_000))
+        one.call(shaper.apply, LinkState(uplink_bit_s=50_000_000))
 
         while left:
             left -= len(far.recv(left))
@@ -146,14 +146,14 @@ def test_a_change_loses_nothing_that_waits(hosts, connected):
 
 
 LINKS = [
-    Conditions(),
-    Conditions(uplink_bit_s=2_000_000),
-    Conditions(downlink_bit_s=3_000_000),
-    Conditions(uplink_bit_s=2_000_000, downlink_bit_s=3_000_000),
+    LinkState(),
+    LinkState(uplink_bit_s=2_000_000),
+    LinkState(downlink_bit_s=3_000_000),
+    LinkState(uplink_bit_s=2_000_000, downlink_bit_s=3_000_000),
 ]
 
 
-def cut(conditions: Conditions) -> Conditions:
+def cut(conditions: LinkState) -> LinkState:
     """The same link, cut."""
     return msgspec.structs.replace(conditions, cut=True)
 
@@ -206,25 +206,25 @@ def test_a_heal_restores_the_queues_exactly(hosts, conditions):
 
     assert queueing(one) == before
     one.call(shaper.apply, cut(conditions))
-    one.call(shaper.apply, cut(Conditions(uplink_bit_s=9_000_000)))
-    assert held(one, cut(Conditions(uplink_bit_s=9_000_000))) == ""
-    shaper = shape(one, Conditions(uplink_bit_s=9_000_000))
-    assert held(one, Conditions(uplink_bit_s=9_000_000)) == ""
-    one.call(shaper.apply, Conditions())
+    one.call(shaper.apply, cut(LinkState(uplink_bit_s=9_000_000)))
+    assert held(one, cut(LinkState(uplink_bit_s=9_000_000))) == ""
+    shaper = shape(one, LinkState(uplink_bit_s=9_000_000))
+    assert held(one, LinkState(uplink_bit_s=9_000_000)) == ""
+    one.call(shaper.apply, LinkState())
     assert queueing(one) == []
 
 
 def test_a_cut_that_is_taken_back_behind_its_back_is_found(hosts):
     """And one that nobody asked for."""
     one, _ = hosts
-    shaper = shape(one, Conditions(uplink_bit_s=2_000_000))
+    shaper = shape(one, LinkState(uplink_bit_s=2_000_000))
 
-    assert held(one, cut(Conditions(uplink_bit_s=2_000_000))) == (
+    assert held(one, cut(LinkState(uplink_bit_s=2_000_000))) == (
         "uplink: the kernel holds 2mbit, asked that nothing passes; "
         "downlink: the kernel holds no limit, asked that nothing passes"
     )
-    one.call(shaper.apply, cut(Conditions()))
-    assert held(one, Conditions(uplink_bit_s=2_000_000)) == (
+    one.call(shaper.apply, cut(LinkState()))
+    assert held(one, LinkState(uplink_bit_s=2_000_000)) == (
         "uplink: the kernel drops everything, asked 2mbit; downlink: the kernel drops everything, asked no limit"
     )
 
@@ -237,18 +237,17 @@ def test_what_somebody_else_has_set_is_never_replaced(hosts):
     one.call(lambda: one.ip.tc("add", "tbf", index, handle=0x770000, parent=ROOT, **options))
 
     with pytest.raises(InfrastructureError, match=r"data already has a tbf 77: .* tc qdisc del dev data root"):
-        shape(one, Conditions(downlink_bit_s=1_000_000))
+        shape(one, LinkState(downlink_bit_s=1_000_000))
 
     assert (
-        held(one, Conditions(uplink_bit_s=1_000_000))
-        == "uplink: the kernel lets 5000 bytes through at once, asked 1600"
+        held(one, LinkState(uplink_bit_s=1_000_000)) == "uplink: the kernel lets 5000 bytes through at once, asked 1600"
     )
     one.call(lambda: one.ip.tc("del", index=index, parent=ROOT, handle=0x770000))
     one.call(lambda: one.ip.tc("add", "ingress", index))
     with pytest.raises(InfrastructureError, match=r"data already has a ingress ffff: .* tc qdisc del dev data ingress"):
-        shape(one, Conditions(uplink_bit_s=1_000_000))
+        shape(one, LinkState(uplink_bit_s=1_000_000))
     one.call(lambda: one.ip.tc("del", "ingress", index))
-    shape(one, Conditions(uplink_bit_s=1_000_000))
+    shape(one, LinkState(uplink_bit_s=1_000_000))
 
 
 def test_large_packets_are_refused(hosts):
@@ -258,13 +257,13 @@ def test_large_packets_are_refused(hosts):
     one.call(lambda: one.ip.link("set", index=index, mtu=9000))
 
     with pytest.raises(InfrastructureError, match="data has an MTU of 9000"):
-        shape(one, Conditions(uplink_bit_s=1_000_000))
+        shape(one, LinkState(uplink_bit_s=1_000_000))
 
 
 def test_netem_is_used_where_the_kernel_has_it_and_nowhere_else(hosts):
     """What it makes is read back; without it nothing of it is asked for, and forcing it says what is missing."""
     one, _ = hosts
-    conditions = Conditions(uplink_bit_s=10_000_000, latency_s=0.04, jitter_s=0.005, loss=0.01)
+    conditions = LinkState(uplink_bit_s=10_000_000, latency_s=0.04, jitter_s=0.005, loss=0.01)
     shaper = one.call(Shaper, one.ip, "data", Features(netem=True))
 
     if probe().netem:
@@ -273,65 +272,65 @@ def test_netem_is_used_where_the_kernel_has_it_and_nowhere_else(hosts):
     else:
         with pytest.raises(InfrastructureError, match="this kernel has no netem"):
             one.call(shaper.apply, conditions)
-        latency = Conditions(uplink_bit_s=10_000_000, latency_s=0.04)
+        latency = LinkState(uplink_bit_s=10_000_000, latency_s=0.04)
         assert [kind for kind, _ in disciplines(10_000_000, latency, probe())] == ["tbf"]
 
 
 def test_links_follow_their_timelines_from_when_training_began(hosts):
     """Before that they are as they begin; what is due is changed when it is asked to, and nothing else is."""
     one, other = hosts
-    changing = Link(uplink_bit_s=8_000_000, changes=(LinkChange(at_s=5.0, uplink_bit_s=1_000_000),
+    changing = LinkPlan(uplink_bit_s=8_000_000, changes=(LinkChange(at_s=5.0, uplink_bit_s=1_000_000),
                                                      LinkChange(at_s=1000.0, downlink_bit_s=2_000_000)))  # fmt: skip
     shaping = Shaping(lambda name: Shaper({one.address: one, other.address: other}[name].ip, "data", PLAIN))
-    for host, link in ((one, changing), (other, Link(downlink_bit_s=3_000_000))):
+    for host, link in ((one, changing), (other, LinkPlan(downlink_bit_s=3_000_000))):
         host.call(shaping.add, host.address, link)
-    assert held(one, Conditions(uplink_bit_s=8_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=8_000_000)) == ""
     assert shaping.due_s() == math.inf
 
     shaping.began(time.monotonic() - 6.0)
     one.call(shaping.tick)
 
-    assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
-    assert held(other, Conditions(downlink_bit_s=3_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=1_000_000)) == ""
+    assert held(other, LinkState(downlink_bit_s=3_000_000)) == ""
     assert shaping.due_s() == pytest.approx(time.monotonic() + 994.0, abs=1.0)
     one.call(shaping.tick)
-    assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=1_000_000)) == ""
 
 
 def test_a_change_that_cannot_be_is_refused_and_forgotten(hosts):
     """The link is as it was, and what is asked for next is done."""
     one, _ = hosts
     shaping = Shaping(lambda _: Shaper(one.ip, "data", PLAIN))
-    one.call(lambda: shaping.add("edge-0", Link(uplink_bit_s=8_000_000)))
+    one.call(lambda: shaping.add("edge-0", LinkPlan(uplink_bit_s=8_000_000)))
     change = LinkChange(uplink_bit_s=4_000_000, downlink_bit_s=10)
     with pytest.raises(InfrastructureError, match="not 10bit"):
         one.call(shaping.inject, Injection(node="edge-0", action="link", change=change))
-    assert held(one, Conditions(uplink_bit_s=8_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=8_000_000)) == ""
 
     one.call(shaping.inject, Injection(node="edge-0", action="cut"))
     one.call(shaping.inject, Injection(node="edge-0", action="heal"))
-    assert held(one, Conditions(uplink_bit_s=8_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=8_000_000)) == ""
 
 
 def test_a_setting_that_is_changed_behind_its_back_is_found(hosts):
     """By the node's own read-back, once, with what is held and what was asked; and when it is right again."""
     one, _ = hosts
-    link = Link(uplink_bit_s=10_000_000, changes=(LinkChange(at_s=100.0, uplink_bit_s=20_000_000),))
-    shaper = shape(one, Conditions(uplink_bit_s=10_000_000))
-    meter = LinkMeter("edge-0", Course(link), one.reader, "")
+    link = LinkPlan(uplink_bit_s=10_000_000, changes=(LinkChange(at_s=100.0, uplink_bit_s=20_000_000),))
+    shaper = shape(one, LinkState(uplink_bit_s=10_000_000))
+    meter = LinkMeter("edge-0", EffectiveLink(link), one.reader, "")
     meter.wait_until_held()
     (first,) = meter.read(0.0, None)
     assert (first.mechanism, first.interface, first.uplink_held, first.problem) == ("tc", "data", 10_000_000, "")
     assert (first.uplink_burst, first.downlink_held) == (1600, None)
     assert list(meter.read(50.0, 1.0)) == []
 
-    one.call(shaper.apply, Conditions(uplink_bit_s=1_000_000))
+    one.call(shaper.apply, LinkState(uplink_bit_s=1_000_000))
     assert list(meter.read(51.0, 1.0)) == [], "what is found once does not count"
     (found,) = meter.read(52.0, 1.0)
     assert found.problem == "uplink: the kernel holds 1mbit, asked 10mbit"
     assert list(meter.read(53.0, 1.0)) == []
 
-    one.call(shaper.apply, Conditions(uplink_bit_s=10_000_000))
+    one.call(shaper.apply, LinkState(uplink_bit_s=10_000_000))
     (right,) = meter.read(54.0, 1.0)
     assert right.problem == ""
     assert list(meter.read(101.5, 1.0)) == [], "a change may come a second late"
@@ -351,7 +350,7 @@ def test_a_setting_that_is_changed_behind_its_back_is_found(hosts):
 def test_a_way_around_the_downlinks_queue_is_found(hosts, way):
     """Queue and ingress are as they were, but packets pass beside them; set anew, all is well again."""
     one, _ = hosts
-    conditions = Conditions(downlink_bit_s=10_000_000)
+    conditions = LinkState(downlink_bit_s=10_000_000)
     shape(one, conditions)
     assert held(one, conditions) == ""
     index = one.index()
@@ -397,7 +396,7 @@ def test_the_helper_sets_a_link_and_ends(hosts):
     out, _ = process.communicate(timeout=20)
 
     assert (json.loads(out), process.returncode) == ({"interface": "data"}, 0)
-    assert held(one, Conditions(uplink_bit_s=7_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=7_000_000)) == ""
 
 
 def test_the_helper_of_a_link_that_changes_stays(hosts):
@@ -406,12 +405,14 @@ def test_the_helper_of_a_link_that_changes_stays(hosts):
     link = {"uplink_bit_s": 7_000_000, "changes": [{"at_s": 5.0, "downlink_bit_s": 3_000_000}]}
     process = helper(one, {"subnet": "10.77.0.0/24", "netem": False, "link": link})
     assert json.loads(process.stdout.readline()) == {"interface": "data"}
-    assert held(one, Conditions(uplink_bit_s=7_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=7_000_000)) == ""
 
     process.stdin.write(json.dumps({"began": time.monotonic() - 6.0}).encode() + b"\n")
     process.stdin.flush()
 
-    meter = LinkMeter("edge-0", Course(Link(uplink_bit_s=7_000_000, downlink_bit_s=3_000_000)), one.reader, "")
+    meter = LinkMeter(
+        "edge-0", EffectiveLink(LinkPlan(uplink_bit_s=7_000_000, downlink_bit_s=3_000_000)), one.reader, ""
+    )
     meter.wait_until_held()
     assert process.poll() is None
     out, _ = process.communicate(timeout=20)
@@ -426,7 +427,7 @@ def test_the_helper_that_stays_does_what_faults_ask_for_and_says_when_it_is_done
              "stays": True, "injected": [change]}  # fmt: skip
     process = helper(one, order)
     assert json.loads(process.stdout.readline()) == {"interface": "data"}
-    assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=1_000_000)) == ""
 
     def ask(**message) -> dict:
         process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -434,14 +435,14 @@ def test_the_helper_that_stays_does_what_faults_ask_for_and_says_when_it_is_done
         return json.loads(process.stdout.readline())
 
     assert ask(change={"node": "edge-0", "action": "cut"}, number=7) == {"done": 7}
-    assert held(one, cut(Conditions())) == ""
+    assert held(one, cut(LinkState())) == ""
     assert ask(change={"node": "edge-0", "action": "heal"}, number=8) == {"done": 8}
-    assert held(one, Conditions(uplink_bit_s=1_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=1_000_000)) == ""
     assert ask(change=change | {"change": {"downlink_bit_s": 7}}, number=9) == {
         "done": 9, "problem": "tc holds rates from 1000bit to 34359738360bit here, not 7bit",
     }  # fmt: skip
     assert ask(change=change | {"change": None}, number=10) == {"done": 10}
-    assert held(one, Conditions(uplink_bit_s=7_000_000)) == ""
+    assert held(one, LinkState(uplink_bit_s=7_000_000)) == ""
     assert ask(change={"node": "edge-1", "action": "cut"}, number=11) == {
         "done": 11, "problem": "edge-1 has no link to the data network",
     }  # fmt: skip
@@ -466,12 +467,12 @@ def test_without_the_right_the_message_says_which(hosts):
     program = (
         "import os\n"
         "from pyroute2 import IPRoute\n"
-        "from edgebed.emulation.conditions import Conditions\n"
+        "from edgebed.emulation.conditions import LinkState\n"
         "from edgebed.emulation.netlink import LinkReader\n"
         "from edgebed.emulation.tc import Features, Shaper\n"
         "os.setuid(65534)\n"
         f"print(LinkReader('{one.address}').queues()[0])\n"
-        "Shaper(IPRoute(), 'data', Features(netem=False)).apply(Conditions(uplink_bit_s=10**6))\n"
+        "Shaper(IPRoute(), 'data', Features(netem=False)).apply(LinkState(uplink_bit_s=10**6))\n"
     )
     command = [sys.executable, "-c", program]
     done = one.call(lambda: subprocess.run(command, capture_output=True, text=True, check=False))

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edgebed.observe.journal import Entry, read_journal
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.journal import Entry, read_journal
 
 DEADLINE_S = 60.0
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.roles import records
+from edgebed.core import records
 
 SCENARIO = Path(__file__).parents[2] / "scenarios/federated/absent-clients.yaml"
 SETS = (
@@ -17,7 +17,7 @@ SETS = (
 @pytest.mark.process
 def test_rounds_go_on_with_the_clients_that_are_left(tmp_path: Path) -> None:
     """To the end, with every update accounted for; the frozen one is given up when it has been silent."""
-    run = edgebed.run(SCENARIO, runtime="process", variants=["averaged"], set=SETS, runs_dir=tmp_path)
+    run = run_quickly(SCENARIO, runtime="process", variants=["averaged"], set=SETS, runs_dir=tmp_path)
     trial = run.trials["averaged"]
     after = [record for _, _, record in trial.events() if isinstance(record, records.Update) and record.version > 100]
 

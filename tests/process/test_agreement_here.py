@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebed import cli
+from edgebed.cli import main as cli
 
 SCENARIO = """
 name: agreeing

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgebed.calibrating import Programme, Runner, measure_bulk, measure_single
 from edgebed.emulation.means import why_no_namespaces
+from edgebed.studies.host.calibrating import Programme, Runner, measure_bulk, measure_single
 
 pytestmark = pytest.mark.timed
 

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 import zmq
 
-from edgebed.emulation.conditions import Course
+from edgebed.core.plan import Injection, LinkPlan, Method, NodePlan, Part, Task
+from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.means import why_no_namespaces
 from edgebed.emulation.namespaces import Namespaces, inside
-from edgebed.observe.metrics import NodeMetrics
-from edgebed.roles.events import Connected, Disconnected, Received, Send, Wake, Woken
+from edgebed.metrics.exporter import NodeMetrics
+from edgebed.roles.events import Connected, Disconnected, MessageReceived, Observe, Send, Wake, Woken
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
-from edgebed.runtimes.data_endpoints import DataDealer, DataRouter, patience_s
-from edgebed.runtimes.data_ends import DataEnds
-from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.held_link import HeldLink
-from edgebed.runtimes.live import LiveNode
-from edgebed.runtimes.sockets import bind, data_socket, management_socket
-from edgebed.scenario.plan import Injection, Link, Method, NodePlan, Part, Task
+from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
+from edgebed.runtimes.live.data_ends import DataEnds
+from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.sockets import bind, data_socket, management_socket
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense
 
@@ -41,8 +41,10 @@ class Server:
         self.asked: dict[str, tuple[str, int]] = {}
         self.heard: list[tuple[float, str, messages.AnyMessage]] = []
 
-    def handle(self, event: Received | Woken | Disconnected, now: float) -> list:
+    def handle(self, event: MessageReceived | Woken | Disconnected | Observe, now: float) -> list:
         """A join, a push, or the time to answer."""
+        if isinstance(event, Observe):
+            return []
         if isinstance(event, Woken):
             peer, joins = self.asked.pop(event.token)
             tensor, frames = encode_dense("theta", np.zeros(self.size // 4, "f4"))
@@ -79,7 +81,7 @@ class Work:
         return GradientResult((tensor,), frames, 1.0, None, 0.0, 0.0)
 
 
-def plan_of(node: str, role: str, link: Link) -> NodePlan:
+def plan_of(node: str, role: str, link: LinkPlan) -> NodePlan:
     """A node with that link."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
@@ -93,9 +95,11 @@ def plan_of(node: str, role: str, link: Link) -> NodePlan:
 class Network:
     """A server and workers that train in namespaces, in threads of this process."""
 
-    def __init__(self, stack: contextlib.ExitStack, folder, link: Link, server: Server, update_bytes: dict[str, int]):
+    def __init__(
+        self, stack: contextlib.ExitStack, folder, link: LinkPlan, server: Server, update_bytes: dict[str, int]
+    ):
         names = ("server", *update_bytes)
-        links = {"server": Link()} | dict.fromkeys(update_bytes, link)
+        links = {"server": LinkPlan()} | dict.fromkeys(update_bytes, link)
         self.namespaces = Namespaces(links, folder / "namespaces.log")
         stack.callback(self.namespaces.close)
         context = zmq.Context()
@@ -110,14 +114,14 @@ class Network:
             home = self.namespaces.homes[name]
             own = zmq.Context()
             self.contexts.append(own)
-            plan = plan_of(name, "server" if name == "server" else "worker", Link() if name == "server" else link)
-            course = Course(plan.link)
+            plan = plan_of(name, "server" if name == "server" else "worker", LinkPlan() if name == "server" else link)
+            effective = EffectiveLink(plan.link)
             with inside(home.namespace):
                 if name == "server":
                     socket = data_socket(own, zmq.ROUTER)
                     self.address = bind(socket, home.address)
                 else:
-                    socket = data_socket(own, zmq.DEALER, f"{name}~1", patience_s(course.at(0.0)))
+                    socket = data_socket(own, zmq.DEALER, f"{name}~1", patience_s(effective.at(0.0)))
             told = management_socket(context, zmq.DEALER, name)
             told.connect(address)
             assert told.poll(10_000, zmq.POLLOUT)
@@ -130,8 +134,8 @@ class Network:
                 data=DataEnds(DataRouter(socket, pytest.fail), {}) if name == "server" else DataEnds(
                     None, {"server": DataDealer(socket, pytest.fail)}
                 ),
-                metrics=NodeMetrics(plan.role), epoch_ns=epoch_ns, link=HeldLink(plan, by_kernel=True),
-                courses={} if name == "server" else {name: course},
+                metrics=NodeMetrics(plan.role), epoch_ns=epoch_ns, link=PacedLink(plan, by_kernel=True),
+                courses={} if name == "server" else {name: effective},
             )  # fmt: skip
         self.threads = [threading.Thread(target=node.run) for node in self.nodes.values()]
         stack.callback(self.stop)
@@ -195,7 +199,7 @@ def test_after_a_heal_the_first_message_comes_within_seconds(cut_s, stack, tmp_p
     network = Network(
         stack,
         tmp_path,
-        Link(uplink_bit_s=10_000_000, downlink_bit_s=10_000_000),
+        LinkPlan(uplink_bit_s=10_000_000, downlink_bit_s=10_000_000),
         Server({"waits": 1.0, "pushes": 0.0}, 100_000),
         {"waits": 2_000, "pushes": 2_000_000},
     )
@@ -217,7 +221,7 @@ def test_a_slow_link_is_not_taken_for_dead(stack, tmp_path):
     network = Network(
         stack,
         tmp_path,
-        Link(uplink_bit_s=32_000, downlink_bit_s=32_000),
+        LinkPlan(uplink_bit_s=32_000, downlink_bit_s=32_000),
         Server({"edge-0": 0.0}, 40_000),
         {"edge-0": 40_000},
     )

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import psutil
 import pytest
+from quick_runs import run as run_quickly
 from typer.testing import CliRunner
 from waiting import until
 
-import edgebed
-from edgebed.cli import app
+from edgebed.cli.main import app
+from edgebed.core.errors import ScenarioError
+from edgebed.core.process_names import process_name
 from edgebed.emulation import means
 from edgebed.emulation.cgroups import PREFIX, mounts
-from edgebed.errors import ScenarioError
-from edgebed.observe.series import Series
-from edgebed.process_names import process_name
-from edgebed.results import Run
+from edgebed.journal.series import Series
+from edgebed.running.results import Run
 
 SCENARIO = {
     "name": "held",
@@ -68,7 +68,7 @@ def series_of(run: Run) -> tuple[Series, list[str]]:
 
 def test_for_root_the_kernel_holds_links_and_caps_and_nothing_is_left(tmp_path):
     """The data really goes through interfaces of the nodes' own, and every node's cap is its cgroup's."""
-    series, notes = series_of(edgebed.run(SCENARIO | {"stop": {"time": "4s"}}, runs_dir=tmp_path))
+    series, notes = series_of(run_quickly(SCENARIO | {"stop": {"time": "4s"}}, runs_dir=tmp_path))
     _, traffic = series.traffic[-1]
 
     assert traffic.interface == "data"
@@ -89,7 +89,7 @@ def test_for_root_the_kernel_holds_links_and_caps_and_nothing_is_left(tmp_path):
 def test_a_node_beyond_its_memory_is_out_of_memory_and_the_others_finish(tmp_path):
     """The kernel's own account says why it died."""
     fleet = {"tiny": {"count": 1, "memory": "4MiB"}, "edge": {"count": 1}}
-    run = edgebed.run(SCENARIO | {"fleet": fleet}, runs_dir=tmp_path)
+    run = run_quickly(SCENARIO | {"fleet": fleet}, runs_dir=tmp_path)
     series, _ = series_of(run)
     (died,) = [node for _, node in series.nodes if node.state == "died"]
 
@@ -100,7 +100,7 @@ def test_a_node_beyond_its_memory_is_out_of_memory_and_the_others_finish(tmp_pat
 
 def test_the_model_is_used_where_it_is_asked_for(tmp_path):
     """Root, too, may want what everybody has."""
-    series, notes = series_of(edgebed.run(SCENARIO, emulation="model", runs_dir=tmp_path))
+    series, notes = series_of(run_quickly(SCENARIO, emulation="model", runs_dir=tmp_path))
 
     assert {said[-1].mechanism for said in series.links.values()} == {"model"}
     assert series.traffic[-1][1].interface == "lo"
@@ -144,7 +144,7 @@ def test_a_killed_controller_leaves_no_process_and_its_cgroups_go_with_the_next_
         made = cgroups_of(controller.pid)
         controller.send_signal(signal.SIGKILL)
     _, alive = psutil.wait_procs(processes, timeout=10)
-    edgebed.run(SCENARIO | {"stop": {"updates": 5}}, runs_dir=tmp_path)
+    run_quickly(SCENARIO | {"stop": {"updates": 5}}, runs_dir=tmp_path)
 
     assert len(processes) == 6  # fork server, namespaces, server, evaluator, two workers
     assert alive == []
@@ -173,5 +173,5 @@ def test_down_removes_what_a_killed_controller_left(monkeypatch):
 def test_what_cannot_be_had_is_refused_before_anything_starts(tmp_path, runtime, emulation):
     """An option without a meaning would be a promise that is not kept."""
     with pytest.raises(ScenarioError, match="--emulation"):
-        edgebed.run(SCENARIO, runtime=runtime, emulation=emulation, runs_dir=tmp_path)
+        run_quickly(SCENARIO, runtime=runtime, emulation=emulation, runs_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []

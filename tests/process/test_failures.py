@@ -21,21 +21,21 @@ import pytest
 import zmq
 from waiting import until
 
-from edgebed.fingerprint import fingerprint
+from edgebed.core import records
+from edgebed.core.fingerprint import fingerprint
+from edgebed.journal.checkpoints import CheckpointStore
+from edgebed.journal.journal import JournalWriter, read_journal
+from edgebed.journal.run_folder import TrialFolder
+from edgebed.journal.series import Series
+from edgebed.journal.start_up import start_up_of
 from edgebed.learning.beginning import Beginning
-from edgebed.observe.checkpoints import Checkpoints
-from edgebed.observe.journal import JournalWriter, read_journal
-from edgebed.observe.run_folder import TrialFolder
-from edgebed.observe.series import Series
-from edgebed.observe.start_up import start_up_of
-from edgebed.roles import records
-from edgebed.roles.controller import Controller
-from edgebed.runtimes.hosting import payload_of
-from edgebed.runtimes.live_controller import LiveController
-from edgebed.runtimes.process import ProcessLauncher
-from edgebed.runtimes.watch import Watch
+from edgebed.planning.planning import plan_trials
+from edgebed.roles.control.controller import Controller
+from edgebed.runtimes.live.live_controller import LiveController
+from edgebed.runtimes.live.payload import payload_of
+from edgebed.runtimes.processes.launcher import ProcessLauncher
+from edgebed.runtimes.watch import StatusFeed
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
 
@@ -165,8 +165,11 @@ def test_a_frozen_server_ends_the_run_at_the_stall_deadline(live: Live) -> None:
     assert "no update was applied for 5 s" in live.series().ended.reason
 
 
-@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["to the controller", "to its group"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)],
+    ids=["SIGTERM to the controller", "SIGINT to its group"],
+)
 def test_ctrl_c_ends_the_run_in_order(live: Live, send: Callable[[int, int], None], number: int) -> None:
     """Nodes say goodbye, the report is written, the exit code is 130; a terminal signals the whole group."""
     send(live.process.pid, number)
@@ -215,7 +218,7 @@ def test_a_full_disk_ends_the_run_with_the_path(tmp_path: Path) -> None:
     scenario.write_text(SCENARIO)
     limited = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000));"
-        "from edgebed.cli import main; sys.argv = sys.argv[1:]; main()"
+        "from edgebed.cli.main import main; sys.argv = sys.argv[1:]; main()"
     )
     command = [sys.executable, "-c", limited, "edgebed", "run", str(scenario), "--runs-dir", str(tmp_path / "runs")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
@@ -248,7 +251,7 @@ class Stage:
         self.folder.make(self.planned.plan)
         plan = self.planned.plan
         beginning = Beginning(plan)
-        self.checkpoints = Checkpoints(self.folder, beginning.theta)
+        self.checkpoints = CheckpointStore(self.folder, beginning.theta)
         self.heart = Controller(
             plan,
             payload_of(self.planned, self.checkpoints, beginning),
@@ -260,7 +263,7 @@ class Stage:
 
     def run(self, saboteur: Callable[["Stage"], None] | None = None) -> Series:
         """Run to the end; `saboteur` works in a thread of its own meanwhile."""
-        self.watch = Watch(self.heart, lambda _: None, lambda _: None)
+        self.watch = StatusFeed(self.heart, lambda _: None, lambda _: None)
         thread = threading.Thread(target=saboteur, args=(self,)) if saboteur else None
         with JournalWriter(self.folder.journal) as journal:
             controller = LiveController(self.heart, self.launcher, journal, self.checkpoints, self.watch)
@@ -309,7 +312,7 @@ def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> Non
             return super().launch(node, controller_address)
 
     def bring(stage: Stage) -> None:
-        until(lambda: stage.watch.standing.updates > 50, "training", every_s=0.02)
+        until(lambda: stage.watch.state.updates > 50, "training", every_s=0.02)
         ProcessLauncher.launch(stage.launcher, *stage.launcher.late)
 
     series = Stage(tmp_path, Late, join="15s").run(bring)
@@ -329,7 +332,7 @@ def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path) -> None:
             return super().launch(node, controller_address)
 
     def double(stage: Stage) -> None:
-        until(lambda: stage.watch.standing.updates > 20, "training", every_s=0.02)
+        until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
         with zmq.Context() as context, context.socket(zmq.DEALER) as client:
             client.linger = 0
             client.connect(stage.launcher.address)
@@ -354,7 +357,7 @@ def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) ->
             return super().launch(node, controller_address)
 
     def attack(stage: Stage) -> None:
-        until(lambda: stage.watch.standing.updates > 20, "training", every_s=0.02)
+        until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
         ready = stage.heart.members["server"].ready
         random = np.random.default_rng(1)
         for address in (ready.data_address, ready.management_address, stage.launcher.address):
@@ -380,7 +383,7 @@ def test_a_flood_of_garbage_leaves_a_small_journal_and_is_counted_in_full(tmp_pa
     """The first of each second are told apart, the others are a number; training goes on."""
 
     def flood(stage: Stage) -> None:
-        until(lambda: stage.watch.standing.updates > 20, "training", every_s=0.02)
+        until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
         with zmq.Context() as context, context.socket(zmq.DEALER) as client:
             client.linger = 5_000
             client.connect(stage.heart.members["server"].ready.data_address)

@@ -9,11 +9,11 @@ from typing import Any
 
 import psutil
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
+from edgebed.core.errors import ScenarioError
 from edgebed.emulation import means
-from edgebed.errors import ScenarioError
-from edgebed.results import Run
+from edgebed.running.results import Run
 
 SCENARIO = {
     "name": "faults",
@@ -76,7 +76,7 @@ class Told:
 def told(request, tmp_path_factory) -> Told:
     """A run with all of FAULTS, carried out by the kernel, or without it."""
     scenario = SCENARIO | {"fleet": FLEET, "faults": FAULTS, "stop": {"time": "8s"}}
-    run = edgebed.run(scenario, emulation=request.param, runs_dir=tmp_path_factory.mktemp(request.param))
+    run = run_quickly(scenario, emulation=request.param, runs_dir=tmp_path_factory.mktemp(request.param))
     return Told(run, request.param)
 
 
@@ -158,7 +158,7 @@ def test_out_of_memory_is_told_of_the_life_that_was(tmp_path):
     ]
     fleet = {"edge": {"count": 1, "memory": "300MiB"}, "other": {"count": 1}}
     scenario = SCENARIO | {"fleet": fleet, "faults": faults, "stop": {"time": "6s"}}
-    told = Told(edgebed.run(scenario, runs_dir=tmp_path), "kernel")
+    told = Told(run_quickly(scenario, runs_dir=tmp_path), "kernel")
     reasons = [each["reason"].partition(";")[0] for each in told.of("node", name="edge-0", state="died")]
 
     assert told.run.exit_code == 0
@@ -171,7 +171,7 @@ def test_nodes_that_are_frozen_until_the_end_are_not_waited_for_and_none_is_left
     before = {each.pid for each in psutil.Process().children(recursive=True)}
     faults = [{"freeze": {"class": "edge", "count": 2}, "at": "1s"}]
     scenario = SCENARIO | {"fleet": {"edge": {"count": 3}}, "faults": faults, "stop": {"time": "2s"}}
-    told = Told(edgebed.run(scenario, runs_dir=tmp_path), "auto")
+    told = Told(run_quickly(scenario, runs_dir=tmp_path), "auto")
     frozen = {each["target"] for each in told.of("fault", action="freeze")}
     stopped = {each["name"]: each.get("reason", "") for each in told.of("node", state="stopped")}
 
@@ -186,5 +186,5 @@ def test_what_needs_a_cgroup_is_refused_where_there_is_none(tmp_path):
     scenario = SCENARIO | {"fleet": {"edge": {"count": 1, "memory": "300MiB"}}, "faults": faults}
 
     with pytest.raises(ScenarioError, match="edge-0 is to run into its memory cap, which the kernel alone can hold"):
-        edgebed.run(scenario | {"stop": {"time": "2s"}}, emulation="model", runs_dir=tmp_path)
+        run_quickly(scenario | {"stop": {"time": "2s"}}, emulation="model", runs_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []

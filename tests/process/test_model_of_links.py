@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 import zmq
 
-from edgebed.emulation.framing import burst_bytes, wire_bytes
-from edgebed.emulation.passage import passage_of
-from edgebed.observe.metrics import NodeMetrics
-from edgebed.roles.events import Received, Send, Stop, Wake, Woken
-from edgebed.runtimes import held_link
-from edgebed.runtimes.data_endpoints import DataDealer, DataRouter
-from edgebed.runtimes.data_ends import DataEnds
-from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.held_link import HAND_OVER_S, HeldLink
-from edgebed.runtimes.live import LiveNode
-from edgebed.runtimes.sockets import bind, data_socket, management_socket
-from edgebed.scenario.plan import Link, Method, NodePlan, Part, Task
+from edgebed.core.framing import burst_bytes, wire_bytes
+from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Task
+from edgebed.emulation.link_model import link_model_of
+from edgebed.metrics.exporter import NodeMetrics
+from edgebed.roles.events import EndNode, MessageReceived, Observe, Send, Wake, Woken
+from edgebed.runtimes.live import paced_link as held_link
+from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter
+from edgebed.runtimes.live.data_ends import DataEnds
+from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.paced_link import HAND_OVER_S, PacedLink
+from edgebed.runtimes.live.sockets import bind, data_socket, management_socket
 from edgebed.wire import messages
 from edgebed.wire.tensors import cut
 
@@ -34,7 +34,7 @@ MBIT = 1_000_000
 PUSH_BYTES = 12_700
 MODEL_BYTES = 847_000
 SILENCE_S = 0.02  # in which the burst of 1,600 bytes gathers at 1 mbit
-AS_FAST_AS_THE_MACHINE = Link()
+AS_FAST_AS_THE_MACHINE = LinkPlan()
 
 
 def payload(name: str, size: int) -> tuple[messages.Tensor, list]:
@@ -53,7 +53,7 @@ class Ways:
     sizes: list[int] = field(default_factory=list)
     count: int = 0
 
-    def note(self, event: Received, now: float) -> None:
+    def note(self, event: MessageReceived, now: float) -> None:
         """It is there."""
         self.took_s.append(now - event.message.sent_s)
         self.sizes.append(event.bytes)
@@ -62,13 +62,15 @@ class Ways:
 class Talker(Ways):
     """Pushes, waits for the answer and a moment, pushes again; stops after the last one."""
 
-    def handle(self, event: Received | Woken, now: float) -> list:
+    def handle(self, event: MessageReceived | Woken, now: float) -> list:
         """Start, a model, or the end of the silence."""
-        if isinstance(event, Received) and isinstance(event.message, messages.Model):
+        if isinstance(event, Observe):
+            return []
+        if isinstance(event, MessageReceived) and isinstance(event.message, messages.Model):
             self.note(event, now)
             return [Wake(now + SILENCE_S, "push")]
         if self.count == self.num_pushes:
-            return [Stop("all is said")]
+            return [EndNode("all is said")]
         tensor, frames = payload("update", self.push_bytes)
         push = messages.Push(sender="edge-0", incarnation=1, step=self.count, base=0, loss=0.0, tensors=(tensor,))
         self.count += 1
@@ -78,8 +80,10 @@ class Talker(Ways):
 class Listener(Ways):
     """Answers every push with a model."""
 
-    def handle(self, event: Received, now: float) -> list:
+    def handle(self, event: MessageReceived, now: float) -> list:
         """Start or a push."""
+        if isinstance(event, Observe):
+            return []
         if isinstance(event.message, messages.Start):
             return []
         self.note(event, now)
@@ -88,7 +92,7 @@ class Listener(Ways):
         return [Send(event.peer, model, frames)]
 
 
-def node_plan(node: str, role: str, link: Link) -> NodePlan:
+def node_plan(node: str, role: str, link: LinkPlan) -> NodePlan:
     """A node with that link."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
@@ -97,8 +101,8 @@ def node_plan(node: str, role: str, link: Link) -> NodePlan:
 
 
 def converse(
-    talker: Link,
-    listener: Link = AS_FAST_AS_THE_MACHINE,
+    talker: LinkPlan,
+    listener: LinkPlan = AS_FAST_AS_THE_MACHINE,
     *,
     push: int = 100,
     model: int = 100,
@@ -131,7 +135,7 @@ def converse(
             nodes.append(
                 LiveNode(
                     plan=plan, heart=heart, work=None, management=told, data=end, metrics=NodeMetrics(plan.role),
-                    epoch_ns=epoch_ns, link=HeldLink(plan, passage_of(plan, "model", "line")),
+                    epoch_ns=epoch_ns, link=PacedLink(plan, link_model_of(plan, "model", "line")),
                 )
             )  # fmt: skip
         threads = [threading.Thread(target=node.run) for node in nodes]
@@ -160,7 +164,7 @@ def alone_s(size: int, mbit: float) -> float:
 def test_a_message_after_a_silence_takes_what_its_bytes_take(direction, size, mbit):
     """Within a tenth, and never less, but for what a message needs without any link."""
     up = direction == "up"
-    link = Link(uplink_bit_s=mbit * MBIT) if up else Link(downlink_bit_s=mbit * MBIT)
+    link = LinkPlan(uplink_bit_s=mbit * MBIT) if up else LinkPlan(downlink_bit_s=mbit * MBIT)
     talker, listener, _ = converse(link, push=size if up else 100, model=100 if up else size)
     found = listener if up else talker
     least_s = [alone_s(size, mbit) for size in found.sizes]
@@ -173,8 +177,8 @@ def test_a_message_after_a_silence_takes_what_its_bytes_take(direction, size, mb
 def test_two_links_in_a_row_take_as_long_as_the_slower_one():
     """Not the sum of both; the talker's waiting includes the way there and back."""
     talker, listener, shell = converse(
-        Link(uplink_bit_s=10 * MBIT, downlink_bit_s=50 * MBIT),
-        Link(uplink_bit_s=20 * MBIT, downlink_bit_s=8 * MBIT),
+        LinkPlan(uplink_bit_s=10 * MBIT, downlink_bit_s=50 * MBIT),
+        LinkPlan(uplink_bit_s=20 * MBIT, downlink_bit_s=8 * MBIT),
         push=PUSH_BYTES,
         model=MODEL_BYTES,
     )
@@ -188,7 +192,7 @@ def test_two_links_in_a_row_take_as_long_as_the_slower_one():
 
 def test_latency_is_felt_by_the_sender_and_by_the_receiver():
     """A message says when it left, after its sender's latency."""
-    talker, listener, shell = converse(Link(latency_s=0.05), Link(latency_s=0.02), num_pushes=3)
+    talker, listener, shell = converse(LinkPlan(latency_s=0.05), LinkPlan(latency_s=0.02), num_pushes=3)
 
     assert all(took_s >= 0.02 for took_s in listener.took_s)
     assert all(took_s >= 0.05 for took_s in talker.took_s)
@@ -207,17 +211,19 @@ def test_without_a_link_nothing_is_held_and_messages_tell_when_they_left():
 class Flooder(Talker):
     """Pushes all at once, and stops when all have been answered."""
 
-    def handle(self, event: Received, now: float) -> list:
+    def handle(self, event: MessageReceived, now: float) -> list:
         """Start or the answer."""
+        if isinstance(event, Observe):
+            return []
         if isinstance(event.message, messages.Model):
-            return [Stop("all is said")]
+            return [EndNode("all is said")]
         return [effect for _ in range(self.num_pushes) for effect in super(Flooder, self).handle(event, now)]
 
 
 class Patient(Listener):
     """Answers the last push."""
 
-    def handle(self, event: Received, now: float) -> list:
+    def handle(self, event: MessageReceived, now: float) -> list:
         """Start or a push."""
         answer = super().handle(event, now)
         return answer if len(self.sizes) == self.num_pushes else []
@@ -225,16 +231,16 @@ class Patient(Listener):
 
 def test_what_waits_for_a_link_is_bounded_and_all_of_it_arrives(monkeypatch):
     """A peer that sends more than the link takes waits, as on a real link; it fills no memory."""
-    waiting, arrive = [], HeldLink.arrive
+    waiting, arrive = [], PacedLink.arrive
 
-    def noting(link: HeldLink, event: Received, now: float) -> bool:
+    def noting(link: PacedLink, event: MessageReceived, now: float) -> bool:
         there = arrive(link, event, now)
         waiting.append(link.arriving_bytes)
         return there
 
     monkeypatch.setattr(held_link, "ARRIVING_BYTES_MAX", 50_000)
-    monkeypatch.setattr(HeldLink, "arrive", noting)
-    slow = Link(downlink_bit_s=20 * MBIT)
+    monkeypatch.setattr(PacedLink, "arrive", noting)
+    slow = LinkPlan(downlink_bit_s=20 * MBIT)
     _, listener, _ = converse(AS_FAST_AS_THE_MACHINE, slow, push=10_000, num_pushes=200, roles=(Flooder, Patient))
 
     assert len(listener.sizes) == 200

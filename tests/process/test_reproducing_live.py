@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.comparing.cells import DECLARED, CellRun, Cells
-from edgebed.comparing.keeping import Kept
-from edgebed.comparing.matching import Finder
-from edgebed.comparing.reproduction import evaluate
-from edgebed.comparing.results_page import results_page
-from edgebed.comparing.running_cells import CellRunner
-from edgebed.papers.measuring import updates_per_s
-from edgebed.papers.paper import Cell, Paper, Row, Table
+from edgebed.reports.studies.results_page import results_page
+from edgebed.running.run import without_report
+from edgebed.studies.cells.cells import DECLARED, CellRun, PaperCells
+from edgebed.studies.cells.result_cache import ResultCache
+from edgebed.studies.cells.run_index import RunIndex
+from edgebed.studies.cells.running_cells import CellRunner
+from edgebed.studies.papers.measuring import updates_per_s
+from edgebed.studies.papers.paper import Cell, Paper, Row, Table
+from edgebed.studies.reproduction.reproduction import evaluate
 
 SCENARIO = """
 name: live-digits
@@ -56,15 +57,24 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_live_cell_is_run_live_and_counts_as_such(root: Path) -> None:
     """It has a rate and a verdict of its own; with the page's file alone nothing is run again."""
-    cells = Cells(PAPER)
-    kept = Kept(cells, root.parent / "runs.jsonl")
+    cells = PaperCells(PAPER)
+    kept = ResultCache(cells, root.parent / "runs.jsonl")
     live, virtual = (CellRun(name, 1.0, 1) for name in PAPER.cells)
 
-    runner = CellRunner(cells=cells, root=root, kept=kept, resume=True, processes=1, progress=None, tell=lambda _: None)
+    runner = CellRunner(
+        cells=cells,
+        report=without_report,
+        root=root,
+        cache=kept,
+        resume=True,
+        processes=1,
+        progress=None,
+        tell=lambda _: None,
+    )
     runner.run([live])
 
     assert runner.failed == {}
-    plan, finder = cells.plans([live])[live], Finder(root)
+    plan, finder = cells.plans([live])[live], RunIndex(root)
     assert finder.completed(plan) is None
     found = finder.completed(plan, "process")
     assert found is not None
@@ -87,7 +97,7 @@ def test_a_live_cell_is_run_live_and_counts_as_such(root: Path) -> None:
     assert f"processes, {verdicts['live'][1]}" in results_page(PAPER, result, []).body
 
     kept.write()
-    again = Kept(cells, root.parent / "runs.jsonl")
+    again = ResultCache(cells, root.parent / "runs.jsonl")
     assert (again.trial(live).summary.updates_per_s, again.find(live).run.verdict) == (
         rates["live"],
         verdicts["live"][1],

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import edgebed
-from edgebed.errors import ScenarioError
-from edgebed.observe.checkpoints import read_checkpoint
-from edgebed.observe.run_folder import RunFolder
-from edgebed.results import load
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.core.errors import ScenarioError
+from edgebed.journal.checkpoints import read_checkpoint
+from edgebed.journal.run_folder import RunFolder
+from edgebed.running.results import load
 
 UPDATES = 600
 EVERY = 50
@@ -83,7 +83,7 @@ def test_a_run_whose_controller_was_killed_goes_on(begin: Begin) -> None:
     assert restored.version >= 150
     assert restored.version in (applied // EVERY * EVERY, (applied // EVERY - 1) * EVERY)
     code, _, err = run.command("resume", "resumed")
-    assert (code, err) == (2, "error: run resumed/0001 is complete: there is nothing to go on with\n")
+    assert (code, err) == (2, "error: run resumed/0001 is complete: there is nothing to resume\n")
 
 
 def test_a_run_that_was_interrupted_twice_goes_on_twice(begin: Begin) -> None:
@@ -91,7 +91,7 @@ def test_a_run_that_was_interrupted_twice_goes_on_twice(begin: Begin) -> None:
     run = begin(SCENARIO, "--emulation", "model").trains(100)
     run.process.send_signal(signal.SIGINT)
     assert run.end() == 130
-    assert "edgebed resume resumed/0001 goes on" in run.err
+    assert "to resume: edgebed resume resumed/0001" in run.err
     assert json.loads(run.command("ls", "--json")[1])[0]["result"] == "interrupted"
     run.process = run.start("resume", "resumed")
     run.trains(300)

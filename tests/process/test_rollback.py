@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from edgebed.observe.series import Series
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.series import Series
 
 SCENARIO = """
 name: by-hand
@@ -35,7 +35,7 @@ def test_all_shards_go_on_from_the_newest_backup_that_is_not_beyond(begin: Begin
     assert "there is no backup of step 7 or before" in err
 
     code, out, _ = run.command("rollback", "by-hand", "--step", "150")
-    assert (code, out.strip()) == (0, "by-hand/0001 goes on from step 100")
+    assert (code, out.strip()) == (0, "by-hand/0001 resumed from step 100")
 
     assert run.end() == 0
     resumed = run.all(records.Resumed)

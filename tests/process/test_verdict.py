@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from pyroute2 import IPRoute
+from quick_runs import run as run_quickly
 
-import edgebed
+from edgebed.core import records
 from edgebed.emulation import means
-from edgebed.emulation.fidelity import Fidelity
 from edgebed.emulation.namespaces import inside
-from edgebed.observe.journal import read_journal
-from edgebed.results import Run
-from edgebed.roles import records
+from edgebed.journal.journal import read_journal
+from edgebed.journal.verdict.fidelity import Fidelity
+from edgebed.running.results import Run
 
 pytestmark = pytest.mark.timed
 
@@ -59,7 +59,7 @@ def test_every_node_measures_what_its_conditions_were(
     """Records of all kinds, a row with figures for each link, and no message sooner than its bytes allow."""
     if emulation == "kernel":
         request.getfixturevalue("root")
-    run = edgebed.run(SCENARIO, runs_dir=tmp_path, emulation=emulation)  # type: ignore[arg-type]
+    run = run_quickly(SCENARIO, runs_dir=tmp_path, emulation=emulation)  # type: ignore[arg-type]
     fidelity = fidelity_of(run)
 
     assert said(run, records.Usage) == {"server", "evaluator", *WORKERS}
@@ -87,7 +87,7 @@ def test_a_link_of_latency_alone_holds(tmp_path: Path, emulation: str, request: 
     if emulation == "kernel":
         request.getfixturevalue("root")
     fleet = {"edge": {"count": 2, "latency": "20ms"}}
-    fidelity = fidelity_of(edgebed.run(SCENARIO | {"fleet": fleet}, runs_dir=tmp_path, emulation=emulation))  # type: ignore[arg-type]
+    fidelity = fidelity_of(run_quickly(SCENARIO | {"fleet": fleet}, runs_dir=tmp_path, emulation=emulation))  # type: ignore[arg-type]
 
     assert not [reason for reason in fidelity.reasons if not reason.startswith("host")]
     for row in fidelity.nodes:
@@ -106,10 +106,10 @@ def test_what_others_send_to_the_server_is_found(tmp_path: Path) -> None:
     thread = threading.Thread(target=send_to_the_server, args=(tmp_path,))
     thread.start()
     try:
-        fidelity = fidelity_of(edgebed.run(SCENARIO, runs_dir=tmp_path, emulation="kernel"))
+        fidelity = fidelity_of(run_quickly(SCENARIO, runs_dir=tmp_path, emulation="kernel"))
     finally:
         thread.join()
-    quiet = fidelity_of(edgebed.run(SCENARIO, runs_dir=tmp_path / "quiet", set=["stop.time=3s"], emulation="kernel"))
+    quiet = fidelity_of(run_quickly(SCENARIO, runs_dir=tmp_path / "quiet", set=["stop.time=3s"], emulation="kernel"))
 
     assert "foreign traffic" in fidelity.causes
     assert "foreign traffic" not in quiet.causes
@@ -141,7 +141,7 @@ def test_caps_that_no_host_can_give_are_found(tmp_path: Path) -> None:
         "method": {"preset": "adacomp", "compression": {"fraction": 0.01}},
         "fleet": {"edge": {"count": count, "cpus": 1}},
     }
-    fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path))
+    fidelity = fidelity_of(run_quickly(scenario, runs_dir=tmp_path))
 
     assert fidelity.verdict == "degraded"
     assert any(reason.startswith(f"host CPU: all {count} nodes of edge waited") for reason in fidelity.reasons)
@@ -153,7 +153,7 @@ def test_a_burst_changed_behind_its_back_is_found_by_read_back_and_by_messages(t
     thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
     thread.start()
     try:
-        fidelity = fidelity_of(edgebed.run(SCENARIO, runs_dir=tmp_path, set=["stop.time=6s"], emulation="kernel"))
+        fidelity = fidelity_of(run_quickly(SCENARIO, runs_dir=tmp_path, set=["stop.time=6s"], emulation="kernel"))
     finally:
         thread.join()
 
@@ -215,7 +215,7 @@ def test_messages_of_shards_are_judged_by_pair(
     if emulation == "kernel":
         request.getfixturevalue("root")
     scenario = LAYERS | {"shards": {"traffic": traffic}}
-    fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path, emulation=emulation))  # type: ignore[arg-type]
+    fidelity = fidelity_of(run_quickly(scenario, runs_dir=tmp_path, emulation=emulation))  # type: ignore[arg-type]
     rows = {row.node: row for row in fidelity.nodes}
     ends = [("edge-0", "store"), ("store", "edge-1"), ("edge-1", "store"), ("store", "edge-0")]
     pairs = [("edge-0", "edge-1"), ("edge-1", "edge-0")] if traffic == "direct" else ends
@@ -237,7 +237,7 @@ def test_shards_whose_links_let_too_much_through_are_found(tmp_path: Path) -> No
     thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
     thread.start()
     try:
-        fidelity = fidelity_of(edgebed.run(scenario, runs_dir=tmp_path, set=["stop.time=6s"], emulation="kernel"))
+        fidelity = fidelity_of(run_quickly(scenario, runs_dir=tmp_path, set=["stop.time=6s"], emulation="kernel"))
     finally:
         thread.join()
 

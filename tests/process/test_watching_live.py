@@ -137,7 +137,7 @@ def test_a_terminal_shows_classes_and_troubles_and_ctrl_c_leaves_the_run_alone(b
     os.killpg(terminal.process.pid, signal.SIGINT)
 
     assert terminal.end() == 130
-    assert f"no longer watching; run {run.path.parent.name}/0001 goes on: edgebed watch watched/0001" in terminal.text
+    assert f"no longer watching; run {run.path.parent.name}/0001 continues: edgebed watch watched/0001" in terminal.text
     assert "Traceback" not in terminal.text
     plain = STYLE.sub("", terminal.text)
     assert max(len(line) for line in plain.replace("\r", "\n").splitlines()) <= COLUMNS

@@ -1,11 +1,11 @@
 """Runs as `edgebed run` leaves them, of real scenarios and plans, with journals of chosen accuracies."""
 
-from edgebed.observe.journal import JournalWriter
-from edgebed.observe.run_folder import RunFolder, write_atomically
-from edgebed.results import Run
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.journal import JournalWriter
+from edgebed.journal.run_folder import RunFolder, write_atomically
+from edgebed.planning.planning import plan_trials
+from edgebed.running.results import Run
 from edgebed.scenario.load import load_scenario, resolved_yaml
-from edgebed.scenario.planning import plan_trials
 
 SCENARIO = {
     "name": "pair",

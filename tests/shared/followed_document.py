@@ -1,7 +1,9 @@
-"""A document that says how to add something to edgebed, followed to the letter in a copy of the package.
+"""A document that says how to add something to edgebed, followed to the letter.
 
-The document gives whole files (File `place`: and a block of code) and changes to one registry (blocks of diff). In a
-copy and a process of its own it is the same whether or not a reader has already done here what it says.
+Its first part is about files of one's own (File `place`: and a block of code), in a folder outside the package. Its
+second part, from the heading BUILT_IN on, makes built-in ones of them: files that move, and changes to files (In
+`place`: and blocks of diff). That is done in a copy of the package, and in processes of their own, so that it is the
+same whether or not a reader has already done here what it says.
 """
 
 import os
@@ -9,62 +11,96 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import edgebed
 
-DOCUMENTS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ROOT / "docs"
+PACKAGE = Path(edgebed.__file__).parent
+BUILT_IN = "\n## Built in\n"
+STEPS = re.compile(
+    r"^File `(?P<file>[^`]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$"
+    r"|^- Move `(?P<source>[^`]+)` to `(?P<target>[^`]+)`\.$"
+    r"|^In `(?P<changed>[^`]+)`:\n\n```diff\n(?P<change>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+class Change(NamedTuple):
+    """Lines that are to stand in the place of others."""
+
+    place: str
+    before: str
+    after: str
 
 
 class Document:
     """One of docs/."""
 
-    def __init__(self, name: str, registry: str, done: tuple[str, ...]) -> None:
-        """`registry` is the file that it changes; `done` tells of each change how the file looks where it is made."""
+    def __init__(self, name: str) -> None:
         self.text = (DOCUMENTS / name).read_text(encoding="utf-8")
-        self.files = dict(re.findall(r"^File `([^`]+)`:\n\n```\w+\n(.*?)^```$", self.text, re.MULTILINE | re.DOTALL))
-        """Place and content of each file to write."""
-        self.changes = re.findall(r"^```diff\n(.*?)^```$", self.text, re.MULTILINE | re.DOTALL)
-        self.registry = registry
-        self.done = done
+        self.own, _, self.built_in = self.text.partition(BUILT_IN)
+        self.files = {step["file"]: step["text"] for step in STEPS.finditer(self.own)}
+        """Name and text of each file of one's own."""
+        found = [step for step in STEPS.finditer(self.built_in) if not step["file"]]
+        self.moves = {step["source"]: step["target"] for step in found if step["source"]}
+        self.changes = [Change(step["changed"], *sides(step["change"])) for step in found if step["changed"]]
 
-    def follow(self, text: str) -> str:
-        """The registry with the document's lines in it; what is there already stays as it is."""
-        for change, done in zip(self.changes, self.done, strict=True):
-            before, after = sides(change)
-            if not re.search(done, text):
-                assert text.count(before) == 1, f"the registry has no line to change like this any more:\n{before}"
-                text = text.replace(before, after)
-        return text
-
-    def followed(self, root: Path) -> Path:
-        """`root`, laid out like edgebed's own folder, with everything done that the document says."""
-        package = Path(edgebed.__file__).parent
-        shutil.copytree(package, root / "services/edgebed", ignore=shutil.ignore_patterns("__pycache__"))
+    def write(self, folder: Path) -> Path:
+        """`folder` with the files of one's own in it, as the first part has them."""
+        folder.mkdir(parents=True, exist_ok=True)
         for name, text in self.files.items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(text, encoding="utf-8")
-        registry = root / self.registry
-        registry.write_text(self.follow(registry.read_text(encoding="utf-8")), encoding="utf-8")
-        return root
+            (folder / name).write_text(text, encoding="utf-8")
+        return folder
+
+    def build_in(self, root: Path) -> None:
+        """Do what the second part says in `root`, laid out like edgebed's own folder; what is done already stays."""
+        for source, target in self.moves.items():
+            (root / target).parent.mkdir(parents=True, exist_ok=True)
+            (root / target).write_text(self.files[source], encoding="utf-8")
+        for change in self.changes:
+            file = root / change.place
+            text = file.read_text(encoding="utf-8")
+            if change.after not in text:
+                assert text.count(change.before) == 1, f"{change.place} has no lines like these:\n{change.before}"
+                file.write_text(text.replace(change.before, change.after), encoding="utf-8")
+
+
+def copied(root: Path) -> Path:
+    """`root` with a copy of the package in it, laid out like edgebed's own folder."""
+    shutil.copytree(PACKAGE, root / "services/edgebed", ignore=shutil.ignore_patterns("__pycache__"))
+    return root
 
 
 def sides(change: str) -> tuple[str, str]:
     """The text before and after a change."""
-    lines = change.splitlines(keepends=True)
+    lines = [line if line.strip() else " \n" for line in change.splitlines(keepends=True)]
     before, after = ("".join(line[1:] for line in lines if line[0] in kept) for kept in ("- ", "+ "))
     return before, after
 
 
-def run_in(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`python …` with the copied package in front of the installed one."""
-    environment = os.environ | {"PYTHONPATH": str(copy / "services"), "OMP_NUM_THREADS": "1"}
+def generated() -> Iterator[tuple[str, list[str]]]:
+    """Each document that scripts/generate-docs writes, and the module that makes it with its arguments."""
+    for line in (ROOT / "scripts/generate-docs").read_text(encoding="utf-8").splitlines():
+        if found := re.fullmatch(r"generate (\S+) (.+)", line):
+            yield found[1], found[2].split()
+
+
+def run_in(
+    folder: Path, *arguments: str, package: Path = PACKAGE.parent, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """`python …` in a folder, with edgebed from `package`."""
+    shared = str(folder / "tests/shared")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(package), shared]), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [sys.executable, *arguments],
-        cwd=copy,
+        cwd=folder,
         env=environment,
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=timeout_s,
         check=False,
     )

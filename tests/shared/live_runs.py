@@ -15,8 +15,8 @@ import pytest
 from random_faults import Told
 
 from edgebed.emulation.cgroups import PREFIX, mounts
-from edgebed.observe.journal import read_journal
-from edgebed.observe.run_folder import TrialFolder
+from edgebed.journal.journal import read_journal
+from edgebed.journal.run_folder import TrialFolder
 
 DEADLINE_S = 150.0  # of which a run takes a tenth on a machine of its own
 MARK = "EDGEBED_TEST_RUN"

@@ -11,15 +11,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from edgebed import chance
-from edgebed.observe.accounting import Books
-from edgebed.observe.journal import Entry
-from edgebed.observe.ledger import Accounting
-from edgebed.roles import records
+from edgebed.core import chance, records
+from edgebed.core.plan import FaultPlan, FaultStep, Plan
+from edgebed.core.units import format_duration
+from edgebed.journal.accounts.ledger import Accounting
+from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.journal import Entry
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.plan import Fault, FaultStep, Plan
-from edgebed.scenario.planning import plan_trials
-from edgebed.scenario.units import format_duration
 
 POINTS = ({"before": "push"}, {"during": "push"}, {"after": "push"}, {"during": "pull"}, {"after": "pull"})
 METHODS: tuple[Any, ...] = (
@@ -151,7 +150,7 @@ class Told(NamedTuple):
     @property
     def accounting(self) -> Accounting:
         """The books, closed."""
-        books = Books()
+        books = UpdateAccounting()
         for entry in self.entries:
             books.add(*entry)
         accounting = books.close()
@@ -207,19 +206,19 @@ class Journaled:
             if record.name != "on_failure"
         )
 
-    def take(self, fault: Fault, step: FaultStep, trigger: str, asked_s: float) -> None:
+    def take(self, fault: FaultPlan, step: FaultStep, trigger: str, asked_s: float) -> None:
         """It must be there."""
         what = f"{fault.name}: {step.injection.action} {step.injection.node} ({trigger}, {asked_s:.6f} s)"
         assert self.may_take(fault, step, trigger, asked_s), f"{what} is not journaled"
 
-    def may_take(self, fault: Fault, step: FaultStep, trigger: str, asked_s: float) -> bool:
+    def may_take(self, fault: FaultPlan, step: FaultStep, trigger: str, asked_s: float) -> bool:
         """Whether it was there."""
         wanted = (fault.name, step.injection.node, step.injection.action, trigger)
         found = [entry for entry in self.left if entry[:-1] == wanted and abs(entry[-1] - asked_s) < 2e-6]
         self.left -= Counter(found[:1])
         return bool(found)
 
-    def asked_s(self, fault: Fault, trigger: str) -> list[float]:
+    def asked_s(self, fault: FaultPlan, trigger: str) -> list[float]:
         """When its first steps were asked for."""
         first = fault.steps[0].injection
         wanted = (fault.name, first.node, first.action, trigger)
@@ -247,7 +246,7 @@ def _occasions(told: Told, done: Journaled, k: int, over_s: float, slack_s: floa
     return found
 
 
-def _at(told: Told, done: Journaled, fault: Fault, slack_s: float) -> tuple[str, float]:
+def _at(told: Told, done: Journaled, fault: FaultPlan, slack_s: float) -> tuple[str, float]:
     """Asked for so long after training began, which the journal's clock, where it is a real one, tells a bit later."""
     (began_s, _), *_ = told.of(records.Trial)
     due_s, text = began_s + fault.trigger.at_s, f"at {format_duration(fault.trigger.at_s)}"
@@ -255,7 +254,7 @@ def _at(told: Told, done: Journaled, fault: Fault, slack_s: float) -> tuple[str,
     return text, min(asked_s, key=lambda t: abs(t - due_s), default=due_s)
 
 
-def _at_update(told: Told, done: Journaled, fault: Fault, over_s: float) -> list[tuple[str, float]]:
+def _at_update(told: Told, done: Journaled, fault: FaultPlan, over_s: float) -> list[tuple[str, float]]:
     """Asked for as soon as the controller hears of the update."""
     text = f"at update {fault.trigger.at_update}"
     applied_s = [t for t, record in told.of(records.Update) if record.version == fault.trigger.at_update]
@@ -287,7 +286,7 @@ def places(plan: Plan, k: int, lives: Sequence[Life]) -> list[tuple[Life, int]]:
     """(life, push) at which the k-th fault waits: anybody can tell them from the seed."""
     fault, found = plan.faults[k], []
     for life in lives:
-        name = chance.life(fault.node, life.incarnation)
+        name = chance.draw_name(fault.node, life.incarnation)
         for step in range(life.pushes):
             if fault.trigger.probability is not None:
                 is_drawn = chance.uniform(plan.seed, f"fault/{k}", name, step) < fault.trigger.probability
@@ -297,7 +296,7 @@ def places(plan: Plan, k: int, lives: Sequence[Life]) -> list[tuple[Life, int]]:
     return found
 
 
-def _has_passed(told: Told, fault: Fault, incarnation: int, step: int) -> bool:
+def _has_passed(told: Told, fault: FaultPlan, incarnation: int, step: int) -> bool:
     """Whether a life has certainly been at the point, and gone on, while training went on."""
     applied, seen = (
         {r.step for _, r in told.of(kind) if (r.worker, r.incarnation) == (fault.node, incarnation)}

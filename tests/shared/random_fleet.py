@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from edgebed.roles import records
+from edgebed.core import records
 
 WORKERS = ("edge-0", "edge-1", "edge-2")
 

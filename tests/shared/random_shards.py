@@ -8,16 +8,16 @@ import random
 from collections import Counter
 from typing import Any, NamedTuple
 
-from edgebed.observe.ledger import Ledger
-from edgebed.observe.step_accounts import FATES
-from edgebed.observe.step_fates import NEVER
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.accounts.ledger import Ledger
+from edgebed.journal.accounts.step_accounts import FATES
+from edgebed.journal.accounts.step_fates import NEVER
 from edgebed.roles.events import Compute, Effect, Event, Journal
-from edgebed.roles.layer_shard import LayerShard
-from edgebed.roles.shard_server import HISTORIES, ShardServer
-from edgebed.roles.shard_work import ForwardJob
-from edgebed.runtimes.simulated_node import Life
-from edgebed.runtimes.simulation import Simulation
+from edgebed.roles.layerwise.layer_shard import LayerShard
+from edgebed.roles.layerwise.shard_server import HISTORIES, ShardServer
+from edgebed.roles.layerwise.shard_work import ForwardJob
+from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation
+from edgebed.runtimes.simulation.simulation import Simulation
 from edgebed.wire.messages import Configure
 
 METHODS: tuple[dict[str, Any], ...] = (
@@ -115,7 +115,7 @@ class Truth:
         self.model: Place | None = None
         """Where the final model was made."""
         self.hearts: list[LayerShard] = []
-        self.goodbyes: set[Life] = set()
+        self.goodbyes: set[SimulatedIncarnation] = set()
         make, end, goodbye = simulation._make, simulation._end, simulation._say_goodbye
         keep = simulation.checkpoints.keep_backup
 
@@ -127,11 +127,11 @@ class Truth:
                 self._follow_server(heart)
             return heart
 
-        def say_goodbye(life: Life, reason: str) -> None:
+        def say_goodbye(life: SimulatedIncarnation, reason: str) -> None:
             self.goodbyes.add(life)
             goodbye(life, reason)
 
-        def end_known(life: Life) -> None:
+        def end_known(life: SimulatedIncarnation) -> None:
             if isinstance(life.heart, LayerShard) and life not in self.goodbyes:
                 self.cut_off |= self._in_progress(life.heart)
             end(life)

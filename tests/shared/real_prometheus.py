@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from waiting import until
 
-from edgebed.observe.openmetrics import Book
-from edgebed.replaying import into_folder
+from edgebed.metrics.openmetrics import SampleStore
+from edgebed.running.replay import into_folder
 
 
 def require_tools() -> None:
@@ -64,7 +64,7 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def showing(folder: Path, *books: Book) -> Iterator[Prometheus]:
+def showing(folder: Path, *books: SampleStore) -> Iterator[Prometheus]:
     """One in an empty folder that began with the blocks of these books."""
     require_tools()
     (folder / "prometheus.yml").write_text("global: {}\n")

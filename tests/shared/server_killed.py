@@ -4,7 +4,7 @@ from typing import Any
 
 from random_faults import Told
 
-from edgebed.roles import records
+from edgebed.core import records
 
 KILLS = 10
 EVERY = 25

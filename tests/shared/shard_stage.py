@@ -14,21 +14,21 @@ import numpy as np
 import torch
 from torch import nn
 
-from edgebed.algorithms.layerwise.rule import At, Rule
-from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
-from edgebed.learning.module_networks import ModuleNetworks
-from edgebed.learning.optimizers import Optimizer
-from edgebed.learning.shard_network import ShardNetwork
+from edgebed.algorithms.layerwise.rule import BatchPart, Rule
+from edgebed.core import records
+from edgebed.core.plan import Method, NodePlan, Part, Shard, Task
+from edgebed.learning.optimizers import optimizer
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.shards.module_networks import ModuleNetworks
+from edgebed.learning.shards.network import ShardNetwork
 from edgebed.learning.trained import Trained
-from edgebed.roles import records
-from edgebed.roles.activation_store import ActivationStore
-from edgebed.roles.batch_shard import shard_of
-from edgebed.roles.events import Compute, Computed, Journal, Received, Send, Wake, Woken
-from edgebed.roles.layer_shard import LayerShard, batch_of
-from edgebed.roles.module_host import ModuleHost
-from edgebed.roles.shard_server import ShardServer
-from edgebed.roles.shard_work import ModuleWork, ShardWork
-from edgebed.scenario.plan import Method, NodePlan, Part, Shard, Task
+from edgebed.roles.events import Compute, Computed, Journal, MessageReceived, Send, Wake, Woken
+from edgebed.roles.layerwise.activation_store import ActivationStore
+from edgebed.roles.layerwise.batch_shard import shard_of
+from edgebed.roles.layerwise.layer_shard import LayerShard, batch_of
+from edgebed.roles.layerwise.module_host import ModuleHost
+from edgebed.roles.layerwise.shard_server import ShardServer
+from edgebed.roles.layerwise.shard_work import ModuleWork, ShardWork
 from edgebed.wire import frames as codec
 from edgebed.wire.messages import Start
 
@@ -37,7 +37,7 @@ DRAW = np.random.default_rng(0)
 X = DRAW.random((N, 8), dtype=np.float32)
 Y = DRAW.integers(0, CLASSES, N)
 WIDTHS = (8, 12, 10, CLASSES)
-OPTIMIZER = Optimizer(name="adam", learning_rate=1e-2)
+OPTIMIZER = optimizer(name="adam", learning_rate=1e-2)
 NAMES = ("edge-0", "edge-1", "edge-2")
 TASK = Task(model="x", input_shape=(8,), classes=CLASSES, layout=(), batch_size=BATCH, gradient_time_s=0.01)
 NO_METHOD = Method(
@@ -140,7 +140,7 @@ class Stage:
             self.hearts[name] = shard_of(plan_of(index, **self.options), self.rule, self.incarnations[name])
             self.works[name] = ShardWork(networks_of(index, self.rule, self.has_host), self.rule, X, Y)
         start = Start(sender="controller", addresses=(("server", "data"),))
-        self.lines["controller", name].append(Received("controller", start, [], 0))
+        self.lines["controller", name].append(MessageReceived("controller", start, [], 0))
 
     def run(self, until: int | None = None) -> None:
         """Deliver until nothing is left, or so many times."""
@@ -151,11 +151,11 @@ class Stage:
             weights = [self.paces.get(sender, 1.0) if sender == receiver else 1.0 for sender, receiver in lines]
             ((sender, receiver),) = self.choice.choices(lines, weights)
             event = self.lines[sender, receiver].popleft()
-            if isinstance(event, Received):
+            if isinstance(event, MessageReceived):
                 message, frames = codec.decode(codec.encode(event.message, event.frames), "data") if sender in (
                     self.hearts
                 ) else (event.message, event.frames)  # fmt: skip
-                event = Received(sender, message, frames, event.bytes)
+                event = MessageReceived(sender, message, frames, event.bytes)
             self.carry_out(receiver, self.hearts[receiver].handle(event, 0.0))
             heart = self.hearts[receiver]
             self.delivered(receiver)
@@ -181,7 +181,7 @@ class Stage:
             elif isinstance(effect, Compute):
                 self.lines[name, name].append(Computed(self.works[name].run(effect.job)))
             elif isinstance(effect, Send) and effect.to in self.hearts:
-                self.lines[name, effect.to].append(Received(name, effect.message, effect.frames, 0))
+                self.lines[name, effect.to].append(MessageReceived(name, effect.message, effect.frames, 0))
             elif isinstance(effect, Wake) and effect.token.startswith("begin"):
                 self.lines[name, name].append(Woken(effect.token))
             else:
@@ -211,7 +211,7 @@ def one_after_the_other(rule: Rule) -> np.ndarray:
     """The same in a plain loop, as the papers write it."""
     shards = [networks_of(index, rule) for index in range(3)]
     for step in range(STEPS):
-        at, batch = At(step), batch_of(plan_of(0), step)
+        at, batch = BatchPart(step), batch_of(plan_of(0), step)
         h, below = X[batch], None
         for shard in shards if rule.sends(step) else shards[:1]:
             outputs = shard.forward(at, h, Y[batch])

@@ -2,22 +2,22 @@
 
 import heapq
 
-from edgebed.roles import records
-from edgebed.roles.controller import Controller, Given
+from edgebed.core import records
+from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.roles.control.controller import Controller, NodeInputs
 from edgebed.roles.events import (
-    Answer,
-    Inject,
+    ApplyInjection,
+    CommandResult,
+    EndNode,
     Injected,
     Journal,
+    MessageReceived,
     NodeExited,
     NodeStarted,
-    Received,
     Send,
-    Stop,
     Wake,
     Woken,
 )  # fmt: skip
-from edgebed.scenario.plan import Fault, FaultStep, Injection, Trigger
 from edgebed.wire import messages
 
 
@@ -28,7 +28,7 @@ class World:
         self.heap, self.count, self.now = [], 0, now
         self.versions = {"server": version}
         self.controller = Controller(
-            plan, lambda node: Given(version=self.versions.get(node.node, 0)), "test", past=past
+            plan, lambda node: NodeInputs(version=self.versions.get(node.node, 0)), "test", past=past
         )
         self.lives, self.journal, self.sent, self.answers, self.injected = {}, [], [], [], []
         self.failing, self.deaf, self.over = set(), set(), False
@@ -45,7 +45,7 @@ class World:
 
     def say(self, name, message):
         """A node's message to the controller."""
-        self.do(Received(self.lives.get(name, ""), message, (), 0))
+        self.do(MessageReceived(self.lives.get(name, ""), message, (), 0))
 
     def report(self, name, record):
         """A node's record."""
@@ -70,14 +70,14 @@ class World:
                 self.sent.append((self.now, effect.to, effect.message))
                 name = effect.to.partition("~")[0]
                 if isinstance(effect.message, messages.Stop) and name not in self.deaf:
-                    self.at(self.now, Received(effect.to, messages.Bye(sender=name, reason="done"), (), 0))
+                    self.at(self.now, MessageReceived(effect.to, messages.Bye(sender=name, reason="done"), (), 0))
             elif isinstance(effect, Wake):
                 self.at(effect.at_s, Woken(effect.token))
-            elif isinstance(effect, Inject):
+            elif isinstance(effect, ApplyInjection):
                 self.inject(effect)
-            elif isinstance(effect, Answer):
+            elif isinstance(effect, CommandResult):
                 self.answers.append(effect)
-            elif isinstance(effect, Stop):
+            elif isinstance(effect, EndNode):
                 self.over = True
 
     def inject(self, effect):
@@ -139,4 +139,4 @@ def inject(node, action, after_s=0.0, **fields):
 
 def fault(node, *steps, name="fault-1", **trigger):
     """A fault of one node."""
-    return Fault(name=name, node=node, trigger=Trigger(**trigger), steps=steps)
+    return FaultPlan(name=name, node=node, trigger=Trigger(**trigger), steps=steps)

@@ -2,10 +2,10 @@
 
 import itertools
 
-from edgebed.comparing.costs import Costs, GradientCost
-from edgebed.comparing.points import Point, axes_of
-from edgebed.comparing.swept import PointResult, SweepResult, WinAt, break_even_rows
-from edgebed.comparing.winners import Spread, win
+from edgebed.studies.sweep.costs import Costs, GradientCost
+from edgebed.studies.sweep.points import Point, axes_of
+from edgebed.studies.sweep.swept import PointResult, SweepResult, WinAt, break_even_rows
+from edgebed.studies.sweep.winners import Spread, win
 
 RATES = ["250kbit", "1mbit", "4mbit", "16mbit"]
 METHODS = ("dense", "top-k", "slow")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edgebed.papers.paper import Paper
+from edgebed.studies.papers.paper import Paper
 
 SCENARIO = """
 name: tiny-digits
@@ -18,7 +18,7 @@ variants:
   adacomp: { method: adacomp }
 """
 MODULE = """
-from edgebed.papers.paper import AtLeast, Cell, Curve, Never, Paper, Row, Sign, Table
+from edgebed.studies.papers.paper import AtLeast, Cell, Curve, Never, Paper, Row, Sign, Table
 
 
 def last(cell):

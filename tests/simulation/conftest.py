@@ -7,21 +7,21 @@ from typing import Any, NamedTuple
 import pytest
 import random_shards
 
+from edgebed.core import records
+from edgebed.core.plan import Plan
+from edgebed.journal.accounts.ledger import Accounting
+from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.checkpoints import CheckpointStore
+from edgebed.journal.journal import JournalWriter
+from edgebed.journal.run_folder import TrialFolder
 from edgebed.learning.beginning import Beginning
-from edgebed.observe.accounting import Books
-from edgebed.observe.checkpoints import Checkpoints
-from edgebed.observe.journal import JournalWriter
-from edgebed.observe.ledger import Accounting
-from edgebed.observe.run_folder import TrialFolder
-from edgebed.results import Trial
-from edgebed.roles import records
-from edgebed.runtimes.hosting import jobs_of
-from edgebed.runtimes.simulated_connection import THE_TRIAL_ENDED
-from edgebed.runtimes.simulation import Simulation
-from edgebed.runtimes.watch import Watch
+from edgebed.planning.planning import plan_trials
+from edgebed.running.results import Trial
+from edgebed.runtimes.simulation.jobs import jobs_of
+from edgebed.runtimes.simulation.simulated_connection import THE_TRIAL_ENDED
+from edgebed.runtimes.simulation.simulation import Simulation
+from edgebed.runtimes.watch import StatusFeed
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.plan import Plan
-from edgebed.scenario.planning import plan_trials
 
 
 class Outcome(NamedTuple):
@@ -73,15 +73,15 @@ def simulate(tmp_path: Path) -> Simulate:
         with JournalWriter(folder.journal) as journal:
             simulation = Simulation(
                 planned.plan,
-                Checkpoints(folder, beginning.theta),
+                CheckpointStore(folder, beginning.theta),
                 jobs_of(planned, beginning),
                 processes,
                 journal,
-                lambda heart: Watch(heart, lambda _: None, lambda _: None),
+                lambda heart: StatusFeed(heart, lambda _: None, lambda _: None),
             )
             truth = random_shards.Truth(simulation)
             simulation.run()
-        books = Books()
+        books = UpdateAccounting()
         entries = list(Trial(folder).events())
         for entry in entries:
             books.add(*entry)

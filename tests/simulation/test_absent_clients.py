@@ -4,10 +4,10 @@ import itertools
 from pathlib import Path
 
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.results import Run, Trial
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.running.results import Run, Trial
 
 pytestmark = pytest.mark.simulation
 
@@ -18,7 +18,7 @@ GONE = ("edge-1", "edge-4")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Run:
     """All variants, as shipped."""
-    return edgebed.run(SCENARIO, runtime="simulation", runs_dir=tmp_path_factory.mktemp("runs"))
+    return run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path_factory.mktemp("runs"))
 
 
 def updates_of(trial: Trial) -> list[tuple[float, records.Update]]:
@@ -53,7 +53,7 @@ def test_nobody_waits_for_who_is_gone(run: Run) -> None:
 def test_a_client_of_which_the_server_has_heard_nothing_is_given_up(tmp_path: Path) -> None:
     """Then rounds end as soon as the four have pushed."""
     options = ["deadlines.silence=3s", "stop.updates=120"]
-    run = edgebed.run(SCENARIO, runtime="simulation", variants=["averaged"], set=options, runs_dir=tmp_path)
+    run = run_quickly(SCENARIO, runtime="simulation", variants=["averaged"], set=options, runs_dir=tmp_path)
     trial = run.trials["averaged"]
     left = [record for _, _, record in trial.events() if isinstance(record, records.Left)]
     last_s = [t for t, update in updates_of(trial) if update.version > 100]

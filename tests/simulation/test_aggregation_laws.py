@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from edgebed.roles import records
+from edgebed.core import records
 
 Simulate = Callable[..., Any]  # conftest.py
 UPDATES = 120

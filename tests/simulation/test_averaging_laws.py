@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from quick_runs import run as run_quickly
 from torch import nn
 
-import edgebed
-from edgebed.algorithms.registry import kept_of
-from edgebed.learning import models, weights
+from edgebed.algorithms.registry import buffer_mask
+from edgebed.learning import weights
 from edgebed.learning.inputs import prepared
+from edgebed.learning.models import registry as models
+from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.roles.worker import BatchOrder
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import PlannedTrial, plan_trials
 
 WORKERS = 4
 EXAMPLES = 16  # of each, a power of two like the learning rate: scaling by them is exact
@@ -24,7 +25,7 @@ RATE = 0.125
 
 def final_models(folder: Path, scenario: dict[str, Any]) -> dict[str, NDArray[np.float32]]:
     """Of each variant."""
-    run = edgebed.run(scenario, runtime="simulation", runs_dir=folder)
+    run = run_quickly(scenario, runtime="simulation", runs_dir=folder)
     assert {trial.summary.outcome for trial in run.trials.values()} == {"completed"}
     return {name: trial.checkpoint() for name, trial in run.trials.items()}
 
@@ -94,9 +95,9 @@ def buffers_of(planned: PlannedTrial, worker: str, theta: NDArray[np.float32], s
                 assert parameter.grad is not None
                 parameter.sub_(RATE * parameter.grad)
     whole = weights.flat(model)
-    kept = kept_of(plan.task)
-    assert kept is not None
-    return whole[kept]
+    is_buffer = buffer_mask(plan.task)
+    assert is_buffer is not None
+    return whole[is_buffer]
 
 
 @pytest.mark.parametrize("compression", ["none", "int8", "top-k", "powersgd-local"])
@@ -122,11 +123,11 @@ def test_running_means_after_a_round_are_the_mean_of_the_clients(tmp_path: Path,
     task, workers = planned.plan.nodes[0].task, planned.plan.workers()
     theta = models.initial_parameters(task, planned.plan.seed)
     (found,) = final_models(tmp_path, scenario).values()
-    kept = kept_of(task)
+    is_buffer = buffer_mask(task)
     sizes = [node.num_examples for node in workers]
     each = [buffers_of(planned, node.node, theta, 3) for node in workers]
 
     assert len(set(sizes)) > 1
-    np.testing.assert_allclose(found[kept], np.average(each, axis=0, weights=sizes), rtol=1e-5, atol=1e-6)
-    assert np.abs(found[kept] - theta[kept]).max() > 0.01
+    np.testing.assert_allclose(found[is_buffer], np.average(each, axis=0, weights=sizes), rtol=1e-5, atol=1e-6)
+    assert np.abs(found[is_buffer] - theta[is_buffer]).max() > 0.01
     assert np.abs(each[0] - each[1]).max() > 0.001  # so that a mean of them is none of them

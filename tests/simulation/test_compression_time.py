@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from edgebed.roles import records
+from edgebed.core import records
 from edgebed.roles.work import EvaluationJob
-from edgebed.runtimes.simulation import job_time_s
+from edgebed.runtimes.simulation.simulation import job_time_s
 
 Simulate = Callable[..., Any]  # conftest.py
 UPDATES = 20

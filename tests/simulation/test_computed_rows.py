@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tiny_paper import MODULE, write_paper
 
-from edgebed import cli
+from edgebed.cli import main as cli
 
 COMPUTED = '''
 
@@ -36,7 +36,7 @@ def lacking():
 
 import dataclasses
 
-from edgebed.papers.paper import Near
+from edgebed.studies.papers.paper import Near
 
 PAPER = dataclasses.replace(PAPER, tables=(
     Table(title="Computed", rows={
@@ -124,7 +124,7 @@ def test_the_page_says_what_was_computed(place: Path) -> None:
     assert "| The answer | 40 x | 42 x | differs | 39 to 41 x | – | – | `answer` | computed |" in page
     assert "| No number | – | – | not run | – | – | – | `none` | computed |" in page
     assert "120 updates (10 %), 1 seed" in page
-    assert "1 row of no run, marked *computed*, took" in page
+    assert "1 row without a run (*computed*) took" in page
     assert "[computed.jsonl](tiny/computed.jsonl) has their values." in page
     assert "--row push --scale 0.1 --seeds 1" in page
 
@@ -167,4 +167,4 @@ def test_a_value_of_another_row_does_not_count(place: Path) -> None:
     code, _, err = call("--no-run")
     assert code == 3
     assert "computed.jsonl:1: no row that was computed" in err
-    assert "take the line or the file away" in err
+    assert "remove the line or the file" in err

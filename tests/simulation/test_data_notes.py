@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import edgebed
-from edgebed.scenario.describe import describe_plan
+from edgebed.planning.describe import describe_plan
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 
 SETS = """
 import numpy as np
 
-from edgebed.learning.data import DataSet
+from edgebed.learning.data_sets.registry import DataSet
 
 def told():
     x, y = np.eye(4, dtype=np.float32).repeat(5, axis=0), np.arange(4).repeat(5)

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 import edgebed
-from edgebed.comparing.matching import Finder
-from edgebed.errors import ScenarioError
-from edgebed.observe.run_folder import RunFolder
-from edgebed.results import Run
-from edgebed.roles import records
-from edgebed.running import write_results
+from edgebed.core import records
+from edgebed.core.errors import ScenarioError
+from edgebed.journal.run_folder import RunFolder
+from edgebed.reports.run.report import write_report
+from edgebed.running.results import Run
+from edgebed.running.run import write_results
+from edgebed.studies.cells.run_index import RunIndex
 
 SCENARIO = {
     "name": "diverging",
@@ -59,9 +60,9 @@ def test_a_run_that_diverged_is_over(run: Run, tmp_path: Path) -> None:
     assert (wild.outcome, wild.updates, tame.outcome, run.exit_code) == ("diverged", 20, "completed", 1)
     assert wild.final_accuracy is not None
     assert not run.can_be_resumed
-    with pytest.raises(ScenarioError, match="is complete: there is nothing to go on with"):
+    with pytest.raises(ScenarioError, match="is complete: there is nothing to resume"):
         edgebed.resume(run.path)
-    assert Finder(tmp_path).completed(run.trials["wild"].plan)
+    assert RunIndex(tmp_path).completed(run.trials["wild"].plan)
     (comparison,) = [edgebed.compare([run], baseline="tame")]
     assert comparison.arms["wild"].num_diverged == 1
     assert any("wild diverged at update 3" in note for note in comparison.notes)
@@ -83,7 +84,7 @@ def test_accounts_that_do_not_close_end_with_exit_code_3(run: Run) -> None:
     lines = journal.read_bytes().splitlines(keepends=True)
     gone = next(line for line in lines if b'"kind":"update"' in line and b'"version":7,' in line)
     journal.write_bytes(b"".join(line for line in lines if line != gone))
-    again = write_results(RunFolder(run.path))
+    again = write_results(RunFolder(run.path), write_report)
 
     assert (again.exit_code, again.summary.result) == (3, "accounting does not close")
     assert "edgebed's own accounting does not close: tame: " in again.folder.report.read_text().replace("&#x27;", "'")

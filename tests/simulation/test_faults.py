@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from edgebed.core import records
 from edgebed.emulation.outage import DEAD_S, RECONNECT_S
-from edgebed.observe.journal import journal_hash
-from edgebed.roles import records
+from edgebed.journal.journal import journal_hash
 
 Outcome = Any  # conftest.py
 Simulate = Callable[..., Outcome]

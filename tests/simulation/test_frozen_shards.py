@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.errors import ScenarioError
-from edgebed.learning import models
-from edgebed.results import Trial
+from edgebed.core.errors import ScenarioError
+from edgebed.learning.models import registry as models
+from edgebed.running.results import Trial
 
 SCENARIO = {
     "name": "frozen",
@@ -25,7 +25,7 @@ SCENARIO = {
 def trial(folder: Path, method: str, frozen: list[str]) -> Trial:
     """The only one."""
     varied = SCENARIO | {"method": method, "shards": {"frozen": frozen}}
-    (only,) = edgebed.run(varied, runtime="simulation", processes=1, runs_dir=folder).trials.values()
+    (only,) = run_quickly(varied, runtime="simulation", processes=1, runs_dir=folder).trials.values()
     return only
 
 

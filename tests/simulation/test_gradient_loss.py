@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import edgebed
-from edgebed.results import Trial
+from edgebed.running.results import Trial
 
 SCENARIO: dict[str, Any] = {
     "name": "direct",

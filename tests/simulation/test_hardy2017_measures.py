@@ -1,11 +1,8 @@
 """What is measured of the paper's runs, on a small run of the same kind."""
 
 import pytest
-
-import edgebed
-from edgebed.comparing.finished import FinishedTrial
-from edgebed.papers import hardy2017_measures
-from edgebed.papers.hardy2017_measures import (
+from hardy2017 import measures as hardy2017_measures
+from hardy2017.measures import (
     BARE,
     PICKLED,
     RELEASED,
@@ -17,7 +14,10 @@ from edgebed.papers.hardy2017_measures import (
     push_bytes,
     updates_to_target,
 )
-from edgebed.papers.measuring import difference, ratio, times
+
+import edgebed
+from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.papers.measuring import difference, ratio, times
 
 SCENARIO = {
     "name": "small",

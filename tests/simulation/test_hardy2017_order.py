@@ -4,13 +4,14 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from hardy2017.paper import PAPER
 
-from edgebed.comparing.cells import CellRun, Cells, Size, runs_of_rows
-from edgebed.comparing.keeping import Kept
-from edgebed.comparing.reproduction import evaluate
-from edgebed.comparing.running_cells import CellRunner
-from edgebed.papers.hardy2017 import PAPER
-from edgebed.papers.paper import Cell
+from edgebed.running.run import without_report
+from edgebed.studies.cells.cells import CellRun, PaperCells, Size, runs_of_rows
+from edgebed.studies.cells.result_cache import ResultCache
+from edgebed.studies.cells.running_cells import CellRunner
+from edgebed.studies.papers.paper import Cell
+from edgebed.studies.reproduction.reproduction import evaluate
 
 SCALE = 0.01
 """2,500 updates. AdaComp 0.1 and 0.01, and ASGD and Comp-ASGD 0.1, are still too close: their order differs from
@@ -29,9 +30,18 @@ def measured_seldom(cell: Cell) -> Cell:
 def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path: Path) -> None:
     """AdaComp before ASGD, and ASGD before Comp-ASGD 0.01; 200 devices, the CNN, MNIST."""
     paper = dataclasses.replace(PAPER, cells={name: measured_seldom(cell) for name, cell in PAPER.cells.items()})
-    cells, size = Cells(paper), Size(scale=SCALE, seeds=1)
-    kept = Kept(cells, tmp_path / "kept")
-    runner = CellRunner(cells=cells, root=tmp_path, kept=kept, resume=False, processes=None, progress=None, tell=print)
+    cells, size = PaperCells(paper), Size(scale=SCALE, seeds=1)
+    kept = ResultCache(cells, tmp_path / "kept")
+    runner = CellRunner(
+        cells=cells,
+        report=without_report,
+        root=tmp_path,
+        cache=kept,
+        resume=False,
+        processes=None,
+        progress=None,
+        tell=print,
+    )
     runs = runs_of_rows(paper, ROWS, size)
     runner.run(runs)
     assert runner.failed == {}
@@ -44,7 +54,7 @@ def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path:
     assert sorted(late, key=late.__getitem__, reverse=True) == list(NAMES), late
 
 
-def late_accuracy(kept: Kept, run: CellRun) -> float:
+def late_accuracy(kept: ResultCache, run: CellRun) -> float:
     """The mean accuracy in the second half of the updates: a single one is too noisy so early in training."""
     accuracy = kept.trial(run).evaluations.accuracy
     return float(accuracy[len(accuracy) // 2 :].mean())

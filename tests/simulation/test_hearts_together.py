@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from edgebed.algorithms.registry import PRESETS
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
 from edgebed.roles.evaluator import Evaluator
-from edgebed.roles.events import Compute, Computed, Journal, Received, Send, Stop
-from edgebed.roles.parameter_server import ParameterServer
+from edgebed.roles.events import Compute, Computed, EndNode, Journal, MessageReceived, Send
+from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluatorWork, Work
 from edgebed.roles.worker import Worker
-from edgebed.scenario.plan import Method, NodePlan, Part, Task, TensorLayout
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
 from edgebed.wire.tensors import decode_dense
@@ -71,7 +71,7 @@ class Link:
     def run(self) -> "Link":
         """Start everybody, and deliver until nothing is left."""
         start = messages.Start(sender="controller")
-        self.queue += [(name, Received("controller", start, (), 0)) for name in self.hearts]
+        self.queue += [(name, MessageReceived("controller", start, (), 0)) for name in self.hearts]
         while self.queue:
             name, event = self.queue.popleft()
             for effect in self.hearts[name].handle(event, 0.0):
@@ -90,9 +90,9 @@ class Link:
             buffers = [bytes(buffer) for buffer in codec.encode(effect.message, effect.frames)]
             message, frames = codec.decode(buffers, "data")
             self.said.setdefault(f"{name} > {effect.to}", []).append(type(message).__name__)
-            self.queue.append((effect.to, Received(name, message, frames, codec.size_bytes(buffers))))
+            self.queue.append((effect.to, MessageReceived(name, message, frames, codec.size_bytes(buffers))))
         else:
-            assert isinstance(effect, Stop)
+            assert isinstance(effect, EndNode)
             pytest.fail(f"{name} stopped: {effect.reason}")
 
     def updates(self) -> list[records.Update]:

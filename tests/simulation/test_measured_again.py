@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import edgebed
-from edgebed.roles import records
+from quick_runs import run as run_quickly
+
+from edgebed.core import records
 
 SCENARIO = {
     "name": "again",
@@ -23,7 +24,7 @@ SCENARIO = {
 
 def test_versions_that_are_made_anew_are_measured_anew(tmp_path: Path) -> None:
     """Version 30 is measured in the history that is given up and in the one after it; the later counts."""
-    (trial,) = edgebed.run(SCENARIO, runtime="simulation", runs_dir=tmp_path).trials.values()
+    (trial,) = run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path).trials.values()
     measured = [record.version for _, _, record in trial.events() if isinstance(record, records.Evaluated)]
 
     assert trial.summary.accounting is not None

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-import edgebed
+from quick_runs import run as run_quickly
 
 SCENARIO: dict[str, Any] = {
     "name": "modules",
@@ -23,7 +22,7 @@ OTHER = {"name": "sgd", "learning_rate": 0.03, "decay_at": [10]}
 def trained(folder: Path, runtime: str, method: dict[str, Any], **shards: Any) -> NDArray[np.float32]:
     """The weights at the end; with a queue of one nothing is left to chance."""
     scenario = SCENARIO | {"method": method, "shards": {"cuts": "even", "queue": 1} | shards}
-    run = edgebed.run(scenario, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
+    run = run_quickly(scenario, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
     (trial,) = run.trials.values()
 
     assert trial.summary.outcome == "completed"

@@ -5,10 +5,10 @@ import tempfile
 from typing import Any
 
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 
 STEPS = 48
 FLEET = {"near": {"count": 1}, "slow": {"count": 1, "compute_speed": 0.25}, "far": {"count": 2}}
@@ -47,7 +47,7 @@ def times_of(given: dict[str, Any]) -> tuple[float, float]:
     (planned,) = plan_trials(load_scenario(given))
     assert planned.partition is not None
     with tempfile.TemporaryDirectory() as folder:
-        run = edgebed.run(given, runtime="simulation", runs_dir=folder)
+        run = run_quickly(given, runtime="simulation", runs_dir=folder)
         (trial,) = run.trials.values()
         times = trial.series.updates.t
     first = STEPS // 4

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import random_faults
 
-from edgebed.roles import records
+from edgebed.core import records
 
 Outcome = Any  # conftest.py
 Simulate = Callable[..., Outcome]

@@ -10,10 +10,10 @@ import pytest
 import random_faults
 import random_shards
 
-from edgebed.observe.accounting import Books
-from edgebed.observe.journal import Entry
-from edgebed.observe.ledger import Accounting
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.accounts.ledger import Accounting
+from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.journal import Entry
 
 Outcome = Any  # conftest.py
 Simulate = Callable[..., Outcome]
@@ -47,7 +47,7 @@ def test_the_books_say_what_became_of_every_step(simulate: Simulate, seeds: rang
 
 def accounting_of(entries: Sequence[Entry]) -> Accounting | None:
     """Of a journal."""
-    books = Books()
+    books = UpdateAccounting()
     for entry in entries:
         books.add(*entry)
     return books.close()

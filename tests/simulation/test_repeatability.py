@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.algorithms.update import Update
-from edgebed.observe.journal import journal_hash
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.journal.journal import journal_hash
 from edgebed.roles.work import GradientJob, GradientResult, Steps
-from edgebed.runtimes.arena import Arena
-from edgebed.runtimes.pool import Pool
+from edgebed.runtimes.simulation.arena import Arena
+from edgebed.runtimes.simulation.pool import Pool
 from edgebed.wire.tensors import encode_update
 
 DIGITS = {
@@ -30,7 +30,7 @@ DIGITS = {
 def journal(seed: int, processes: int, turn: int = 0, *overrides: str) -> str:
     """The journal's hash of one run; `turn` tells runs apart that ought to be equal."""
     with tempfile.TemporaryDirectory(prefix="edgebed-repeat-") as folder:
-        run = edgebed.run(
+        run = run_quickly(
             DIGITS | {"seed": seed}, runtime="simulation", processes=processes, set=overrides, runs_dir=folder
         )
         (trial,) = run.trials.values()
@@ -94,7 +94,7 @@ def test_a_compression_with_a_large_memory_does_not_block_the_pool() -> None:
 def remember(node: str, job: GradientJob) -> Steps:
     """A job whose memory is as large as a model."""
     yield
-    tensor, frames = encode_update("update", Update(1000, np.arange(500), np.ones(500, np.float32)))
+    tensor, frames = encode_update("update", ModelUpdate(1000, np.arange(500), np.ones(500, np.float32)))
     return GradientResult((tensor,), frames, 0.0, job.memory + 1, 0.0, 0.0)
 
 

@@ -9,10 +9,10 @@ from prometheus_client.metrics_core import CounterMetricFamily
 from real_prometheus import Prometheus, require_tools, showing
 
 import edgebed
-from edgebed.observe.openmetrics import Book
-from edgebed.replaying import Replayed, read_again
-from edgebed.results import Run
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.metrics.openmetrics import SampleStore
+from edgebed.running.replay import Replayed, read_again
+from edgebed.running.results import Run
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(180)]
 
@@ -41,13 +41,13 @@ def whole(run: Run) -> Replayed:
 def prometheus(whole: Replayed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One that has them."""
     require_tools()
-    with showing(tmp_path_factory.mktemp("prometheus"), whole.book, lives()) as prometheus:
+    with showing(tmp_path_factory.mktemp("prometheus"), whole.store, lives()) as prometheus:
         yield prometheus
 
 
-def lives() -> Book:
+def lives() -> SampleStore:
     """A worker that makes 100 iterations, and is started anew and makes 20, as Prometheus sees it while it lives."""
-    book = Book()
+    book = SampleStore()
     for address, made in (("a", [0, 20, 40, 60, 80, 100]), ("b", [10, 20])):
         labels = {"run": MADE, "trial": "t", "device_class": "edge", "role": "worker", "node": "edge-0"}
         for place, iterations in enumerate(made):

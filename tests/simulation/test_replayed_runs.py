@@ -14,17 +14,17 @@ import psutil
 import pytest
 from boards import read_boards, unanswered
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from quick_runs import run as run_quickly
 from real_prometheus import Prometheus, require_tools, showing
 from ruamel.yaml import YAML
 from typer.testing import CliRunner
 from waiting import until
 
-import edgebed
-from edgebed.cli import app
-from edgebed.errors import InfrastructureError
-from edgebed.observe.openmetrics import Book
-from edgebed.replaying import GAP_S, MAKE_BLOCKS, PROGRAMS, RULES, into_folder, read_again
-from edgebed.results import Run
+from edgebed.cli.main import app
+from edgebed.core.errors import InfrastructureError
+from edgebed.metrics.openmetrics import SampleStore
+from edgebed.running.replay import GAP_S, MAKE_BLOCKS, PROGRAMS, RULES, into_folder, read_again
+from edgebed.running.results import Run
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(180)]
 
@@ -67,20 +67,20 @@ UNTOLD = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Trials of 200 workers, in which one is killed and one stands still for a while."""
-    return edgebed.run(SCENARIO, runtime="simulation", processes=1, runs_dir=tmp_path_factory.mktemp("runs"))
+    return run_quickly(SCENARIO, runtime="simulation", processes=1, runs_dir=tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")
 def prometheus(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One that began with the blocks of the run, and of counters that stand for what a simulation does not tell."""
     require_tools()
-    with showing(tmp_path_factory.mktemp("prometheus"), read_again(run, (), 5.0).book, counters()) as prometheus:
+    with showing(tmp_path_factory.mktemp("prometheus"), read_again(run, (), 5.0).store, counters()) as prometheus:
         yield prometheus
 
 
-def counters() -> Book:
+def counters() -> SampleStore:
     """Everything that the rules ask for, of two nodes, for five minutes from the last seconds of a block on."""
-    book = Book()
+    book = SampleStore()
     by = {
         "edgebed_ps_updates": {"result": "applied"},
         "edgebed_ps_ingress_bytes": {"kind": "push"},
@@ -257,9 +257,9 @@ def test_mistakes_are_told(run: Run, arguments: list[str], said: str) -> None:
     assert said in f"{result.output}{result.exception}"
 
 
-def a_book() -> Book:
+def a_book() -> SampleStore:
     """A sample."""
-    book = Book()
+    book = SampleStore()
     book.add(BOUNDARY_S, [GaugeMetricFamily("edgebed_x", "A gauge.", 1.0)], {})
     return book
 

@@ -15,16 +15,17 @@ import pytest
 from tiny_paper import write_paper
 
 import edgebed
-from edgebed import cli
-from edgebed.comparing.cells import CellRun, Cells
-from edgebed.comparing.keeping import Kept
-from edgebed.comparing.matching import state_of
-from edgebed.comparing.running_cells import CellRunner
-from edgebed.observe.journal import journal_hash, read_journal
-from edgebed.observe.run_folder import RunFolder, runs_of
-from edgebed.papers.registry import find_paper
-from edgebed.roles import records
-from edgebed.roles.controller import Controller
+from edgebed.cli import main as cli
+from edgebed.core import records
+from edgebed.journal.journal import journal_hash, read_journal
+from edgebed.journal.run_folder import RunFolder, runs_of
+from edgebed.roles.control.controller import Controller
+from edgebed.running.run import without_report
+from edgebed.studies.cells.cells import CellRun, PaperCells
+from edgebed.studies.cells.result_cache import ResultCache
+from edgebed.studies.cells.run_index import state_of
+from edgebed.studies.cells.running_cells import CellRunner
+from edgebed.studies.papers.registry import find_paper
 
 DEADLINE_S = 120.0
 WORDS = ("reproduce", "papers_of_mine:PAPER", "--processes", "1", "--json")
@@ -139,7 +140,7 @@ def test_an_interrupted_sweep_says_how_to_go_on(place: Path) -> None:
     code, said = begin_and_break_off(1, signal.SIGINT)
 
     assert code == 130
-    assert "interrupted; edgebed reproduce papers_of_mine:PAPER --processes 1 --json --resume goes on" in said
+    assert "interrupted; to resume: edgebed reproduce papers_of_mine:PAPER --processes 1 --json --resume" in said
     assert not any(run.is_running() for run in folders())
 
 
@@ -152,10 +153,17 @@ def test_an_interruption_at_the_end_of_a_run_ends_the_sweep(place: Path, monkeyp
 
     stop = Controller._end
     monkeypatch.setattr(Controller, "_end", interrupted_end)
-    cells = Cells(find_paper("papers_of_mine:PAPER"))
-    kept = Kept(cells, place / "kept")
+    cells = PaperCells(find_paper("papers_of_mine:PAPER"))
+    kept = ResultCache(cells, place / "kept")
     runner = CellRunner(
-        cells=cells, root=Path("runs"), kept=kept, resume=False, processes=1, progress=None, tell=lambda _: None
+        cells=cells,
+        report=without_report,
+        root=Path("runs"),
+        cache=kept,
+        resume=False,
+        processes=1,
+        progress=None,
+        tell=lambda _: None,
     )
     with pytest.raises(KeyboardInterrupt):
         runner.run([CellRun("asgd", 0.1, 1), CellRun("asgd", 0.1, 2)])

@@ -9,7 +9,7 @@ from followed_document import DOCUMENTS, run_in
 from typer.main import get_command
 
 import edgebed
-from edgebed.cli import app
+from edgebed.cli.main import app
 
 TEXT = (DOCUMENTS / "reproducing.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^File `([^`]+)`:\n\n```\w+\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))

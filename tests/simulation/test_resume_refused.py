@@ -4,13 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from quick_runs import run as run_quickly
 
 import edgebed
-from edgebed import cli, resuming
-from edgebed.errors import ScenarioError
-from edgebed.observe.run_folder import RunFolder, TrialFolder
-from edgebed.resuming import past_of
-from edgebed.roles.controller import Past
+from edgebed.cli import main as cli
+from edgebed.core.errors import ScenarioError
+from edgebed.journal.run_folder import RunFolder, TrialFolder
+from edgebed.roles.control.controller import ResumedTrial
+from edgebed.running import resume as resuming
+from edgebed.running.resume import past_of
 
 MODULE = """
 from torch import nn
@@ -53,7 +55,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     (tmp_path / "scenario.yaml").write_text(SCENARIO.replace("{module}", module))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        edgebed.run("scenario.yaml", runtime="simulation", processes=1, runs_dir="runs", progress=Impatient())
+        run_quickly("scenario.yaml", runtime="simulation", processes=1, runs_dir="runs", progress=Impatient())
     return RunFolder.find(tmp_path / "runs", "refused")
 
 
@@ -83,7 +85,7 @@ def test_its_old_result_is_gone_before_its_journals_are_read(
     """Which takes a while for a large one: whoever lists runs meanwhile sees that it is in progress."""
     listed = []
 
-    def list_and_read(folder: TrialFolder) -> Past | None:
+    def list_and_read(folder: TrialFolder) -> ResumedTrial | None:
         listed.append(cli._row(broken)["result"])
         return past_of(folder)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import edgebed
-from edgebed.errors import ScenarioError
-from edgebed.observe.journal import journal_hash, read_journal
-from edgebed.observe.run_folder import RunFolder
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.core.errors import ScenarioError
+from edgebed.journal.journal import journal_hash, read_journal
+from edgebed.journal.run_folder import RunFolder
 
 UPDATES = 900
 EVERY = 50

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import edgebed
-from edgebed.observe.report import render
+from edgebed.reports.run.report import render
 
 SCENARIO: dict[str, Any] = {
     "name": "missed",

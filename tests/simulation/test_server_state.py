@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgebed.observe.checkpoints import read_checkpoint
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.checkpoints import read_checkpoint
 
 Simulate = Callable[..., Any]  # conftest.py
 WORKERS = 4

@@ -1,31 +1,19 @@
 """The scenarios in scenarios/faults/ show what they say, in virtual time."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.results import Run, Trial
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.running.results import Trial
 
 pytestmark = [pytest.mark.simulation, pytest.mark.slow]
 
 FOLDER = Path(__file__).parents[2] / "scenarios/faults"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """The run of a scenario; each runs once."""
-    folder, runs = tmp_path_factory.mktemp("runs"), {}
-
-    def run(name: str) -> Run:
-        if name not in runs:
-            runs[name] = edgebed.run(FOLDER / f"{name}.yaml", runtime="simulation", runs_dir=folder)
-        return runs[name]
-
-    return run
 
 
 def updates(trial: Trial, since_s: float = 0.0, until_s: float = 1e9) -> Counter[str]:
@@ -46,21 +34,9 @@ def accuracies(trial: Trial, since_s: float, until_s: float) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_scenario_meets_its_expectations_and_every_update_is_accounted_for(run, name):
-    """Each fault that the plan has is in the journal, by its name."""
-    done = run(name)
-
-    assert done.exit_code == 0
-    for trial in done.trials.values():
-        journaled = {record.name for _, _, record in trial.events() if isinstance(record, records.Fault)}
-        assert journaled == {fault.name for fault in trial.plan.faults}
-        assert trial.summary.accounting.closes
-
-
-def test_about_half_of_the_fleet_freezes_and_the_others_make_up_for_it(run):
+def about_half_of_the_fleet_freezes_and_the_others_make_up_for_it(trials):
     """Eight of sixteen are to be expected; two standard deviations are allowed."""
-    living, freezing = (run("half-freezes").trials[name] for name in ("living", "freezing"))
+    living, freezing = (trials[name] for name in ("living", "freezing"))
     frozen = {record.target for _, _, record in freezing.events() if isinstance(record, records.Fault)}
 
     assert 4 <= len(frozen) <= 12
@@ -69,26 +45,25 @@ def test_about_half_of_the_fleet_freezes_and_the_others_make_up_for_it(run):
     assert freezing.summary.final_accuracy > living.summary.final_accuracy - 0.02
 
 
-def test_three_speeds_share_the_updates_as_their_rates_say(run):
+def three_speeds_share_the_updates_as_their_rates_say(trials):
     """100 : 10 : 1 with 3, 4 and 3 workers is 87.5, 11.7 and 0.9 per cent, a little less for the time of a gradient."""
-    shares = updates(run("three-speeds").trials["adacomp"])
+    shares = updates(trials["adacomp"])
 
     assert shares["fast"] / shares.total() == pytest.approx(0.87, abs=0.03)
     assert shares["slow"] / shares.total() == pytest.approx(0.01, abs=0.005)
 
 
-def test_flapping_devices_bring_half_and_the_others_as_much_as_ever(run):
+def flapping_devices_bring_half_and_the_others_as_much_as_ever(trials):
     """Nobody waits for them."""
-    trials = run("flapping-uplink").trials
     without, flapping = updates(trials["without"]), updates(trials["with"])
 
     assert flapping["steady"] == pytest.approx(without["steady"], rel=0.05)
     assert 0.4 < flapping["flapping"] / without["flapping"] < 0.7
 
 
-def test_a_partition_makes_the_model_forget_and_its_healing_makes_it_learn_again(run):
+def a_partition_makes_the_model_forget_and_its_healing_makes_it_learn_again(trials):
     """Those on the other side bring nothing meanwhile."""
-    parted = run("partition-heals").trials["parted"]
+    parted = trials["parted"]
 
     assert updates(parted, 11.0, 30.0)["far"] == 0
     assert updates(parted, 35.5)["far"] > 0
@@ -96,9 +71,8 @@ def test_a_partition_makes_the_model_forget_and_its_healing_makes_it_learn_again
     assert max(accuracies(parted, 31.0, 35.0)) > max(accuracies(parted, 5.0, 10.5)) + 0.03
 
 
-def test_churn_costs_rounds_more_than_training_that_waits_for_nobody(run):
+def churn_costs_rounds_more_than_training_that_waits_for_nobody(trials):
     """Updates while devices come and go, against before, a second."""
-    trials = run("churn").trials
     kept = {
         name: (updates(trial, 5.0, 41.0).total() / 36.0) / (updates(trial, 0.5, 5.0).total() / 4.5)
         for name, trial in trials.items()
@@ -108,9 +82,8 @@ def test_churn_costs_rounds_more_than_training_that_waits_for_nobody(run):
     assert kept["synchronous"] < kept["asynchronous"] - 0.15
 
 
-def test_a_straggler_costs_as_much_as_is_waited_for_it(run):
+def a_straggler_costs_as_much_as_is_waited_for_it(trials):
     """Updates after it has become slow, against before, a second."""
-    trials = run("straggler").trials
     kept = {
         name: (updates(trial, 10.0).total() / 25.0) / (updates(trial, 0.5, 10.0).total() / 9.5)
         for name, trial in trials.items()
@@ -121,12 +94,37 @@ def test_a_straggler_costs_as_much_as_is_waited_for_it(run):
     assert kept["waits-for-nobody"] > 0.75
 
 
-def test_a_killed_server_goes_on_from_its_checkpoints(run):
+def a_killed_server_goes_on_from_its_checkpoints(trials):
     """What it had applied since is lost and made again; the model is as good."""
-    living, killed = (run("server-killed").trials[name] for name in ("living", "killed"))
+    living, killed = (trials[name] for name in ("living", "killed"))
     restored = [record.version for _, _, record in killed.events() if isinstance(record, records.Restored)]
 
     assert restored == [600, 1400]
     assert killed.summary.updates == living.summary.updates == 2000
     assert 200 <= killed.summary.updates_lost <= 240
     assert killed.summary.final_accuracy > living.summary.final_accuracy - 0.02
+
+
+EFFECTS: dict[str, Callable[[dict[str, Trial]], None]] = {
+    "half-freezes": about_half_of_the_fleet_freezes_and_the_others_make_up_for_it,
+    "three-speeds": three_speeds_share_the_updates_as_their_rates_say,
+    "flapping-uplink": flapping_devices_bring_half_and_the_others_as_much_as_ever,
+    "partition-heals": a_partition_makes_the_model_forget_and_its_healing_makes_it_learn_again,
+    "churn": churn_costs_rounds_more_than_training_that_waits_for_nobody,
+    "straggler": a_straggler_costs_as_much_as_is_waited_for_it,
+    "server-killed": a_killed_server_goes_on_from_its_checkpoints,
+}
+"""What each scenario is to show."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scenario_shows_its_effect_and_every_update_is_accounted_for(name, tmp_path):
+    """It meets its expectations, and each fault that the plan has is in the journal, by its name."""
+    done = run_quickly(FOLDER / f"{name}.yaml", runtime="simulation", runs_dir=tmp_path)
+
+    assert done.exit_code == 0
+    for trial in done.trials.values():
+        journaled = {record.name for _, _, record in trial.events() if isinstance(record, records.Fault)}
+        assert journaled == {fault.name for fault in trial.plan.faults}
+        assert trial.summary.accounting.closes
+    EFFECTS[name](done.trials)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.emulation.framing import ACK_BYTES_A_SEGMENT, num_segments, wire_bytes
-from edgebed.observe.journal import journal_hash
-from edgebed.results import Trial
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.core.framing import ACK_BYTES_A_SEGMENT, num_segments, wire_bytes
+from edgebed.journal.journal import journal_hash
+from edgebed.running.results import Trial
 
 SCENARIO = {
     "name": "links",
@@ -27,7 +27,7 @@ SCENARIO = {
 
 def run(folder: Path, *overrides: str, trace: bool = False) -> Trial:
     """The scenario's only trial."""
-    run = edgebed.run(SCENARIO, runtime="simulation", set=overrides, trace=trace, runs_dir=folder)
+    run = run_quickly(SCENARIO, runtime="simulation", set=overrides, trace=trace, runs_dir=folder)
     (trial,) = run.trials.values()
 
     assert trial.summary.outcome == "completed"
@@ -109,7 +109,7 @@ def test_a_shaped_run_repeats_to_the_byte(tmp_path: Path) -> None:
     )  # fmt: skip
     hashes = []
     for processes in (1, 2, 1):
-        run = edgebed.run(SCENARIO, runtime="simulation", set=settings, processes=processes, runs_dir=tmp_path)
+        run = run_quickly(SCENARIO, runtime="simulation", set=settings, processes=processes, runs_dir=tmp_path)
         (trial,) = run.trials.values()
         assert trial.summary.outcome == "completed"
         hashes.append(journal_hash(trial.folder.journal))

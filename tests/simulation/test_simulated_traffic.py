@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgebed.observe.series import Series
-from edgebed.observe.summary import summarise
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.series import Series
+from edgebed.journal.summary import summarise
 from edgebed.runtimes.traffic import OBSERVE_S
 
 Simulate = Callable[..., Any]  # conftest.py

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.observe.journal import decode_line
-from edgebed.observe.standing import Standing, Status
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.journal.journal import decode_line
+from edgebed.journal.trial_state import TrialState, TrialStatus
 from edgebed.runtimes import watch
 
 SCENARIO = {
@@ -40,12 +40,12 @@ class Shown:
 
     def __init__(self, runs: Path) -> None:
         self.journal = runs / "standing" / "0001" / "adacomp" / "events.jsonl"
-        self.statuses: list[tuple[int, Status]] = []
+        self.statuses: list[tuple[int, TrialStatus]] = []
 
     def trial_started(self, _: object) -> None:
         """It begins."""
 
-    def update(self, status: Status) -> None:
+    def update(self, status: TrialStatus) -> None:
         """It goes on."""
         self.statuses.append((self.journal.stat().st_size, status))
 
@@ -57,8 +57,8 @@ def test_the_controllers_view_is_that_of_the_journal(tmp_path: Path, monkeypatch
     """At every moment: each figure, each trouble and its time, each class's states and share."""
     monkeypatch.setattr(watch, "SHOW_S", 0.0)  # after every event
     shown = Shown(tmp_path)
-    run = edgebed.run(SCENARIO, runtime="simulation", runs_dir=tmp_path, processes=1, progress=shown)
-    standing = Standing(run.trials["adacomp"].plan)
+    run = run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path, processes=1, progress=shown)
+    standing = TrialState(run.trials["adacomp"].plan)
     lines = shown.journal.read_bytes().splitlines(keepends=True)
     size = 0
     for until, status in shown.statuses:
@@ -71,11 +71,11 @@ def test_the_controllers_view_is_that_of_the_journal(tmp_path: Path, monkeypatch
     told = {trouble.text for trouble in status.troubles}
     assert {"phone-1: kill (kill-1)", "server: kill (restart-2)", "edge-0: heal (cut-3)"} <= told
     assert isinstance(decode_line(lines[-1])[2], records.Ended)  # after which nothing is shown
-    assert msgspec.json.decode(msgspec.json.encode(status), type=Status) == status
+    assert msgspec.json.decode(msgspec.json.encode(status), type=TrialStatus) == status
 
 
-def figures(status: Status) -> dict[str, object]:
+def figures(status: TrialStatus) -> dict[str, object]:
     """What a journal tells of it."""
-    told = {name: getattr(status, name) for name in Status.__struct_fields__ if name not in SHELL}
+    told = {name: getattr(status, name) for name in TrialStatus.__struct_fields__ if name not in SHELL}
     told["elapsed_s"] = round(status.elapsed_s, 6)
     return told | {"classes": [(each.name, each.states, each.share) for each in status.classes]}

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tiny_sweep import SMALL, write_sweep
 
-from edgebed import cli
-from edgebed.observe.run_folder import RunFolder, runs_of
+from edgebed.cli import main as cli
+from edgebed.journal.run_folder import RunFolder, runs_of
 
 DEADLINE_S = 120.0
 WORDS = ("sweep", "tiny.yaml", "--processes", "1", "--json")
@@ -137,7 +137,7 @@ def test_a_sweep_that_is_broken_off_goes_on(place: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 130, said
-    assert "interrupted; edgebed sweep tiny.yaml --processes 1 --json --resume goes on" in said
+    assert "interrupted; to resume: edgebed sweep tiny.yaml --processes 1 --json --resume" in said
     costs = Path("runs/sweeps/tiny-sweep/costs.json").read_bytes()
     first = folders()[0].read_manifest()["started"]
 

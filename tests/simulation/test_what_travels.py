@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from quick_runs import run as run_quickly
 
-import edgebed
-from edgebed.learning import models
-from edgebed.results import Trial
+from edgebed.learning.models import registry as models
+from edgebed.running.results import Trial
 
 MODULE = """
 import numpy as np
@@ -107,7 +107,7 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Train]:
             "fleet": {"edge": {"count": workers}}, "evaluation": {"every": f"{updates} updates"},
             "stop": {"updates": updates},
         }  # fmt: skip
-        (only,) = edgebed.run(scenario, runtime="simulation", processes=1, runs_dir=tmp_path).trials.values()
+        (only,) = run_quickly(scenario, runtime="simulation", processes=1, runs_dir=tmp_path).trials.values()
         return only
 
     yield run

@@ -5,6 +5,7 @@ nor what draws the report, since every megabyte and every tenth of a second coun
 """
 
 import ast
+import functools
 import pkgutil
 import subprocess
 import sys
@@ -19,17 +20,17 @@ WORLDLY_MODULES = {"zmq", "docker", "time", "datetime", "socket", "asyncio", "th
 """Input and output, clocks, and random numbers without a key."""
 
 NODE_MODULES = (
-    "edgebed.runtimes.fork_server",
-    "edgebed.runtimes.node",
-    "edgebed.runtimes.live",
+    "edgebed.runtimes.processes.fork_server",
+    "edgebed.runtimes.live.node",
+    "edgebed.runtimes.live.live_node",
     "edgebed.runtimes.containers.node_main",
-    "edgebed.roles.parameter_server",
+    "edgebed.roles.server.parameter_server",
     "edgebed.roles.worker",
     "edgebed.roles.evaluator",
     "edgebed.learning.network",
-    "edgebed.observe.metrics",
-    "edgebed.observe.resources",
-    "edgebed.observe.targets",
+    "edgebed.metrics.exporter",
+    "edgebed.emulation.resources",
+    "edgebed.metrics.discovery",
     "edgebed.emulation.netlink",
     "edgebed.emulation.readback",
 )
@@ -67,6 +68,7 @@ def users_of(is_meant: Callable[[str], bool], folder: str = "") -> set[str]:
     return {str(path.relative_to(PACKAGE)) for path in sources(folder) if any(map(is_meant, imported_names(path)))}
 
 
+@functools.cache
 def imported_names(path: Path) -> set[str]:
     """Every module that a file imports, at the top or inside a function, and each dotted name it uses."""
     names: set[str] = set()
@@ -103,11 +105,13 @@ def test_a_node_loads_nothing_heavy():
     assert not loaded & set(TOO_HEAVY_FOR_A_NODE)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("data_dir")
 def test_planning_layers_does_not_load_torchs_compiler():
     """What counts their operations could; it takes more than a second."""
     scenario = PACKAGE.parents[1] / "scenarios/layers/four-layers.yaml"
     program = (
-        "import sys; from edgebed.scenario import load, planning; "
+        "import sys; from edgebed.planning import planning; from edgebed.scenario import load; "
         "print(len(planning.plan_trials(load.load_scenario(sys.argv[1]))), 'torch._dynamo' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program, scenario], capture_output=True, text=True, check=True)
@@ -119,7 +123,7 @@ def test_planning_layers_does_not_load_torchs_compiler():
 
 def test_a_mistake_in_a_scenario_does_not_wait_for_torch():
     """What `validate` needs to find it is quick."""
-    assert "torch" not in loaded_by("edgebed.scenario.checking", "edgebed.scenario.load")
+    assert "torch" not in loaded_by("edgebed.planning.checking", "edgebed.scenario.load")
 
 
 def test_the_package_itself_loads_next_to_nothing():

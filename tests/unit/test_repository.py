@@ -13,13 +13,19 @@ import edgebed
 
 ROOT = Path(__file__).parents[2]
 REQUIRED_FILES = (
-    "README.md", "ARCHITECTURE.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run", "scripts/demo",
+    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions.md", "CHANGELOG.md", "LICENSE",
+    "pyproject.toml", ".ci/run", "scripts/demo",
     "scripts/test", "scripts/setup", "scripts/bench", "scenarios/quickstart.yaml", "docs/scenario.md",
     "docs/metrics.md", "docs/protocol.md", "docs/creating-a-method.md", "docker-compose.yml", ".env",
     "scripts/build-images", ".ci/engine",
 )  # fmt: skip
+MAPS = ("ARCHITECTURE.md", "docs/decisions.md", "CONTRIBUTING.md")
+"""They say where things are."""
+ARCHITECTURE_LINES_MAX = 150  # two pages; what does not fit is a decision
 MODULE_LINES_MAX = 600  # beyond this, ask whether it is one thing
 FILE_BYTES_MAX = 1 << 20
+NOUNLESS = re.compile(r"(Of|Those|That|Both|The same|Likewise|These|Whom)\b")
+"""Beginnings of a docstring that refer to what a reader of this one sentence does not see."""
 
 
 def tracked_files() -> list[Path]:
@@ -68,6 +74,21 @@ def suite_functions() -> list[tuple[str, ast.FunctionDef]]:
     ]
 
 
+def docstrings(text: str) -> list[tuple[int, str]]:
+    """(line, docstring) of a module's text, of its classes and functions, and below its assignments."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        is_documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for before, each in zip([None, *body], body, strict=False):
+            has_place = is_documented if before is None else isinstance(before, ast.Assign | ast.AnnAssign)
+            if has_place and isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                found.append((each.lineno, str(each.value.value).strip()))
+    return sorted(found)
+
+
 @pytest.mark.parametrize("name", REQUIRED_FILES)
 def test_the_files_that_others_rely_on_are_there(name):
     """And not empty."""
@@ -84,6 +105,35 @@ def test_scripts_can_be_run_and_read_by_bash():
         assert os.access(path, os.X_OK), path.name
         if path.read_text(encoding="utf-8").startswith("#!/usr/bin/env bash"):
             subprocess.run(["bash", "-n", str(path)], check=True)
+
+
+def named_paths(text: str) -> list[tuple[str, str]]:
+    """Each path in backticks or of a link, with the package that its line is the row of, if of any."""
+    found = []
+    for line in text.splitlines():
+        row = re.match(r"\| `(\w+/)` \|", line)
+        paths = re.findall(r"`([\w.-]*(?:/[\w.*-]*)+|[\w-]+\.(?:py|md|toml|ya?ml))(?:::\w+)?`", line)
+        paths += re.findall(r"\]\(([^):#]+)(?:#[\w-]+)?\)", line)
+        found += [(path, row[1] if row else "") for path in paths]
+    return found
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_every_path_that_a_map_names_is_there(name):
+    """From the repository's root, or from the package; in a row of the map of packages, from that of the row."""
+    document, package = ROOT / name, ROOT / "services/edgebed"
+    paths = named_paths(document.read_text(encoding="utf-8"))
+
+    assert len(paths) > 20
+    assert [
+        path for path, row in paths
+        if not any(any(base.glob(path)) for base in (document.parent, ROOT, package, package / row))
+    ] == []  # fmt: skip
+
+
+def test_the_architecture_can_be_read_in_one_go():
+    """It is two pages."""
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= ARCHITECTURE_LINES_MAX
 
 
 def test_no_path_of_the_machine_it_was_written_on():
@@ -123,6 +173,40 @@ def test_no_file_is_too_large():
 def test_every_test_says_what_it_shows():
     """Its docstring states the behaviour that its name is short for."""
     assert [name for name, node in suite_functions() if not ast.get_docstring(node)] == []
+
+
+def test_every_docstring_is_understood_alone():
+    """None begins with a genitive or a pronoun whose noun stands elsewhere: `help()` and editors show it alone."""
+    ours = re.compile(r"services/edgebed/.*\.py|scenarios/[^/]+/[^/]+\.py")
+    unclear = [
+        f"{name}:{line}: {docstring.splitlines()[0]}"
+        for name, text in texts()
+        if ours.fullmatch(name)
+        for line, docstring in docstrings(text)
+        if NOUNLESS.match(docstring)
+    ]
+
+    assert unclear == []
+
+
+def test_docstrings_are_found_wherever_they_stand():
+    """In a module, a class and a function, below a constant, a field and an attribute; other strings are none."""
+    text = '''"""A."""
+LIMIT = 1
+"""B."""
+class Some:
+    """C."""
+    field: int
+    """D."""
+    def make(self):
+        """E."""
+        self.made = 0
+        """F."""
+        if self.made:
+            "no docstring"
+'''
+
+    assert docstrings(text) == [(1, "A."), (3, "B."), (5, "C."), (7, "D."), (9, "E."), (11, "F.")]
 
 
 def test_test_files_have_names_of_their_own():

@@ -5,42 +5,50 @@
     late, push          a push is refused as late, or taken: applied at once, or held until others have come
     expire              no more of them may be waited for
     pulled              a worker is being sent the model
-    state, restore      what a server that is started anew needs besides the model
+    state, restore      what a restarted server needs besides the model
 
 What is applied is always everything that was held, in one step; `version` grows by the number of those pushes.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.schedule import Schedule, Scheduled, passes
-from edgebed.algorithms.update import Applied, Update
+from edgebed.algorithms.update import Applied, ModelUpdate
 
 
-class Told(NamedTuple):
+class PushInfo(NamedTuple):
     """What a push says besides its update."""
 
     examples: int = 1
-    """That its worker has."""
+    """Examples that the worker has."""
     loss: float = 0.0
-    """Mean loss of the mini-batches that it comes from."""
+    """Mean loss of the mini-batches that the update comes from."""
 
 
-ALIKE = Told()
-"""Where nothing more is known."""
+NO_INFO = PushInfo()
+"""Values for where nothing more is known of a push."""
 
 
 class Aggregator:
-    """The model and the rule by which pushes change it. Owns and writes `theta`; hand out copies."""
+    """The model and the rule by which pushes change it. Owns and writes `theta`; hand out copies.
 
-    kept: NDArray[np.bool_] | None = None
-    """(n,) where the vector is no parameter, but what modules keep beside them; None: nowhere."""
+    `in_rounds`, `together` and `holds` tell others what they have to know of it before there is a model: how many
+    updates a trial may end beyond the one asked for, and how much memory the server needs.
+    """
+
+    in_rounds: ClassVar[bool] = False
+    """Whether workers wait for each other, so that what they have is the same model."""
+
+    is_buffer: NDArray[np.bool_] | None = None
+    """(n,) where the vector holds buffers, which are no parameters; None: nowhere."""
     epochs_a_push = 0.0
     """Passes through all data that a push stands for."""
     deadline_s: float | None = None
-    """How long a push may be held: `expire` is called so long after the first that is; None: as long as it takes."""
+    """Seconds that a push may be held: `expire` is called so long after the first held one; None: as long as it
+    takes."""
 
     def __init__(self, config: Scheduled, theta: NDArray[np.float32], version: int = 0) -> None:
         """`theta` (n,) is the model of `version`: 0, or that of a checkpoint."""
@@ -49,25 +57,39 @@ class Aggregator:
         self.version = version
         self.schedule = Schedule(config)
 
+    @classmethod
+    def together(cls, config: Any, workers: int) -> int:
+        """The largest number of pushes that it applies in one step; of one that does not say it, one of each worker."""
+        return max(1, workers)
+
+    @classmethod
+    def holds(cls, config: Any, workers: int, share: float | None) -> float:
+        """How often the model, as float32, is in what it keeps beside it and in what a step makes, at most.
+
+        `share` of the entries is in a push as chosen ones, or None for all. A push that has just come does not count.
+        One that does not say it is taken to keep a model for each worker.
+        """
+        return float(workers)
+
     @property
     def learning_rate(self) -> float:
-        """That of the step that is next."""
+        """Learning rate of the next step."""
         return self.schedule.rate(self.epoch, self.num_held * self.epochs_a_push)
 
     @property
     def num_held(self) -> int:
-        """Pushes that the step which is next is made of; a method that holds none takes one at a time."""
+        """Pushes that the next step is made of; a method that holds none takes one at a time."""
         return 1
 
     @property
     def epoch(self) -> float:
-        """How often all data has been gone through."""
+        """Passes through all data so far."""
         return passes(self.version, self.epochs_a_push)
 
     def move(
         self, indices: NDArray[np.int64] | None, values: NDArray[Any], divisor: float | NDArray[np.int32] = 1.0
     ) -> None:
-        """Theta <- Theta - alpha / divisor values, at some entries or at all."""
+        """Move the model: theta <- theta - alpha / divisor values, at some entries or at all."""
         step = self.rates(indices, divisor) * values
         if indices is None:
             self.theta -= step
@@ -77,49 +99,49 @@ class Aggregator:
     def rates(
         self, indices: NDArray[np.int64] | None, divisor: float | NDArray[np.int32] = 1.0
     ) -> np.float32 | NDArray[np.float32]:
-        """Alpha / divisor; 1 / divisor for what modules keep beside parameters, so that its changes are averaged."""
+        """Return alpha / divisor; in buffers 1 / divisor, so that their changes are averaged."""
         alpha: Any = self.learning_rate
-        if self.kept is not None:
-            alpha = np.where(self.kept if indices is None else self.kept.take(indices), 1.0, alpha)
+        if self.is_buffer is not None:
+            alpha = np.where(self.is_buffer if indices is None else self.is_buffer.take(indices), 1.0, alpha)
         rates: np.float32 | NDArray[np.float32] = np.divide(alpha, divisor).astype(np.float32)
         return rates
 
     def expected(self, worker: str) -> None:
-        """`worker` was told to begin, and will join or be said to have left."""
+        """Note that `worker` was asked to begin, and will join or be reported as having left."""
 
     def joined(self, worker: str) -> Applied | None:
-        """`worker` takes part from now on; if it did before, that was an earlier life or join of it.
+        """Note that `worker` takes part from now on; if it did before, that was an earlier incarnation or join.
 
-        Who goes on because nobody waits for what it was before.
+        Return who continues because nobody waits for what it was before.
         """
         return None
 
     def left(self, worker: str) -> Applied | None:
-        """`worker` takes part no more: its state is released. What was applied because nobody waits for it now."""
+        """Release the state of `worker`, which has left; return what was applied because nobody waits for it now."""
         return None
 
     def pulled(self, worker: str) -> None:
-        """`worker` is being sent the model as it is now."""
+        """Note that `worker` is being sent the present model."""
 
     def late(self, base: int) -> bool:
-        """Whether a push computed at version `base` can be applied no more."""
+        """Whether a push computed at version `base` comes too late to be applied."""
         return False
 
-    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied | None:
+    def push(self, worker: str, update: ModelUpdate, base: int, info: PushInfo = NO_INFO) -> Applied | None:
         """Take `update`, computed at version `base` by a worker that takes part; None: it is held, and waits."""
         raise AssertionError(f"{type(self).__name__} does not say what it does with a push")
 
     def expire(self) -> Applied | None:
-        """Apply what is held, if anything is."""
+        """Apply the pushes that are held, if any."""
         return None
 
     def state(self) -> NDArray[np.float64]:
-        """(s,) what the steps to come depend on besides the model and its version; it is kept with a checkpoint.
+        """(s,) what later steps depend on besides the model and its version; it is stored with a checkpoint.
 
-        Who takes part and what is held are no part of it: all workers join anew, and what is held is lost.
+        Who takes part and what is held are no part of it: all workers join again, and held pushes are lost.
         """
         return self.schedule.state()
 
     def restore(self, state: NDArray[np.float64]) -> None:
-        """Go on from what `state` gave at the version that this began with."""
+        """Restore what `state` returned at the version that this aggregation began with."""
         self.schedule.restore(state)

@@ -1,6 +1,6 @@
 """What a worker asks of a compression, and the server of it: a vector becomes pieces that travel, and an update again.
 
-    worker   compress(vector, memory, at) ---> pieces, memory for the next step
+    worker   compress(vector, memory, context) ---> pieces, memory for the next step
     server   restore(pieces) ---> update
 
 A method that chooses entries sends one piece, the update itself. One that writes them as other numbers, such as levels
@@ -9,39 +9,41 @@ with a scale, sends these and says how they are read.
 Shapes: n parameters in tensors of given shapes, one after the other in the flat vector.
 """
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 
 Floats = NDArray[np.float32]
 Shapes = Sequence[tuple[int, ...]]
-"""Of the tensors that make up the flat vector, in order."""
+"""Shapes of the tensors that make up the flat vector, in order."""
 
 
-class Moment(NamedTuple):
+class StepContext(NamedTuple):
     """Where in its training a worker is."""
 
     key: int
     """The only source of chance: 128 bits that seed, worker and step determine."""
     step: int = 0
-    """How many vectors it has compressed before."""
+    """Number of vectors that the worker has compressed before."""
     epoch: float = 0.0
-    """How often it has gone through its own data by the version that it computed at, if all push alike.
+    """Passes of the worker through its own data by the version that it computed at, if all push alike.
 
-    So a worker that is started anew is where the training is.
+    So a restarted worker is where the training is.
     """
     loss: float = 0.0
     """Mean loss of the mini-batch that the vector comes from."""
     workers: int = 1
-    """How many the scenario has."""
+    """Number of workers in the scenario."""
 
     def draws(self) -> np.random.Generator:
-        """Chance that the key alone decides, the same each time it is asked for."""
+        """Return a generator that the key alone decides, with the same draws each time."""
         return np.random.Generator(np.random.Philox(key=self.key))
 
 
@@ -49,23 +51,46 @@ class Piece(NamedTuple):
     """Numbers that travel: a flat tensor, or chosen entries of one."""
 
     name: str
-    update: Update
+    update: ModelUpdate
     deflate: bool = False
-    """Whether its bytes are packed with DEFLATE."""
+    """Whether the piece's bytes are packed with DEFLATE."""
 
 
 Pieces = tuple[Piece, ...]
 
 
 class Compressor:
-    """Of a model whose tensors have these shapes."""
+    """Compresses a flat vector whose tensors have these shapes; base class of all compressions.
+
+    `travels`, `copies` and `share` tell others what they have to know of it: docs/protocol.md is made of the first, the
+    least memory of workers and server follows from the others.
+    """
+
+    travels: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"update": "the update itself, float32 or float16, dense or sparse"}
+    )
+    """Name of each piece that it sends, in order -> what that holds."""
 
     def __init__(self, config: Any, shapes: Shapes) -> None:
         self.config = config
         self.shapes = [tuple(shape) for shape in shapes]
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.size = sum(self.sizes)
-        """n"""
+        """n, the length of the flat vector."""
+
+    @property
+    def copies(self) -> float:
+        """How often the model is in memory while a vector is compressed, what is remembered from before included.
+
+        At most, by bytes as a float32 model has them, besides the vector itself and one copy of what is sent. One that
+        does not say it is taken to hold as much as most do.
+        """
+        return 4.0
+
+    @property
+    def share(self) -> float | None:
+        """The largest share of the entries that a push has, as chosen entries; None: it has all, without positions."""
+        return None
 
     @property
     def spans(self) -> list[slice]:
@@ -73,7 +98,7 @@ class Compressor:
         ends = np.cumsum(self.sizes, dtype=int).tolist()
         return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
 
-    def compress(self, vector: Floats, memory: Any, at: Moment) -> tuple[Pieces, Any]:
+    def compress(self, vector: Floats, memory: Any, context: StepContext) -> tuple[Pieces, Any]:
         """(n,) gradient or change of the model -> what is sent of it, and what is to be remembered until the next.
 
         A function of its arguments; `memory` is None at the first step. Nothing that is handed in is written to.
@@ -81,57 +106,78 @@ class Compressor:
         """
         raise AssertionError(f"{type(self).__name__} does not say what it sends")
 
-    def restore(self, pieces: Pieces) -> Update:
+    def restore(self, pieces: Pieces) -> ModelUpdate:
         """The update that the pieces stand for. ValueError where they are not of this method and these settings."""
         (piece,) = named(pieces, "update")
         return checked(piece, self.size, ("float32", "float16"))
 
 
-class Apart(Compressor):
-    """Compresses parameters alone: what modules keep beside them, running means and the like, travels whole."""
+class WithBuffers(Compressor):
+    """Compresses parameters alone: buffers, such as running means, travel whole."""
 
-    def __init__(self, inner: Compressor, kept: NDArray[np.bool_]) -> None:
-        """`kept` (n,) says where the vector is no parameter; `inner` is for the rest of it."""
-        super().__init__(inner.config, [(len(kept),)])
+    def __init__(self, inner: Compressor, is_buffer: NDArray[np.bool_]) -> None:
+        """`is_buffer` (n,) says where the vector holds buffers; `inner` compresses the rest."""
+        super().__init__(inner.config, [(len(is_buffer),)])
         self.inner = inner
-        self.kept = np.flatnonzero(kept)
-        self.parameters = np.flatnonzero(~kept)
+        self.is_buffer = is_buffer
 
-    def compress(self, vector: Floats, memory: Any, at: Moment) -> tuple[Pieces, Any]:
-        """(n,) vector -> the pieces of its parameters, and the rest."""
-        pieces, memory = self.inner.compress(vector.take(self.parameters), memory, at)
-        return (*pieces, Piece("kept", Update(len(self.kept), None, vector.take(self.kept)))), memory
+    @functools.cached_property
+    def buffers(self) -> NDArray[np.int64]:
+        """Positions of what is no parameter."""
+        return np.flatnonzero(self.is_buffer)
 
-    def restore(self, pieces: Pieces) -> Update:
-        """Both together again."""
-        (kept,) = named(pieces[-1:], "kept")
-        checked(kept, len(self.kept), ("float32",), dense=True)
+    @functools.cached_property
+    def parameters(self) -> NDArray[np.int64]:
+        """Positions of the others."""
+        return np.flatnonzero(~self.is_buffer)
+
+    @property
+    def copies(self) -> float:
+        """The compression's copies, positions of 8 bytes, and the parameters without the buffers between them."""
+        return self.inner.copies + 3.0
+
+    @property
+    def share(self) -> float | None:
+        """What is kept beside parameters is sent whole."""
+        inner = self.inner.share
+        num_buffers = self.size - self.inner.size
+        return None if inner is None else (inner * self.inner.size + num_buffers) / max(1, self.size)
+
+    def compress(self, vector: Floats, memory: Any, context: StepContext) -> tuple[Pieces, Any]:
+        """(n,) vector -> the pieces of its parameters, and its buffers."""
+        pieces, memory = self.inner.compress(vector.take(self.parameters), memory, context)
+        return (*pieces, Piece("kept", ModelUpdate(len(self.buffers), None, vector.take(self.buffers)))), memory
+
+    def restore(self, pieces: Pieces) -> ModelUpdate:
+        """Return the update of parameters and buffers together."""
+        (buffers,) = named(pieces[-1:], "kept")
+        checked(buffers, len(self.buffers), ("float32",), dense=True)
         update = self.inner.restore(pieces[:-1])
         if update.indices is None:
             values = np.empty(self.size, np.float32)
-            values[self.parameters], values[self.kept] = update.values, kept.values
-            return Update(self.size, None, values)
-        indices = np.concatenate([self.parameters.take(update.indices), self.kept])
+            values[self.parameters], values[self.buffers] = update.values, buffers.values
+            return ModelUpdate(self.size, None, values)
+        indices = np.concatenate([self.parameters.take(update.indices), self.buffers])
         order = np.argsort(indices)
-        values = np.concatenate([update.values.astype(np.float32), kept.values])
-        return Update(self.size, indices[order], values[order])
+        values = np.concatenate([update.values.astype(np.float32), buffers.values])
+        return ModelUpdate(self.size, indices[order], values[order])
 
 
-def sent(update: Update) -> Pieces:
-    """The update itself travels."""
+def sent(update: ModelUpdate) -> Pieces:
+    """Return the update itself as the only piece."""
     return (Piece("update", update),)
 
 
-def named(pieces: Pieces, *names: str) -> list[Update]:
-    """What the pieces of these names carry; ValueError unless they are all, in this order."""
+def named(pieces: Pieces, *names: str) -> list[ModelUpdate]:
+    """Return the updates in the pieces of these names; ValueError unless they are all there, in this order."""
     if tuple(piece.name for piece in pieces) != names:
         found = ", ".join(piece.name for piece in pieces) or "nothing"
         raise ValueError(f"{found}, where {', '.join(names)} should have come")
     return [piece.update for piece in pieces]
 
 
-def checked(update: Update, size: int, dtypes: Sequence[str], *, dense: bool = False) -> Update:
-    """The same; ValueError unless it is of that length and of one of these types."""
+def checked(update: ModelUpdate, size: int, dtypes: Sequence[str], *, dense: bool = False) -> ModelUpdate:
+    """Return the update; ValueError unless it is of that length and of one of these types."""
     if update.size != size or update.values.dtype.name not in dtypes or (dense and update.indices is not None):
         kind = "dense" if update.indices is None else "sparse"
         raise ValueError(f"{kind} {update.values.dtype.name} of length {update.size}, not {dtypes[0]} of {size}")

@@ -1,10 +1,12 @@
 """The parts a method is made of, by name, and the named methods: presets of parts.
 
-To add a part: write its file, import it here, add it to the table. See docs/creating-a-method.md.
+A part is a module in a folder beside this file, with a `Config` that has its name; a line of a table below adds it, and
+nothing else names it. Or it is the user's own, and its name is an import path (own.py). See docs/creating-a-method.md.
 """
 
 import functools
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -12,66 +14,77 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregation import asynchronous, buffered, stale_synchronous, synchronous
-from edgebed.algorithms.compression import dgc, esgd, none, powersgd_local, qsgd, sign, threshold, top_k
-from edgebed.algorithms.compression import int8 as compression_int8
-from edgebed.algorithms.compressor import Apart, Compressor
-from edgebed.algorithms.exchange import dense, int8
-from edgebed.algorithms.exchange import top_k as exchange_top_k
+from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.compressor import Compressor, WithBuffers
+from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.exchange.exchanged import Exchanged
-from edgebed.algorithms.layerwise import (
-    back_propagation,
-    decoupled_greedy,
-    direct_minimisation,
-    synthetic_gradients,
-    synthetic_inputs,
-)
 from edgebed.algorithms.layerwise.rule import Rule
-from edgebed.algorithms.local_work import gradient_step, local_steps
-from edgebed.algorithms.optimizer import adam, momentum, sgd
-from edgebed.scenario.plan import Method, NodePlan, Part, Task
+from edgebed.algorithms.own import own_part
+from edgebed.core import imports
+from edgebed.core.plan import Method, NodePlan, Part, Task
 
-AGGREGATIONS: dict[str, ModuleType] = {
-    "asynchronous": asynchronous,
-    "synchronous": synchronous,
-    "stale-synchronous": stale_synchronous,
-    "buffered": buffered,
-}
-COMPRESSIONS: dict[str, ModuleType] = {
-    "none": none,
-    "top-k": top_k,
-    "threshold": threshold,
-    "esgd": esgd,
-    "dgc": dgc,
-    "int8": compression_int8,
-    "qsgd": qsgd,
-    "sign": sign,
-    "powersgd-local": powersgd_local,
-}
-LOCAL_WORKS: dict[str, ModuleType] = {"gradient-step": gradient_step, "local-steps": local_steps}
 
-LEARNINGS: dict[str, ModuleType] = {
-    "back-propagation": back_propagation,
-    "synthetic-gradients": synthetic_gradients,
-    "synthetic-inputs": synthetic_inputs,
-    "decoupled-greedy": decoupled_greedy,
-    "direct-minimisation": direct_minimisation,
-}
-EXCHANGES: dict[str, ModuleType] = {"dense": dense, "int8": int8, "top-k": exchange_top_k}
-OPTIMIZERS: dict[str, ModuleType] = {"sgd": sgd, "momentum": momentum, "adam": adam}
+def _table(folder: str, *modules: str) -> dict[str, ModuleType]:
+    """Modules of a folder by the names that their `Config`s have, in the order given."""
+    found = [importlib.import_module(f"edgebed.algorithms.{folder}.{module}") for module in modules]
+    return {module.Config.name: module for module in found}
+
+
+AGGREGATIONS = _table(
+    "aggregation",
+    "asynchronous",
+    "synchronous",
+    "stale_synchronous",
+    "buffered",
+)
+COMPRESSIONS = _table(
+    "compression",
+    "none",
+    "top_k",
+    "threshold",
+    "esgd",
+    "dgc",
+    "int8",
+    "qsgd",
+    "sign",
+    "powersgd_local",
+)
+LOCAL_WORKS = _table(
+    "local_work",
+    "gradient_step",
+    "local_steps",
+)
+LAYERWISE_RULES = _table(
+    "layerwise",
+    "back_propagation",
+    "synthetic_gradients",
+    "synthetic_inputs",
+    "decoupled_greedy",
+    "direct_minimisation",
+)
+EXCHANGES = _table(
+    "exchange",
+    "dense",
+    "int8",
+    "top_k",
+)
+OPTIMIZERS = _table(
+    "optimizer",
+    "sgd",
+    "momentum",
+    "adam",
+)
 
 KINDS: dict[str, dict[str, ModuleType]] = {
     "aggregation": AGGREGATIONS,
     "compression": COMPRESSIONS,
     "downlink": COMPRESSIONS,
     "local_work": LOCAL_WORKS,
-    "learning": LEARNINGS,
+    "learning": LAYERWISE_RULES,
     "optimizer": OPTIMIZERS,
     "module_optimizer": OPTIMIZERS,
     "exchange": EXCHANGES,
 }
-NOTES = {name: note for name, module in COMPRESSIONS.items() if (note := getattr(module, "NOTE", ""))}
-"""Compression -> what a reader of its figures must know, where it is not what its name is known for."""
 FAMILIES: dict[str, tuple[str, ...]] = {
     "parameter-server": ("aggregation", "compression", "local_work"),
     "layer-wise": ("learning", "optimizer", "exchange"),
@@ -79,7 +92,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 """The kinds of parts that a method has: of workers that push gradients, and of shards of a model."""
 LIKE: dict[str, str] = {"module_optimizer": "optimizer", "downlink": "compression"}
 """Kinds that a method may have besides, and what settings are taken from where it says nothing itself. Without a
-`module_optimizer` it is the optimizer; without a `downlink` models travel whole."""
+`module_optimizer` the optimizer trains modules; without a `downlink` models travel whole."""
 
 _LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 
@@ -126,7 +139,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": {"name": "gradient-step"},
     },
-    # the model moves at every so-manieth gradient (Zhang et al. 2016)
+    # a step every n-th gradient (Zhang et al. 2016)
     "softsync": {
         "aggregation": {"name": "buffered", "staleness": "divide"},
         "compression": {"name": "none"},
@@ -163,38 +176,69 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-def configure(kind: str, part: Part) -> Any:
+def code_of(kind: str, name: str, python_path: Sequence[str] = ()) -> Any:
+    """What a part is made of: a built-in one's module, or the same of the user's own, which is looked for there first.
+
+    ScenarioError where an own one is not found, or is none of that kind.
+    """
+    if imports.is_import_path(name):
+        return own_part(LIKE.get(kind, kind), name, python_path)
+    return KINDS[kind][name]
+
+
+def configure(kind: str, part: Part, python_path: Sequence[str] = ()) -> Any:
     """The part's `Config`, checked; ValueError (msgspec.ValidationError is one) if a setting is wrong."""
-    module = KINDS[kind][part.name]
-    return msgspec.convert(part.settings | {"name": part.name}, module.Config)
+    name = {} if imports.is_import_path(part.name) else {"name": part.name}
+    return msgspec.convert(part.settings | name, code_of(kind, part.name, python_path).Config)
 
 
 def compression_of(method: Method, task: Task, kind: str = "compression") -> Compressor:
-    """What its pushes are compressed with; of kind `downlink`, what it sends down."""
+    """Return the compression of the method's pushes; of kind `downlink`, that of its models on the way down."""
     part = method.parts[kind]
     shapes = [tensor.shape for tensor in task.layout if not tensor.kept]
-    compressor: Compressor = COMPRESSIONS[part.name].Compression(configure(kind, part), shapes)
-    kept = kept_of(task)
-    return compressor if kept is None else Apart(compressor, kept)
+    config = configure(kind, part, task.python_path)
+    compressor: Compressor = code_of(kind, part.name).Compression(config, shapes)
+    is_buffer = buffer_mask(task)
+    return compressor if is_buffer is None else WithBuffers(compressor, is_buffer)
 
 
-def kept_of(task: Task) -> NDArray[np.bool_] | None:
-    """(n,) where the model's vector is no parameter, but what modules keep beside them; None: nowhere."""
+def aggregation_of(method: Method) -> tuple[type[Aggregator], Any]:
+    """How its server applies pushes, and the settings of that."""
+    part = method.parts["aggregation"]
+    config = configure("aggregation", part)
+    return code_of("aggregation", part.name).Aggregation, config
+
+
+def applied_together(method: Method, workers: int) -> int:
+    """The largest number of pushes that its server applies in one step."""
+    aggregation, config = aggregation_of(method)
+    return aggregation.together(config, workers)
+
+
+def buffer_mask(task: Task) -> NDArray[np.bool_] | None:
+    """(n,) where the model's vector holds buffers, which are no parameters; None: nowhere."""
     if not any(tensor.kept for tensor in task.layout):
         return None
     return np.repeat([tensor.kept for tensor in task.layout], [tensor.size for tensor in task.layout])
 
 
 def local_work_of(method: Method, task: Task) -> Any:
-    """What its workers do between a pull and a push."""
+    """Return what the method's workers do between a pull and a push."""
     part = method.parts["local_work"]
-    return LOCAL_WORKS[part.name].LocalWork(configure("local_work", part), kept_of(task))
+    config = configure("local_work", part, task.python_path)
+    return code_of("local_work", part.name).LocalWork(config, buffer_mask(task))
 
 
 def batches_a_push(plan: NodePlan) -> int:
-    """Mini-batches that a worker goes through between a pull and a push."""
+    """Return the mini-batches that a worker goes through between a pull and a push."""
     found: int = local_work_of(plan.method, plan.task).batches(plan.num_examples, plan.task.batch_size)
     return found
+
+
+def notes_of(method: Method) -> tuple[str, ...]:
+    """What a reader of its figures must know, where a part is not what its name is known for."""
+    notes = (getattr(code_of(kind, part.name), "NOTE", "") for kind, part in method.parts.items())
+    return tuple(note for note in notes if note)
 
 
 def has_modules(method: Method) -> bool:
@@ -204,9 +248,9 @@ def has_modules(method: Method) -> bool:
 
 
 def rule_of(method: Method) -> Rule:
-    """What a layer-wise method asks of a shard."""
+    """Return what a layer-wise method asks of a shard."""
     part = method.parts["learning"]
-    rule: Rule = LEARNINGS[part.name].rule(configure("learning", part))
+    rule: Rule = code_of("learning", part.name).rule(configure("learning", part))
     return rule
 
 
@@ -217,7 +261,13 @@ def sees_inputs(node: NodePlan) -> bool:
     return node.role == "worker" and (not node.shard.below or rule_of(node.method).synthetic_inputs)
 
 
+def descent_of(part: Part) -> Descent:
+    """How an optimizer steps; it is one part of two kinds."""
+    descent: Descent = code_of("optimizer", part.name).Optimizer(configure("optimizer", part))
+    return descent
+
+
 def exchange_of(method: Method) -> Callable[[NDArray[np.float32]], Exchanged]:
-    """What shards send of an array."""
+    """Return the function that says what shards send of an array."""
     part = method.parts["exchange"]
-    return functools.partial(EXCHANGES[part.name].exchange, config=configure("exchange", part))
+    return functools.partial(code_of("exchange", part.name).exchange, config=configure("exchange", part))

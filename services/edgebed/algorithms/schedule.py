@@ -1,4 +1,4 @@
-"""How a learning rate changes while training goes on, in passes through all data.
+"""How a learning rate changes during training, in passes through all data.
 
     constant   alpha
     step       alpha times `decay_by` for each of `decay_at` that is over
@@ -26,24 +26,24 @@ class Scheduled:
     """A learning rate that may change."""
 
     learning_rate: float = 0.1
-    """alpha, where nothing has changed it."""
+    """alpha, the learning rate before any change."""
     schedule: Literal["constant", "step", "cosine", "per-epoch", "plateau"] = "constant"
-    """How it changes."""
+    """How the learning rate changes."""
     epochs: float = 100.0
     """`cosine`: E, epochs until it is zero."""
     decay_at: list[float] = dataclasses.field(default_factory=list)
-    """`step`: epochs after which it falls."""
+    """`step`: epochs after which the learning rate falls."""
     decay_by: float = 0.1
-    """`step`, `plateau`: what it is multiplied by."""
+    """`step`, `plateau`: what the learning rate is multiplied by."""
     patience: int = 10
     """`plateau`: epochs without a lower loss that are waited for."""
     threshold: float = 1e-4
     """`plateau`: the share by which a loss has to be lower."""
     warm_up: float = 0.0
-    """Epochs until it has risen from zero."""
+    """Epochs until the learning rate has risen from zero."""
 
     def __post_init__(self) -> None:
-        """ValueError, `field: what`, where a setting is outside its range."""
+        """Raise ValueError, `field: what`, where a setting is outside its range."""
         for name in ("learning_rate", "epochs", "decay_by"):
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name}: {getattr(self, name)} is not above 0")
@@ -55,7 +55,7 @@ class Scheduled:
 
 
 def passes(pushes: int, epochs_a_push: float) -> float:
-    """Through all data that so many pushes stand for: whole where they are, also after adding up a 49th 49 times."""
+    """Return the passes through all data that `pushes` stand for: whole where they are, even 49 times a 49th."""
     return round(pushes * epochs_a_push, 9)
 
 
@@ -65,18 +65,18 @@ class Schedule:
     def __init__(self, config: Scheduled) -> None:
         self.config = config
         self.lowest = math.inf
-        """Mean loss of an epoch."""
+        """Lowest mean loss of an epoch."""
         self.waited = 0
-        """Epochs since then."""
+        """Epochs since the lowest loss."""
         self.factor = 1.0
-        """What `plateau` has come to."""
+        """Factor that `plateau` has come to."""
         self._epoch = 0
         self._sum = 0.0
-        """Of the losses of this epoch."""
+        """Sum of the losses of this epoch."""
         self._count = 0
 
     def rate(self, epoch: float, step: float = 0.0) -> float:
-        """At that time, of a step that goes on for so many epochs."""
+        """Learning rate at `epoch`, for a step that takes `step` epochs."""
         config = self.config
         if config.schedule == "step":
             factor = config.decay_by ** sum(epoch >= each for each in config.decay_at)
@@ -91,7 +91,7 @@ class Schedule:
         return config.learning_rate * factor
 
     def note(self, epoch: float, loss: float) -> None:
-        """A push has come at that time, with the mean loss of its mini-batches."""
+        """Note a push at `epoch`, with the mean loss of its mini-batches."""
         if self.config.schedule != "plateau":
             return
         if int(epoch) > self._epoch and self._count:
@@ -102,13 +102,13 @@ class Schedule:
         self._count += 1
 
     def state(self) -> NDArray[np.float64]:
-        """(s,) all that it has noted; nothing where the time alone decides."""
+        """(s,) everything that the schedule has noted; nothing where the time alone decides."""
         if self.config.schedule != "plateau":
             return np.zeros(0)
         return np.array([self.lowest, self.waited, self.factor, self._epoch, self._sum, self._count], np.float64)
 
     def restore(self, state: NDArray[np.float64]) -> None:
-        """Go on from what `state` gave."""
+        """Restore what `state` returned."""
         if self.config.schedule == "plateau":
             self.lowest, waited, self.factor, epoch, self._sum, count = state.tolist()
             self.waited, self._epoch, self._count = int(waited), int(epoch), int(count)

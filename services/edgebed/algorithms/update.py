@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 FLOAT16_MAX = 65504.0
 
 
-class Update(NamedTuple):
+class ModelUpdate(NamedTuple):
     """A sparse update (`indices` given) or a dense one (`indices` None, one value per parameter)."""
 
     size: int
@@ -29,7 +29,7 @@ class Update(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """What the algorithm needs: a value, and 32 bits for the index of each chosen entry."""
+        """Bits that the algorithm needs: a value, and 32 bits for the index of each chosen entry."""
         index_bits = 0 if self.indices is None else 32
         return self.entries * (self.values.itemsize * 8 + index_bits)
 
@@ -42,11 +42,11 @@ class Applied(NamedTuple):
     changed: NDArray[np.int64] | None
     """(k,) positions of the entries whose value may have changed; None: all of them."""
     held: bool = False
-    """Whether the pushes are held still, and the model is as it was."""
+    """Whether the pushes are still held, and the model is as it was."""
 
 
-def total(updates: Sequence[Update]) -> Update:
-    """The sum in single precision, in the order given; dense if one of them is."""
+def total(updates: Sequence[ModelUpdate]) -> ModelUpdate:
+    """Return the sum in single precision, in the order given; dense if one of the updates is."""
     size = updates[0].size
     values = np.full(size, -0.0, np.float32)  # what added to any number leaves it as it is, minus zero too
     for update in updates:
@@ -55,16 +55,16 @@ def total(updates: Sequence[Update]) -> Update:
         else:
             values[update.indices] += update.values
     if any(update.indices is None for update in updates):
-        return Update(size, None, values)
+        return ModelUpdate(size, None, values)
     is_sent = np.zeros(size, bool)
     for update in updates:
         is_sent[update.indices] = True
     indices = np.flatnonzero(is_sent)
-    return Update(size, indices, values[indices])
+    return ModelUpdate(size, indices, values[indices])
 
 
-def remainder(whole: NDArray[np.float32], update: Update) -> NDArray[np.float32]:
-    """(n,) what of a vector is not in a sparse update of it, what rounding took away included."""
+def remainder(whole: NDArray[np.float32], update: ModelUpdate) -> NDArray[np.float32]:
+    """(n,) what a sparse update of a vector leaves out of it, including what rounding took away."""
     assert update.indices is not None
     left = whole.copy()
     left[update.indices] -= update.values
@@ -72,7 +72,7 @@ def remainder(whole: NDArray[np.float32], update: Update) -> NDArray[np.float32]
 
 
 def as_dtype(values: NDArray[np.float32], dtype: str) -> NDArray[np.float32] | NDArray[np.float16]:
-    """The values as they travel; float16 saturates at its largest number instead of overflowing to infinity."""
+    """Convert values as they travel; float16 saturates at its largest number instead of overflowing to infinity."""
     if dtype == "float16":
         return np.clip(values, -FLOAT16_MAX, FLOAT16_MAX).astype(np.float16)
     return values

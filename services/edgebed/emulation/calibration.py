@@ -1,7 +1,8 @@
 """What this host was measured to emulate, and what a plan that asks for more is to be warned of.
 
-`calibrating.py` measures, `edgebed calibrate` shows, `plan` warns. The results are kept in the user's cache as JSON;
-they hold for the kernel and the number of cores that they were measured with. Rates are bits a second on the wire.
+`studies/host/calibrating.py` measures, `edgebed calibrate` shows, `plan` warns. The results are stored in the user's
+cache as JSON; they hold for the kernel and the number of cores that they were measured with. Rates are bits a second on
+the wire.
 """
 
 import math
@@ -12,11 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
-from edgebed.errors import ScenarioError
-from edgebed.observe.host import machine
-from edgebed.scenario.plan import NodePlan, Plan
-from edgebed.scenario.units import format_rate
+from edgebed.core.errors import ScenarioError
+from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES
+from edgebed.core.host import machine
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.units import format_rate
 
 Place = Literal["docker", "namespaces", "model"]
 Direction = Literal["up", "down"]
@@ -26,11 +27,11 @@ WHAT_HOLDS_IN: dict[Place, str] = {
     "model": "the process runtime without root: the transport's own link model",
 }
 PAYLOAD_SHARE = SEGMENT_BYTES / (SEGMENT_BYTES + HEADER_BYTES)
-"""Of a rate on the wire, what is left for payload."""
+"""Share of a rate on the wire that is left for payload."""
 TOLERANCES = (0.1, 0.02)
-"""Rates that missed by more are warned of, the larger miss first."""
+"""Shares by which a rate may miss before `plan` warns, the larger first."""
 TOGETHER_TOLERANCE = 0.05
-"""So much may links that are busy at once miss."""
+"""Share by which links that are busy at once may miss."""
 
 
 class Bulk(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +45,7 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deviation(self) -> float:
-        """By how much it missed what the rate leaves for payload; below 0: too slow."""
+        """By how much the goodput missed what the rate leaves for payload; below 0: too slow."""
         return self.goodput_bit_s / (self.rate_bit_s * PAYLOAD_SHARE) - 1.0
 
 
@@ -52,17 +53,17 @@ class Single(msgspec.Struct, frozen=True, kw_only=True):
     """How long one small push took after a silence."""
 
     rate_bit_s: int | None
-    """None: no limit, so that this is the nodes' own time."""
+    """Rate of the link; None: no limit, so that this is the nodes' own time."""
     messages: int
     bytes: float
     """Payload; like the times the median of the messages."""
     time_s: float
     ideal_s: float
-    """(bytes on the wire - burst) / rate; 0 without a limit."""
+    """Ideal time: (bytes on the wire - burst) / rate; 0 without a limit."""
 
     @property
     def deviation(self) -> float:
-        """By how much it took longer than that; NaN without a limit."""
+        """By how much the push took longer than the ideal; NaN without a limit."""
         return self.time_s / self.ideal_s - 1.0 if self.ideal_s else math.nan
 
 
@@ -70,12 +71,12 @@ class Cpu(msgspec.Struct, frozen=True, kw_only=True):
     """What a busy node with a CPU cap got."""
 
     asked: float
-    """Cores."""
+    """CPU cap that was asked for, in cores."""
     got: float
 
     @property
     def deviation(self) -> float:
-        """By how much it got more."""
+        """By how much the node got more than asked."""
         return self.got / self.asked - 1.0
 
 
@@ -94,15 +95,15 @@ class Together(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def holds(self) -> bool:
-        """Whether they were as fast together as asked."""
+        """Whether the links were as fast together as asked."""
         return abs(self.held - 1.0) <= TOGETHER_TOLERANCE
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class PlaceMeasurements(msgspec.Struct, frozen=True, kw_only=True):
     """All that was measured in one place."""
 
     when: str
-    """UTC, ISO 8601."""
+    """Time of the measurement, UTC, ISO 8601."""
     bulk: tuple[Bulk, ...] = ()
     single: tuple[Single, ...] = ()
     cpu: tuple[Cpu, ...] = ()
@@ -126,7 +127,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine, as `observe/host.py` tells it."""
+    """The machine, as `core/host.py` tells it."""
 
     kernel: str
     machine: str
@@ -136,7 +137,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def here(cls) -> "HostFacts":
-        """This machine."""
+        """Return the facts of this machine."""
         return msgspec.convert(machine(), cls)
 
 
@@ -144,18 +145,18 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """What one host can emulate."""
 
     host: HostFacts
-    places: dict[Place, Measured] = {}
+    places: dict[Place, PlaceMeasurements] = {}
 
     def holds_on(self, host: HostFacts) -> bool:
         """Whether it was measured with this kernel and this number of cores."""
         return (self.host.kernel, self.host.cores) == (host.kernel, host.cores)
 
-    def with_place(self, place: Place, measured: Measured) -> "Calibration":
-        """The same with the results of one place."""
+    def with_place(self, place: Place, measured: PlaceMeasurements) -> "Calibration":
+        """Return the calibration with the results of one place."""
         return msgspec.structs.replace(self, places={**self.places, place: measured})
 
 
-# --- where it is kept -------------------------------------------------------------------------------------------
+# --- where it is stored -----------------------------------------------------------------------------------------
 
 
 def calibration_path(environment: Mapping[str, str] = os.environ) -> Path:
@@ -167,7 +168,7 @@ def calibration_path(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def load(path: Path) -> Calibration | None:
-    """What was measured before; None where nothing was, or by a version whose results cannot be read here."""
+    """Load what was measured before; None where nothing was, or by a version whose results cannot be read here."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Calibration)
     except (OSError, msgspec.DecodeError):
@@ -175,7 +176,7 @@ def load(path: Path) -> Calibration | None:
 
 
 def save(calibration: Calibration, path: Path) -> None:
-    """Keep it; ScenarioError where the file cannot be written."""
+    """Store the calibration; ScenarioError where the file cannot be written."""
     content = msgspec.json.format(msgspec.json.encode(calibration)) + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,13 +191,13 @@ def save(calibration: Calibration, path: Path) -> None:
 # --- what a plan is warned of -----------------------------------------------------------------------------------
 
 
-def doubts_here(plan: Plan, place: Place) -> Iterator[str]:
-    """The doubts of this host, by what was kept of its calibration."""
-    yield from doubts(plan, place, load(calibration_path()), HostFacts.here())
+def warnings_here(plan: Plan, place: Place) -> Iterator[str]:
+    """Yield the warnings for this host, by its stored calibration."""
+    yield from calibration_warnings(plan, place, load(calibration_path()), HostFacts.here())
 
 
-def doubts(plan: Plan, place: Place, calibration: Calibration | None, host: HostFacts) -> Iterator[str]:
-    """A sentence for each thing that `plan` asks for in `place` and that was not seen to hold on `host`."""
+def calibration_warnings(plan: Plan, place: Place, calibration: Calibration | None, host: HostFacts) -> Iterator[str]:
+    """Yield a sentence for each thing that `plan` asks for in `place` and that was not seen to hold on `host`."""
     limited = [node for node in plan.nodes if node.link.limited]
     if not limited:
         return
@@ -210,12 +211,12 @@ def doubts(plan: Plan, place: Place, calibration: Calibration | None, host: Host
             "run `edgebed calibrate` again."
         )
         return
-    yield from _rate_doubts(limited, measured)
-    yield from _total_doubts(plan, limited, measured)
+    yield from _rate_warnings(limited, measured)
+    yield from _total_warnings(plan, limited, measured)
 
 
-def _rate_doubts(limited: Sequence[NodePlan], measured: Measured) -> Iterator[str]:
-    """Rates beyond those that held; once for a device class."""
+def _rate_warnings(limited: Sequence[NodePlan], measured: PlaceMeasurements) -> Iterator[str]:
+    """Warn of rates beyond those that held; once for a device class."""
     directions: tuple[tuple[Direction, str], ...] = (("up", "uplink"), ("down", "downlink"))
     for node in {node.device_class: node for node in limited}.values():
         for direction, name in directions:
@@ -231,8 +232,8 @@ def _rate_doubts(limited: Sequence[NodePlan], measured: Measured) -> Iterator[st
                     break
 
 
-def _total_doubts(plan: Plan, limited: Sequence[NodePlan], measured: Measured) -> Iterator[str]:
-    """More at once than was measured."""
+def _total_warnings(plan: Plan, limited: Sequence[NodePlan], measured: PlaceMeasurements) -> Iterator[str]:
+    """Warn of more at once than was measured."""
     together = measured.most_together()
     if together is None:
         return
@@ -252,7 +253,7 @@ def _total_doubts(plan: Plan, limited: Sequence[NodePlan], measured: Measured) -
 
 
 def highest_asked_bit_s(node: NodePlan, name: str) -> int:
-    """The highest rate that a node's `uplink` or `downlink` ever has; 0 where it is never limited."""
+    """Return the highest rate that a node's `uplink` or `downlink` ever has; 0 where it is never limited."""
     rates: list[Any] = [getattr(each, f"{name}_bit_s") for each in (node.link, *node.link.changes)]
     return max((rate for rate in rates if rate is not None), default=0)
 

@@ -6,8 +6,8 @@
 A node's process enters by writing its own number into `cgroup.procs`, before it does anything else: what it allocates
 is charged to where it is at that time. So pages that it shares with the fork server, as torch's code, are not charged.
 
-The folder's name tells whose it is (process_names.py): what a killed controller has left can be found and removed. The
-root of the file system is an argument, so that version 2 is tested on a tree of plain files.
+The folder's name tells whose it is (core/process_names.py): what a killed controller has left can be found and removed.
+The root of the file system is an argument, so that version 2 is tested on a tree of plain files.
 """
 
 import errno
@@ -20,10 +20,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from edgebed.errors import InfrastructureError
-from edgebed.observe.resources import ROOT, CgroupUsage, account
-from edgebed.process_names import lives, own_process_name
-from edgebed.scenario.plan import NodePlan
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.plan import NodePlan
+from edgebed.core.process_names import is_running, own_process_name
+from edgebed.emulation.resources import ROOT, CgroupUsage, account
 
 CPU_PERIOD_US = 100_000
 CPU_QUOTA_US_MIN = 1_000  # the least that the kernel accepts
@@ -42,7 +42,7 @@ class Cgroups:
         self.mounts = mounts(root)
         self.version = 2 if "" in self.mounts else 1
         self.oom_kills_before: dict[str, int] = {}
-        """Of each node, in its earlier lives."""
+        """OOM kills of each node in its earlier incarnations."""
         name = f"{PREFIX}{own_process_name().replace('/', '_')}_{next(_numbers)}"
         self.parents = {controller: mount / name for controller, mount in self.mounts.items()}
         try:
@@ -81,21 +81,21 @@ class Cgroups:
             _write(folders["cpu"] / "cpu.cfs_period_us", str(CPU_PERIOD_US))
             _write(folders["cpu"] / "cpu.cfs_quota_us", str(quota_us or -1))
 
-    def begin_life(self, node: str) -> None:
-        """A process of the node's is about to enter: what an earlier one did is not to be taken for its own."""
+    def begin_incarnation(self, node: str) -> None:
+        """Prepare for a new process of the node: what an earlier one did is not to be taken for its own."""
         folders = self._folders(node)
         self.oom_kills_before[node] = account(folders).oom_kills or 0
         if self.version == 1:
             _write_if_there(folders["memory"] / "memory.max_usage_in_bytes", "0")
 
     def account(self, node: str) -> CgroupUsage:
-        """What a node has used, also after its end; kills are those of its present life."""
+        """Return what a node has used, also after its end; kills are those of its present incarnation."""
         usage = account(self._folders(node))
         before = self.oom_kills_before.get(node, 0)
         return usage if usage.oom_kills is None else replace(usage, oom_kills=usage.oom_kills - before)
 
     def remove(self) -> None:
-        """Remove all of them; what is left in them is killed. InfrastructureError if the kernel keeps one."""
+        """Remove the trial's cgroups; what is left in them is killed. InfrastructureError if the kernel keeps one."""
         for parent in set(self.parents.values()):
             _remove(parent)
 
@@ -110,12 +110,12 @@ def enter(folders: Iterable[str]) -> None:
 
 
 def cpu_quota_us(cpus: float) -> int:
-    """CPU time in each period that makes a cap of `cpus` cores."""
+    """Return the CPU time in each period that makes a cap of `cpus` cores."""
     return max(CPU_QUOTA_US_MIN, round(cpus * CPU_PERIOD_US))
 
 
 def mounts(root: Path = ROOT) -> dict[str, Path]:
-    """Where each controller of version 1 is mounted, or "" for version 2.
+    """Return where each controller of version 1 is mounted, or "" for version 2.
 
     Raises InfrastructureError where CPU or memory is not controlled.
     """
@@ -131,7 +131,7 @@ def mounts(root: Path = ROOT) -> dict[str, Path]:
 
 
 def remove_leftovers(say: Callable[[str], None], root: Path = ROOT) -> int:
-    """Remove this user's cgroups of nodes whose controller is gone; return their number. `say` is told."""
+    """Remove this user's cgroups of nodes whose controller is gone; return their number, and report it by `say`."""
     try:
         found = set(mounts(root).values())
     except InfrastructureError:
@@ -139,7 +139,7 @@ def remove_leftovers(say: Callable[[str], None], root: Path = ROOT) -> int:
     removed: set[str] = set()
     for folder in [folder for mount in found for folder in mount.glob(f"{PREFIX}*")]:
         owner = folder.name.removeprefix(PREFIX).rpartition("_")[0].replace("_", "/")
-        if _is_own(folder) and not lives(owner):
+        if _is_own(folder) and not is_running(owner):
             nodes = [f"{folder.name}/{node.name}" for node in _subfolders(folder)]
             with suppress(InfrastructureError):  # somebody else is removing it
                 _remove(folder)
@@ -167,7 +167,7 @@ def _mounted(base: Path) -> list[str]:
 
 
 def _delegate(folder: Path) -> None:
-    """Version 2: give the cgroups below `folder` control of CPU and memory."""
+    """Give the cgroups below `folder` control of CPU and memory, as version 2 needs."""
     control = folder / "cgroup.subtree_control"
     try:
         enabled = control.read_text(encoding="ascii").split()
@@ -212,14 +212,14 @@ def _is_own(folder: Path) -> bool:
 
 
 def _pids(folder: Path) -> Iterator[int]:
-    """Of its processes; one of another namespace has the number 0, which would mean this process's own group."""
+    """Yield a cgroup's processes; one of another namespace has number 0, which would mean this process's own group."""
     with suppress(OSError):
         pids = map(int, (folder / "cgroup.procs").read_text(encoding="ascii").split())
         yield from (pid for pid in pids if pid > 0)
 
 
 def _write(file: Path, text: str) -> None:
-    """Without making the file: in a cgroup it is the kernel's."""
+    """Write to a file without making it: in a cgroup it is the kernel's."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC)
         try:
@@ -231,6 +231,6 @@ def _write(file: Path, text: str) -> None:
 
 
 def _write_if_there(file: Path, text: str) -> None:
-    """Where swap is not accounted there is no such file."""
+    """Write to a file if it is there: where swap is not accounted it is not."""
     if file.exists():
         _write(file, text)

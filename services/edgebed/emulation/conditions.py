@@ -1,8 +1,8 @@
 """What a link is at a moment: a pure function of its plan, what faults did to it, and the time since training began.
 
 steps    conditions hold until the next change; after the last one they stay
-trace    the changes begin anew after every period; the node's own offset says where in it training begins
-faults   what is done to a link holds whatever its plan says, until it is undone; below it the plan goes on
+trace    the changes are repeated after every period; the node's own offset says where in it training begins
+faults   what is done to a link holds whatever its plan says, until it is undone; below it the plan is followed
 """
 
 import math
@@ -11,50 +11,50 @@ from functools import lru_cache
 
 import msgspec
 
-from edgebed.scenario.plan import Injection, Link, LinkChange
+from edgebed.core.plan import Injection, LinkChange, LinkPlan
 
 
-class Conditions(msgspec.Struct, frozen=True, kw_only=True):
+class LinkState(msgspec.Struct, frozen=True, kw_only=True):
     """What a link is at a moment; None: no limit."""
 
     uplink_bit_s: int | None = None
     downlink_bit_s: int | None = None
     latency_s: float = 0.0
-    """One way, in each direction."""
+    """Latency one way, in each direction."""
     jitter_s: float = 0.0
     loss: float = 0.0
     cut: bool = False
-    """Nothing passes; the rest is what it is when healed."""
+    """Whether nothing passes; the rest is what the link is when healed."""
 
 
-class Timeline:
-    """A link's conditions over time, in seconds since training began; before that, those that it begins with."""
+class LinkSchedule:
+    """A link's conditions over time, in seconds since training began; before that, its first ones."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: LinkPlan) -> None:
         self.period_s = link.period_s
         self.offset_s = link.offset_s
-        self.initial = Conditions(
+        self.initial = LinkState(
             uplink_bit_s=link.uplink_bit_s,
             downlink_bit_s=link.downlink_bit_s,
             latency_s=link.latency_s,
             jitter_s=link.jitter_s,
             loss=link.loss,
         )
-        self.times_s, self.conditions = _course(self.initial, link.changes)
+        self.times_s, self.conditions = _schedule(self.initial, link.changes)
 
-    def at(self, time_s: float) -> Conditions:
-        """The conditions at a time."""
+    def at(self, time_s: float) -> LinkState:
+        """Return the conditions at a time."""
         index = bisect_right(self.times_s, self._position_s(time_s)) - 1
         if index >= 0 or (self.period_s is not None and self.conditions):
             return self.conditions[index]  # before the first change of a period, the last one of the period before
         return self.initial
 
-    def possible(self) -> tuple[Conditions, ...]:
-        """All conditions that there ever are."""
+    def possible(self) -> tuple[LinkState, ...]:
+        """Return all conditions that there ever are."""
         return (self.initial, *self.conditions)
 
     def next_change_s(self, time_s: float) -> float:
-        """When, strictly after a time, the conditions change next; infinity if never."""
+        """Return when, strictly after a time, the conditions change next; infinity if never."""
         if not self.times_s:
             return math.inf
         position_s = self._position_s(time_s)
@@ -69,7 +69,7 @@ class Timeline:
         return max(now_s + wait_s, math.nextafter(now_s, math.inf))
 
     def _position_s(self, time_s: float) -> float:
-        """Where in the list of changes a time is."""
+        """Return where in the list of changes a time is."""
         time_s = max(0.0, time_s)
         return time_s if self.period_s is None else (time_s + self.offset_s) % self.period_s
 
@@ -79,10 +79,10 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 
     cut: bool = False
     change: LinkChange = LinkChange()
-    """Whatever of it is None is as planned."""
+    """Changes that faults have made; whatever of them is None is as planned."""
 
     def after(self, injection: Injection) -> "Override":
-        """The same after one more injection; one that does not concern links changes nothing."""
+        """Return the override after one more injection; one that does not concern links changes nothing."""
         if injection.action in ("cut", "heal"):
             return msgspec.structs.replace(self, cut=injection.action == "cut")
         if injection.action != "link":
@@ -92,67 +92,67 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
             change = msgspec.structs.replace(self.change, **_given(injection.change))
         return msgspec.structs.replace(self, change=change)
 
-    def on(self, planned: Conditions) -> Conditions:
-        """What a link is that is planned to be so."""
+    def on(self, planned: LinkState) -> LinkState:
+        """Return what a link is that is planned to be so."""
         return msgspec.structs.replace(changed(planned, self.change), cut=self.cut)
 
 
-class Course(Timeline):
+class EffectiveLink(LinkSchedule):
     """What is asked of a link over time: its timeline, with what faults did to it laid over that.
 
     It remembers when they did, so that it can be asked about the past.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: LinkPlan) -> None:
         super().__init__(link)
         self.injected_s: list[float] = []
         self.overrides = [Override()]
-        """Before the first injection, and since each of them."""
+        """Overrides before the first injection, and since each injection."""
 
     def inject(self, time_s: float, injection: Injection) -> None:
-        """Something was done to the link at a time, which is never earlier than that of the injection before."""
+        """Note an injection to the link at a time, which is never earlier than that of the one before."""
         override = self.overrides[-1].after(injection)
         if override != self.overrides[-1]:
             self.injected_s.append(max([time_s, *self.injected_s[-1:]]))
             self.overrides.append(override)
 
     def take_back(self, before: Override) -> None:
-        """The last injection could not be done: `before`, what faults had made of the link until then, goes on."""
+        """Take back the last injection, which could not be done: `before`, the override until then, holds again."""
         if self.overrides[-1] != before:
             self.injected_s.pop()
             self.overrides.pop()
 
-    def at(self, time_s: float) -> Conditions:
-        """The conditions at a time."""
+    def at(self, time_s: float) -> LinkState:
+        """Return the conditions at a time."""
         planned, index = super().at(time_s), bisect_right(self.injected_s, time_s)
         return self.overrides[index].on(planned) if index else planned
 
-    def possible(self) -> tuple[Conditions, ...]:
-        """All conditions that there ever are if nothing more is done to the link."""
+    def possible(self) -> tuple[LinkState, ...]:
+        """Return all conditions that there ever are if nothing more is done to the link."""
         planned, override = super().possible(), self.overrides[-1]
         return planned if override == Override() else tuple(override.on(each) for each in planned)
 
     def next_change_s(self, time_s: float) -> float:
-        """When, strictly after a time, the conditions may change next; infinity if never, as far as is known."""
+        """Return when, strictly after a time, the conditions may change next; infinity if never, as far as is known."""
         index = bisect_right(self.injected_s, time_s)
         return min([super().next_change_s(time_s), *self.injected_s[index : index + 1]])
 
 
 @lru_cache(maxsize=16)  # all nodes that play a trace share its thousands of rows
-def _course(initial: Conditions, changes: tuple[LinkChange, ...]) -> tuple[tuple[float, ...], tuple[Conditions, ...]]:
-    """When conditions change, and what they are from then on."""
+def _schedule(initial: LinkState, changes: tuple[LinkChange, ...]) -> tuple[tuple[float, ...], tuple[LinkState, ...]]:
+    """Return when conditions change, and what they are from then on."""
     conditions = [initial]
     for change in changes:
         conditions.append(changed(conditions[-1], change))
     return tuple(change.at_s for change in changes), tuple(conditions[1:])
 
 
-def changed(conditions: Conditions, change: LinkChange) -> Conditions:
-    """The conditions after `change`."""
+def changed(conditions: LinkState, change: LinkChange) -> LinkState:
+    """Return the conditions after `change`."""
     return msgspec.structs.replace(conditions, **_given(change))
 
 
 def _given(change: LinkChange) -> dict[str, float]:
-    """What a change mentions."""
+    """Return what a change mentions."""
     names = (name for name in LinkChange.__struct_fields__ if name != "at_s")
     return {name: value for name in names if (value := getattr(change, name)) is not None}

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from edgebed.roles.records import HostLoad
+from edgebed.core.records import HostLoad
 
 SLEEP_S = 0.025
 RECORD_S = 2.0
 LAG_QUANTILE = 0.99
 LOADAVG = Path("/proc/loadavg")
-"""The kernel's means over minutes, and what is no mean: how many threads can run now."""
+"""File of the kernel's means over minutes, and of what is no mean: how many threads can run now."""
 
 
 class HostProbe:
@@ -33,12 +33,12 @@ class HostProbe:
         self._thread.start()
 
     def take(self) -> Iterator[tuple[int, HostLoad]]:
-        """What it has found since the last call: (the machine's monotonic clock in ns, load until then)."""
+        """Yield what was found since the last call: (the machine's monotonic clock in ns, load until then)."""
         while self._found:
             yield self._found.popleft()
 
     def close(self) -> None:
-        """End it; what it has found meanwhile can still be taken."""
+        """End the probe; what it has found meanwhile can still be taken."""
         self._ended.set()
         self._thread.join()
 
@@ -65,7 +65,7 @@ class HostProbe:
 
 
 def count_runnable() -> int:
-    """Threads of the whole machine that run or wait for a core at this moment, without the one that asks."""
+    """Count the threads of the whole machine that run or wait for a core at this moment, without the one that asks."""
     running, _, _ = LOADAVG.read_text().split()[3].partition("/")
     return max(0, int(running) - 1)
 

@@ -3,27 +3,27 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from edgebed.core.plan import Plan
+from edgebed.core.runtimes import Emulation
 from edgebed.emulation.means import (
-    Means,
+    Mechanisms,
     caps_cpus,
     caps_memory,
     has_cgroups,
     has_links,
-    means_of,
+    mechanisms_of,
     why_no_cgroups,
     why_no_namespaces,
 )
-from edgebed.runtimes import Emulation
-from edgebed.scenario.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Local:
+class LocalMechanisms:
     """The kernel's means as far as the plan needs them and they can be had here."""
 
     plan: Plan
-    means: Means = field(default_factory=lambda: Means("model"))
-    """What holds the links."""
+    mechanisms: Mechanisms = field(default_factory=lambda: Mechanisms("model"))
+    """Mechanisms that hold the links."""
     cgroups: bool = False
     why_model: str = ""
     """Why links are not the kernel's, where they could be."""
@@ -31,10 +31,10 @@ class Local:
     """Why caps are not the kernel's, where they could be."""
 
     def notes(self) -> Iterator[str]:
-        """For a reader of the run: what holds links and caps."""
+        """Yield notes for readers of the run: what holds links and caps."""
         if self.why_model:
             yield f"The kernel does not hold links: {self.why_model}."
-        yield from self.means.notes(self.plan)
+        yield from self.mechanisms.notes(self.plan)
         yield from self._notes_of_caps()
 
     def _notes_of_caps(self) -> Iterator[str]:
@@ -55,12 +55,12 @@ class Local:
             yield "Memory caps are not held."
 
 
-def local_of(plan: Plan, emulation: Emulation) -> Local:
-    """What the plan needs and this machine has; tries the kernel only for that."""
+def local_mechanisms(plan: Plan, emulation: Emulation) -> LocalMechanisms:
+    """Return what the plan needs and this machine has; tries the kernel only for that."""
     linked, capped = has_links(plan), caps_cpus(plan) or caps_memory(plan)
-    return Local(
+    return LocalMechanisms(
         plan=plan,
-        means=means_of("process", emulation if linked else "model"),
+        mechanisms=mechanisms_of("process", emulation if linked else "model"),
         cgroups=capped and has_cgroups(emulation),
         why_model=why_no_namespaces() if linked and emulation == "auto" else "",
         why_paced=why_no_cgroups() if capped and emulation == "auto" else "",

@@ -5,26 +5,26 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.plan import LinkChange, NodePlan, Plan
+from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.emulation.calibration import Place
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.namespaces import PORTS_MAX
 from edgebed.emulation.readback import Delay, Mechanism
-from edgebed.errors import InfrastructureError, ScenarioError
-from edgebed.runtimes import Emulation, Runtime
-from edgebed.scenario.plan import LinkChange, NodePlan, Plan
 
 INSTEAD = "Run as root of the machine, or leave the option out"
 NOT_ROOT = "that takes root"
 
 
 @dataclass(frozen=True)
-class Means:
+class Mechanisms:
     """What holds the links of a run."""
 
     place: Place | None
-    """None: nothing does, the time is virtual."""
+    """Place where links are held; None: nothing holds them, the time is virtual."""
     netem: bool | None = False
-    """Whether the kernel's netem can delay and lose packets; None: not known before the nodes' containers are."""
+    """Whether the kernel's netem can delay and lose packets; None: unknown until the nodes' containers are there."""
 
     @property
     def by_kernel(self) -> bool:
@@ -32,20 +32,20 @@ class Means:
         return self.place in ("docker", "namespaces")
 
     def mechanism(self, node: NodePlan) -> Mechanism:
-        """What limits the rates of a node's link."""
+        """Return what limits the rates of a node's link."""
         limited = node.link.limited or node.changeable
         if self.by_kernel:
             return "tc" if limited or self.delay(node) == "netem" else "none"
         return "model" if limited else "none"
 
     def delay(self, node: NodePlan) -> Delay:
-        """What makes its latency and jitter, and loses packets."""
+        """Return what makes the latency and jitter of a node's link, and loses packets."""
         if not (node.link.delayed or node.link.lossy or node.changeable):
             return ""
         return "netem" if self.by_kernel and self.netem else "line"
 
     def why_not(self, node: NodePlan, change: LinkChange) -> str:
-        """Why a node's link cannot be changed so while training goes on; empty if it can."""
+        """Say why a node's link cannot be changed so during training; empty if it can."""
         if self.by_kernel and self.netem:
             return ""
         if change.loss:
@@ -55,7 +55,7 @@ class Means:
         return ""
 
     def notes(self, plan: Plan) -> Iterator[str]:
-        """For a reader of the run: what holds its links; the evaluator's carries no training."""
+        """Yield notes for readers of the run: what holds its links; the evaluator's carries no training."""
         links = [node.link for node in plan.nodes if node.role != "evaluator"]
         if any(link.limited for link in links):
             yield f"Rates of links are held by {self}."
@@ -83,31 +83,36 @@ class Means:
 
 
 def place_of(runtime: Runtime, emulation: Emulation = "auto") -> Place | None:
-    """Where the links of a run are held."""
-    if runtime == "simulation":
+    """Return the place where the links of a run are held."""
+    if TRAITS[runtime].is_virtual:
         return None
-    if runtime == "docker":
+    if TRAITS[runtime].has_containers:
         return "docker"
     if emulation == "auto":
         return "model" if why_no_namespaces() else "namespaces"
     return "namespaces" if emulation == "kernel" else "model"
 
 
-def means_of(runtime: Runtime, emulation: Emulation = "auto") -> Means:
-    """The place, and what the kernel can do there; tries the kernel in a network namespace of its own."""
+def mechanisms_of(runtime: Runtime, emulation: Emulation = "auto") -> Mechanisms:
+    """Return the place, and what the kernel can do there; tries the kernel in a network namespace of its own."""
     place = place_of(runtime, emulation)
     if place not in ("docker", "namespaces"):
-        return Means(place)
+        return Mechanisms(place)
     from edgebed.emulation import tc  # pyroute2 takes a while
 
     try:
-        return Means(place, tc.probe().netem)
+        return Mechanisms(place, tc.probe().netem)
     except InfrastructureError:
-        return Means(place, None)
+        return Mechanisms(place, None)
+
+
+def lacks_caps(runtime: Runtime, emulation: Emulation) -> bool:
+    """Whether nodes are processes that no cgroup caps."""
+    return TRAITS[runtime].has_local_processes and not has_cgroups(emulation)
 
 
 def has_cgroups(emulation: Emulation) -> bool:
-    """Whether the kernel holds the caps of nodes that are processes; else they are paced."""
+    """Whether the kernel holds the caps of nodes that are processes; else these are paced."""
     return emulation == "kernel" or (emulation == "auto" and not why_no_cgroups())
 
 
@@ -127,13 +132,11 @@ def caps_memory(plan: Plan) -> bool:
     return any(node.memory_bytes is not None for node in plan.nodes)
 
 
-def check_means(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -> None:
-    """ScenarioError where what the user asked to hold links and caps cannot hold these."""
-    if runtime == "docker" and emulation == "model":
-        raise ScenarioError("--emulation model: in the docker runtime the kernel holds links and caps; leave it out")
-    if runtime == "simulation" and emulation == "kernel":
-        raise ScenarioError("--emulation kernel: the simulation has a model of links and caps alone; leave it out")
-    if runtime != "process":
+def check_mechanisms(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -> None:
+    """Raise ScenarioError where what the user asked to hold links and caps cannot hold these."""
+    if emulation not in TRAITS[runtime].emulations:
+        raise ScenarioError(f"--emulation {emulation}: {TRAITS[runtime].held_by}; leave it out")
+    if not TRAITS[runtime].has_local_processes:
         return
     for plan in plans:
         linked, capped = has_links(plan), caps_cpus(plan) or caps_memory(plan)
@@ -151,7 +154,7 @@ def check_means(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -
 
 
 def _check_caps_of_faults(plan: Plan, emulation: Emulation) -> None:
-    """ScenarioError where a fault needs a cap that the kernel alone can hold, and it does not."""
+    """Raise ScenarioError where a fault needs a cap that the kernel alone can hold, and it does not."""
     if has_cgroups(emulation):
         return
     reason = "--emulation model asks for that" if emulation == "model" else why_no_cgroups()
@@ -171,7 +174,7 @@ def _check_caps_of_faults(plan: Plan, emulation: Emulation) -> None:
 
 @functools.cache
 def why_no_namespaces() -> str:
-    """Why this process cannot give nodes network namespaces with links of their own; empty if it can. Tries it."""
+    """Say why this process cannot give nodes network namespaces with links; empty if it can. Tries it."""
     if os.geteuid() != 0:
         return NOT_ROOT
     from edgebed.emulation import switch
@@ -185,7 +188,7 @@ def why_no_namespaces() -> str:
 
 @functools.cache
 def why_no_cgroups() -> str:
-    """Why this process cannot give nodes cgroups of their own; empty if it can. Tries it."""
+    """Say why this process cannot give nodes cgroups of their own; empty if it can. Tries it."""
     if os.geteuid() != 0:
         return NOT_ROOT
     try:

@@ -23,11 +23,11 @@ from pathlib import Path
 
 import msgspec
 
-from edgebed.emulation.orders import Answer, Began, Change, Lines
-from edgebed.errors import InfrastructureError
-from edgebed.linux import enter_network_namespace
-from edgebed.runtimes.last_words import last_words
-from edgebed.scenario.plan import Injection, Link
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.last_words import last_words
+from edgebed.core.linux import enter_network_namespace
+from edgebed.core.plan import Injection, LinkPlan
+from edgebed.emulation.orders import Began, HelperChange, HelperReply, Lines
 from edgebed.wire.messages import SharedLink
 from edgebed.wire.shared_links import share
 
@@ -38,36 +38,36 @@ PIPE_BYTES = 1 << 20
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a node's data sockets belong."""
+    """A namespace, and the address in it, where a node's data sockets belong."""
 
     namespace: str
-    """A path to open, for as long as the process that holds it lives."""
+    """Path of the namespace to open, for as long as the process that holds it lives."""
     address: str
-    """Of the interface in it."""
+    """Address of the interface in the namespace."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """A namespace for each of these nodes; the first is the server."""
+class NamespacesRequest(msgspec.Struct, frozen=True):
+    """Nodes that need a namespace each; the first is the server."""
 
     links: tuple[SharedLink, ...]
     changeable: tuple[str, ...] = ()
-    """Those whose links faults will change."""
+    """Nodes whose links faults will change."""
 
 
-class Made(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All are there, and every link is limited; or something is not as it should be."""
+class NamespacesReply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Answer that all namespaces are there, and every link is limited; or that something is not as it should be."""
 
     homes: dict[str, Home] = {}
     problem: str = ""
 
 
 class Namespaces:
-    """The controller's side: starts that process, and ends it.
+    """Controller's side of the process that holds the namespaces: starts it, and ends it.
 
     The thread that makes it must last as long: the kernel kills the process with it.
     """
 
-    def __init__(self, links: Mapping[str, Link], log: Path, changeable: Iterable[str] = ()) -> None:
+    def __init__(self, links: Mapping[str, LinkPlan], log: Path, changeable: Iterable[str] = ()) -> None:
         """`links` by node, the server's first; faults will change those of the `changeable` ones, and may others'.
 
         The process's own words go to `log`.
@@ -90,8 +90,8 @@ class Namespaces:
         assert self.process.stdout is not None
         self.lines = Lines(self.process.stdout.fileno())
         try:
-            self._tell(Wanted(share(links), tuple(changeable)))
-            self.homes = msgspec.json.decode(self._line(), type=Made).homes
+            self._tell(NamespacesRequest(share(links), tuple(changeable)))
+            self.homes = msgspec.json.decode(self._line(), type=NamespacesReply).homes
         except BaseException:
             self.process.kill()  # it may be making hundreds of them
             self.close()
@@ -103,20 +103,20 @@ class Namespaces:
         return self.process.stdout.fileno()
 
     def began(self, monotonic_s: float) -> None:
-        """Training began, at this time of the machine's monotonic clock."""
+        """Note that training began, at this time of the machine's monotonic clock."""
         self._tell(Began(monotonic_s))
 
     def inject(self, number: int, injection: Injection) -> None:
         """Have a node's link cut, healed or changed; `number` is among the `answers`."""
-        self._tell(Change(injection, number))
+        self._tell(HelperChange(injection, number))
 
-    def answers(self) -> Iterator[Answer]:
-        """Those that have come, to changes; called when `fileno` is readable.
+    def answers(self) -> Iterator[HelperReply]:
+        """Yield the answers to changes that have come; called when `fileno` is readable.
 
         Raises InfrastructureError with what has failed, where no link is held any more.
         """
         while line := self._line(-math.inf):
-            yield msgspec.json.decode(line, type=Answer)
+            yield msgspec.json.decode(line, type=HelperReply)
 
     def close(self) -> None:
         """End the process."""
@@ -131,7 +131,7 @@ class Namespaces:
             self.process.wait()
         self.process.stdout.close()
 
-    def _tell(self, message: Wanted | Began | Change) -> None:
+    def _tell(self, message: NamespacesRequest | Began | HelperChange) -> None:
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(msgspec.json.encode(message) + b"\n")
@@ -140,13 +140,13 @@ class Namespaces:
             self._line()
 
     def _line(self, until_s: float = math.inf) -> bytes:
-        """What it says next; nothing if that has not come until then. Raises InfrastructureError if it has failed."""
+        """Return the process's next line; nothing if none has come until then. InfrastructureError if it has failed."""
         line = self.lines.read(until_s)
         if line == b"":
             reason = last_words(self.log) or f"see {self.log}"
             raise InfrastructureError(f"the process that holds the namespaces ended: {reason}")
         if line is not None:
-            failed = msgspec.json.decode(line, type=Answer)
+            failed = msgspec.json.decode(line, type=HelperReply)
             if failed.problem and failed.done is None:
                 raise InfrastructureError(f"the nodes' network: {failed.problem}")
         return line or b""
@@ -154,9 +154,10 @@ class Namespaces:
 
 @contextlib.contextmanager
 def inside(namespace: str) -> Iterator[None]:
-    """Meanwhile the calling thread is in that network namespace; nowhere else if it is empty.
+    """Context in which the calling thread is in that network namespace; where it was if the name is empty.
 
-    Sockets and threads made meanwhile stay there. Raises InfrastructureError without the right, or where it is gone.
+    Sockets and threads made in the context stay there. Raises InfrastructureError without the right, or where the
+    namespace is gone.
     """
     if not namespace:
         yield

@@ -14,10 +14,10 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from edgebed.errors import InfrastructureError
+from edgebed.core.errors import InfrastructureError
 
 IFB = "edgebed-down"
-"""Where tc.py leads what a node receives, so that it passes a queue."""
+"""Interface to which tc.py leads what a node receives, so that it passes a queue."""
 
 TICK_NS = 64
 """The unit in which the kernel takes and gives a queue's times."""
@@ -61,22 +61,22 @@ class Queue:
     """A direction of a link as the kernel holds it, with its counters since it was set."""
 
     rate_bit_s: int | None = None
-    """None: no limit."""
+    """Rate that limits the queue; None: no limit."""
     burst_bytes: int | None = None
-    """What may leave at once after a silence."""
+    """Bytes that may leave at once after a silence."""
     limit_bytes: int | None = None
-    """What may wait before packets are dropped."""
+    """Bytes that may wait before packets are dropped."""
     delay_s: float = 0.0
     jitter_s: float = 0.0
     loss: float = 0.0
     cut: bool = False
-    """It drops everything."""
+    """Whether the queue drops everything."""
     packets: int = 0
     bytes: int = 0
-    """On the wire, with the headers of Ethernet, IP and TCP."""
+    """Bytes on the wire, with the headers of Ethernet, IP and TCP."""
     drops: int = 0
     waiting_bytes: int = 0
-    """What is in it now."""
+    """Bytes in the queue now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Qdisc:
 
 
 class LinkReader:
-    """Reads the interface that holds `address` in the network namespace that the thread is in now, for good.
+    """Reader of the interface that holds `address` in the network namespace that the thread is in now, for good.
 
     Raises InfrastructureError where no interface of it has the address.
     """
@@ -108,11 +108,11 @@ class LinkReader:
             raise
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the reader."""
         self._socket.close()
 
     def bytes(self) -> tuple[int, int]:
-        """Bytes received and sent by the interface, with Ethernet's headers. Raises OSError if it is gone."""
+        """Return bytes received and sent by the interface, with Ethernet's headers. Raises OSError if it is gone."""
         for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
             _, _, index, _, _ = _unpack(_LINK, payload)
             if index == self.index:
@@ -160,7 +160,7 @@ class LinkReader:
         return names
 
     def _dump(self, kind: int, request: Payload) -> list[Payload]:
-        """The payloads of the kernel's whole answer; OSError if it refuses."""
+        """Return the payloads of the kernel's whole answer; OSError if it refuses."""
         self._sequence = (self._sequence + 1) & UINT32_MAX
         self._socket.send(_HEADER.pack(_HEADER.size + len(request), kind, _REQUEST_DUMP, self._sequence, 0) + request)
         answer: list[Payload] = []
@@ -177,7 +177,7 @@ class LinkReader:
 
 
 def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(type, sequence, payload) of each message in a datagram. Raises BadAnswerError."""
+    """Yield (type, sequence, payload) of each message in a datagram. Raises BadAnswerError."""
     while data:
         length, kind, _, sequence, _ = _unpack(_HEADER, data)
         if not _HEADER.size <= length <= len(data):
@@ -187,7 +187,7 @@ def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """The value of each attribute by its type. Raises BadAnswerError."""
+    """Return the value of each attribute by its type. Raises BadAnswerError."""
     found = {}
     while len(data) >= _ATTRIBUTE.size:
         length, kind = _unpack(_ATTRIBUTE, data)
@@ -199,7 +199,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 
 def read_qdisc(payload: bytes) -> Qdisc:
-    """A queueing discipline from the payload of its message. Raises BadAnswerError."""
+    """Read a queueing discipline from the payload of its message. Raises BadAnswerError."""
     _, interface, handle, parent, _ = _unpack(_QDISC, payload)
     found = attributes(payload[_QDISC.size :])
     kind, options = _text(found.get(_TCA_KIND, b"")), found.get(_TCA_OPTIONS, b"")
@@ -215,7 +215,7 @@ def read_qdisc(payload: bytes) -> Qdisc:
 
 
 def redirected(payload: bytes) -> set[int]:
-    """The interfaces that a u32 filter leads packets to, from the payload of its message. Raises BadAnswerError."""
+    """Return the interfaces that a u32 filter leads packets to, by its message's payload. Raises BadAnswerError."""
     found = attributes(payload[_QDISC.size :])
     options = attributes(found.get(_TCA_OPTIONS, b"")) if _text(found.get(_TCA_KIND, b"")) == "u32" else {}
     interfaces = set()
@@ -228,7 +228,7 @@ def redirected(payload: bytes) -> set[int]:
 
 
 def stack(qdiscs: list[Qdisc], interface: int) -> Queue | None:
-    """What an interface's queues do together: a rate at its root, a delay below it or alone; or nothing passes."""
+    """Return what an interface's queues do together: a rate at its root, a delay below it or alone; or a cut."""
     here = [each for each in qdiscs if each.interface == interface]
     for root in here:
         if root.parent == _ROOT and root.kind in ("tbf", "netem", "blackhole"):
@@ -269,7 +269,7 @@ def _with_counters(queue: Queue, stats: dict[int, bytes]) -> Queue:
 
 
 def _unpack(layout: struct.Struct, data: bytes) -> tuple[int, ...]:
-    """The integers at the beginning of `data`. Raises BadAnswerError."""
+    """Return the integers at the beginning of `data`. Raises BadAnswerError."""
     if len(data) < layout.size:
         raise BadAnswerError(f"{len(data)} bytes where {layout.size} are needed")
     return layout.unpack_from(data)

@@ -1,4 +1,4 @@
-"""What is said to whoever holds links, a container's helper or the switch, and what they answer: JSON, a line each."""
+"""Lines to whoever holds links, a container's helper or the switch, and their answers: JSON, a line each."""
 
 import os
 import select
@@ -6,25 +6,26 @@ import time
 
 import msgspec
 
-from edgebed.scenario.plan import Injection, Link
+from edgebed.core.plan import Injection, LinkPlan
 
 WAIT_S_MAX = 3600.0  # then it looks again; select takes no infinity
 
 
-class Order(msgspec.Struct, frozen=True):
-    """What a helper is to hold."""
+class HelperSetup(msgspec.Struct, frozen=True):
+    """An order to a helper: what it is to hold."""
 
     subnet: str
-    """The data network's; the interface is the one that has an address in it."""
+    """Subnet of the data network; the interface is the one that has an address in it."""
     netem: bool
     """Whether the kernel makes latency, jitter and loss, too."""
-    link: Link
+    link: LinkPlan
     node: str = "own"
-    """What changes will call it."""
+    """Name that changes will have for the link."""
     stays: bool = False
-    """Whether it is to stay for changes that faults make; one whose link changes with time stays in any case."""
+    """Whether the helper is to stay for changes that faults make; one whose link changes with time stays in any
+    case."""
     injected: tuple[Injection, ...] = ()
-    """What was done to the link before, and holds from the beginning."""
+    """Injections that were done to the link before, and hold from the beginning."""
 
 
 class Began(msgspec.Struct, frozen=True):
@@ -33,31 +34,31 @@ class Began(msgspec.Struct, frozen=True):
     began: float
 
 
-class Change(msgspec.Struct, frozen=True):
-    """Do this to a node's link now: an injection that cuts, heals or changes it."""
+class HelperChange(msgspec.Struct, frozen=True):
+    """A change of a node's link now: an injection that cuts, heals or changes it."""
 
     change: Injection
     number: int
-    """What the answer is to carry."""
+    """Number that the answer is to carry."""
 
 
-class Told(msgspec.Struct, frozen=True):
-    """Either of the two, as it is read."""
+class HelperCommand(msgspec.Struct, frozen=True):
+    """A line to a helper after its order, as it is read: `Began` or a `HelperChange`."""
 
     began: float | None = None
     change: Injection | None = None
     number: int = 0
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a helper says."""
+class HelperReply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer of a helper."""
 
     interface: str = ""
-    """The kernel holds the link as it is when training begins, on this interface."""
+    """Interface on which the kernel holds the link as it is when training begins."""
     done: int | None = None
-    """The number of a change: the kernel holds it, or refuses it, which is the problem."""
+    """Number of a change that the kernel holds, or refuses, which is the problem."""
     problem: str = ""
-    """Without a number: it can do nothing more."""
+    """What is wrong; without a number, the helper can do nothing more."""
     netem: bool | None = None
     """Whether this kernel has netem; the answer to a probe."""
 
@@ -70,7 +71,7 @@ class Lines:
         self.pending = b""
 
     def read(self, until_s: float) -> bytes | None:
-        """The next line; nothing at the end; None if it has not come until then, by the machine's monotonic clock."""
+        """Read the next line; nothing at the end; None if none came until then, by the machine's monotonic clock."""
         while b"\n" not in self.pending:
             wait_s = max(0.0, min(until_s - time.monotonic(), WAIT_S_MAX))
             if not select.select([self.descriptor], [], [], wait_s)[0]:

@@ -10,9 +10,9 @@ The simulation asks it in virtual time, the live shell in real time. Times are s
 """
 
 DEAD_S = 3.0
-"""A cut that is longer kills the connection."""
+"""Seconds after which a cut kills the connection."""
 RECONNECT_S = 0.5
-"""So long after the heal there is a new connection, where the old one was killed."""
+"""Seconds from the heal to a new connection, where the old one was killed."""
 
 
 class Outage:
@@ -20,22 +20,23 @@ class Outage:
 
     def __init__(self) -> None:
         self.since_s: float | None = None
-        """When the link was cut; None: it is not."""
+        """Time when the link was cut; None: it is not."""
 
     @property
     def is_cut(self) -> bool:
-        """Whether nothing passes."""
+        """Whether the link lets nothing pass."""
         return self.since_s is not None
 
     def cut(self, now: float) -> None:
-        """From now on nothing passes; of a link that is cut already nothing changes."""
+        """Cut the link: from now on nothing passes; on a link that is cut already this has no effect."""
         if self.since_s is None:
             self.since_s = now
 
     def heal(self, now: float) -> float | None:
-        """How much later what was on its way at the cut is due, in seconds; None: the connection is dead, it is lost.
+        """Heal the link; return how much later what was on its way at the cut is due, in seconds; None: it is lost.
 
-        What was sent during the cut is sent as of now, or is lost as well. 0 for a link that was not cut.
+        A dead connection loses it. What was sent during the cut is sent as of now, or is lost as well. 0 for a link
+        that was not cut.
         """
         if self.since_s is None:
             return 0.0

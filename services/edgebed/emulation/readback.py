@@ -1,7 +1,8 @@
 """What the kernel holds of a node's link, against what was asked: by the node itself, which has no right to change it.
 
-Before it may talk, a node waits until the kernel holds its link; from then on it looks every second. It is told by the
-controller what faults do to its link, which may be a moment before or after they do: only what is found twice counts.
+Before it may talk, a node waits until the kernel holds its link; from then on it looks every second. The
+controller reports what faults do to its link, which may be a moment before or after they do: so only what is found
+twice counts.
 """
 
 import math
@@ -11,12 +12,12 @@ from typing import Literal
 
 import msgspec
 
-from edgebed.emulation.conditions import Conditions, Course, Override, Timeline
-from edgebed.emulation.framing import burst_bytes
+from edgebed.core import records
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.framing import burst_bytes
+from edgebed.core.plan import Injection
+from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState, Override
 from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue
-from edgebed.errors import InfrastructureError
-from edgebed.roles import records
-from edgebed.scenario.plan import Injection
 
 POLL_S = 0.02
 PATIENCE_S = 30.0  # whoever sets links may have hundreds to set
@@ -25,42 +26,43 @@ SELDOM_S = 10.0  # a link that changes all the time is journaled no more often, 
 
 Mechanism = Literal["none", "tc", "model"]
 Delay = Literal["", "netem", "line"]
-ByRates = Mapping[tuple[int | None, int | None], Sequence[Conditions]]
-"""Conditions by what the kernel holds of their uplink and downlink."""
+ByRates = Mapping[tuple[int | None, int | None], Sequence[LinkState]]
+"""Conditions by (uplink, downlink), as the kernel holds these rates."""
 
 
 class LinkMeter:
-    """Journals what the kernel holds: at first, when that has changed, and when it is not what was asked."""
+    """Meter that journals what the kernel holds: at first, when that has changed, and when it is not what was asked."""
 
-    def __init__(self, node: str, course: Course, reader: LinkReader, delay: Delay) -> None:
-        """`node`: whose link it is. `delay`: what makes latency and jitter; netem is read back like the rates."""
+    def __init__(self, node: str, effective: EffectiveLink, reader: LinkReader, delay: Delay) -> None:
+        """`node` has the link. `delay` is what makes latency and jitter; netem is read back like the rates."""
         self.node = node
-        self.course = course
-        self.changes_often = course.period_s is not None
+        self.effective = effective
+        self.changes_often = effective.period_s is not None
         self.is_suspect = False
         """Whether something differed at the last look."""
         self.differed = 0
         self.differences: dict[str, str] = {}
         self.reader = reader
         self.delay = delay
-        self.is_delayed = any(each.latency_s or each.jitter_s or each.loss for each in course.possible())
-        """Whether there is anything for `delay` to make, by its plan."""
+        self.is_delayed = any(each.latency_s or each.jitter_s or each.loss for each in effective.possible())
+        """Whether the link's plan has anything for `delay` to make."""
         self.last: records.Link | None = None
         self.last_s = -math.inf
 
     def wait_until_held(self, hear: Callable[[], None] = lambda: None) -> None:
         """Return when the kernel holds the link. Raises InfrastructureError where it does not within PATIENCE_S.
 
-        `hear` is called before each look: it may tell the course what was done to the link in an earlier life.
+        `hear` is called before each look: it may note in the course what was done to the link in an earlier
+        incarnation.
         """
         until_s = time.monotonic() + PATIENCE_S
         override: Override | None = None
         while True:
             hear()
-            if override != self.course.overrides[-1]:
-                override = self.course.overrides[-1]
-                first = self.course.at(0.0)
-                allowed = by_rates(self.course.possible())  # a node that starts anew finds a later one
+            if override != self.effective.overrides[-1]:
+                override = self.effective.overrides[-1]
+                first = self.effective.at(0.0)
+                allowed = by_rates(self.effective.possible())  # a restarted node finds a later one
             problem = self._compare(first, allowed).problem
             if not problem:
                 return
@@ -69,14 +71,14 @@ class LinkMeter:
             time.sleep(POLL_S)
 
     def inject(self, time_s: float, injection: Injection) -> None:
-        """A fault was done to a link, so long after training began; it may be the other end's."""
+        """Note a fault done to a link, `time_s` after training began; the link may be the other end's."""
         if injection.node == self.node:
-            self.course.inject(time_s, injection)
+            self.effective.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
-        """A record if there is something to tell; times in seconds of the trial."""
+        """Yield a record if there is something to journal; times in seconds of the trial."""
         time_s = 0.0 if began_s is None else now - began_s
-        now_asked, *others = around(self.course, time_s)
+        now_asked, *others = around(self.effective, time_s)
         seen = self._compare(now_asked, by_rates(others))
         was_suspect, self.is_suspect = self.is_suspect, bool(seen.problem)
         if self.is_suspect and not was_suspect:
@@ -91,8 +93,8 @@ class LinkMeter:
             self.last, self.last_s = seen, now
             yield msgspec.structs.replace(seen, differed=self.differed, differences=tuple(self.differences.values()))
 
-    def _compare(self, asked: Conditions, others: ByRates) -> records.Link:
-        """What is held, beside that of the `others` which it is, or else what is asked."""
+    def _compare(self, asked: LinkState, others: ByRates) -> records.Link:
+        """Return what is held, beside the one of `others` that it is, or else what is asked."""
         try:
             up, down = self.reader.queues()
         except (OSError, ValueError) as error:
@@ -103,7 +105,7 @@ class LinkMeter:
                 return self._record(each, up, down, "")
         return self._record(asked, up, down, deviation(asked, up, down, netem=self.delay == "netem"))
 
-    def _record(self, asked: Conditions, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
+    def _record(self, asked: LinkState, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
         return records.Link(
             mechanism="tc",
             delay=self.delay if self.is_delayed or asked.latency_s or asked.jitter_s or asked.loss else "",
@@ -123,27 +125,27 @@ class LinkMeter:
 
 
 class StatedLink:
-    """Journals, for a link that no kernel holds, what is asked, which then is held: at first, and when faults act."""
+    """Meter that journals, for a link that no kernel holds, what is asked and so held: at first, and after faults."""
 
-    def __init__(self, node: str, course: Course, mechanism: Mechanism, delay: Delay) -> None:
+    def __init__(self, node: str, effective: EffectiveLink, mechanism: Mechanism, delay: Delay) -> None:
         self.node = node
-        self.course = course
+        self.effective = effective
         self.mechanism = mechanism
         self.delay = delay
         self.told: Override | None = None
 
     def inject(self, time_s: float, injection: Injection) -> None:
-        """A fault was done to a link, so long after training began; it may be the other end's."""
+        """Note a fault done to a link, `time_s` after training began; the link may be the other end's."""
         if injection.node == self.node:
-            self.course.inject(time_s, injection)
+            self.effective.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
-        """A record if there is something to tell; times in seconds of the trial."""
-        override = self.course.overrides[-1]
+        """Yield a record if there is something to journal; times in seconds of the trial."""
+        override = self.effective.overrides[-1]
         if override == self.told:
             return
         self.told = override
-        asked = self.course.at(0.0 if began_s is None else now - began_s)
+        asked = self.effective.at(0.0 if began_s is None else now - began_s)
         yield records.Link(
             mechanism=self.mechanism,
             delay=self.delay,
@@ -158,31 +160,31 @@ class StatedLink:
         )
 
 
-def around(timeline: Timeline, time_s: float) -> list[Conditions]:
-    """The conditions at a time first, then all others that hold at some moment at most TOLERANCE_S before or after."""
-    found = [timeline.at(time_s)]
+def around(schedule: LinkSchedule, time_s: float) -> list[LinkState]:
+    """Return the conditions at a time, then all others that hold at most TOLERANCE_S before or after."""
+    found = [schedule.at(time_s)]
     at_s = time_s - TOLERANCE_S
     while at_s <= time_s + TOLERANCE_S:
-        found.append(timeline.at(at_s))
-        at_s = timeline.next_change_s(at_s)
+        found.append(schedule.at(at_s))
+        at_s = schedule.next_change_s(at_s)
     return list(dict.fromkeys(found))
 
 
-def by_rates(conditions: Iterable[Conditions]) -> ByRates:
-    """So that few have to be compared, however many there are."""
-    found: dict[tuple[int | None, int | None], list[Conditions]] = {}
+def by_rates(conditions: Iterable[LinkState]) -> ByRates:
+    """Group conditions by their rates, so that few have to be compared, however many there are."""
+    found: dict[tuple[int | None, int | None], list[LinkState]] = {}
     for each in dict.fromkeys(conditions):
         rates = (None, None) if each.cut else (_held_rate(each.uplink_bit_s), _held_rate(each.downlink_bit_s))
         found.setdefault(rates, []).append(each)
     return found
 
 
-def deviation(asked: Conditions, up: Queue | None, down: Queue | None, *, netem: bool) -> str:
-    """How what the kernel holds in each direction differs from what was asked, in words; empty if it does not."""
+def deviation(asked: LinkState, up: Queue | None, down: Queue | None, *, netem: bool) -> str:
+    """Say how what the kernel holds in each direction differs from what was asked; empty if it does not."""
     found = []
     for direction, rate_bit_s, held in (("uplink", asked.uplink_bit_s, up), ("downlink", asked.downlink_bit_s, down)):
         held = held or Queue()  # noqa: PLW2901 - nothing there: no limit
-        wanted = asked if netem else Conditions()
+        wanted = asked if netem else LinkState()
         if asked.cut or held.cut:
             if not asked.cut:
                 found.append(f"{direction}: the kernel drops everything, asked {_rate(rate_bit_s)}")
@@ -208,18 +210,18 @@ def deviation(asked: Conditions, up: Queue | None, down: Queue | None, *, netem:
 
 
 def _held_rate(asked_bit_s: int | None) -> int | None:
-    """The kernel counts whole bytes a second."""
+    """Return the rate that the kernel holds where this one is asked: it counts whole bytes a second."""
     return None if asked_bit_s is None else asked_bit_s // 8 * 8
 
 
 def _is_burst(held_bytes: int | None, rate_bit_s: int) -> bool:
-    """Whether it is the one that was asked, but for the kernel's unit of time."""
+    """Whether a burst is the one that was asked, but for the kernel's unit of time."""
     tick_bytes = rate_bit_s / 8 * TICK_NS * 1e-9
     return held_bytes is not None and abs(held_bytes - burst_bytes(rate_bit_s)) <= 1 + tick_bytes
 
 
 def _rate(rate_bit_s: int | None) -> str:
-    """With all its digits: two that differ look different."""
+    """Write a rate with all its digits: two that differ look different."""
     if rate_bit_s is None:
         return "no limit"
     for factor, unit in ((10**9, "gbit"), (10**6, "mbit"), (10**3, "kbit")):

@@ -1,6 +1,6 @@
 """Holds the links of nodes while a trial runs, and changes them when their time has come, or a fault asks for it.
 
-As a program it holds the link of the network namespace that it is started in. It is told, and answers, in JSON lines:
+As a program it holds the link of the network namespace that it is started in. Input and answers are JSON lines:
 
     <-- {"subnet": "172.18.0.0/16", "netem": false, "link": {"uplink_bit_s": 10000000, …}}
     --> {"interface": "eth1"}               the kernel holds the link as it is at the beginning
@@ -24,14 +24,14 @@ from contextlib import suppress
 import msgspec
 from pyroute2 import IPRoute
 
-from edgebed.emulation.conditions import Course
+from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.plan import Injection, LinkPlan
+from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.netlink import LinkReader
-from edgebed.emulation.orders import Answer, Lines, Order, Told
+from edgebed.emulation.orders import HelperCommand, HelperReply, HelperSetup, Lines
 from edgebed.emulation.readback import deviation
+from edgebed.emulation.resources import own_address
 from edgebed.emulation.tc import Features, Shaper, probe_here
-from edgebed.errors import EdgebedError, InfrastructureError
-from edgebed.observe.resources import own_address
-from edgebed.scenario.plan import Injection, Link
 
 
 class Shaping:
@@ -40,36 +40,37 @@ class Shaping:
     def __init__(self, make: Callable[[str], Shaper]) -> None:
         """`make` gives the shaper of a link by its name; it is asked for one only when there is something to hold."""
         self.make = make
-        self.courses: dict[str, Course] = {}
+        self.courses: dict[str, EffectiveLink] = {}
         self.shapers: dict[str, Shaper] = {}
         self.next_s: dict[str, float] = {}
-        """When a link changes next, in seconds of the machine's monotonic clock; only those that ever do."""
+        """Times of the links' next changes, in seconds of the machine's monotonic clock; only of links that ever
+        change."""
         self.began_s = math.inf
 
-    def add(self, name: str, link: Link, injected: Iterable[Injection] = (), *, changeable: bool = False) -> None:
+    def add(self, name: str, link: LinkPlan, injected: Iterable[Injection] = (), *, changeable: bool = False) -> None:
         """Hold a link from now on, as it is when training begins; be prepared where faults will change it.
 
         Raises InfrastructureError where that fails.
         """
-        course = self.courses[name] = Course(link)
+        effective = self.courses[name] = EffectiveLink(link)
         for injection in injected:
-            course.inject(-math.inf, injection)
-        if link.shaped or course.injected_s:
+            effective.inject(-math.inf, injection)
+        if link.shaped or effective.injected_s:
             self._hold(name, 0.0)
         if changeable:
             self._shaper(name).prepare()
 
     def began(self, monotonic_s: float) -> None:
-        """Training began then: from here on links follow their timelines."""
+        """Note that training began: from here on links follow their timelines."""
         self.began_s = monotonic_s
-        self.next_s = {name: monotonic_s for name, course in self.courses.items() if course.times_s}
+        self.next_s = {name: monotonic_s for name, effective in self.courses.items() if effective.times_s}
 
     def due_s(self) -> float:
-        """When something is to be changed next; infinity if nothing is."""
+        """Return when something is to be changed next; infinity if nothing is."""
         return min(self.next_s.values(), default=math.inf)
 
     def tick(self) -> None:
-        """Change what is due."""
+        """Make the changes that are due."""
         now_s = time.monotonic()
         for name in [name for name, due_s in self.next_s.items() if due_s <= now_s]:
             time_s = now_s - self.began_s
@@ -79,17 +80,17 @@ class Shaping:
                 del self.next_s[name]
 
     def inject(self, injection: Injection) -> None:
-        """Do this to a node's link. Raises InfrastructureError where the kernel refuses it: then it is as before."""
+        """Change a node's link now. Raises InfrastructureError where the kernel refuses it: then it is as before."""
         if injection.node not in self.courses:
             raise InfrastructureError(f"{injection.node} has no link to the data network")
         time_s = time.monotonic() - self.began_s
-        course = self.courses[injection.node]
-        before = course.overrides[-1]
-        course.inject(time_s, injection)
+        effective = self.courses[injection.node]
+        before = effective.overrides[-1]
+        effective.inject(time_s, injection)
         try:
             self._hold(injection.node, time_s)
         except InfrastructureError:
-            course.take_back(before)  # else every later change would be refused with it
+            effective.take_back(before)  # else every later change would be refused with it
             with suppress(InfrastructureError):
                 self._hold(injection.node, time_s)
             raise
@@ -99,9 +100,9 @@ class Shaping:
         if shaper := self.shapers.pop(name, None):
             shaper.ip.close()
 
-    def obey(self, line: bytes) -> Answer | None:
-        """Do what a line says; what is to be answered, if anything is. See orders.py."""
-        told = msgspec.json.decode(line, type=Told)
+    def obey(self, line: bytes) -> HelperReply | None:
+        """Do what a line says; return the answer to it, if any. See orders.py."""
+        told = msgspec.json.decode(line, type=HelperCommand)
         if told.began is not None:
             self.began(told.began)
         if told.change is None:
@@ -109,8 +110,8 @@ class Shaping:
         try:
             self.inject(told.change)
         except InfrastructureError as error:
-            return Answer(done=told.number, problem=str(error))
-        return Answer(done=told.number)
+            return HelperReply(done=told.number, problem=str(error))
+        return HelperReply(done=told.number)
 
     def _hold(self, name: str, time_s: float) -> None:
         self._shaper(name).apply(self.courses[name].at(time_s))
@@ -125,25 +126,25 @@ def main() -> int:
     """Hold the link that standard input asks for; return the exit code."""
     try:
         if sys.argv[1:] == ["--probe"]:
-            _say(Answer(netem=probe_here().netem))
+            _say(HelperReply(netem=probe_here().netem))
         else:
             _serve()
     except EdgebedError as error:
-        _say(Answer(problem=str(error)))
+        _say(HelperReply(problem=str(error)))
         return error.exit_code
     return 0
 
 
 def _serve() -> None:
     lines = Lines(0)
-    order = msgspec.json.decode(lines.read(math.inf) or b"", type=Order)
+    order = msgspec.json.decode(lines.read(math.inf) or b"", type=HelperSetup)
     reader = LinkReader(own_address(order.subnet))
     shaping = Shaping(lambda _: Shaper(IPRoute(), reader.interface, Features(order.netem)))
     shaping.add(order.node, order.link, order.injected, changeable=order.stays)
     problem = deviation(shaping.courses[order.node].at(0.0), *reader.queues(), netem=order.netem)
     if problem:
         raise InfrastructureError(f"the link was not set as asked: {problem}")
-    _say(Answer(interface=reader.interface))
+    _say(HelperReply(interface=reader.interface))
     while order.link.changes or order.stays:
         line = lines.read(shaping.due_s())
         if line == b"":
@@ -153,7 +154,7 @@ def _serve() -> None:
         shaping.tick()
 
 
-def _say(answer: Answer) -> None:
+def _say(answer: HelperReply) -> None:
     os.write(1, msgspec.json.encode(answer) + b"\n")
 
 

@@ -5,7 +5,7 @@ r"""A network of its own for one trial: a namespace for each node, joined by a b
     namespaces of nodes       data  data  data       10.0.0.1 the server, 10.0.0.2, …
 
 None has a name: whoever holds their descriptors holds them, and nothing appears in the machine's own namespace. Nobody
-has to be found: each worker is told the server's Ethernet address and the server all workers', and the bridge knows
+has to be found: each worker knows the server's Ethernet address and the server all workers', and the bridge knows
 which port each is behind. So the first byte on a link is a node's own.
 
 `python -m edgebed.emulation.switch` is the process that holds them for a trial, and changes any node's link where a
@@ -25,25 +25,25 @@ from pathlib import Path
 import msgspec
 from pyroute2 import IPRoute, NetlinkError
 
-from edgebed.emulation.conditions import Conditions
-from edgebed.emulation.namespaces import PORTS_MAX, Home, Made, Wanted
-from edgebed.emulation.orders import Answer, Lines
-from edgebed.emulation.shaping import Shaping
-from edgebed.emulation.tc import Features, Shaper, probe_here
-from edgebed.errors import EdgebedError, InfrastructureError
-from edgebed.linux import (
+from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.linux import (
     come_first,
     die_with_parent,
     enter_network_namespace,
     enter_new_network_namespace,
     in_own_thread,
 )
+from edgebed.emulation.conditions import LinkState
+from edgebed.emulation.namespaces import PORTS_MAX, Home, NamespacesReply, NamespacesRequest
+from edgebed.emulation.orders import HelperReply, Lines
+from edgebed.emulation.shaping import Shaping
+from edgebed.emulation.tc import Features, Shaper, probe_here
 from edgebed.wire.shared_links import links_of
 
 INTERFACE = "data"
-"""What a node's end of the pair is called in its namespace."""
+"""Name of a node's end of the pair in its namespace."""
 LOOPBACK = 1
-"""The index of lo, the first interface of every namespace."""
+"""Index of lo, the first interface of every namespace."""
 PREFIX_LENGTH = 16
 ENOUGH_BIT_S = 10_000_000
 _NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80  # in a bridge's table: never forgotten; in a node's: never asked for
@@ -55,16 +55,16 @@ class Namespace:
     """A node's namespace, as whoever made it sees it."""
 
     ip: IPRoute
-    """Opened inside."""
+    """Netlink socket that was opened inside the namespace."""
     index: int
-    """Of the interface."""
+    """Index of the node's interface."""
     address: str
     ethernet: str
     descriptor: int
 
     @property
     def home(self) -> Home:
-        """As the node is told."""
+        """Return the node's home, as the node gets it."""
         return Home(namespace=f"/proc/{os.getpid()}/fd/{self.descriptor}", address=self.address)
 
 
@@ -85,7 +85,7 @@ class Switch:
             self.ip.link("set", index=self.index, state="up")
 
     def add(self, node: str) -> Namespace:
-        """A namespace for `node`; the first is the server's."""
+        """Make a namespace for `node`; the first is the server's."""
         number = len(self.nodes) + 1
         assert number <= PORTS_MAX
         high, low = divmod(number, 256)
@@ -112,12 +112,12 @@ class Switch:
         return made
 
     def open(self, node: str) -> IPRoute:
-        """One more way to change what is in a node's namespace, whose own may be closed."""
+        """Open one more way to change what is in a node's namespace, whose own may be closed."""
         enter_network_namespace(self.nodes[node].descriptor)
         return IPRoute()
 
     def close(self) -> None:
-        """Let go of them; those that nobody else is in are gone then."""
+        """Let go of the namespaces; those that nobody else is in are gone then."""
         self.ip.close()
         for node in self.nodes.values():
             node.ip.close()
@@ -143,7 +143,7 @@ def main() -> int:
     try:
         _serve()
     except EdgebedError as error:
-        _say(Made(problem=str(error)))
+        _say(NamespacesReply(problem=str(error)))
         return error.exit_code
     return 0
 
@@ -152,7 +152,7 @@ def _serve() -> None:
     lines = Lines(0)
     switch, features = Switch(), probe_here()
     shaping = Shaping(lambda node: Shaper(switch.open(node), INTERFACE, features))
-    wanted = msgspec.json.decode(lines.read(math.inf) or b"", type=Wanted)
+    wanted = msgspec.json.decode(lines.read(math.inf) or b"", type=NamespacesRequest)
     for node, link in links_of(wanted.links).items():
         namespace = switch.add(node)
         changeable = node in wanted.changeable
@@ -161,14 +161,14 @@ def _serve() -> None:
             shaping.close(node)  # each takes several files
         if len(switch.nodes) > 1:  # the server's is needed to introduce it to all
             namespace.ip.close()
-    _say(Made({node: namespace.home for node, namespace in switch.nodes.items()}))
+    _say(NamespacesReply({node: namespace.home for node, namespace in switch.nodes.items()}))
     while (line := lines.read(shaping.due_s())) != b"":
         if line and (answer := shaping.obey(line)):
             _say(answer)
         shaping.tick()
 
 
-def _say(message: Made | Answer) -> None:
+def _say(message: NamespacesReply | HelperReply) -> None:
     os.write(1, msgspec.json.encode(message) + b"\n")
 
 
@@ -179,7 +179,7 @@ def probe() -> Features:
         switch = Switch()
         try:
             features = probe_here()
-            limited = Conditions(uplink_bit_s=ENOUGH_BIT_S, downlink_bit_s=ENOUGH_BIT_S)
+            limited = LinkState(uplink_bit_s=ENOUGH_BIT_S, downlink_bit_s=ENOUGH_BIT_S)
             Shaper(switch.add("probe").ip, INTERFACE, features).apply(limited)
             return features
         finally:

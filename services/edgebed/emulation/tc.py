@@ -23,16 +23,17 @@ from typing import Any
 
 from pyroute2 import IPRoute, NetlinkError
 
-from edgebed.emulation.conditions import Conditions
-from edgebed.emulation.framing import BURST_BYTES_SLOW, HEADER_BYTES, SEGMENT_BYTES, burst_bytes
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.framing import BURST_BYTES_SLOW, HEADER_BYTES, SEGMENT_BYTES, burst_bytes
+from edgebed.core.linux import enter_new_network_namespace, in_own_thread
+from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, IFB, TICK_NS, UINT32_MAX
-from edgebed.errors import InfrastructureError
-from edgebed.linux import enter_new_network_namespace, in_own_thread
 
 QUEUE_S = 0.2
-"""For as long as that a packet may wait in a queue; what comes then is dropped."""
+"""Seconds that a packet may wait in a queue; what comes then is dropped."""
 QUEUE_BYTES_MIN = 32_000
-"""However slow the link: TCP sends ten segments before it hears of the first (RFC 6928), which must find room."""
+"""Smallest queue, however slow the link: TCP sends ten segments before it hears of the first (RFC 6928), which must
+find room."""
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
 ETHERNET_BYTES = 14
 _HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000, "blackhole": 0xEDB3_0000}
@@ -55,7 +56,7 @@ class Features:
 
 @functools.cache
 def probe() -> Features:
-    """Try it once, in a network namespace made for that and left again. Needs root; else InfrastructureError."""
+    """Try the kernel once, in a network namespace made for it and left again. Needs root, else InfrastructureError."""
 
     def in_own_namespace() -> Features:
         try:
@@ -69,11 +70,11 @@ def probe() -> Features:
 
 
 def probe_here() -> Features:
-    """Try it on the loopback of the present network namespace, which must be one that nobody uses."""
+    """Try out the kernel on the loopback of the present network namespace, which must be one that nobody uses."""
     with IPRoute() as ip, _explained("the loopback interface"):
         (loopback,) = ip.link_lookup(ifname="lo")
         try:
-            _put(ip, loopback, _ROOT, _HANDLES["netem"], ("netem", _netem(None, Conditions(latency_s=0.001))))
+            _put(ip, loopback, _ROOT, _HANDLES["netem"], ("netem", _netem(None, LinkState(latency_s=0.001))))
         except NetlinkError as error:
             if error.code in (errno.ENOENT, errno.EOPNOTSUPP):
                 return Features(netem=False)
@@ -83,7 +84,7 @@ def probe_here() -> Features:
 
 
 class Shaper:
-    """Holds the link of one interface, in the network namespace that `ip` was opened in.
+    """Holder of the link of one interface, in the network namespace that `ip` was opened in.
 
     Raises InfrastructureError where the kernel refuses, and where somebody else already shapes the interface.
     """
@@ -98,9 +99,9 @@ class Shaper:
                 raise InfrastructureError(f"there is no network interface {interface} whose link could be limited")
             self.ifb = _index(ip, IFB)
             self.is_led = False
-            """Whether what arrives passes the ifb, for sure."""
+            """Whether what arrives certainly passes the ifb."""
             self.held: dict[int, tuple[str, ...]] = {}
-            """The kinds of edgebed's own queues on an interface, from the root downwards."""
+            """Kinds of edgebed's own queues on an interface, from the root downwards."""
             self._look()
             self._check_packet_size()
 
@@ -109,8 +110,8 @@ class Shaper:
         with _explained(self.interface):
             self._make_ifb()
 
-    def apply(self, conditions: Conditions) -> None:
-        """Make the link this one; packets that wait stay, unless a limit appears or goes, or the link is cut."""
+    def apply(self, conditions: LinkState) -> None:
+        """Give the link these conditions; waiting packets stay, unless a limit appears or goes, or the link is cut."""
         assert self.index is not None
         with _explained(self.interface):
             self._hold(self.index, disciplines(conditions.uplink_bit_s, conditions, self.features))
@@ -172,7 +173,7 @@ class Shaper:
         self.is_led = True
 
     def _make_ifb(self) -> int:
-        """The ifb, which there may be already."""
+        """Return the ifb, making it where it is not there already."""
         if self.ifb is None:
             with _explained(self.interface, "ifb"):
                 self.ip.link("add", ifname=IFB, kind="ifb")
@@ -181,7 +182,7 @@ class Shaper:
         return self.ifb
 
     def _hold(self, index: int, wanted: Sequence[Discipline]) -> None:
-        """Put these onto an interface, the first at its root, the second below it; what is alike there is changed."""
+        """Put queues onto an interface, the first at its root, the second below it; what is alike there is changed."""
         kinds = tuple(kind for kind, _ in wanted)
         held = self.held.pop(index, ())
         if held and kinds != held and (not kinds or kinds[0] in held):  # a root of another kind takes its place at once
@@ -195,8 +196,8 @@ class Shaper:
             self.held[index] = kinds
 
 
-def disciplines(rate_bit_s: int | None, conditions: Conditions, features: Features) -> list[Discipline]:
-    """The queueing disciplines of one direction, from the root downwards; none if nothing is to be held there.
+def disciplines(rate_bit_s: int | None, conditions: LinkState, features: Features) -> list[Discipline]:
+    """Return the queueing disciplines of one direction, from the root downwards; none if nothing is to be held there.
 
     Without a rate nothing cuts what TCP hands over, up to 64 kB at a time: netem loses all of it or nothing.
     """
@@ -227,14 +228,14 @@ def _tbf(rate_bit_s: int) -> dict[str, Any]:
 
 
 def _queue_bytes(rate_bit_s: int) -> int:
-    """What may wait for the token bucket."""
+    """Return the bytes that may wait for the token bucket."""
     return max(QUEUE_BYTES_MIN, round(rate_bit_s // 8 * QUEUE_S))
 
 
-def _netem(rate_bit_s: int | None, conditions: Conditions) -> dict[str, Any]:
-    """Its limit counts packets: those on their way, and those that wait for the token bucket above.
+def _netem(rate_bit_s: int | None, conditions: LinkState) -> dict[str, Any]:
+    """Return netem's options; its limit counts packets on their way, and those waiting for the token bucket above.
 
-    They count as full ones, so an acknowledgement takes the place of a full one.
+    These count as full ones, so an acknowledgement takes the place of a full one.
     """
     packets = _NETEM_PACKETS_UNLIMITED
     if rate_bit_s is not None:
@@ -262,7 +263,7 @@ def _remove(ip: IPRoute, index: int, parent: int, handle: int) -> None:
     try:
         ip.tc("del", index=index, parent=parent, handle=handle)
     except NetlinkError as error:
-        if error.code not in (errno.ENOENT, errno.EINVAL):  # it is gone already
+        if error.code not in (errno.ENOENT, errno.EINVAL):  # gone already
             raise
 
 
@@ -273,7 +274,7 @@ def _index(ip: IPRoute, interface: str) -> int | None:
 
 @contextmanager
 def _explained(interface: str, needed: str = "") -> Iterator[None]:
-    """A refusal of the kernel in here becomes an InfrastructureError; `needed` is what it must be able to do."""
+    """Context that turns a kernel's refusal into an InfrastructureError; `needed` is what it must be able to do."""
     try:
         yield
     except NetlinkError as error:

@@ -1,4 +1,4 @@
-"""A run for other tools. Here is only what the command line names; everything else is imported where it is used."""
+"""Exports of a run for other tools. Only what the command line needs is here; all else is imported where it is used."""
 
 from typing import Literal
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from edgebed.exporting.subjects import TABLES, tables_of
-from edgebed.exporting.table import Kind, Table, Values
-from edgebed.results import Run, Trial
+from edgebed.exporting.table import ExportTable, Kind, Values
+from edgebed.running.results import Run, Trial
 
 SUFFIX = ".csv"
 WORDS = {True: "true", False: "false"}
@@ -22,7 +22,7 @@ def is_ours(path: Path) -> bool:
 
 
 def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
-    """A file a table."""
+    """Write a file for each table."""
     for table in tables_of(run):
         with (folder / f"{table.name}{SUFFIX}").open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
@@ -31,14 +31,14 @@ def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
                 writer.writerows(_rows(table, run, trial))
 
 
-def _rows(table: Table, run: Run, trial: Trial) -> Iterator[tuple[Any, ...]]:
+def _rows(table: ExportTable, run: Run, trial: Trial) -> Iterator[tuple[Any, ...]]:
     _, filled = table.rows_of(run, trial)
     cells = (_cells(values, column.kind) for column, values in zip(table.columns, filled, strict=True))
     return zip(repeat(run.folder.name), repeat(trial.name), *cells, strict=False)
 
 
 def _cells(values: Values, kind: Kind) -> Sequence[Any]:
-    """As the csv module is to write them."""
+    """Values as the csv module is to write them."""
     cells = values.tolist() if isinstance(values, np.ndarray) else list(values)
     match kind:
         case "yes or no":

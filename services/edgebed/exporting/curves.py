@@ -9,45 +9,45 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.observe.series import Series
+from edgebed.journal.series import Series
 
 POINTS_MAX = 1000  # of one curve TensorBoard shows a thousand points
 RATES_MAX = 100
 RATE_UPDATES = 10
-"""A rate is counted over so many updates on the mean, or more."""
+"""Least mean number of updates over which a rate is counted."""
 
 
-class Curve(NamedTuple):
+class TrialCurve(NamedTuple):
     """One quantity over the updates applied."""
 
     name: str
     version: NDArray[np.int64]
-    """(P,) the updates applied by then."""
+    """(P,) number of updates applied by then."""
     t: NDArray[np.float64]
     """(P,) seconds since training started."""
     value: NDArray[np.float64]
-    """(P,)"""
+    """(P,) values."""
 
 
-def curves_of(series: Series) -> tuple[Curve, ...]:
-    """All that a trial has. Layer-wise training has no pushes, so neither their bytes nor any staleness."""
+def curves_of(series: Series) -> tuple[TrialCurve, ...]:
+    """All curves of a trial. Layer-wise training has no pushes, so neither their bytes nor any staleness."""
     evaluations, updates = series.evaluations, series.updates
     found = [
-        Curve("evaluation/accuracy", evaluations.version, evaluations.t, evaluations.accuracy),
-        Curve("evaluation/loss", evaluations.version, evaluations.t, evaluations.loss),
+        TrialCurve("evaluation/accuracy", evaluations.version, evaluations.t, evaluations.accuracy),
+        TrialCurve("evaluation/loss", evaluations.version, evaluations.t, evaluations.loss),
     ]
     if len(updates):
         first, last = _windows(len(updates))
         version, t = updates.version[last], updates.t[last]
         count = last - first + 1
-        found.append(Curve("training/loss", version, t, np.add.reduceat(updates.loss, first) / count))
+        found.append(TrialCurve("training/loss", version, t, np.add.reduceat(updates.loss, first) / count))
         if not series.resumed:
             ingress = updates.ingress_bytes[last].astype(np.float64)
             found += [
-                Curve("training/ingress_bytes", version, t, ingress),
-                Curve("training/egress_bytes", version, t, updates.egress_bytes[last]),
-                Curve("training/traffic_bytes", version, t, updates.traffic_bytes[last]),
-                Curve("training/staleness", version, t, np.add.reduceat(updates.staleness, first) / count),
+                TrialCurve("training/ingress_bytes", version, t, ingress),
+                TrialCurve("training/egress_bytes", version, t, updates.egress_bytes[last]),
+                TrialCurve("training/traffic_bytes", version, t, updates.traffic_bytes[last]),
+                TrialCurve("training/staleness", version, t, np.add.reduceat(updates.staleness, first) / count),
             ]
         found += _rates(series)
     return tuple(found)
@@ -59,8 +59,8 @@ def _windows(num_updates: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return first, np.append(first[1:], num_updates) - 1
 
 
-def _rates(series: Series) -> list[Curve]:
-    """Updates a second, over equal times from the start of training to the last update."""
+def _rates(series: Series) -> list[TrialCurve]:
+    """Curves of updates a second, over equal times from the start of training to the last update."""
     updates = series.updates
     end_s = float(updates.t.max())
     if end_s <= 0.0:
@@ -68,4 +68,4 @@ def _rates(series: Series) -> list[Curve]:
     counts, edges = np.histogram(updates.t, max(1, min(RATES_MAX, len(updates) // RATE_UPDATES)), (0.0, end_s))
     applied = np.cumsum(counts)
     version = np.concatenate([[0], updates.version])[applied]
-    return [Curve("training/updates_per_s", version, edges[1:], counts / np.diff(edges))]
+    return [TrialCurve("training/updates_per_s", version, edges[1:], counts / np.diff(edges))]

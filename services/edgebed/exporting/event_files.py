@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from edgebed.core.reading import read_file
 from edgebed.exporting.curves import curves_of
-from edgebed.observe.reading import read_file
-from edgebed.results import Run, Trial
+from edgebed.running.results import Run, Trial
 
 FILE = re.compile(r"[^/]+/events\.out\.tfevents\.[^/]+")
 
@@ -21,7 +21,7 @@ def is_ours(path: Path) -> bool:
 
 
 def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
-    """A folder with one event file a trial."""
+    """Write a folder with one event file for each trial."""
     from tensorboardX import SummaryWriter
 
     start_s = run.started_s
@@ -35,7 +35,7 @@ def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
 
 
 def _scenario_text(run: Run, trial: Trial) -> str:
-    """In Markdown: which trial it is, and the scenario as it was resolved."""
+    """The trial's name, and the scenario as it was resolved, in Markdown."""
     head = f"{run.folder.name}: {trial.name} ({run.summary.runtime}, seed {trial.plan.seed})"
     written = read_file(run.folder.scenario).decode(errors="replace") if run.folder.scenario.is_file() else ""
     return "\n".join([head, "", *(f"    {line}" for line in written.splitlines())])

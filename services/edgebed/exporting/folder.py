@@ -1,4 +1,4 @@
-"""Where an export goes: a folder of its own, written beside and then put in place, file by file.
+"""The folder of an export: written beside its place and then moved there, file by file.
 
 Exporting again replaces what an export left there. A folder that holds anything else is refused, so that nobody's files
 are mixed with ours, or lost.
@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from edgebed.errors import InfrastructureError, ScenarioError, unwritten
+from edgebed.core.errors import InfrastructureError, ScenarioError, unwritten
 
 NAMED_MAX = 3
-"""Files of others that are named."""
+"""Number of foreign files that are named."""
 
 IsOurs = Callable[[Path], bool]
-"""Whether an export may have written a file, by its path inside of the folder."""
+"""A function: whether an export may have written a file, by its path inside the folder."""
 
 
 def require_folder(output: Path, is_ours: IsOurs) -> None:
-    """An export can go to `output`; else it is the user's mistake."""
+    """Check that an export can go to `output`; ScenarioError where it cannot."""
     if output.exists() and not output.is_dir():
         raise ScenarioError(f"--output: {output} is a file; give a folder")
     if not output.exists() and not output.parent.is_dir():
@@ -53,12 +53,12 @@ def _put_in_place(staged: Path, output: Path) -> None:
         (staged / path).replace(output / path)
     for path in before - written:
         (output / path).unlink()
-        with contextlib.suppress(OSError):  # Another file is still in it.
+        with contextlib.suppress(OSError):  # The folder still has another file.
             (output / path).parent.rmdir()
 
 
 def _files(folder: Path, below: Path = Path()) -> Iterator[Path]:
-    """Everything in it that is no folder, by its path inside of it; nothing where there is no such folder."""
+    """Paths inside the folder of everything that is no folder; nothing where there is no such folder."""
     for path in sorted((folder / below).iterdir()) if folder.is_dir() else ():
         place = below / path.name
         if path.is_dir() and not path.is_symlink():

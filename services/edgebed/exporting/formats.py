@@ -5,24 +5,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.exporting import Format, csv_files, event_files, parquet_files
 from edgebed.exporting.folder import replacing, require_folder
-from edgebed.results import Run, Trial
+from edgebed.running.results import Run, Trial
 
 FILES: dict[str, ModuleType] = {"csv": csv_files, "tensorboard": event_files, "parquet": parquet_files}
-"""Formats that are folders of files, and who writes them: `is_ours(path)` and `write(run, trials, folder)`."""
+"""Formats that are folders of files, and the modules that write them: `is_ours(path)` and `write(run, trials, folder)`.
+"""
 EXTRAS = {
     "mlflow": ("mlflow", "sqlalchemy", "alembic"),
     "parquet": ("pyarrow",),
     "tensorboard": ("tensorboardX",),
 }
-"""What a format needs besides, as the extra of the same name installs it."""
+"""Packages that a format needs besides, which the extra of the same name installs."""
 FOLDER = "exports"
 
 
 def require_extra(kind: Format) -> None:
-    """What the format needs is installed; ScenarioError with the command that installs it."""
+    """Check that what the format needs is installed; ScenarioError with the command that installs it."""
     missing = [name for name in EXTRAS.get(kind, ()) if importlib.util.find_spec(name) is None]
     if missing:
         are = "are" if len(missing) > 1 else "is"
@@ -32,7 +33,7 @@ def require_extra(kind: Format) -> None:
 
 
 def export_files(run: Run, trials: Sequence[Trial], kind: Format, output: Path | None) -> Path:
-    """Write a folder of files, into the run's own folder without `output`; say where it is.
+    """Write a folder of files, into the run's own folder without `output`; return its path.
 
     Raises InfrastructureError where that is impossible.
     """

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from edgebed.exporting.subjects import TABLES, tables_of
-from edgebed.exporting.table import Table
-from edgebed.results import Run, Trial
+from edgebed.exporting.table import ExportTable
+from edgebed.running.results import Run, Trial
 
 SUFFIX = ".parquet"
 
@@ -20,7 +20,7 @@ def is_ours(path: Path) -> bool:
 
 
 def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
-    """A file a table."""
+    """Write a file for each table."""
     from pyarrow.parquet import ParquetWriter
 
     for table in tables_of(run):
@@ -30,7 +30,7 @@ def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
                 writer.write_table(_group(table, run, trial, schema))
 
 
-def _schema(table: Table) -> Any:
+def _schema(table: ExportTable) -> Any:
     import pyarrow as pa
 
     kinds = {
@@ -42,7 +42,7 @@ def _schema(table: Table) -> Any:
     return pa.schema([(column.name, kinds[column.kind]) for column in table.head])
 
 
-def _group(table: Table, run: Run, trial: Trial, schema: Any) -> Any:
+def _group(table: ExportTable, run: Run, trial: Trial, schema: Any) -> Any:
     import pyarrow as pa
 
     count, filled = table.rows_of(run, trial)

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from edgebed.exporting.table import Column, Filled, Kind, Table, by_rows, joined
-from edgebed.observe.conditions_text import trial_link_dicts
-from edgebed.observe.ledger import Ledger
-from edgebed.observe.summary import TrialSummary
-from edgebed.results import Run, Trial
+from edgebed.exporting.table import Column, ExportTable, Filled, Kind, by_rows, joined
+from edgebed.journal.accounts.ledger import Ledger
+from edgebed.journal.summary import TrialSummary
+from edgebed.reports.run.conditions_text import trial_link_dicts
+from edgebed.running.results import Run, Trial
 
 KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: "yes or no"}
 TIME = Column("time_s", "number", "Seconds since training started; in a simulation virtual ones.")
@@ -32,7 +32,7 @@ MEASURES: dict[str, Kind] = {
     for field in msgspec.structs.fields(TrialSummary)
     if field.name != "trial" and (kind := _scalar(field.type)) is not None
 }
-"""Those fields of a trial's summary that have one value."""
+"""Fields of a trial's summary that have one value, with their kinds."""
 
 
 def _trial(run: Run, trial: Trial) -> Filled:
@@ -134,7 +134,7 @@ def _exchanges(_: Run, trial: Trial) -> Filled:
     return by_rows(rows, 5)
 
 
-TRIALS = Table(
+TRIALS = ExportTable(
     "trials",
     "A row a trial: `summary.json` without what is nested there, which is in the other tables.",
     (
@@ -152,7 +152,7 @@ TRIALS = Table(
     ),
     _trial,
 )
-EVALUATIONS = Table(
+EVALUATIONS = ExportTable(
     "evaluations",
     "A row a measurement on the test set, of the versions that led to the final model.",
     (
@@ -160,56 +160,56 @@ EVALUATIONS = Table(
         Column("version", "integer", "Updates applied until then."),
         Column("accuracy", "number", "Fraction of the test set, 0 to 1."),
         Column("loss", "number", "`nan`: not finite."),
-        Column("final", "yes or no", "It is that of the last model."),
+        Column("final", "yes or no", "Whether the evaluation is of the last model."),
         Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
-        Column("bits", "integer", "What the algorithm needs for them, without encoding or framing."),
+        Column("bits", "integer", "Bits that the algorithm needs for these pushes, without encoding or framing."),
         Column("egress_bytes", "number", "Down: payload of the models sent for this version; of the final one, all."),
-        Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or of shards."),
+        Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or shards train."),
     ),
     _evaluations,
 )
-UPDATES = Table(
+UPDATES = ExportTable(
     "updates",
     "A row an update that the server applied and that is in the final model. In layer-wise training the last shard's"
     " steps, without any bytes.",
     (
         TIME,
-        Column("worker", "text", "Who pushed it."),
-        Column("incarnation", "integer", "In which of its lives, from 1; 0: not told."),
-        Column("step", "integer", "The worker's own count of its pushes in this life, from 0."),
-        Column("version", "integer", "The model's after this update: the number of updates applied so far."),
+        Column("worker", "text", "The worker that pushed it."),
+        Column("incarnation", "integer", "Incarnation of the node, from 1; 0: not reported."),
+        Column("step", "integer", "The worker's own count of its pushes in this incarnation, from 0."),
+        Column("version", "integer", "Version of the model after this update: the number of updates applied so far."),
         Column("base", "integer", "The version the gradient was computed at."),
         Column("staleness", "integer", "Updates applied between the worker's pull and this push."),
         Column("entries", "integer", "Values in the push."),
-        Column("bits", "integer", "What the algorithm needs, without encoding or framing."),
+        Column("bits", "integer", "Bits that the algorithm needs, without encoding or framing."),
         Column("bytes", "integer", "Payload of the push."),
         Column("loss", "number", "The worker's mini-batch loss; `nan`: not finite."),
         Column("ingress_bytes", "integer", "Payload of this push and all before it, of those lost with a server, too."),
         Column("egress_bytes", "number", "Payload of the models handed out before, without the answer to this push."),
-        Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or of shards."),
+        Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or shards train."),
     ),
     _updates,
 )
-NODES = Table(
+NODES = ExportTable(
     "nodes",
     "A row a change of a node's state, as the controller saw it.",
     (
         TIME,
-        Column("node", "text", "Whose."),
+        Column("node", "text", "Name of the node."),
         Column("state", "text", "expected, started, joined, ready, running, stopped, died, missing, or unresponsive."),
-        Column("incarnation", "integer", "In which of its lives, from 1; 0: not told."),
-        Column("reason", "text", "Why, if there is one."),
+        Column("incarnation", "integer", "Incarnation of the node, from 1; 0: not reported."),
+        Column("reason", "text", "Reason for the state, if there is one."),
     ),
     _nodes,
 )
-FAULTS = Table(
+FAULTS = ExportTable(
     "faults",
-    "A row a thing done to a node on purpose, or tried.",
+    "A row a fault of a node, or an action by hand, done or tried.",
     (
-        Column("time_s", "number", "When it was done, in seconds since training started."),
-        Column("asked_time_s", "number", "When it was to be done."),
+        Column("time_s", "number", "When the fault was done, in seconds since training started."),
+        Column("asked_time_s", "number", "When the fault was due."),
         Column("back_s", "number", "How long after a heal, a thaw or a launch the server heard of the node again."),
-        Column("done", "yes or no", "It could be done, and there was something to do."),
+        Column("done", "yes or no", "Whether it could be done, and there was something to do."),
         Column("fault", "text", "The scenario's entry, e.g. `kill-1`; else `by hand`, or `on_failure`."),
         Column("action", "text", "kill, launch, freeze, thaw, cut, heal, link, cpus or memory."),
         Column("target", "text", "The node."),
@@ -220,9 +220,9 @@ FAULTS = Table(
     ),
     _faults,
 )
-PHASES = Table(
+PHASES = ExportTable(
     "phases",
-    "A row a node and a phase: where its time went, over all its lives. Workers have theirs in live runtimes alone.",
+    "A row a node and a phase: time spent in all its incarnations. Workers have phases in live runtimes alone.",
     (
         Column("node", "text", "A worker, a shard, or the node that has all gradient modules."),
         Column(
@@ -234,86 +234,88 @@ PHASES = Table(
     ),
     _phases,
 )
-LINKS = Table(
+LINKS = ExportTable(
     "links",
     "A row a direction of a link that was asked for or that something held, as `edgebed link show --json` has it.",
     (
-        Column("node", "text", "Whose link."),
+        Column("node", "text", "The node whose link it is."),
         Column("direction", "text", "uplink or downlink."),
-        Column("latency_s", "number", "As asked at the beginning."),
-        Column("latency_measured_s", "number", "Of the message that was held back least, with its handling."),
-        Column("jitter_s", "number", "Around the latency."),
+        Column("latency_s", "number", "Latency as asked at the beginning."),
+        Column("latency_measured_s", "number", "Latency of the message that was delayed least, with its handling."),
+        Column("jitter_s", "number", "Variation of the latency, as asked."),
         Column("loss", "number", "Share of the packets, 0 to 1."),
         Column("asked_low_bit_s", "integer", "The lowest rate asked over time, bits a second; empty: no limit."),
-        Column("asked_high_bit_s", "integer", "The highest."),
-        Column("held_bit_s", "integer", "What holds it says so, as read back last."),
+        Column("asked_high_bit_s", "integer", "The highest rate asked over time."),
+        Column("held_bit_s", "integer", "The rate in force, as read back last."),
         Column("burst_bytes", "integer", "What may leave at once after a silence."),
-        Column("measured_bit_s", "number", "While a message passed; of the server in its third-busiest two seconds."),
+        Column("measured_bit_s", "number", "Rate of a message; for the server, in its third-busiest two seconds."),
         Column("messages", "integer", "Messages that were timed."),
-        Column(
-            "time_s", "number", "For so long these were on their way, together: a duration, unlike in other tables."
-        ),
-        Column("asked_s", "number", "So long they would have been over links exactly as asked."),
+        Column("time_s", "number", "Time that these were on their way, together: a duration, unlike in other tables."),
+        Column("asked_s", "number", "Time that they would have taken over links exactly as asked."),
         Column("drops", "number", "Share of the packets that the queue dropped."),
-        Column("mechanism", "text", "What held it: tc, model or none."),
-        Column("delay", "text", "What made latency and jitter: netem, line, or nothing."),
-        Column("problems", "text", "What the read-back found to differ."),
-        Column("differed_s", "integer", "In how many of its looks, one a second."),
+        Column("mechanism", "text", "Mechanism of the link: tc, model or none."),
+        Column("delay", "text", "Mechanism of latency and jitter: netem, line, or nothing."),
+        Column("problems", "text", "Differences that reading back found."),
+        Column("differed_s", "integer", "Number of reads, one a second, that found a difference."),
     ),
     _links,
 )
-ACCOUNTING = Table(
+ACCOUNTING = ExportTable(
     "accounting",
-    "A row a life of a worker: what became of every update that it began, or of every step that a layer shard began. "
+    "A row an incarnation of a worker: what became of every update that it began, or of a layer shard's steps. "
     "`begun` is the sum of all others.",
     (
-        Column("worker", "text", "Whose updates, or steps."),
-        Column("incarnation", "integer", "In which of its lives, from 1."),
-        Column("begun", "integer", "Those it began to compute."),
-        Column("applied", "integer", "They are in the final model."),
-        Column("refused", "integer", "The server did not take them."),
-        Column("lost_in_flight", "integer", "Pushed, never received."),
-        Column("lost_with_worker", "integer", "In progress or on their way when the worker died."),
-        Column("lost_with_server", "integer", "Not in the checkpoint that the next server was restored to."),
-        Column("rolled_back", "integer", "Steps in a history that all shards gave up, to go on from a backup."),
-        Column("unfinished", "integer", "In progress at the end; steps, too, that the final model was too early for."),
-        Column("unexplained", "integer", "Missing, and nothing in the journal says why."),
+        Column("worker", "text", "The worker, or the shard."),
+        Column("incarnation", "integer", "Incarnation of the worker, from 1."),
+        Column("begun", "integer", "Updates that it began to compute."),
+        Column("applied", "integer", "Updates in the final model."),
+        Column("refused", "integer", "Updates that the server refused."),
+        Column("lost_in_flight", "integer", "Updates pushed and never received."),
+        Column("lost_with_worker", "integer", "Updates in progress or on their way when the worker died."),
+        Column("lost_with_server", "integer", "Updates not in the checkpoint that was restored."),
+        Column("rolled_back", "integer", "Steps in a history that all shards gave up, to resume from a backup."),
+        Column(
+            "unfinished",
+            "integer",
+            "Updates in progress at the end; steps, too, that came too late for the final model.",
+        ),
+        Column("unexplained", "integer", "Updates that are missing, and nothing in the journal says why."),
     ),
     _accounting,
 )
-STEPS = Table(
+STEPS = ExportTable(
     "steps",
-    "Layer-wise training: a row a mini-batch that a shard learnt of, without those that were rolled back.",
+    "Layer-wise training: a row a mini-batch that a shard learnt from, without those that were rolled back.",
     (
-        Column("time_s", "number", "When the shard said so, in seconds since training started."),
+        Column("time_s", "number", "When the shard reported it, in seconds since training started."),
         Column("shard", "text", "The node."),
         Column("step", "integer", "The mini-batch, from 0."),
     ),
     _steps,
     is_layerwise=True,
 )
-MODULE_LOSSES = Table(
+MODULE_LOSSES = ExportTable(
     "module_losses",
-    "Layer-wise training: a row a time that a module learnt what it had predicted.",
+    "Layer-wise training: a row a training step of a module that predicts gradients or inputs.",
     (
         TIME,
-        Column("shard", "text", "Whose module."),
+        Column("shard", "text", "The shard with the module."),
         Column("predicts", "text", "gradient or inputs."),
         Column("step", "integer", "The mini-batch, from 0."),
-        Column("loss", "number", "Its squared error before, summed over values and averaged over the batch."),
+        Column("loss", "number", "Squared error before the step, summed over values, averaged over the batch."),
     ),
     _module_losses,
     is_layerwise=True,
 )
-EXCHANGES = Table(
+EXCHANGES = ExportTable(
     "exchanges",
     "Layer-wise training: a row a pair of nodes and a kind of message between them.",
     (
-        Column("source", "text", "Who sent."),
-        Column("target", "text", "Who received."),
+        Column("source", "text", "The sender."),
+        Column("target", "text", "The receiver."),
         Column("message", "text", "The kind: activation, gradient, taken, fetch, backup, …"),
         Column("count", "integer", "Messages received."),
-        Column("bytes", "integer", "Their payload."),
+        Column("bytes", "integer", "Payload of these messages."),
     ),
     _exchanges,
     is_layerwise=True,
@@ -323,7 +325,7 @@ TABLES = (
 )  # fmt: skip
 
 
-def tables_of(run: Run) -> tuple[Table, ...]:
-    """Those that this run has."""
+def tables_of(run: Run) -> tuple[ExportTable, ...]:
+    """The tables that this run has."""
     is_layerwise = any(trial.summary.is_layerwise for trial in run.trials.values())
     return tuple(table for table in TABLES if is_layerwise or not table.is_layerwise)

@@ -1,6 +1,6 @@
-"""A subject of a run as a tidy table: the same whatever file it is written to.
+"""A tidy table on one subject of a run, independent of the kind of file it is written to.
 
-    run, trial, then the table's own columns; a row an observation
+    columns: run, trial, then the table's own; a row an observation
 
 Shapes: R rows of one trial.
 """
@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
-from edgebed.results import Run, Trial
+from edgebed.running.results import Run, Trial
 
 Kind = Literal["text", "integer", "number", "yes or no"]
 Values = Sequence[Any] | NDArray[Any]
-"""(R,) of one column; None: not measured."""
+"""(R,) values of one column; None: not measured."""
 Filled = Sequence[Values]
 """The values of all columns of a table, in their order."""
 
@@ -31,19 +31,19 @@ KEYS = (
     Column("run", "text", "`<scenario>/<number>`."),
     Column("trial", "text", "The variant."),
 )
-"""What every table begins with."""
+"""Columns that every table begins with."""
 
 
-class Table(NamedTuple):
-    """What a table is of, and how it is filled."""
+class ExportTable(NamedTuple):
+    """A table's subject, and how it is filled."""
 
     name: str
     says: str
     columns: tuple[Column, ...]
-    """Without KEYS."""
+    """Columns after KEYS."""
     fill: Callable[[Run, Trial], Filled]
     is_layerwise: bool = False
-    """Whether only a run has it in which workers had shards of the model."""
+    """Whether only runs have the table in which workers had shards of the model."""
 
     @property
     def head(self) -> tuple[Column, ...]:
@@ -51,7 +51,7 @@ class Table(NamedTuple):
         return (*KEYS, *self.columns)
 
     def rows_of(self, run: Run, trial: Trial) -> tuple[int, Filled]:
-        """R, and the values of all columns but KEYS."""
+        """R, the number of rows, and the values of all columns but KEYS."""
         filled = self.fill(run, trial)
         assert len(filled) == len(self.columns)
         sizes = {len(values) for values in filled}
@@ -60,7 +60,7 @@ class Table(NamedTuple):
 
 
 def by_rows(rows: Iterable[Sequence[Any]], num_columns: int) -> Filled:
-    """The columns of what was gathered row by row."""
+    """The columns of rows that were gathered one by one."""
     return list(zip(*rows, strict=True)) or [()] * num_columns
 
 

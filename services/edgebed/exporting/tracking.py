@@ -1,9 +1,9 @@
-"""MLflow: an experiment a scenario, an MLflow run a trial, found again by a tag and then replaced.
+"""MLflow: a scenario is an experiment, a trial is an MLflow run, found again by a tag and then replaced.
 
     experiment = scenario    run = trial: params, metrics with steps, report.html
 
-A run that is exported again, say because it has gone on, is written anew before the older one is deleted, which MLflow
-keeps among the deleted ones. Nothing is ever there twice.
+A run that is exported again, say because it was resumed, is written anew before the older one is deleted, which MLflow
+stores among the deleted ones. Nothing is ever there twice.
 """
 
 import contextlib
@@ -16,26 +16,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edgebed.comparing.arms import settings_of
-from edgebed.errors import InfrastructureError, ScenarioError
+from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.exporting.curves import curves_of
 from edgebed.exporting.subjects import MEASURES
-from edgebed.observe.report import render
-from edgebed.results import Run, Trial
+from edgebed.reports.run.report import render
+from edgebed.running.results import Run, Trial
+from edgebed.studies.arms import settings_of
 
 IDENTITY = "edgebed.trial"
 """The tag by which a trial is found again."""
 BATCH = 1000
-"""Metrics that MLflow takes at once."""
+"""Number of metrics that MLflow takes at once."""
 SQLITE = "sqlite:///"
 STATUS = {"completed": "FINISHED", "diverged": "FINISHED", "interrupted": "KILLED"}
-"""An outcome in MLflow's words; any other is FAILED."""
+"""Outcomes as MLflow's statuses; any other is FAILED."""
 SETTINGS = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
-"""Of MLflow, where the user has not set them: it tells nobody, and does not wait minutes for a server."""
+"""Settings of MLflow, where the user has none: no telemetry, and no minutes of waiting for a server."""
 
 
 class Tracked(NamedTuple):
-    """What became of an export."""
+    """The result of an export."""
 
     experiment: str
     written: int
@@ -66,7 +66,7 @@ def export_runs(run: Run, trials: Sequence[Trial], uri: str) -> Tracked:
 
 
 def _export(client: Any, experiment: str, run: Run, trial: Trial, params: Mapping[str, str], report: Path) -> int:
-    """Write one trial, then delete what was there of it; how much that was."""
+    """Write one trial, then delete earlier exports of it; return how many there were."""
     start_s = run.started_s
     identity = f"{run.folder.name} {trial.name} {run.manifest.get('started', '')}".strip()
     before = client.search_runs([experiment], f"tags.`{IDENTITY}` = '{identity}'")
@@ -99,7 +99,7 @@ def _export(client: Any, experiment: str, run: Run, trial: Trial, params: Mappin
 
 
 def _params(run: Run) -> dict[str, dict[str, str]]:
-    """Of each trial: method, seed, runtime, and all settings in which the trials differ or that `--set` has set."""
+    """Parameters of each trial: method, seed, runtime, and all settings that differ or that `--set` has set."""
     settings = {name: dict(_leaves(each)) for name, each in settings_of(run).items()}
     paths = dict.fromkeys(path for each in settings.values() for path in each)
     set_now = tuple(text.partition("=")[0] for text in run.manifest.get("sets", ()))
@@ -118,7 +118,7 @@ def _params(run: Run) -> dict[str, dict[str, str]]:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """`method.compression.fraction`, `0.1`: each value on its own, with the keys that lead to it."""
+    """Each value on its own, with the keys that lead to it: `method.compression.fraction`, `0.1`."""
     below: Iterable[tuple[Any, Any]] = ()
     match value:
         case Mapping():
@@ -149,7 +149,7 @@ def _metrics(trial: Trial, summary: Any, start_s: float) -> Iterator[Any]:
 
 
 def _experiment(client: Any, name: str, uri: str) -> str:
-    """The experiment's number; a new one in a file of SQLite has its reports beside that."""
+    """The experiment's number; a new one in an SQLite file has its reports beside that."""
     found = client.get_experiment_by_name(name)
     if found is not None:
         return str(found.experiment_id)
@@ -159,7 +159,7 @@ def _experiment(client: Any, name: str, uri: str) -> str:
 
 
 def _database(uri: str) -> Path | None:
-    """The file of `sqlite:///FILE`; None of any other store."""
+    """The file of `sqlite:///FILE`; None for any other store."""
     return Path(uri.removeprefix(SQLITE)).absolute() if uri.startswith(SQLITE) else None
 
 
@@ -178,7 +178,7 @@ def _milliseconds(seconds: float) -> int:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Without what MLflow and its libraries say of themselves."""
+    """Suppress the log messages of MLflow and its libraries."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -7,25 +7,26 @@ node's data.
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.learning import models, weights
-from edgebed.learning.layers import joined, layers_of
-from edgebed.scenario.plan import NodePlan, Plan
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.learning import weights
+from edgebed.learning.models import registry as models
+from edgebed.learning.models.layers import joined, layers_of
 
 
 class Beginning:
-    """Of one trial."""
+    """Initial model of one trial, and its constants."""
 
     def __init__(self, plan: Plan) -> None:
-        """ScenarioError if the model cannot be built."""
+        """Build the model; ScenarioError if that fails."""
         self._task = plan.nodes[0].task
         self._model = models.initial_model(self._task, plan.seed)
         self.theta = weights.flat(self._model)
         """(n,) what is trained."""
         self._packed: dict[tuple[int, int] | None, NDArray[np.uint8]] = {}
-        """By first layer and end, or of the whole model."""
+        """Packed constants by (first layer, end), or of the whole model by None."""
 
     def constants(self, node: NodePlan) -> NDArray[np.uint8]:
-        """(c,) bytes of those that the node needs, as in weights.py; none for a node without layers."""
+        """(c,) bytes of the constants that the node needs, as in weights.py; none for a node without layers."""
         if node.role not in ("worker", "evaluator"):
             return np.zeros(0, np.uint8)
         layers = (node.shard.first, node.shard.end) if node.shard else None

@@ -1,4 +1,4 @@
-"""What a model is given of an example.
+"""Inputs of a model, made from examples.
 
 Shapes: b examples.
 """
@@ -6,7 +6,7 @@ Shapes: b examples.
 import torch
 from torch import Tensor
 
-from edgebed.scenario.plan import Task
+from edgebed.core.plan import Task
 
 
 def prepared(x: Tensor, task: Task) -> Tensor:
@@ -16,7 +16,7 @@ def prepared(x: Tensor, task: Task) -> Tensor:
 
 
 def standardize(x: Tensor) -> Tensor:
-    """Each of (b, ...) inputs to mean 0 and variance 1, with the rule of TensorFlow's `per_image_standardization`.
+    """Scale each of (b, ...) inputs to mean 0 and variance 1, by the rule of TensorFlow's `per_image_standardization`.
 
     The standard deviation is taken to be at least 1 / sqrt(number of values), so that a constant image gives zeros.
     """

@@ -13,11 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edgebed.learning import models, weights
+from edgebed.core.plan import Task
+from edgebed.learning import weights
 from edgebed.learning.allocator import keep_freed_memory
 from edgebed.learning.inputs import prepared
-from edgebed.learning.losses import loss_of
-from edgebed.scenario.plan import Task
+from edgebed.learning.models import registry as models
+from edgebed.learning.models.losses import loss_of
 
 EVALUATION_CHUNK = 50  # the activations of as many images stay in the cache; 500 take longer, and 10 x the memory
 TORCH_SEED_MASK = 2**63 - 1
@@ -33,7 +34,7 @@ class Network:
         y: NDArray[np.integer],
         constants: NDArray[np.uint8] | None = None,
     ) -> None:
-        """(N, *input_shape) inputs, kept in their own type, and (N,) labels; `constants` as packed in weights.py.
+        """(N, *input_shape) inputs, held in their own type, and (N,) labels; `constants` as packed in weights.py.
 
         Without constants they are as the model's function makes them. ScenarioError if the model cannot be built.
         """
@@ -60,8 +61,8 @@ class Network:
     ) -> tuple[NDArray[np.float32], float]:
         """(n,) parameters, (b,) positions in the data -> fresh (n,) gradient of the batch's mean loss, and that loss.
 
-        Of what modules keep beside parameters, such as running means, it is by how much that was larger before. `key`
-        seeds what the model itself draws at random, such as dropout.
+        In buffers, such as running means, the gradient is by how much the old value was larger. `key` seeds
+        what the model itself draws at random, such as dropout.
         """
         self._set(theta)
         if not self._model.training:

@@ -4,7 +4,7 @@ So a graph that was built some steps ago still belongs to the parameters that it
 late, and those of several steps may be on their way at once. It is the weight stashing of Narayanan et al. 2019,
 PipeDream: generalized pipeline parallelism for DNN training, SOSP.
 
-Shapes: n parameters, w weights with what is kept besides, s entries of the whole state.
+Shapes: n parameters, w weights with buffers, s entries of the whole state.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ class Trained:
         self.module = module.train()
         self.optimizer = optimizer
         self.steps = 0
-        """How many steps it has made."""
+        """Steps that the module has made."""
         self._places: list[tuple[list[tuple[nn.Module, str]], slice, tuple[int, ...]]] = []
-        """Each parameter: whose it is, with its name there; where it is in `theta`, and its shape."""
+        """For each parameter: the modules that have it, with its name there; its place in `theta`; its shape."""
         self._pieces: list[slice | Weight] = []
-        """What `weights` is made of: parts of `theta`, and what modules keep besides, such as running means."""
+        """Pieces of `weights`: parts of `theta`, and buffers, such as running means."""
         parameters: list[Tensor] = []
         size = 0
         for each in trained(module):
@@ -41,35 +41,35 @@ class Trained:
                 size = place.stop
             self._pieces.append(place if each.is_parameter else each)
         self.theta = torch.cat([torch.zeros(0), *parameters])
-        """(n,) parameters."""
+        """(n,) parameters of the module."""
         self._moments = optimizer.begin(self.theta)
         self._bind()
 
     def __call__(self, *inputs: Tensor) -> Tensor:
-        """What the module makes of its inputs."""
+        """Return what the module makes of its inputs."""
         output = self.module(*inputs)
         assert isinstance(output, Tensor)
         return output
 
     @property
     def parameters(self) -> list[Tensor]:
-        """The parameter tensors as they are now; after a step there are others."""
+        """Return the parameter tensors as they are now; after a step there are others."""
         return [getattr(*places[0]) for places, _, _ in self._places]
 
     def step(self, gradients: Sequence[Tensor]) -> None:
-        """One step of the optimizer; `gradients` are in the order of `parameters`."""
+        """Make one step of the optimizer; `gradients` are in the order of `parameters`."""
         gradient = torch.cat([torch.zeros(0), *(each.reshape(-1) for each in gradients)])
         self.theta, self._moments = self.optimizer.step(self.theta, gradient, self._moments, self.steps)
         self.steps += 1
         self._bind()
 
     def weights(self) -> NDArray[np.float32]:
-        """Fresh (w,) parameters and what the module keeps besides, in the order of its layers."""
+        """Return fresh (w,) parameters and buffers, in the order of the module's layers."""
         pieces = [self.theta[each] if isinstance(each, slice) else each.now.detach() for each in self._pieces]
         return torch.cat([torch.zeros(0), *(piece.reshape(-1) for piece in pieces)]).numpy().copy()
 
     def begin(self, weights: NDArray[np.float32]) -> None:
-        """Begin anew with these (w,) weights; ValueError where they are those of something else."""
+        """Begin again with these (w,) weights; ValueError where they are those of something else."""
         sizes = [each.stop - each.start if isinstance(each, slice) else each.tensor.numel() for each in self._pieces]
         if weights.shape != (sum(sizes),):
             raise ValueError(f"weights of shape {weights.shape}, not ({sum(sizes)},)")
@@ -84,11 +84,11 @@ class Trained:
         self._bind()
 
     def state(self) -> NDArray[np.float32]:
-        """Fresh (s,) weights and moments: with the number of steps, all there is."""
+        """Return fresh (s,) weights and moments: with the number of steps, all there is."""
         return np.concatenate([self.weights(), *(moment.numpy() for moment in self._moments)])
 
     def restore(self, state: NDArray[np.float32], steps: int) -> None:
-        """Go on from there; ValueError where it is the state of something else."""
+        """Restore (s,) `state` and the number of steps; ValueError where it is the state of something else."""
         moments = len(self._moments) * len(self.theta)
         self.begin(state[: len(state) - moments])
         rest = state[len(state) - moments :].reshape(len(self._moments), -1)
@@ -103,11 +103,12 @@ class Trained:
 
 
 def gradients(outputs: Tensor, delta: Tensor, wanted: Sequence[Tensor], *, keep: bool = False) -> tuple[Tensor, ...]:
-    """Of whatever has `delta` for its gradient by the `outputs`: its gradients by what is `wanted`.
+    """Return the gradients, by what is `wanted`, of whatever has `delta` for its gradient by the `outputs`.
 
-    It is 0 by what the outputs do not follow smoothly, such as token numbers. With `keep` there may be another for the
-    same graph. The product of the two has just that gradient, to the bit; were `delta` given to torch as it is, torch
-    2.13 would load a system for symbolic mathematics first, which takes about half a second of a core and 36 MB.
+    A gradient is 0 by what the outputs do not follow smoothly, such as token numbers. With `keep` there may be another
+    for the same graph. The product of outputs and `delta` has just that gradient, to the bit; were `delta` given to
+    torch as it is, torch 2.13 would load a system for symbolic mathematics first, which takes about half a second of a
+    core and 36 MB.
     """
     if not outputs.requires_grad:
         return tuple(torch.zeros_like(each) for each in wanted)
@@ -116,13 +117,13 @@ def gradients(outputs: Tensor, delta: Tensor, wanted: Sequence[Tensor], *, keep:
 
 
 def join_states(parts: Sequence[Trained]) -> NDArray[np.float32]:
-    """Fresh (s,) states of several, with how many steps each has made."""
+    """Join the (s,) states of several parts, with how many steps each has made."""
     steps = np.array([part.steps for part in parts], dtype=np.int32).view(np.float32)  # bits, not numbers
     return np.concatenate([steps, *(part.state() for part in parts)])
 
 
 def split_state(state: NDArray[np.float32], parts: Sequence[Trained]) -> None:
-    """Let each go on from there; ValueError where it is the state of something else."""
+    """Restore each part from its piece of (s,) `state`; ValueError where it is the state of something else."""
     sizes = [len(part.state()) for part in parts]
     if state.shape != (len(sizes) + sum(sizes),):
         raise ValueError(f"a state of shape {state.shape}, not ({len(sizes) + sum(sizes)},)")

@@ -21,28 +21,28 @@ MOVED = 0.01
 
 
 class Weight(NamedTuple):
-    """A tensor of a module."""
+    """A parameter or buffer of a module."""
 
     name: str
-    """As in torch's `state_dict`; of several the first."""
+    """Name as in torch's `state_dict`; the first of several."""
     tensor: Tensor
     places: list[tuple[nn.Module, str]]
-    """Whose it is, and its name there."""
+    """Modules that have the tensor, and its name in each."""
 
     @property
     def is_parameter(self) -> bool:
-        """Else it is a buffer."""
+        """Whether the tensor is a parameter; else it is a buffer."""
         return isinstance(self.tensor, nn.Parameter)
 
     @property
     def now(self) -> Tensor:
-        """What is in its place: a module may put another tensor there while it computes."""
+        """Return what is in the tensor's place: a module may put another one there while it computes."""
         found = getattr(*self.places[0])
         assert isinstance(found, Tensor)
         return found
 
     def put_back(self) -> None:
-        """The tensor itself, with the values of what is in its place."""
+        """Put the tensor itself back, with the values of what is in its place."""
         if (now := self.now) is not self.tensor:
             self.tensor.copy_(now.detach())
             for owner, key in self.places:
@@ -50,23 +50,23 @@ class Weight(NamedTuple):
 
 
 def trained(module: nn.Module) -> list[Weight]:
-    """What training changes, in the order of the flat vector: module by module, parameters before buffers."""
+    """Return what training changes, in the order of the flat vector: module by module, parameters before buffers."""
     return [weight for weight in _weights(module) if _is_trained(weight)]
 
 
 def constants(module: nn.Module) -> list[Weight]:
-    """What it does not, in the same order."""
+    """Return what training does not change, in the order of `trained`."""
     return [weight for weight in _weights(module) if not _is_trained(weight) and not _is_count(weight.tensor)]
 
 
 def flat(module: nn.Module) -> NDArray[np.float32]:
-    """Fresh (n,) vector of what is trained."""
+    """Return the fresh (n,) vector of what is trained."""
     found: NDArray[np.float32] = torch.cat([each.tensor.detach().reshape(-1) for each in trained(module)]).numpy()
     return found
 
 
 def fill(module: nn.Module, theta: NDArray[np.float32]) -> None:
-    """Give the module this (n,) vector of what is trained. ValueError where it is that of another one."""
+    """Give the module this (n,) vector of what is trained. ValueError where it is another module's."""
     weights = trained(module)
     sizes = [weight.tensor.numel() for weight in weights]
     if theta.shape != (sum(sizes),):
@@ -76,7 +76,7 @@ def fill(module: nn.Module, theta: NDArray[np.float32]) -> None:
 
 
 def packed(module: nn.Module) -> NDArray[np.uint8]:
-    """(c,) bytes of the constants, one after the other; none where there are none."""
+    """Return (c,) bytes of the constants, one after the other; none where there are none."""
     return np.concatenate([np.zeros(0, np.uint8), *(_bytes(weight.tensor) for weight in constants(module))])
 
 
@@ -101,7 +101,7 @@ def hold_constant(module: nn.Module, changing: Container[str]) -> None:
 
 
 def changed_by_training(module: nn.Module, inputs: Tensor) -> dict[str, Weight]:
-    """By name, the persistent buffers that training changes, of any type; the module is used up.
+    """Return by name the persistent buffers that training changes, of any type; the module is used up.
 
     Some follow the inputs and some the parameters, so it computes twice, and the parameters move in between. Raises
     what the module raises.
@@ -119,7 +119,7 @@ def changed_by_training(module: nn.Module, inputs: Tensor) -> dict[str, Weight]:
 
 
 def _buffers(module: nn.Module) -> dict[str, Weight]:
-    """Those that training may change: all persistent ones but the counts."""
+    """Return the buffers that training may change: all persistent ones but the counts."""
     found = {weight.name: weight for weight in _weights(module) if _is_persistent(weight)}
     return {name: weight for name, weight in found.items() if not _is_count(weight.tensor)}
 
@@ -144,7 +144,7 @@ def _is_trained(weight: Weight) -> bool:
 
 
 def _is_persistent(weight: Weight) -> bool:
-    """Of buffers; a parameter is none."""
+    """Whether a buffer is persistent; a parameter is none."""
     owner, key = weight.places[0]
     non_persistent = owner._non_persistent_buffers_set  # noqa: SLF001 - torch tells it nowhere else
     return not weight.is_parameter and key not in non_persistent
@@ -155,6 +155,6 @@ def _is_count(tensor: Tensor) -> bool:
 
 
 def _bytes(tensor: Tensor) -> NDArray[np.uint8]:
-    """Those of its values, which are compared as they are: NaN is NaN."""
+    """Return the bytes of a tensor's values, which are compared as they are: NaN is NaN."""
     found: NDArray[np.uint8] = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
     return found

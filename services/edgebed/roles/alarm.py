@@ -6,14 +6,14 @@ from edgebed.roles.events import Wake
 
 
 class Alarm:
-    """Asks for a Wake at the earliest time that it is set to."""
+    """An alarm, which asks for a Wake at the earliest time that it is set to."""
 
     def __init__(self) -> None:
         self.at_s = math.inf
         self.count = 0
 
     def set(self, at_s: float) -> list[Wake]:
-        """The Wake to ask for, unless an earlier one is to come."""
+        """Return the Wake to ask for, unless an earlier one is to come."""
         if at_s >= self.at_s:
             return []
         self.at_s = at_s

@@ -11,24 +11,25 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.core.plan import NodePlan
+from edgebed.core.records import Diverged, Evaluated
 from edgebed.roles.events import (
     Compute,
     Computed,
     Connected,
     Effect,
+    EndNode,
     Event,
     Journal,
-    Received,
+    MessageReceived,
+    Observe,
     Send,
-    Stop,
     Wake,
     Woken,
     unexpected,
 )
 from edgebed.roles.finiteness import NotFinite, first_given
-from edgebed.roles.records import Diverged, Evaluated
 from edgebed.roles.work import EvaluationJob, EvaluationResult
-from edgebed.scenario.plan import NodePlan
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
 from edgebed.wire.tensors import decode_dense
 
@@ -40,19 +41,21 @@ class Evaluator:
         self.plan = plan
         self.asked_at_s = 0.0
         self.asking: int | None = 0
-        """The version that it waits for, from the beginning on; None: it waits for none."""
+        """Version that the evaluator waits for, from the beginning on; None: it waits for none."""
         self.idle = False
-        """Waiting for the time of the next evaluation."""
+        """Whether the evaluator waits for the time of the next evaluation."""
         self.finishing = False
-        """The final model is there, or about to be."""
+        """Whether the final model is there, or about to be."""
         self.theta: NDArray[np.float32] | None = None
         """(n,) weights that are being measured."""
         self.has_diverged = False
-        """A model gave a loss that is not finite, and it has said what of it is not."""
+        """Whether a model gave a loss that is not finite, which has been reported."""
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Pull, measure, report, and pull again until the model is final."""
-        if isinstance(event, Received):
+        if isinstance(event, Observe):
+            return []
+        if isinstance(event, MessageReceived):
             return self._received(event, now)
         if isinstance(event, Computed) and isinstance(event.result, EvaluationResult):
             return self._evaluated(event.result, now)
@@ -62,7 +65,7 @@ class Evaluator:
             return self._pull(0, now) if self.idle else []
         raise unexpected(self, event)
 
-    def _received(self, event: Received, now: float) -> list[Effect]:
+    def _received(self, event: MessageReceived, now: float) -> list[Effect]:
         message = event.message
         if isinstance(message, Start):
             return self._ask_again(now)
@@ -76,11 +79,11 @@ class Evaluator:
             self.finishing = True
             return self._pull(0, now) if self.idle else []
         if isinstance(message, Refuse):
-            return [Stop(f"refused by {message.sender} ({message.code}): {message.reason}")]
+            return [EndNode(f"refused by {message.sender} ({message.code}): {message.reason}")]
         raise unexpected(self, event)
 
     def _diverged(self, result: EvaluationResult) -> list[Effect]:
-        """Say what of the model is not finite, the first time that its loss is not."""
+        """Report what of the model is not finite, the first time that its loss is not."""
         theta, self.theta = self.theta, None
         if theta is None or self.has_diverged or math.isfinite(result.loss):
             return []

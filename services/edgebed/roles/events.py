@@ -9,18 +9,18 @@ from typing import Any, Protocol
 
 import msgspec
 
-from edgebed.roles.records import Record
+from edgebed.core.plan import Injection, Point
+from edgebed.core.records import Record
 from edgebed.roles.work import Job, Result
-from edgebed.scenario.plan import Injection, Point
 from edgebed.wire.messages import AnyMessage
 from edgebed.wire.tensors import Buffer
 
 
-class Received(msgspec.Struct, frozen=True, gc=False):
+class MessageReceived(msgspec.Struct, frozen=True, gc=False):
     """A message arrived, its sizes checked."""
 
     peer: str
-    """Where an answer goes: the connection it came on."""
+    """Connection that the message came on, where an answer goes."""
     message: AnyMessage
     frames: Sequence[Buffer]
     bytes: int
@@ -68,8 +68,8 @@ class NodeExited(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-class Checked(msgspec.Struct, frozen=True, gc=False):
-    """Controller only: a check is over; these nodes have given a sign of life since the last."""
+class HealthChecked(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: a check is over; these nodes have sent a heartbeat since the last."""
 
     alive: frozenset[str]
 
@@ -81,22 +81,26 @@ class Injected(msgspec.Struct, frozen=True, gc=False):
     problem: str = ""
 
 
-class Ordered(msgspec.Struct, frozen=True, gc=False):
-    """Controller only: the user asks by hand for something to be done, and waits for an Answer."""
+class CommandReceived(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: the user asks by hand for something to be done, and waits for a CommandResult."""
 
     ticket: int
     injections: tuple[Injection, ...] = ()
     roll_back_to: int | None = None
-    """All shards are to go on from the newest backup that is not beyond this step."""
+    """Step of a roll-back: all shards are to resume from the newest backup that is not beyond it."""
 
 
 class Interrupted(msgspec.Struct, frozen=True, gc=False):
     """Controller only: the user asks to end the run."""
 
 
+class Observe(msgspec.Struct, frozen=True, gc=False):
+    """Node only: its shell looks at it, from time to time and when it ends; asks for the records of its state now."""
+
+
 Event = (
-    Received | Computed | Woken | Connected | Disconnected | AtPoint | NodeStarted | NodeExited | Checked | Injected
-    | Ordered | Interrupted
+    MessageReceived | Computed | Woken | Connected | Disconnected | AtPoint | NodeStarted | NodeExited | HealthChecked
+    | Injected | CommandReceived | Interrupted | Observe
 )  # fmt: skip
 
 
@@ -114,7 +118,7 @@ class Compute(msgspec.Struct, frozen=True, gc=False):
 
     job: Job
     pause_s: float = 0.0
-    """How long to hold the result back once it is there: the pause of an emulated device."""
+    """Time to hold the result back once it is there: the pause of an emulated device."""
 
 
 class Wake(msgspec.Struct, frozen=True, gc=False):
@@ -133,40 +137,50 @@ class Await(msgspec.Struct, frozen=True, gc=False):
     point: Point
 
 
-class Inject(msgspec.Struct, frozen=True, gc=False):
+class ApplyInjection(msgspec.Struct, frozen=True, gc=False):
     """Controller only: do this to a node; `Injected(number)` comes back, and for what ends it `NodeExited` as well."""
 
     number: int
     injection: Injection
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """Controller only: tell the user what came of an Ordered event."""
+class CommandResult(msgspec.Struct, frozen=True, gc=False):
+    """Controller only: tell the user what came of a CommandReceived event."""
 
     ticket: int
     problem: str = ""
-    """Empty: it is done."""
+    """What is wrong; empty: the order is done."""
     told: str = ""
     """What was done, where that was not known before."""
 
 
 class Journal(msgspec.Struct, frozen=True, gc=False):
-    """Keep this record."""
+    """Write this record to the journal."""
 
     record: Record
 
 
-class Stop(msgspec.Struct, frozen=True, gc=False):
-    """This node ends."""
+class Expose(msgspec.Struct, frozen=True, gc=False):
+    """Show the lengths of these queues, by name, to whoever watches the node; nothing of it is journaled."""
+
+    queues: dict[str, int]
+
+
+class Release(msgspec.Struct, frozen=True, gc=False):
+    """Worker only: no fault waits any more at the points of which it was told, so what was held there may go on."""
+
+
+class EndNode(msgspec.Struct, frozen=True, gc=False):
+    """End this node."""
 
     reason: str
 
 
-Effect = Send | Compute | Wake | Await | Inject | Answer | Journal | Stop
+Effect = Send | Compute | Wake | Await | ApplyInjection | CommandResult | Journal | Expose | Release | EndNode
 
 
 class Heart(Protocol):
-    """What every role is."""
+    """A role, as runtimes see it."""
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """React to `event` at `now`, in seconds of the trial."""

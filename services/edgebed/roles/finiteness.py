@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.scenario.plan import TensorLayout
+from edgebed.core.plan import TensorLayout
 
 Floats = NDArray[np.float32]
 Layout = Sequence[TensorLayout]
@@ -26,7 +26,7 @@ class NotFinite(NamedTuple):
 
     what: What
     tensor: str = ""
-    """The name of the parameter or buffer that it is, or that it is the gradient or the update of."""
+    """Name of the parameter or buffer that is not finite, or whose gradient or update is not."""
 
 
 def all_finite(values: NDArray[Any]) -> bool:
@@ -36,25 +36,25 @@ def all_finite(values: NDArray[Any]) -> bool:
 
 
 def first_given(layout: Layout, theta: Floats) -> NotFinite | None:
-    """The first tensor of (n,) weights that is not finite."""
+    """Return the first tensor of (n,) weights that is not finite."""
     return _first(layout, theta, "parameter", "buffer")
 
 
 def first_sent(layout: Layout, vector: Floats) -> NotFinite | None:
-    """Likewise, of (n,) changes of the weights."""
+    """Return the first tensor of (n,) changes of the weights that is not finite."""
     return _first(layout, vector, "update", "update")
 
 
 def first_computed(layout: Layout, theta: Floats, loss: float, slope: Floats) -> NotFinite | None:
-    """The first that is not finite of (n,) weights, the loss there, and its (n,) gradient."""
+    """Return the first that is not finite of (n,) weights, the loss there, and its (n,) gradient."""
     if math.isfinite(loss) and all_finite(slope):  # weights that are not finite do no harm then
         return None
     at_loss = None if math.isfinite(loss) else NotFinite("loss")
     return first_given(layout, theta) or at_loss or _first(layout, slope, "gradient", "update")
 
 
-class Watched:
-    """A function for (loss, gradient) that remembers what in it was first not finite."""
+class CheckedGradient:
+    """Wrapper of a function for (loss, gradient) that remembers what in it was first not finite."""
 
     def __init__(self, gradient: Callable[[Floats, NDArray[np.int64]], tuple[Floats, float]], layout: Layout) -> None:
         self.gradient = gradient
@@ -62,7 +62,7 @@ class Watched:
         self.found: NotFinite | None = None
 
     def __call__(self, theta: Floats, batch: NDArray[np.int64]) -> tuple[Floats, float]:
-        """What the function gives."""
+        """Return what the function gives."""
         slope, loss = self.gradient(theta, batch)
         self.found = self.found or first_computed(self.layout, theta, loss, slope)
         return slope, loss

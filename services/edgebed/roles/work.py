@@ -15,12 +15,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed import chance
 from edgebed.algorithms import registry
-from edgebed.algorithms.compressor import Moment
-from edgebed.roles.finiteness import NotFinite, Watched, first_sent
-from edgebed.roles.shard_work import ShardJob, ShardResult
-from edgebed.scenario.plan import NodePlan
+from edgebed.algorithms.compressor import StepContext
+from edgebed.core import chance
+from edgebed.core.errors import OwnCodeError
+from edgebed.core.plan import NodePlan
+from edgebed.roles.finiteness import CheckedGradient, NotFinite, first_sent
+from edgebed.roles.layerwise.shard_work import ShardJob, ShardResult
 from edgebed.wire.messages import Tensor
 from edgebed.wire.tensors import Buffer, encode_pieces
 
@@ -29,16 +30,16 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
     """One step's work at the model just pulled."""
 
     theta: NDArray[np.float32]
-    """(n,)"""
+    """(n,) weights of the model."""
     batches: tuple[NDArray[np.int64], ...]
     """(b,) positions in the node's own data, of each mini-batch."""
     step: int
     memory: Any = None
     """What the compression remembers from the step before."""
-    life: str = ""
-    """Whose the draws are: the node's name in this life; empty: in its first."""
+    draw_name: str = ""
+    """Name of the draws: the node's in this incarnation; empty: in its first."""
     version: int = 0
-    """Of the model."""
+    """Version of the model."""
 
 
 class GradientResult(msgspec.Struct, frozen=True, gc=False):
@@ -49,18 +50,18 @@ class GradientResult(msgspec.Struct, frozen=True, gc=False):
     loss: float
     memory: Any
     compute_s: float
-    """The gradient's time; 0 where time is virtual."""
+    """Time of the gradient; 0 where time is virtual."""
     encode_s: float
-    """Selection's and encoding's time; 0 where time is virtual."""
+    """Time of selection and encoding; 0 where time is virtual."""
     not_finite: NotFinite | None = None
-    """What was so first; None: all was finite."""
+    """What was not finite first; None: all was finite."""
 
 
 class EvaluationJob(msgspec.Struct, frozen=True, gc=False):
     """Measure a model on all of the node's data."""
 
     theta: NDArray[np.float32]
-    """(n,)"""
+    """(n,) weights of the model."""
     version: int
     final: bool
 
@@ -69,18 +70,18 @@ class ScoreJob(msgspec.Struct, frozen=True, gc=False):
     """Measure a model on a share of the node's data."""
 
     theta: NDArray[np.float32]
-    """(n,)"""
+    """(n,) weights of the model."""
     share: tuple[int, int]
-    """(k, n): the k-th of n."""
+    """(k, n): the k-th of n shares."""
 
 
 class Scores(NamedTuple):
-    """What a model got on some examples."""
+    """Scores of a model on some examples."""
 
     examples: int
     correct: int
     losses: tuple[float, ...]
-    """The summed losses of chunks of the examples, in order."""
+    """Summed losses of chunks of the examples, in order."""
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
@@ -99,12 +100,12 @@ Steps = Generator[None, None, Result]
 
 
 def shares(job: EvaluationJob, count: int) -> list[ScoreJob]:
-    """An evaluation in so many parts, for as many processes."""
+    """Divide an evaluation into `count` parts, for as many processes."""
     return [ScoreJob(job.theta, (k, count)) for k in range(count)]
 
 
 def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
-    """An evaluation put together from its parts; however many there are, losses are added in the same order."""
+    """Put an evaluation together from its parts; however many there are, losses are added in the same order."""
     examples, correct, loss = 0, 0, 0.0
     for part in parts:
         examples += part.examples
@@ -114,7 +115,7 @@ def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
     return EvaluationResult(job.version, job.final, correct / examples, loss / examples)
 
 
-class Model(Protocol):
+class TrainableModel(Protocol):
     """A network bound to a node's data (learning/network.py)."""
 
     def gradient(
@@ -124,30 +125,30 @@ class Model(Protocol):
         ...
 
 
-class Measured(Protocol):
-    """Likewise, of a network that is measured."""
+class ScorableModel(Protocol):
+    """A network bound to a node's data that is measured (learning/network.py)."""
 
     def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[int, int, tuple[float, ...]]:
         """The `Scores` of the k-th of n shares of the data."""
         ...
 
 
-class Worked(Protocol):
-    """Whoever does a node's jobs."""
+class JobRunner(Protocol):
+    """Work of a node: does its jobs."""
 
     def run(self, job: Any) -> Result:
-        """The result of one."""
+        """Return the result of one job."""
         ...
 
 
 class EvaluatorWork:
-    """Measures models."""
+    """An evaluator's work: measures models."""
 
-    def __init__(self, model: Measured) -> None:
+    def __init__(self, model: ScorableModel) -> None:
         self.model = model
 
     def run(self, job: Job) -> Result:
-        """The result of `job`; the same whenever and wherever it is run."""
+        """Return the result of `job`; the same whenever and wherever it is run."""
         if isinstance(job, ScoreJob):
             return Scores(*self.model.score(job.theta, job.share))
         assert isinstance(job, EvaluationJob)
@@ -155,9 +156,9 @@ class EvaluatorWork:
 
 
 class Work:
-    """Does a worker's jobs with its parts of the method."""
+    """A worker's work: does its jobs with its parts of the method."""
 
-    def __init__(self, plan: NodePlan, model: Model, clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, plan: NodePlan, model: TrainableModel, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.plan = plan
         self.model = model
         self.clock = clock
@@ -165,19 +166,25 @@ class Work:
         self.local_work = registry.local_work_of(plan.method, plan.task)
 
     def run(self, job: Job) -> Result:
-        """The result of `job`; the same whenever and wherever it is run."""
+        """Return the result of `job`; the same whenever and wherever it is run."""
         return run_through(self.steps(job))
 
     def steps(self, job: Job) -> Steps:
-        """The same, step by step."""
+        """Run `job` step by step."""
         assert isinstance(job, GradientJob)
-        life = job.life or self.plan.node
-        key = chance.key(self.plan.seed, "work", life, job.step)
-        later = (chance.key(self.plan.seed, "mini-batch", f"{life}/{job.step}", k) for k in itertools.count(1))
+        try:
+            return (yield from self._steps(job))
+        except OwnCodeError as error:
+            raise error.at(f"step {job.step}") from error
+
+    def _steps(self, job: GradientJob) -> Steps:
+        draw_name = job.draw_name or self.plan.node
+        key = chance.key(self.plan.seed, "work", draw_name, job.step)
+        later = (chance.key(self.plan.seed, "mini-batch", f"{draw_name}/{job.step}", k) for k in itertools.count(1))
         keys = itertools.chain([key], later)
         started = self.clock()
         layout = self.plan.task.layout
-        gradient = Watched(lambda theta, batch: self.model.gradient(theta, batch, next(keys)), layout)
+        gradient = CheckedGradient(lambda theta, batch: self.model.gradient(theta, batch, next(keys)), layout)
         with np.errstate(all="ignore"):  # training that diverges is a result, and said with the update
             vector, loss = self.local_work.run(gradient, job.theta, job.batches)
         not_finite = gradient.found or first_sent(layout, vector)
@@ -185,7 +192,7 @@ class Work:
         yield
         seen = job.version * len(job.batches) * self.plan.task.batch_size
         epoch = seen / (self.plan.num_workers * self.plan.num_examples)
-        at = Moment(key, job.step, epoch, loss, self.plan.num_workers)
+        at = StepContext(key, job.step, epoch, loss, self.plan.num_workers)
         with np.errstate(all="ignore"):
             pieces, memory = self.compression.compress(vector, job.memory, at)
         yield
@@ -194,7 +201,7 @@ class Work:
 
 
 def in_step(jobs: Sequence[Steps]) -> list[Result | Exception]:
-    """What comes of each job, or what it raised; all make their first step, then all their second."""
+    """Return the result of each job, or what it raised; all make their first step, then all their second."""
     results: dict[int, Result | Exception] = {}
     while len(results) < len(jobs):
         for k, steps in enumerate(jobs):
@@ -209,7 +216,7 @@ def in_step(jobs: Sequence[Steps]) -> list[Result | Exception]:
 
 
 def run_through(steps: Steps) -> Result:
-    """What comes of a job; raises what it raises."""
+    """Run a job to its end; return its result, or raise what it raises."""
     (result,) = in_step([steps])
     if isinstance(result, Exception):
         raise result

@@ -4,17 +4,17 @@
 
 Hardy, Le Merrer, Sericola 2017, Algorithm 1; the pause stands between the computation and the push (their section V.A).
 
-With `pull: changed-since`, or a method's `downlink`, it keeps the model, and a `Model` may bring only what changed
+With `pull: changed-since`, or a method's `downlink`, it remembers the model, and a `Model` may bring only what changed
 since that version. Of one that brings what changed since another version nothing is used: the worker says so, and joins
-anew to be sent all of it.
+again to be sent all of it.
 
 A worker is either asking (it has joined or pushed, and waits for the answer), or computing, or neither: not started, or
-done. When its connection had broken, or the server is elsewhere now, a worker that is asking gives up and joins anew;
-one that is computing pushes as ever, and joins anew if that is refused. It counts its joins, and the answer to an
+done. When its connection had broken, or the server is elsewhere now, a worker that is asking gives up and joins again;
+one that is computing pushes as ever, and joins again if that is refused. It counts its joins, and the answer to an
 earlier one is not used, so that two answers never set two jobs going.
 
 Where a fault waits for it (points.py) it says how many updates it has made, tells the controller and holds still:
-later events are kept, in order, until it may proceed.
+later events are queued, in order, until it may proceed.
 """
 
 from collections import deque
@@ -23,9 +23,11 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed import chance
 from edgebed.algorithms.registry import batches_a_push, compression_of
-from edgebed.roles.downlink import add
+from edgebed.core import chance
+from edgebed.core.errors import OwnCodeError
+from edgebed.core.plan import NodePlan, Point
+from edgebed.core.records import Diverged, Dropped, Note, Pushes, Unanswered
 from edgebed.roles.events import (
     AtPoint,
     Await,
@@ -33,17 +35,18 @@ from edgebed.roles.events import (
     Computed,
     Connected,
     Effect,
+    EndNode,
     Event,
     Journal,
-    Received,
+    MessageReceived,
+    Observe,
+    Release,
     Send,
-    Stop,
     unexpected,
 )  # fmt: skip
-from edgebed.roles.points import Points
-from edgebed.roles.records import Diverged, Dropped, Note, Pushes, Unanswered
+from edgebed.roles.points import PointFaults
+from edgebed.roles.server.downlink import add
 from edgebed.roles.work import GradientJob, GradientResult
-from edgebed.scenario.plan import NodePlan, Point
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start
 from edgebed.wire.tensors import Buffer, decode_dense, decode_pieces, decode_update
@@ -63,17 +66,17 @@ class Worker:
         self.plan = plan
         self.incarnation = incarnation
         self.copy = copy
-        self.life = chance.life(plan.node, incarnation)
-        self.order = BatchOrder(plan, self.life)
+        self.draw_name = chance.draw_name(plan.node, incarnation)
+        self.order = BatchOrder(plan, self.draw_name)
         self.batches = batches_a_push(plan)
         self.downlink = None
         if "downlink" in plan.method.parts:
             self.downlink = compression_of(plan.method, plan.task, "downlink")
-        self.points = Points(plan, incarnation)
+        self.points = PointFaults(plan, incarnation)
         self.joins = -1
-        """How often it had joined before its last join."""
+        """Joins of the worker before its last one."""
         self.asking: int | None = None
-        """The push, or ONLY_JOINED, that it waits for the answer to; None: it waits for none."""
+        """Push, or ONLY_JOINED, whose answer the worker waits for; None: it waits for none."""
         self.computing = False
         self.step = 0
         """The next push, or the one being computed."""
@@ -83,26 +86,31 @@ class Worker:
         self.memory: object = None
         """What the compression remembers from the step before."""
         self.has_diverged = False
-        """Something was not finite, and it has said so."""
+        """Whether something was not finite, which has been reported."""
         self.awaited: dict[Point, int] = {}
-        """Points of what it asked last that faults wait at, in order, and the push that each is about."""
+        """Points, in order, at which faults wait for what the worker asked last, and the push that each is about."""
         self.held = False
-        """A fault is being done; `kept` waits until it may proceed."""
-        self.kept: deque[Event] = deque()
+        """Whether a fault is being done; `postponed` waits until the worker may proceed."""
+        self.postponed: deque[Event] = deque()
 
     def pushes(self) -> Pushes:
-        """How many updates it has made so far."""
+        """Return how many updates the worker has made so far."""
         return Pushes(incarnation=self.incarnation, begun=self.step + self.computing, pushed=self.step)
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """One thing at a time: a model leads to a gradient, a gradient to a push."""
-        if isinstance(event, Received) and isinstance(event.message, Proceed):
+        """React to one thing at a time: a model leads to a gradient, a gradient to a push."""
+        if isinstance(event, Observe):
+            return [Journal(self.pushes())]
+        proceeds = isinstance(event, MessageReceived) and isinstance(event.message, Proceed)
+        if proceeds:
             self.held = False
         else:
-            self.kept.append(event)
+            self.postponed.append(event)
         effects: list[Effect] = []
-        while self.kept and not self.held:
-            effects += self._next(self.kept.popleft())
+        while self.postponed and not self.held:
+            effects += self._next(self.postponed.popleft())
+        if (proceeds or isinstance(event, AtPoint)) and not self.held:
+            effects.append(Release())
         return effects
 
     def _next(self, event: Event) -> list[Effect]:
@@ -110,7 +118,7 @@ class Worker:
             fault = self.points.reached(point, step)
             if fault is not None:
                 self.held = True
-                self.kept.appendleft(event)
+                self.postponed.appendleft(event)
                 reached = Reached(sender=self.plan.node, fault=fault, step=step)
                 return [Journal(self.pushes()), Send("controller", reached)]
         try:
@@ -119,17 +127,17 @@ class Worker:
             return [Journal(Dropped(socket="data", reason=f"from the server: {error}"))]
 
     def _points_of(self, event: Event) -> Iterable[tuple[Point, int]]:
-        """Where in its protocol an event finds it; an answer shows that it is past all before."""
+        """Yield where in its protocol an event finds the worker; an answer shows that it is past all before."""
         if isinstance(event, Computed):
             return [("before-push", self.step)]
         if isinstance(event, AtPoint):
             return [(point, step) for point, step in self.awaited.items() if point == event.point]
-        if isinstance(event, Received) and isinstance(event.message, Model) and self._is_answer(event.message):
+        if isinstance(event, MessageReceived) and isinstance(event.message, Model) and self._is_answer(event.message):
             return [] if event.message.final else [*self.awaited.items(), ("after-pull", self.step)]
         return []
 
     def _happen(self, event: Event) -> list[Effect]:
-        if isinstance(event, Received):
+        if isinstance(event, MessageReceived):
             return self._received(event)
         if isinstance(event, Computed) and isinstance(event.result, GradientResult):
             return self._push(event.result)
@@ -139,7 +147,7 @@ class Worker:
             return []
         raise unexpected(self, event)
 
-    def _received(self, event: Received) -> list[Effect]:
+    def _received(self, event: MessageReceived) -> list[Effect]:
         message = event.message
         if isinstance(message, Start):
             return [] if self.computing else self._join_anew("the server was started anew")
@@ -158,10 +166,10 @@ class Worker:
         if refusal.code == "not-joined":
             return [] if self.asking is None else self._join()
         reason = f"refused by {refusal.sender} ({refusal.code}): {refusal.reason}"
-        return [Journal(Note(text=reason)), Stop(reason)]
+        return [Journal(Note(text=reason)), EndNode(reason)]
 
     def _join_anew(self, reason: str) -> list[Effect]:
-        """Also the first time, when it gives up nothing."""
+        """Join again, also the first time, when the worker gives up nothing."""
         if self.asking is None:
             return self._join()
         given_up = Unanswered(incarnation=self.incarnation, joins=self.joins, step=self.asking, reason=reason)
@@ -173,7 +181,7 @@ class Worker:
         return self._ask(Send("server", join), ONLY_JOINED)
 
     def _ask(self, send: Send, asking: int) -> list[Effect]:
-        """Send it, and wait for the answer; only what a fault waits at is to be told on the way."""
+        """Send a request, and wait for the answer; only what a fault waits at is reported on the way."""
         self.asking = asking
         points: list[tuple[Point, int]] = [("during-pull", self.step)]
         if asking != ONLY_JOINED:
@@ -202,16 +210,18 @@ class Worker:
         self.asking, self.computing = None, True
         first = self.step * self.batches
         batches = tuple(self.order.batch(first + k) for k in range(self.batches))
-        job = GradientJob(theta, batches, self.step, self.memory, self.life, self.base)
-        return [Compute(job, chance.waiting_time(self.plan.waiting, self.plan.seed, self.life, self.step))]
+        job = GradientJob(theta, batches, self.step, self.memory, self.draw_name, self.base)
+        return [Compute(job, chance.waiting_time(self.plan.waiting, self.plan.seed, self.draw_name, self.step))]
 
     def _changed(self, theta: NDArray[np.float32], model: Model, frames: Sequence[Buffer]) -> NDArray[np.float32]:
-        """A copy of `theta` with the entries that `model` brings; RemoteWireError if they are not such."""
+        """Return a copy of `theta` with the entries that `model` brings; RemoteWireError if they are not such."""
         if self.downlink:
             present = self.copy(theta)
             try:
                 with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
                     add(present, self.downlink.restore(decode_pieces(model.tensors, frames)))
+            except OwnCodeError as error:
+                raise error.at(f"step {self.step}") from error
             except ValueError as error:
                 raise RemoteWireError(str(error)) from error
             return present
@@ -240,7 +250,7 @@ class Worker:
         return [*self._diverged(result, push.step), *self._ask(Send("server", push, result.frames), push.step)]
 
     def _diverged(self, result: GradientResult, step: int) -> list[Effect]:
-        """Say what was not finite, the first time."""
+        """Report what was not finite, the first time."""
         if result.not_finite is None or self.has_diverged:
             return []
         self.has_diverged = True
@@ -249,12 +259,12 @@ class Worker:
 
 
 class BatchOrder:
-    """Which examples make up the k-th mini-batch: the node's data in a new seeded order every epoch, without end."""
+    """Order of mini-batches: the node's data in a new seeded order every epoch, without end."""
 
-    def __init__(self, plan: NodePlan, life: str = "") -> None:
-        """`life`: whose draws they are (see `chance.life`); empty: the node's in its first."""
+    def __init__(self, plan: NodePlan, draw_name: str = "") -> None:
+        """`draw_name`: name of the draws (see `chance.draw_name`); empty: the node's in its first incarnation."""
         self.plan = plan
-        self.life = life or plan.node
+        self.draw_name = draw_name or plan.node
         self.orders: dict[int, NDArray[np.int64]] = {}
 
     def batch(self, k: int) -> NDArray[np.int64]:
@@ -270,4 +280,4 @@ class BatchOrder:
         known = self.orders.get(epoch)
         if known is not None:
             return known
-        return chance.generator(self.plan.seed, "order", self.life, epoch).permutation(self.plan.num_examples)
+        return chance.generator(self.plan.seed, "order", self.draw_name, epoch).permutation(self.plan.num_examples)

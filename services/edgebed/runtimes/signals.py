@@ -11,7 +11,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def catch_signals(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
-    """Install `handler` for both; return what to restore."""
+    """Install `handler` for Ctrl-C and SIGTERM; return what to restore."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     return {number: signal.signal(number, handler) for number in ENDING}
@@ -25,7 +25,7 @@ def restore_signals(previous: dict[signal.Signals, Any]) -> None:
 
 @contextmanager
 def ending_by_signal() -> Iterator[None]:
-    """Meanwhile either of them raises KeyboardInterrupt."""
+    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt while entered."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

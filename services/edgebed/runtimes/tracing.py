@@ -1,7 +1,7 @@
-"""The records of messages that tracing journals, the same in every runtime."""
+"""Records of messages that tracing journals, the same in every runtime."""
 
-from edgebed.roles import records
-from edgebed.runtimes.crossing import sent_s
+from edgebed.core import records
+from edgebed.runtimes.timestamps import sent_s
 from edgebed.wire.messages import AnyMessage
 
 
@@ -11,18 +11,18 @@ def kind_of(message: AnyMessage) -> str:
 
 
 def sent(to: str, message: AnyMessage, size: int) -> records.Sent:
-    """A message of `size` bytes left for `to`."""
+    """The record of a message of `size` bytes that left for `to`."""
     return records.Sent(to=to, message=kind_of(message), version=_version(message), bytes=size)
 
 
 def received(sender: str, message: AnyMessage, size: int) -> records.Received:
-    """A message of `size` bytes came from `sender`."""
+    """The record of a message of `size` bytes that came from `sender`."""
     return records.Received(
         sender=sender, message=kind_of(message), version=_version(message), bytes=size, sent_s=sent_s(message)
     )
 
 
 def _version(message: AnyMessage) -> int:
-    """The model's version that a message speaks of: a model's own, a push's base, -1 for others."""
+    """The model's version in a message: a model's own, a push's base, -1 for others."""
     version: int = getattr(message, "version", getattr(message, "base", -1))
     return version

@@ -1,16 +1,16 @@
-"""The count of what goes through a node's data socket, and the telling of it: the same in every runtime."""
+"""Counts what goes through a node's data socket, and reports it: the same in every runtime."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from edgebed.observe.resources import InterfaceBytes
-from edgebed.observe.tcp import IncomingCount
-from edgebed.roles import records
+from edgebed.core import records
+from edgebed.emulation.resources import InterfaceBytes
+from edgebed.emulation.tcp import IncomingCount
 from edgebed.runtimes.tracing import kind_of
 from edgebed.wire.messages import AnyMessage, Model
 
 OBSERVE_S = 1.0
-"""Between two times at which a node tells what is known only by looking."""
+"""Seconds between two times at which a node reports what has to be polled."""
 
 
 @dataclass
@@ -26,17 +26,17 @@ class TrafficCount:
     by_kind: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """Messages and bytes that came, by the connection's other end and the kind of message."""
     changed: set[tuple[str, str]] = field(default_factory=set)
-    """Those of which more has come since they were told."""
+    """Entries of `by_kind` that have grown since they were reported."""
     told_bytes: int = 0
-    """Payload of both ways that has been told."""
+    """Payload in both directions that has been reported."""
 
     @property
     def is_news(self) -> bool:
-        """Whether more has passed than was told."""
+        """Whether more has passed than was reported."""
         return self.ingress + self.egress > self.told_bytes
 
     def received(self, source: str, message: AnyMessage, size: int) -> None:
-        """A message of `size` bytes came over the connection with `source`."""
+        """Count a message of `size` bytes that came over the connection with `source`."""
         self.ingress += size
         key = source, kind_of(message)
         counts = self.by_kind.setdefault(key, [0, 0])
@@ -45,7 +45,7 @@ class TrafficCount:
         self.changed.add(key)
 
     def sent(self, message: AnyMessage, size: int) -> None:
-        """`message` left, with all its frames `size` bytes; 0 bytes: it did not."""
+        """Count `message`, which left with all its frames as `size` bytes; 0 bytes: it did not leave."""
         self.egress += size
         if not isinstance(message, Model) or not size:
             return
@@ -62,21 +62,21 @@ class TrafficCount:
         *,
         by_kind: bool = False,
     ) -> Iterator[records.Record]:
-        """What there is to tell now; `by_kind`: with what has changed of the kinds of messages that came."""
+        """Records to report now; `by_kind`: with what has changed in the counts of messages by kind."""
         self.told_bytes = self.ingress + self.egress
         yield self.record(interface, incoming)
         if by_kind:
             yield from self.messages()
 
     def messages(self) -> Iterator[records.Messages]:
-        """As the journal has them, what has changed since the last call."""
+        """Records of messages by kind that have changed since the last call."""
         for source, kind in sorted(self.changed):
             count, size = self.by_kind[source, kind]
             yield records.Messages(source=source, message=kind, count=count, bytes=size)
         self.changed.clear()
 
     def record(self, interface: InterfaceBytes | None = None, incoming: IncomingCount | None = None) -> records.Traffic:
-        """As the journal has it, with what can be read of the interface and of the connections."""
+        """A record of the traffic, with what can be read of the interface and of the connections."""
         received, sent = interface.read() if interface else (None, None)
         came = incoming.read() if incoming else None
         return records.Traffic(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from edgebed.scenario import units
-from edgebed.scenario.plan import Waiting
+from edgebed.core import units
+from edgebed.core.plan import Waiting
 from edgebed.scenario.problems import choose, show
 
 WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
@@ -33,7 +33,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Interval:
-    """Either so many updates or so much time."""
+    """An interval: either so many updates or so much time."""
 
     updates: int | None = None
     time_s: float | None = None
@@ -46,11 +46,11 @@ class Bound:
     comparison: str
     value: float
     text: str
-    """As the user wrote it, with its unit."""
+    """The bound as the user wrote it, with its unit."""
 
 
 def read_waiting(given: object) -> Waiting:
-    """A pause between gradient and push."""
+    """Read a pause between gradient and push."""
     if not isinstance(given, Mapping):
         return Waiting(low_s=units.parse_duration(given))
     name, value = _only_item(given, "a waiting time", WAITING_FORM, ("uniform", "exponential"))
@@ -65,7 +65,7 @@ def read_waiting(given: object) -> Waiting:
 
 
 def write_waiting(waiting: Waiting) -> Any:
-    """The form `read_waiting` reads."""
+    """Return the form that `read_waiting` reads."""
     if waiting.distribution == "constant":
         return units.format_duration(waiting.low_s)
     if waiting.distribution == "uniform":
@@ -74,7 +74,7 @@ def write_waiting(waiting: Waiting) -> Any:
 
 
 def read_split(given: object) -> Split:
-    """A division of the training examples."""
+    """Read a division of the training examples."""
     if given == "iid":
         return Split()
     name, value = _only_item(given, "a split", SPLIT_FORM, ("dirichlet", "by-label"))
@@ -88,12 +88,12 @@ def read_split(given: object) -> Split:
 
 
 def write_split(split: Split) -> Any:
-    """The form `read_split` reads."""
+    """Return the form that `read_split` reads."""
     return "iid" if split.kind == "iid" else {split.kind: split.parameter}
 
 
 def read_interval(given: object) -> Interval:
-    """An interval in updates or in time; both above zero."""
+    """Read an interval in updates or in time; both above zero."""
     match = re.fullmatch(r"([0-9]+) updates?", given) if isinstance(given, str) else None
     if match:
         interval = Interval(updates=int(match[1]))
@@ -109,14 +109,14 @@ def read_interval(given: object) -> Interval:
 
 
 def write_interval(interval: Interval) -> str:
-    """The form `read_interval` reads."""
+    """Return the form that `read_interval` reads."""
     if interval.time_s is not None:
         return units.format_duration(interval.time_s)
     return f"{interval.updates} updates"
 
 
 def read_cuts(given: object) -> Any:
-    """Where a model is cut: `auto`, `even`, or numbers of layers that increase."""
+    """Read where a model is cut: `auto`, `even`, or numbers of layers that increase."""
     if given in ("auto", "even"):
         return given
     is_list = isinstance(given, list) and all(isinstance(each, int) and not isinstance(each, bool) for each in given)
@@ -131,12 +131,12 @@ def read_cuts(given: object) -> Any:
 
 
 def read_rate(given: object) -> int:
-    """What a link may carry, in bit/s."""
+    """Read the rate that a link may carry, in bit/s."""
     return check_rate(units.parse_rate(given))
 
 
 def check_rate(rate_bit_s: int) -> int:
-    """A rate that a link can have; ValueError if it is none."""
+    """Return a rate that a link can have; ValueError if it is none."""
     if not RATE_MIN_BIT_S <= rate_bit_s <= RATE_MAX_BIT_S:
         least, most = units.format_rate(RATE_MIN_BIT_S), units.format_rate(RATE_MAX_BIT_S)
         raise ValueError(f"{units.format_rate(rate_bit_s)} is no rate of a link; from {least} to {most}")
@@ -144,7 +144,7 @@ def check_rate(rate_bit_s: int) -> int:
 
 
 def read_latency(given: object) -> float:
-    """A delay of a link, in seconds."""
+    """Read the delay of a link, in seconds."""
     latency_s = units.parse_duration(given)
     if latency_s > LATENCY_MAX_S:
         raise ValueError(f"{given} is above {units.format_duration(LATENCY_MAX_S)}")
@@ -152,7 +152,7 @@ def read_latency(given: object) -> float:
 
 
 def read_loss(given: object) -> float:
-    """A share of packets, below 1."""
+    """Read a share of packets, below 1."""
     loss = units.parse_percentage(given)
     if loss == 1.0:
         raise ValueError("a link that loses all packets carries nothing; below 100%")
@@ -160,7 +160,7 @@ def read_loss(given: object) -> float:
 
 
 def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bound:
-    """A comparison and a value with the unit that `parse` wants."""
+    """Read a comparison and a value with the unit that `parse` wants."""
     match = re.fullmatch(rf"({'|'.join(COMPARISONS)})\s*(\S+)", given.strip()) if isinstance(given, str) else None
     if match is None:
         raise ValueError(
@@ -170,14 +170,14 @@ def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bo
 
 
 def parse_number(text: str) -> float:
-    """A finite number without unit."""
+    """Parse a finite number without unit."""
     if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?", text):
         raise ValueError(f"not a number: '{text}'")
     return float(text)
 
 
 def parse_fraction(text: str) -> float:
-    """A number from 0 to 1."""
+    """Parse a number from 0 to 1."""
     number = parse_number(text) if not text.endswith("%") else -1.0
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97)")
@@ -185,7 +185,7 @@ def parse_fraction(text: str) -> float:
 
 
 def _only_item(given: object, what: str, form: str, names: tuple[str, ...]) -> tuple[str, Any]:
-    """The one key and its value."""
+    """Return the one key and its value."""
     if not isinstance(given, Mapping) or len(given) != 1:
         raise ValueError(f"not {what}: {show(given)} ({form})")
     ((name, value),) = given.items()

@@ -1,7 +1,7 @@
 """What a trial asks for and rules out itself: beyond its own end, or where nothing has come before.
 
 Each value is right by itself. Written in a file, such values are a mistake; where an option brought one of them in, as
-a shortened run does, they are a doubt, and the run's verdict says what became of them (load.py decides). Refused is
+a shortened run does, they are a warning, and the run's verdict says what became of them (load.py decides). Refused is
 only what certainly cannot be, whatever the runtime and whatever chance draws.
 """
 
@@ -9,42 +9,42 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from edgebed.faults.entry import FaultSection
-from edgebed.faults.registry import name_of, plan_faults
-from edgebed.faults.targets import Some, groups_of
+from edgebed.algorithms.registry import applied_together
+from edgebed.core.plan import Action, FaultPlan
+from edgebed.core.units import format_duration
 from edgebed.scenario.choices import Bound
-from edgebed.scenario.plan import Action, Fault
-from edgebed.scenario.units import format_duration
+from edgebed.scenario.faults.entry import FaultSection
+from edgebed.scenario.faults.registry import name_of, plan_faults
+from edgebed.scenario.faults.targets import Some, groups_of
 
 if TYPE_CHECKING:
-    from edgebed.scenario.schema import Evaluation, Expectations, Stop, Trial
+    from edgebed.scenario.schema import Evaluation, Expectations, StopSection, TrialSection
 
 Keys = tuple[str, ...]
 
-ONE_BY_ONE = ("asynchronous", "stale-synchronous")
-"""Aggregations that apply every push by itself; others hold some, and may end beyond the update that was asked for."""
 LOSES: tuple[Action, ...] = ("kill", "memory", "freeze", "cut")
 """Actions that may cost pushes: a worker then makes more of them than the server applies."""
 UNDOES: dict[Action, Action] = {"thaw": "freeze", "heal": "cut"}
-"""What a fault can take back, and what has to have been done before."""
+"""Faults that can be undone: what a fault undoes, and what has to have been done before."""
 OF_PUSHES = ("ingress_bytes", "egress_bytes", "traffic_bytes", "updates_lost", "updates_unexplained")
 OF_SHARDS = ("steps_lost", "steps_unexplained")
 """Measures that methods of one kind have and those of the other have not."""
 
 
 class Contradiction(NamedTuple):
-    """Values that do not go together."""
+    """Values that contradict each other."""
 
     paths: tuple[Keys, ...]
-    """Their keys; the first is to blame."""
+    """Keys of the values; the first is to blame."""
     message: str
     refused: Literal["always", "written-together", "never"] = "always"
-    """Where no option brought one of the values. `written-together`: in a file alone, where no variant brought one of
-    them to the other either, since nothing that was asked for is left undone; `never`: it may be meant."""
+    """When the values are refused, where no option brought one of them. `written-together`: in a file alone, where no
+    variant brought one of them to the other either, since nothing that was asked for is left undone; `never`: it may be
+    meant."""
 
 
-def contradictions(trial: "Trial", seed: int) -> Iterator[Contradiction]:
-    """Everything of this kind in a trial."""
+def contradictions(trial: "TrialSection", seed: int) -> Iterator[Contradiction]:
+    """Yield everything in a trial that contradicts itself."""
     yield from _evaluations(trial.evaluation, trial.stop)
     yield from _expectations(trial.expect, trial.stop, _last_update(trial))
     faults = _faults_by_entry(trial, seed)
@@ -59,21 +59,19 @@ def contradictions(trial: "Trial", seed: int) -> Iterator[Contradiction]:
     yield from _unreachable_steps(faults, never, trial)
 
 
-def _last_update(trial: "Trial") -> int | None:
-    """The highest version that a trial may end with; None: nothing limits it."""
+def _last_update(trial: "TrialSection") -> int | None:
+    """Return the highest version that a trial may end with; None: nothing limits it."""
     if trial.stop.updates is None:
         return None
-    aggregation = trial.method.parts.get("aggregation")
-    if aggregation is None or aggregation.name in ONE_BY_ONE:
+    if trial.method.is_layerwise:
         return trial.stop.updates
-    together: int = aggregation.settings.get("count", 1)
-    return trial.stop.updates - 1 + max(trial.num_workers, together)
+    return trial.stop.updates - 1 + applied_together(trial.method, trial.num_workers)
 
 
 # --- measures --------------------------------------------------------------------------------------------------------
 
 
-def _evaluations(evaluation: "Evaluation", stop: "Stop") -> Iterator[Contradiction]:
+def _evaluations(evaluation: "Evaluation", stop: "StopSection") -> Iterator[Contradiction]:
     """An interval that does not come to its end; the default may be as long as it is where nobody chose it.
 
     Written out it is not refused, since so the resolved form of every scenario has it.
@@ -99,7 +97,7 @@ class _Range(NamedTuple):
     low: float
     high: float
     limit: str
-    """The key of `stop` that does."""
+    """Key of `stop` that limits the values."""
     reason: str
 
 
@@ -113,7 +111,7 @@ _POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
 }
 
 
-def _expectations(expect: "Expectations", stop: "Stop", last_update: int | None) -> Iterator[Contradiction]:
+def _expectations(expect: "Expectations", stop: "StopSection", last_update: int | None) -> Iterator[Contradiction]:
     """Bounds that no trial which ends like this can meet."""
     ranges = _ranges(stop, last_update)
     for measure, bound in expect:
@@ -124,8 +122,8 @@ def _expectations(expect: "Expectations", stop: "Stop", last_update: int | None)
             yield Contradiction((("expect", measure), limits), message)
 
 
-def _ranges(stop: "Stop", last_update: int | None) -> dict[str, _Range]:
-    """Of those measures that `stop` limits. A lower limit is certain where nothing else ends the trial."""
+def _ranges(stop: "StopSection", last_update: int | None) -> dict[str, _Range]:
+    """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial."""
     ranges = {}
     alone = [stop.updates, stop.time, stop.accuracy].count(None) == 2
     if stop.updates is not None and last_update is not None:
@@ -139,7 +137,7 @@ def _ranges(stop: "Stop", last_update: int | None) -> dict[str, _Range]:
     return ranges
 
 
-def _unmeasured(trial: "Trial", faults: "_Entries") -> Iterator[Contradiction]:
+def _unmeasured(trial: "TrialSection", faults: "_Entries") -> Iterator[Contradiction]:
     """Bounds on what is never measured, and so not met; a node may be brought back by hand."""
     lacks: tuple[str, ...] = OF_SHARDS
     why = "workers have the whole model, and make no steps of shards"
@@ -157,17 +155,19 @@ def _unmeasured(trial: "Trial", faults: "_Entries") -> Iterator[Contradiction]:
 
 # --- faults ----------------------------------------------------------------------------------------------------------
 
-_Entries = Sequence[tuple[FaultSection, Sequence[Fault]]]
+_Entries = Sequence[tuple[FaultSection, Sequence[FaultPlan]]]
 
 
-def _faults_by_entry(trial: "Trial", seed: int) -> _Entries:
-    found: dict[str, list[Fault]] = {name_of(entry, k): [] for k, entry in enumerate(trial.faults)}
+def _faults_by_entry(trial: "TrialSection", seed: int) -> _Entries:
+    found: dict[str, list[FaultPlan]] = {name_of(entry, k): [] for k, entry in enumerate(trial.faults)}
     for fault in plan_faults(trial.faults, trial.roster, seed):
         found[fault.name].append(fault)
     return list(zip(trial.faults, found.values(), strict=True))
 
 
-def _after_the_end(k: int, entry: FaultSection, faults: Sequence[Fault], trial: "Trial") -> Iterator[Contradiction]:
+def _after_the_end(
+    k: int, entry: FaultSection, faults: Sequence[FaultPlan], trial: "TrialSection"
+) -> Iterator[Contradiction]:
     """An entry that would come when the trial is over; what comes with its end is no more than doubtful."""
     name, stop = name_of(entry, k), trial.stop
     times_s = [fault.trigger.at_s for fault in faults if fault.trigger.at_s is not None]
@@ -193,7 +193,9 @@ def _after_the_end(k: int, entry: FaultSection, faults: Sequence[Fault], trial: 
 _SOONER = "let it come sooner, or the trial end later"
 
 
-def _nothing_to_undo(k: int, faults: Sequence[Fault], entries: _Entries, trial: "Trial") -> Iterator[Contradiction]:
+def _nothing_to_undo(
+    k: int, faults: Sequence[FaultPlan], entries: _Entries, trial: "TrialSection"
+) -> Iterator[Contradiction]:
     """A thaw of what nothing froze until then, a heal of what nothing cut."""
     entry = entries[k][0]
     begin = {fault.steps[0].injection.action for fault in faults}
@@ -215,15 +217,15 @@ def _nothing_to_undo(k: int, faults: Sequence[Fault], entries: _Entries, trial: 
             yield Contradiction((("faults", str(k), undo), ("faults",)), message)
 
 
-def _whom(entry: FaultSection, faults: Sequence[Fault], trial: "Trial") -> set[str]:
-    """The nodes that an entry may concern, whatever chance draws."""
+def _whom(entry: FaultSection, faults: Sequence[FaultPlan], trial: "TrialSection") -> set[str]:
+    """Return the nodes that an entry may concern, whatever chance draws."""
     target = entry.target
     if isinstance(target, Some) and (target.fraction is not None or target.random is not None):
         return {node for group in groups_of(target, trial.roster) for node in group.nodes}
     return {fault.node for fault in faults}
 
 
-def _is_later(one: Fault, other: Fault) -> bool:
+def _is_later(one: FaultPlan, other: FaultPlan) -> bool:
     """Whether one is certainly triggered after the other; a time and an update cannot be compared."""
     moments = ((each(one.trigger), each(other.trigger)) for each in _MOMENTS)
     return any(first > second for first, second in moments if first is not None and second is not None)
@@ -232,7 +234,7 @@ def _is_later(one: Fault, other: Fault) -> bool:
 _MOMENTS = (operator.attrgetter("at_s"), operator.attrgetter("at_update"))
 
 
-def _unreachable_steps(entries: _Entries, never: Collection[int], trial: "Trial") -> Iterator[Contradiction]:
+def _unreachable_steps(entries: _Entries, never: Collection[int], trial: "TrialSection") -> Iterator[Contradiction]:
     """A push that no worker gets to: before it the server has applied as many updates, and the trial is over.
 
     Where a fault may cost pushes before, nothing is certain; those at the places `never` do not come.

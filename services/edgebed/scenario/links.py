@@ -1,4 +1,4 @@
-"""What a scenario says of a link, and the `Link` that a node is told.
+"""Links as a scenario describes them, and the `LinkPlan` of a node's plan.
 
 Steps happen once, at times since training began. A trace is played again and again, and begins for every node at a
 place of its own that the seed decides.
@@ -22,9 +22,9 @@ from pydantic import (
     model_validator,
 )
 
-from edgebed import chance
-from edgebed.scenario import choices, units
-from edgebed.scenario.plan import Link, LinkChange
+from edgebed.core import chance, units
+from edgebed.core.plan import LinkChange, LinkPlan
+from edgebed.scenario import choices
 from edgebed.scenario.problems import Problem, Problems, problems_of, show
 from edgebed.scenario.section import DurationFromZero, Section, of_pattern
 from edgebed.scenario.traces import Trace, read_trace
@@ -73,21 +73,21 @@ def _after_the_start(at_s: float) -> float:
 
 
 class LinkSettings(Section):
-    """What of a link changes; what is left out stays as it is."""
+    """Changes of a link; what is left out stays as it is."""
 
     uplink: Rate | None = None
-    """What the node may send from then on."""
+    """Rate at which the node may send from then on."""
     downlink: Rate | None = None
-    """What it may receive from then on."""
+    """Rate at which the node may receive from then on."""
     latency: Latency | None = None
-    """One way, in each direction."""
+    """Latency one way, in each direction."""
     jitter: Latency | None = None
-    """At most the latency that then holds."""
+    """Jitter, at most the latency that then holds."""
     loss: Loss | None = None
-    """Share of the packets."""
+    """Share of the packets that are lost."""
 
     def change(self, at_s: float = 0.0) -> LinkChange:
-        """The same for a plan."""
+        """Return the change for a plan."""
         return LinkChange(
             at_s=at_s,
             uplink_bit_s=self.uplink,
@@ -99,7 +99,7 @@ class LinkSettings(Section):
 
     @classmethod
     def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
-        """It has to change something."""
+        """Yield a problem where nothing changes."""
         yield from super().contradictions(given)
         if all(given.get(key) is None for key in LinkSettings.model_fields):
             yield Problem((), f"nothing changes; give one or more of {', '.join(LinkSettings.model_fields)}")
@@ -107,7 +107,7 @@ class LinkSettings(Section):
 
 class _Moment(Section):
     at: Annotated[DurationFromZero, AfterValidator(_after_the_start)]
-    """When, since training began; later than the step before."""
+    """Time of the change since training began; later than the step before."""
 
 
 class LinkStep(LinkSettings, _Moment):
@@ -118,19 +118,19 @@ class LinkSection(Section):
     """A node's link to the data network."""
 
     uplink: Rate | None = None
-    """What the node may send, headers and acknowledgements included; as fast as the machine if left out."""
+    """Rate at which the node may send, headers and acknowledgements included; as fast as the machine if left out."""
     downlink: Rate | None = None
-    """What it may receive, counted likewise."""
+    """Rate at which the node may receive, headers and acknowledgements included; as fast as the machine if left out."""
     latency: Latency = 0.0
-    """One way, in each direction."""
+    """Latency one way, in each direction."""
     jitter: Latency = 0.0
     """Latency is drawn evenly from latency - jitter to latency + jitter; at most the latency."""
     loss: Loss = 0.0
     """Share of the packets that are lost, in each direction; only where the kernel's netem holds the link."""
     link_steps: list[LinkStep] = Field(default=[])
-    """Changes while training goes on, e.g. `[{at: 30s, uplink: 1mbit}]`; each holds until the next."""
+    """Changes in the course of training, e.g. `[{at: 30s, uplink: 1mbit}]`; each holds until the next."""
     link_trace: TraceFile | None = None
-    """A CSV file of time, up and down, relative to the scenario file, that is played again and again; instead of
+    """CSV file of time, up and down, relative to the scenario file, that is played again and again; instead of
     `uplink`, `downlink` and `link_steps`."""
 
     @field_validator("link_steps", mode="wrap")
@@ -179,7 +179,7 @@ class LinkSection(Section):
 
 
 def _disorder(steps: object) -> Iterator[Problem]:
-    """Steps that are not after the one before, where both have a time; whatever else is wrong with them."""
+    """Yield steps that are not after the one before, where both have a time; whatever else is wrong with them."""
     times_s = [_time_of(step) for step in steps] if isinstance(steps, list) else []
     for k, (before_s, at_s) in enumerate(pairwise(times_s), start=1):
         if before_s is not None and at_s is not None and at_s <= before_s:
@@ -196,9 +196,9 @@ def _time_of(step: object) -> float | None:
         return None
 
 
-def link_of(section: LinkSection, seed: int, node: str) -> Link:
-    """The link of `node`, whose class or role has `section`."""
-    link = Link(
+def link_of(section: LinkSection, seed: int, node: str) -> LinkPlan:
+    """Return the link of `node`, whose class or role has `section`."""
+    link = LinkPlan(
         uplink_bit_s=section.uplink,
         downlink_bit_s=section.downlink,
         latency_s=section.latency,
@@ -208,7 +208,7 @@ def link_of(section: LinkSection, seed: int, node: str) -> Link:
     )
     if (trace := section.link_trace) is None:
         return link
-    return Link(
+    return LinkPlan(
         uplink_bit_s=trace.changes[0].uplink_bit_s,
         downlink_bit_s=trace.changes[0].downlink_bit_s,
         latency_s=link.latency_s,

@@ -5,7 +5,9 @@ trial so made is checked as a whole. All mistakes are reported at once, each whe
 variant, an option's at the option, and what all variants share once.
 """
 
+import contextlib
 import io
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,24 +16,26 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from edgebed.errors import ScenarioError
+from edgebed.core.errors import ScenarioError
+from edgebed.core.imports import own_folders
 from edgebed.scenario import overrides, source, sweep_section
 from edgebed.scenario.contradictions import Contradiction, contradictions
 from edgebed.scenario.links import FOLDER
+from edgebed.scenario.methods import PYTHON_PATH
 from edgebed.scenario.names import check_name
 from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
-from edgebed.scenario.schema import Header, Scenario, Trial
-from edgebed.scenario.source import Node, Place
+from edgebed.scenario.schema import Header, Scenario, TrialSection
+from edgebed.scenario.source import Place, SourceNode
 from edgebed.scenario.sweep_section import SweepSection
 
 HEADER_KEYS = tuple(Header.model_fields)
-TRIAL_KEYS = tuple(Trial.model_fields)
+TRIAL_KEYS = tuple(TrialSection.model_fields)
 SWEEP = "sweep"
 KEYS = (*HEADER_KEYS, *TRIAL_KEYS, "variants", SWEEP)
 
 
-class Finding(NamedTuple):
+class LocatedProblem(NamedTuple):
     """A mistake and where it was written."""
 
     place: Place
@@ -47,26 +51,26 @@ class Finding(NamedTuple):
 
 @dataclass
 class _Document:
-    """The file taken apart, while it is being checked."""
+    """A scenario file taken apart, while it is being checked."""
 
-    header: Node
-    base: Node
-    sweep: Node | None = None
-    variants: dict[str, Node] = field(default_factory=dict)
+    header: SourceNode
+    base: SourceNode
+    sweep: SourceNode | None = None
+    variants: dict[str, SourceNode] = field(default_factory=dict)
     options: list[Option] = field(default_factory=list)
-    findings: dict[Finding, set[str]] = field(default_factory=dict)
-    """Each mistake with the trials it is in."""
-    doubts: dict[str, list[str]] = field(default_factory=dict)
-    """By trial: what is no mistake of the file, and cannot be done."""
+    findings: dict[LocatedProblem, set[str]] = field(default_factory=dict)
+    """Mistakes, each with the trials it is in."""
+    warnings: dict[str, list[str]] = field(default_factory=dict)
+    """Warnings by trial: what is no mistake of the file, and cannot be done."""
 
     def find(
-        self, node: Node, message: str, trial: str = "", *, at_key: bool = False, rest: Sequence[str] = ()
+        self, node: SourceNode, message: str, trial: str = "", *, at_key: bool = False, rest: Sequence[str] = ()
     ) -> None:
         """Note a mistake at `node`, or in what is missing below it at `rest`."""
-        finding = Finding(node.key_place if at_key else node.place, (*node.path, *rest), message)
+        finding = LocatedProblem(node.key_place if at_key else node.place, (*node.path, *rest), message)
         self.findings.setdefault(finding, set()).add(trial)
 
-    def find_all(self, tree: Node, problems: Iterable[Problem], trial: str = "") -> None:
+    def find_all(self, tree: SourceNode, problems: Iterable[Problem], trial: str = "") -> None:
         """Note mistakes whose paths begin at `tree`."""
         for problem in problems:
             node, rest = tree.descend(problem.path)
@@ -74,43 +78,46 @@ class _Document:
 
 
 def load_scenario(
-    path: str | Path | Mapping[str, Any], sets: Sequence[str] = (), *, resolved: bool = False
+    path: str | Path | Mapping[str, Any], sets: Sequence[str] = (), *, resolved_from: str | None = None
 ) -> Scenario:
-    """The scenario in the file `path`, or given as a dict, with `a.b.c=value` overrides.
+    """Load the scenario in the file `path`, or given as a dict, with `a.b.c=value` overrides.
 
-    `resolved`: it is what `resolved_yaml` wrote of one that was loaded before; what options made impossible then stands
-    in it like all else, and is not refused. ScenarioError with everything that is wrong, one message each:
+    `resolved_from`: it is what `resolved_yaml` wrote of one that was loaded from that file before, or from a dict if
+    empty; what options made impossible then stands in it like all else, and is not refused, and modules of one's own
+    are looked for where that file is. ScenarioError with everything that is wrong, one message each:
     `file:line:col: path: what (what is allowed)`.
     """
     if isinstance(path, Mapping):
         name, root, folder = "", source.from_plain(path, Place("")), Path()
     else:
         name, root, folder = str(path), source.read_file(Path(path)), Path(path).parent
+    origin = str(name if resolved_from is None else resolved_from)
+    context = {FOLDER: folder, PYTHON_PATH: own_folders(Path(origin).absolute().parent if origin else Path.cwd())}
     document = _take_apart(root)
     _apply_sets(document, sets)
     header = _check_header(document)
-    trials: dict[str, Trial] = {}
+    trials: dict[str, TrialSection] = {}
     places: dict[str, dict[str, str]] = {}
     trees = _trees(document)
     for variant, tree in trees.items():
-        trial = _check_trial(document, tree, variant, folder)
+        trial = _check_trial(document, tree, variant, context)
         if trial is not None:
             key = variant or trial.method.name
             trials[key] = trial
             places[key] = _places(tree)
-            if header is not None and not resolved:
+            if header is not None and resolved_from is None:
                 for each in contradictions(trial, header.seed):
                     _contradict(document, tree, each, variant, key)
-    sweep = _check_sweep(document, trees, trials, folder)
+    sweep = _check_sweep(document, trees, trials, context)
     if document.findings or header is None:
         raise ScenarioError(*_sentences(document))
     return Scenario(
-        **header.model_dump(), trials=trials, sweep=sweep, source=name, places=places, doubts=document.doubts
+        **header.model_dump(), trials=trials, sweep=sweep, source=name, places=places, warnings=document.warnings
     )
 
 
 def resolved_yaml(scenario: Scenario) -> str:
-    """The scenario with every default, variant and override filled in; loading it gives the same trials."""
+    """Write the scenario with every default, variant and override filled in; loading it gives the same trials."""
     header = scenario.model_dump(mode="json", include=set(HEADER_KEYS))
     trials = {name: trial.model_dump(mode="json", exclude_none=True) for name, trial in scenario.trials.items()}
     ((first, only), *others) = trials.items()
@@ -123,7 +130,7 @@ def resolved_yaml(scenario: Scenario) -> str:
 
 
 def written_trial(path: Path, sets: Sequence[str], variant: str) -> dict[str, Any]:
-    """One trial of a scenario that can be loaded, as written: variant and options laid over, no default filled in.
+    """Return a trial of a scenario that can be loaded, as written: variant and options laid over, no default filled in.
 
     With its seed, and without what is expected of it.
     """
@@ -136,7 +143,7 @@ def written_trial(path: Path, sets: Sequence[str], variant: str) -> dict[str, An
     return seed | {key: value for key, value in tree.items() if key != "expect"}
 
 
-def _take_apart(root: Node) -> _Document:
+def _take_apart(root: SourceNode) -> _Document:
     document = _Document(
         header=root._replace(value={key: node for key, node in root.items() if key in HEADER_KEYS}),
         base=root._replace(value={key: node for key, node in root.items() if key in TRIAL_KEYS}),
@@ -151,8 +158,8 @@ def _take_apart(root: Node) -> _Document:
     return document
 
 
-def _named_overlays(document: _Document, variants: Node) -> dict[str, Node]:
-    """The variants that can be used; what is wrong with the others is found."""
+def _named_overlays(document: _Document, variants: SourceNode) -> dict[str, SourceNode]:
+    """Return the variants that can be used; note what is wrong with the others."""
     overlays = {}
     if not isinstance(variants.value, dict):
         document.find(variants, f"not a mapping: {show(variants.plain())}; variants have names")
@@ -181,7 +188,7 @@ def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
         try:
             keys, tree = overrides.parse_set(option)
         except ScenarioError as error:
-            document.findings[Finding(Place(""), (), str(error))] = {""}
+            document.findings[LocatedProblem(Place(""), (), str(error))] = {""}
             continue
         leaf, _ = tree.descend(keys)
         if keys[0] not in KEYS:
@@ -204,7 +211,7 @@ def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
             _named_overlays(document, tree.value["variants"])  # says what a variant may change
 
 
-def _set_sweep(node: Node | None, keys: tuple[str, ...], leaf: Node) -> Node:
+def _set_sweep(node: SourceNode | None, keys: tuple[str, ...], leaf: SourceNode) -> SourceNode:
     """The section with an option's value in it; the dots behind `sweep.over` are those of an axis."""
     inner = keys[1:] if keys[1:2] != ("over",) or len(keys) == 2 else ("over", ".".join(keys[2:]))
     return overrides.merge(node or sweep_section.empty(leaf.place), overrides.nest(leaf, inner))
@@ -218,8 +225,8 @@ def _check_header(document: _Document) -> Header | None:
         return None
 
 
-def _trees(document: _Document) -> dict[str, Node]:
-    """What to check for each variant; a scenario without variants has one trial, without a name here."""
+def _trees(document: _Document) -> dict[str, SourceNode]:
+    """Return what to check for each variant; a scenario without variants has one trial, without a name here."""
     merged = {name: overrides.merge(document.base, overlay) for name, overlay in document.variants.items()}
     merged = merged or {"": document.base}
     for option in sorted(document.options, key=lambda option: option.rank):
@@ -233,8 +240,8 @@ def _trees(document: _Document) -> dict[str, Node]:
     return merged
 
 
-def _problem(option: Option, targets: Mapping[str, Node], variants: Iterable[str]) -> str:
-    """What is wrong with an option for the trials `targets`, before its value is looked at; empty if nothing is."""
+def _problem(option: Option, targets: Mapping[str, SourceNode], variants: Iterable[str]) -> str:
+    """Say what is wrong with an option for the trials `targets`, before its value is looked at; empty if nothing is."""
     if not targets:
         return f"there is no variant '{option.variant}'; {choose(option.variant, variants)}"
     if option.is_within_class and not any(_has(trial, option.keys[:2]) for trial in targets.values()):
@@ -252,20 +259,28 @@ def _problem(option: Option, targets: Mapping[str, Node], variants: Iterable[str
     return ""
 
 
-def _has(tree: Node, keys: Sequence[str]) -> bool:
+def _has(tree: SourceNode, keys: Sequence[str]) -> bool:
     return not tree.descend(keys)[1]
 
 
-def _check_trial(document: _Document, tree: Node, variant: str, folder: Path) -> Trial | None:
+def _check_trial(
+    document: _Document, tree: SourceNode, variant: str, context: Mapping[str, Any]
+) -> TrialSection | None:
     try:
-        return Trial.model_validate(tree.plain(), context={FOLDER: folder})
+        return _trial(tree, context)
     except ValidationError as error:
         document.find_all(tree, problems_of(error), variant)
         return None
 
 
-def _contradict(document: _Document, tree: Node, found: Contradiction, variant: str, key: str) -> None:
-    """Note what contradicts itself: as a mistake at what is to blame, or as a doubt, where an option made it so."""
+def _trial(tree: SourceNode, context: Mapping[str, Any]) -> TrialSection:
+    """What a tree says; modules of one's own are imported for that, and what they print is no result."""
+    with contextlib.redirect_stdout(sys.stderr):
+        return TrialSection.model_validate(tree.plain(), context=context)
+
+
+def _contradict(document: _Document, tree: SourceNode, found: Contradiction, variant: str, key: str) -> None:
+    """Note what contradicts itself: as a mistake at what is to blame, or as a warning, where an option made it so."""
     nodes = [tree.descend(path)[0] for path in found.paths]
     options = [option for node in nodes for option in node.of_options()]
     options += [
@@ -279,13 +294,13 @@ def _contradict(document: _Document, tree: Node, found: Contradiction, variant: 
         document.find(nodes[0], found.message, variant)
         return
     blamed = (options or nodes)[0]
-    document.doubts.setdefault(key, []).append(str(Finding(blamed.place, blamed.path, found.message)))
+    document.warnings.setdefault(key, []).append(str(LocatedProblem(blamed.place, blamed.path, found.message)))
 
 
 def _check_sweep(
-    document: _Document, trees: Mapping[str, Node], trials: Mapping[str, Trial], folder: Path
+    document: _Document, trees: Mapping[str, SourceNode], trials: Mapping[str, TrialSection], context: Mapping[str, Any]
 ) -> SweepSection | None:
-    """The section; what its axes do to trials is looked at where these are right without."""
+    """Return the sweep section; what its axes do to trials is looked at where these are right without."""
     if document.sweep is None:
         return None
     try:
@@ -296,9 +311,9 @@ def _check_sweep(
     if document.findings:
         return section
 
-    def check(tree: Node) -> Iterable[Problem]:
+    def check(tree: SourceNode) -> Iterable[Problem]:
         try:
-            Trial.model_validate(tree.plain(), context={FOLDER: folder})
+            _trial(tree, context)
         except ValidationError as error:
             return list(problems_of(error))
         return []
@@ -314,7 +329,7 @@ def _check_sweep(
 
 
 def _sentences(document: _Document) -> list[str]:
-    """The findings in the order of the file; what is wrong in some variants alone says in which."""
+    """Return the findings in the order of the file; what is wrong in some variants alone says in which."""
     sentences = []
     for finding in sorted(document.findings, key=lambda finding: (finding.place, finding.path)):
         trials = document.findings[finding] - {""}
@@ -323,9 +338,9 @@ def _sentences(document: _Document) -> list[str]:
     return sentences
 
 
-def _places(tree: Node, keys: tuple[str, ...] = ()) -> dict[str, str]:
-    """Path of every key of a trial -> how a message about it begins."""
-    found = {".".join(keys): str(Finding(tree.place, tree.path, ""))} if keys else {}
+def _places(tree: SourceNode, keys: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return by path of a key of a trial how a message about it begins."""
+    found = {".".join(keys): str(LocatedProblem(tree.place, tree.path, ""))} if keys else {}
     children = enumerate(tree.value) if isinstance(tree.value, list) else tree.items()
     for key, child in children:
         found |= _places(child, (*keys, str(key)))

@@ -1,4 +1,4 @@
-"""What a scenario says about its method -> its parts with all their settings.
+"""A method as a scenario writes it -> its parts with all their settings.
 
 The rule: `preset` gives the parts. What is written under a part, as `compression`, overrides the preset's settings one
 by one; where a part is given another `name`, the preset's settings of that part are dropped. Without a preset all parts
@@ -6,7 +6,8 @@ of one family need a name, `local_work` being `gradient-step` and `optimizer` `a
 optimizes the modules is given only where it is not what optimizes the layers, and then as what differs from it.
 
 The parts and their settings come from `algorithms/registry.py` alone: a new part is known here as soon as it is in the
-table, with its settings checked by type and by its own `Config`.
+table, with its settings checked by type and by its own `Config`. A name may also be the import path of a part of one's
+own, which is imported here; so whatever is done with the method later finds it.
 """
 
 import ast
@@ -15,20 +16,36 @@ import functools
 import inspect
 import textwrap
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model
 
-from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS
-from edgebed.scenario.plan import Method, Part
+from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS, code_of
+from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.imports import FORM, PATTERN, is_import_path, reason
+from edgebed.core.plan import Method, Part
+from edgebed.scenario.own_parts import check_part
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 
 CUSTOM = "custom"
+PYTHON_PATH = "python_path"
+"""Folders that modules of one's own are looked for in, in the context of a scenario's check."""
 DEFAULT_NAMES = {"local_work": "gradient-step", "optimizer": "adam", "exchange": "dense"}
 
 
-def resolve_method(given: object) -> Method:
+def python_path_of(info: ValidationInfo) -> Sequence[str]:
+    """Where modules of one's own are looked for, as the context of a scenario's check says."""
+    found: Sequence[str] = (info.context or {}).get(PYTHON_PATH, ())
+    return found
+
+
+def read_method(given: object, info: ValidationInfo) -> Method:
+    """The method that a scenario names."""
+    return resolve_method(given, python_path_of(info))
+
+
+def resolve_method(given: object, python_path: Sequence[str] = ()) -> Method:
     """The method that a preset's name or a mapping means; `Problems` with every mistake in it."""
     if isinstance(given, str):
         if given not in PRESETS:
@@ -50,30 +67,34 @@ def resolve_method(given: object) -> Method:
     besides = [kind for kind, like in LIKE.items() if like in FAMILIES[family] and given.get(kind) is not None]
     for kind in (*FAMILIES[family], *besides):
         try:
-            parts[kind] = _resolve_part(kind, given.get(kind), _inherited(kind, preset, parts))
+            parts[kind] = _resolve_part(kind, given.get(kind), _inherited(kind, preset, parts), python_path)
         except Problems as error:
-            problems += [problem.under(kind) if kind in given else problem for problem in error.problems]
+            found = [problem.under(kind) if kind in given else problem for problem in error.problems]
+            alone = isinstance(given.get(kind), str)  # a name is where its part is
+            problems += [problem._replace(path=(kind,)) if alone else problem for problem in found]
     if problems:
         raise Problems(problems)
     return Method(name=preset or CUSTOM, parts=parts)
 
 
 def _unknown_preset(given: object) -> str:
-    """Names of methods begin alike, so that only one that is very like is what was meant."""
+    """Say which method was meant, only if one is very like: names of methods begin alike."""
     chosen = choose(given, PRESETS, likeness=0.7)
     how = "" if "did you mean" in chosen else "; docs/creating-a-method.md says how to add one"
     return f"unknown preset: {show(given)}; {chosen}{how}"
 
 
 def family_of(method: Mapping[str, Any]) -> str:
-    """The family of the preset, else that of which `method` has parts."""
+    """Return the family of the preset, else the one whose parts `method` has."""
     kinds = PRESETS.get(str(method.get("preset")), method)
     return max(FAMILIES, key=lambda family: sum(kind in kinds for kind in FAMILIES[family]))
 
 
 def part_name(kind: str, method: Mapping[str, Any]) -> str | None:
-    """The name of a part as `method` (a mapping with preset and parts) gives it, if it does."""
+    """Return the name of a part as `method` (a mapping with preset and parts) gives it, if it does."""
     part = method.get(kind)
+    if isinstance(part, str):
+        return part
     if isinstance(part, Mapping) and part.get("name") is not None:
         return str(part["name"])
     if kind in LIKE:
@@ -83,19 +104,19 @@ def part_name(kind: str, method: Mapping[str, Any]) -> str | None:
 
 
 def write_method(method: Method) -> dict[str, Any]:
-    """The method spelled out as a scenario would: `resolve_method` of it gives the same method."""
+    """Write the method out as a scenario would: `resolve_method` of it gives the same method."""
     head = {} if method.name == CUSTOM else {"preset": method.name}
     return head | {kind: {"name": part.name, **part.settings} for kind, part in method.parts.items()}
 
 
 def method_schema() -> dict[str, Any]:
-    """JSON schema of what `resolve_method` takes."""
+    """Return the JSON schema of what `resolve_method` takes."""
     parts = {
         kind: {
             "description": f"As `{LIKE[kind]}`, but for what is said here."
             if kind in LIKE
             else f"Overrides the preset's {kind.replace('_', ' ')}, or names another one.",
-            "anyOf": [settings_schema(kind, name) for name in names],
+            "anyOf": [*(settings_schema(kind, name) for name in names), *_names_schema(names)],
         }
         for kind, names in KINDS.items()
     }
@@ -107,8 +128,15 @@ def method_schema() -> dict[str, Any]:
     }
 
 
+def _names_schema(names: Iterable[str]) -> list[dict[str, Any]]:
+    """A name alone, and a part of one's own with whatever settings it has."""
+    own = {"type": "string", "title": FORM, "pattern": PATTERN}
+    with_settings = {"type": "object", "title": FORM, "properties": {"name": own}, "required": ["name"]}
+    return [{"type": "string", "enum": list(names)}, own, with_settings]
+
+
 def settings_schema(kind: str, name: str) -> dict[str, Any]:
-    """JSON schema of one part: its name and its settings."""
+    """Return the JSON schema of one part: its name and its settings."""
     schema = settings_model(kind, name).model_json_schema()
     schema["title"] = name
     schema["description"] = inspect.getdoc(KINDS[kind][name].Config) or ""
@@ -117,10 +145,13 @@ def settings_schema(kind: str, name: str) -> dict[str, Any]:
     return schema
 
 
-@functools.cache
 def settings_model(kind: str, name: str) -> type[BaseModel]:
     """The settings that the part's `Config` declares, as a model that checks their types."""
-    config = KINDS[kind][name].Config
+    return _settings_model(f"{kind}-{name}", code_of(kind, name).Config)
+
+
+@functools.lru_cache(maxsize=256)
+def _settings_model(title: str, config: Any) -> type[BaseModel]:
     types, docs = typing.get_type_hints(config), _attribute_docstrings(config)
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(config):
@@ -129,39 +160,63 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
             default = field.default_factory()
         fields[field.name] = (types[field.name], Field(default=default, description=docs.get(field.name)))
     checks = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
-    return create_model(f"{kind}-{name}", __config__=checks, **fields)
+    return create_model(title, __config__=checks, **fields)
 
 
 def _inherited(kind: str, preset: str | None, parts: Mapping[str, Part]) -> dict[str, Any]:
-    """Name and settings of a part, where nothing is said of them."""
+    """Return name and settings of a part, where nothing is said of them."""
     if kind in LIKE:
         like = parts.get(LIKE[kind])  # none where that has a mistake
         return {"name": like.name, **like.settings} if like else {"name": DEFAULT_NAMES.get(LIKE[kind])}
     return PRESETS[preset][kind] if preset else {"name": DEFAULT_NAMES.get(kind)}
 
 
-def _resolve_part(kind: str, given: object, inherited: Mapping[str, Any]) -> Part:
+def _resolve_part(kind: str, given: object, inherited: Mapping[str, Any], python_path: Sequence[str]) -> Part:
     if given is None:
         given = {}
+    if isinstance(given, str):
+        given = {"name": given}
     if not isinstance(given, Mapping):
-        raise Problems([Problem((), f"not a mapping: {show(given)}; write {kind}: {{name: {show(given)}}}")])
+        raise Problems([Problem((), f"not a part: {show(given)}; its name, or a mapping of name and settings")])
     name = given.get("name", inherited["name"])
     if name is None:
-        missing = f"{kind} has no name, and there is no preset to give one; {choose('', KINDS[kind])}"
+        missing = f"{kind} has no name, and there is no preset to give one; {choose('', (*KINDS[kind], FORM))}"
         raise Problems([Problem((), missing)])
-    if name not in KINDS[kind]:
-        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choose(name, KINDS[kind])}")])
+    is_own = isinstance(name, str) and is_import_path(name)
+    if name not in KINDS[kind] and not is_own:
+        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choose(name, (*KINDS[kind], FORM))}")])
     settings = (dict(inherited) if name == inherited["name"] else {}) | dict(given) | {"name": name}
+    if is_own:
+        return _own_part(kind, name, settings, python_path)
     return Part(name=name, settings=_check_settings(kind, name, settings))
+
+
+def _own_part(kind: str, name: str, settings: Mapping[str, Any], python_path: Sequence[str]) -> Part:
+    """A part of one's own, imported from those folders; `Problems` with what is wrong with it, or with its settings."""
+    try:
+        code_of(kind, name, python_path)
+        part = Part(name=name, settings=_check_settings(kind, name, settings))
+        check_part(kind, part, python_path)
+    except ScenarioError as error:
+        raise Problems([Problem(("name",), text) for text in error.problems]) from None
+    except EdgebedError as error:
+        raise Problems([Problem(("name",), str(error))]) from None
+    return part
 
 
 def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of the part, defaults included; `Problems` where one is unknown, of a wrong type or refused."""
-    model, config = settings_model(kind, name), KINDS[kind][name].Config
-    problems: list[Problem] = unknown_keys(settings, model.model_fields, f"setting of {kind} '{name}'")
-    known = {key: value for key, value in settings.items() if key in model.model_fields}
+    config = code_of(kind, name).Config
     try:
-        checked = model.model_validate(known).model_dump()
+        model = settings_model(kind, name)
+    except Exception as error:
+        raise ScenarioError(f"{name}: its Config cannot be read: {reason(error)}") from error
+    named = {"name": name} if "name" in model.model_fields and not is_import_path(name) else {}
+    settable = [key for key in model.model_fields if key != "name"]
+    problems: list[Problem] = unknown_keys(settings, ("name", *settable), f"setting of {kind} '{name}'")
+    known = {key: value for key, value in settings.items() if key in settable}
+    try:
+        checked = model.model_validate(known | named).model_dump(exclude=None if named else {"name"})
     except ValidationError as error:
         raise Problems([*problems, *problems_of(error)]) from None
     try:
@@ -171,13 +226,17 @@ def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[s
     except ValueError as error:
         field, colon, message = str(error).partition(": ")
         problems.append(Problem((field,), message) if colon and field in checked else Problem((), str(error)))
+    except Exception as error:
+        if not is_import_path(name):
+            raise
+        raise ScenarioError(f"{name}: its Config failed: {reason(error)}") from error
     if problems:
         raise Problems(problems)
     return {key: value for key, value in checked.items() if key != "name"}
 
 
 def _attribute_docstrings(config: type) -> dict[str, str]:
-    """The string literals that stand below the fields of a class, and of those that it is made from."""
+    """Return the string literals that stand below the fields of a class, and of those that it is made from."""
     docs = {}
     for declared in reversed([each for each in config.__mro__ if dataclasses.is_dataclass(each)]):
         (definition,) = ast.parse(textwrap.dedent(inspect.getsource(declared))).body

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from edgebed.algorithms.registry import KINDS
-from edgebed.errors import ScenarioError
+from edgebed.core.errors import ScenarioError
 from edgebed.scenario import source
 from edgebed.scenario.methods import part_name
-from edgebed.scenario.source import OPTION, Node, Place
+from edgebed.scenario.source import OPTION, Place, SourceNode
 
 WHOLE = (("task", "split"), ("fleet", "*", "waiting"))  # paths of the mappings that are a choice of one key
 
@@ -23,19 +23,19 @@ class Option(NamedTuple):
     """A `--set` option that changes trials."""
 
     variant: str | None
-    """The one it is for; None: all."""
+    """Variant that the option is for; None: all."""
     keys: tuple[str, ...]
-    """Path within a trial."""
-    tree: Node
-    """The trial's tree with nothing but the option's value in it."""
+    """Path of the option within a trial."""
+    tree: SourceNode
+    """Tree of a trial with nothing but the option's value in it."""
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """Options are laid in this order, and in that of the command line where it is the same.
+        """Rank by which options are laid over a trial; options of the same rank are laid as on the command line.
 
-        First what replaces the whole method (a preset), then a part (its name), then what replaces nothing, so that
-        nothing another option says is lost; what is for one variant after what is for all. Outside of the method an
-        option replaces only what it names.
+        First comes what replaces the whole method (a preset), then a part (its name), then what replaces nothing, so
+        that nothing another option says is lost; what is for one variant after what is for all. Outside of the method
+        an option replaces only what it names.
         """
         method = _spelled(self.tree.descend(("method",))[0]).plain() if self.keys[0] == "method" else None
         if not isinstance(method, dict) or "preset" in method:
@@ -46,21 +46,21 @@ class Option(NamedTuple):
 
     @property
     def is_within_class(self) -> bool:
-        """Whether it is a setting of a device class, which has to exist."""
+        """Whether the option is a setting of a device class, which has to exist."""
         return self.keys[0] == "fleet" and len(self.keys) > 2
 
     def is_within(self, path: Sequence[str]) -> bool:
-        """Whether it sets what is at `path` of a trial, or something in it."""
+        """Whether the option sets what is at `path` of a trial, or something in it."""
         return self.keys[: len(path)] == tuple(path)
 
     @property
-    def leaf(self) -> Node:
-        """The value."""
+    def leaf(self) -> SourceNode:
+        """Return the option's value."""
         return self.tree.descend(self.keys)[0]
 
 
-def merge(base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
-    """`over` laid over `base`; both stand at `path` of a trial. Every node keeps the place it came from."""
+def merge(base: SourceNode, over: SourceNode, path: tuple[str, ...] = ()) -> SourceNode:
+    """Lay `over` over `base`; both stand at `path` of a trial. Every node keeps the place it came from."""
     if path == ("method",):
         return _merge_method(_spelled(base), _spelled(over))
     if isinstance(base.value, list) and _is_by_place(over, len(base.value)):
@@ -71,7 +71,7 @@ def merge(base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
         return base._replace(value=items)
     if not isinstance(base.value, dict) or not isinstance(over.value, dict) or is_whole(path):
         return over
-    merged: dict[str, Node] = dict(base.value)
+    merged: dict[str, SourceNode] = dict(base.value)
     for key, child in over.items():
         if key not in merged:
             merged[key] = child
@@ -82,13 +82,13 @@ def merge(base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
     return base._replace(value=merged)
 
 
-def _is_by_place(over: Node, length: int) -> bool:
-    """Whether it changes entries of a list by their places, from 0, e.g. `{0: {at: 5s}}`."""
+def _is_by_place(over: SourceNode, length: int) -> bool:
+    """Whether `over` changes entries of a list by their places, from 0, e.g. `{0: {at: 5s}}`."""
     keys = [key for key, _ in over.items()]
     return bool(keys) and all(key.isdecimal() and int(key) < length for key in keys)
 
 
-def parse_set(option: str) -> tuple[tuple[str, ...], Node]:
+def parse_set(option: str) -> tuple[tuple[str, ...], SourceNode]:
     """`a.b.c=value` -> its keys, and the tree `{a: {b: {c: value}}}`; ScenarioError if it is not of that form.
 
     The value is read as YAML, so `{uniform: [0s, 1s]}` is a mapping and `null` takes the key away.
@@ -101,10 +101,10 @@ def parse_set(option: str) -> tuple[tuple[str, ...], Node]:
     return keys, nest(source.from_plain(source.parse(value, str(place), lines=False), place, keys), keys)
 
 
-def nest(leaf: Node, keys: Sequence[str]) -> Node:
-    """The tree that holds nothing but `leaf`, at `keys`."""
+def nest(leaf: SourceNode, keys: Sequence[str]) -> SourceNode:
+    """Return the tree that holds nothing but `leaf`, at `keys`."""
     for depth in range(len(keys) - 1, -1, -1):
-        leaf = Node({keys[depth]: leaf}, leaf.place, tuple(keys[:depth]), leaf.place)
+        leaf = SourceNode({keys[depth]: leaf}, leaf.place, tuple(keys[:depth]), leaf.place)
     return leaf
 
 
@@ -116,13 +116,13 @@ def is_whole(path: Sequence[str]) -> bool:
     )
 
 
-def _merge_method(base: Node, over: Node) -> Node:
+def _merge_method(base: SourceNode, over: SourceNode) -> SourceNode:
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over
     before, after = base.plain(), over.plain()
     if after.get("preset") is not None and after["preset"] != before.get("preset"):
         return over
-    merged: dict[str, Node] = dict(base.value)
+    merged: dict[str, SourceNode] = dict(base.value)
     for key, child in over.items():
         new_name = child.plain().get("name") if key in KINDS and isinstance(child.value, dict) else None
         if key not in merged or (new_name is not None and new_name != part_name(key, before)):
@@ -134,6 +134,14 @@ def _merge_method(base: Node, over: Node) -> Node:
     return base._replace(value=merged)
 
 
-def _spelled(method: Node) -> Node:
-    """`method: asgd` as `method: {preset: asgd}`."""
-    return method._replace(value={"preset": method}) if isinstance(method.value, str) else method
+def _spelled(method: SourceNode) -> SourceNode:
+    """`method: asgd` as `method: {preset: asgd}`, and a part's name alone as `{name: ...}`."""
+    if isinstance(method.value, str):
+        return method._replace(value={"preset": method})
+    if not isinstance(method.value, dict):
+        return method
+    parts = {
+        key: part._replace(value={"name": part}) if key in KINDS and isinstance(part.value, str) else part
+        for key, part in method.value.items()
+    }
+    return method._replace(value=parts)

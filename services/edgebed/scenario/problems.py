@@ -32,20 +32,20 @@ SYNONYMS = {
     "cpu": ("cpus",),
     "oom": ("memory",),
 }
-"""What other tools call a key."""
+"""Keys as other tools call them -> ours."""
 
 
 class Problem(NamedTuple):
-    """A mistake."""
+    """A mistake, with the keys that lead to it."""
 
     path: tuple[str, ...]
-    """Keys from where the check began."""
+    """Keys on the way from where the check began."""
     message: str
     at_key: bool = False
-    """It is the last key itself that is wrong, not its value."""
+    """Whether the last key itself is wrong, not its value."""
 
     def under(self, *keys: str) -> "Problem":
-        """The same, seen from further up."""
+        """Return the problem as seen from further up."""
         return self._replace(path=(*keys, *self.path))
 
 
@@ -63,7 +63,7 @@ def unknown_keys(
     what: str = "key",
     reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Problem]:
-    """One problem for each key that is not allowed, with the reason, or with the closest one that is."""
+    """Return one problem for each key that is not allowed, with the reason, or with the closest one that is."""
     names = list(allowed)
     return [
         Problem((key,), reasons.get(key) or f"unknown {what}; {choose(key, names)}", at_key=True)
@@ -73,7 +73,7 @@ def unknown_keys(
 
 
 def choose(given: object, allowed: Iterable[str], likeness: float = 0.6) -> str:
-    """What could have been meant, if it is as like as that: `did you mean 'x'? Allowed: x, y`."""
+    """Say what could have been meant, if it is as like as that: `did you mean 'x'? Allowed: x, y`."""
     names, word = list(allowed), str(given).lower()
     synonyms = {word: meant for word, meant in SYNONYMS.items() if set(meant) <= set(names)}
     close = synonyms.get(word) or difflib.get_close_matches(word, names, n=1, cutoff=likeness)
@@ -83,7 +83,7 @@ def choose(given: object, allowed: Iterable[str], likeness: float = 0.6) -> str:
 
 
 def problems_of(error: ValidationError | Problems) -> Iterator[Problem]:
-    """All mistakes in `error`, also those that validators deeper down collected."""
+    """Yield all mistakes in `error`, also those that validators deeper down collected."""
     if isinstance(error, Problems):
         yield from error.problems
         return
@@ -99,7 +99,7 @@ def problems_of(error: ValidationError | Problems) -> Iterator[Problem]:
 
 
 def show(value: object) -> str:
-    """A value as the user would write it, short enough for one line."""
+    """Write a value as the user would, short enough for one line."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

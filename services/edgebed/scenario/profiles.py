@@ -19,9 +19,10 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
 
-from edgebed.errors import ScenarioError
-from edgebed.scenario import source, units
-from edgebed.scenario.plan import Part
+from edgebed.core import units
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import Part
+from edgebed.scenario import source
 from edgebed.scenario.problems import Problem, Problems, problems_of
 from edgebed.scenario.section import DurationFromZero, Section, of_pattern
 
@@ -34,77 +35,77 @@ Size = Annotated[
 
 
 class LayerRow(Section):
-    """One layer."""
+    """Measurements of one layer."""
 
     weights: int = Field(ge=0)
-    """Parameters, and what it keeps besides."""
+    """Parameters and buffers of the layer."""
     outputs: int = Field(ge=1)
-    """Values that it gives for one example."""
+    """Values that the layer gives for one example."""
     forward: DurationFromZero
     backward: DurationFromZero
     again: DurationFromZero
-    """Another gradient through the same graph, to that of its inputs alone."""
+    """Time of another gradient through the same graph, by its inputs alone."""
     step: DurationFromZero
-    """Of the optimizer."""
+    """Time of the optimizer's step."""
     kept: Size
-    """What a mini-batch keeps until its gradient is there."""
+    """Memory that a mini-batch takes until its gradient is there."""
     memory: Size
-    """The most that a process grew by which trains this layer alone."""
+    """Most memory that a process grew by which trains this layer alone."""
 
 
 class Beside(Section):
-    """What lies beside one layer where a shard ends or begins with it."""
+    """Measurements of what lies beside one layer where a shard ends or begins with it."""
 
     predict: DurationFromZero = 0.0
-    """The gradient module for its outputs."""
+    """Time of the gradient module for the layer's outputs."""
     teach: DurationFromZero = 0.0
     head: DurationFromZero = 0.0
-    """A head for its outputs, with its step."""
+    """Time of a head for the layer's outputs, with its step."""
     memory: Size = 0
-    """Of that module, or of the head."""
+    """Memory of that module, or of the head."""
     guess: DurationFromZero = 0.0
-    """The module that predicts its inputs."""
+    """Time of the module that predicts the layer's inputs."""
     teach_guess: DurationFromZero = 0.0
     guess_memory: Size = 0
 
 
 class BesideRows(Section):
-    """What a method puts beside layers."""
+    """Measurements of what a method puts beside layers."""
 
     learning: dict[str, Any]
-    """The part of the method, with all its settings."""
+    """Part of the method, with all its settings."""
     layers: list[Beside]
 
 
-class Messages(Section):
-    """What messages between shards cost, sender and receiver together."""
+class MessageCosts(Section):
+    """Costs of messages between shards, sender and receiver together."""
 
     exchange: dict[str, Any]
-    """The part of the method, with all its settings."""
+    """Part of the method, with all its settings."""
     each: DurationFromZero
-    """A small one."""
+    """Time of a small message."""
     encode: DurationFromZero
-    """More to decide what is sent, for each MiB of the array."""
+    """Time beyond that to decide what is sent, for each MiB of the array."""
     carry: DurationFromZero
-    """More to send, receive and decode it, for each MiB of the array."""
+    """Time beyond that to send, receive and decode a message, for each MiB of the array."""
 
 
 class Profile(Section):
-    """The whole file."""
+    """A whole profile."""
 
     batch_size: int = Field(ge=1)
     own: DurationFromZero = 0.0
     """CPU time of a step that a shard needs whatever layers it has: to follow the protocol, journal, be watched."""
     layers: list[LayerRow] = Field(min_length=1)
-    messages: list[Messages]
+    messages: list[MessageCosts]
     beside: list[BesideRows] = Field(default=[])
 
-    def messages_of(self, exchange: Part) -> Messages | None:
-        """Those with that part of a method; None if they were not measured."""
+    def messages_of(self, exchange: Part) -> MessageCosts | None:
+        """Return the costs of messages with that part of a method; None if they were not measured."""
         return next((each for each in self.messages if _is_same(each.exchange, exchange)), None)
 
     def beside_of(self, learning: Part) -> Sequence[Beside] | None:
-        """What lies beside each layer with that part of a method; None if it was not measured."""
+        """Return what lies beside each layer with that part of a method; None if it was not measured."""
         return next((each.layers for each in self.beside if _is_same(each.learning, learning)), None)
 
 
@@ -116,12 +117,12 @@ class ProfileFile(NamedTuple):
     """A profile and where it was read."""
 
     path: Path
-    """Absolute, so that it is found from anywhere."""
+    """Absolute path, so that the file is found from anywhere."""
     content: Profile
 
 
 def read_profile(path: Path) -> ProfileFile:
-    """The profile in a file; `Problems` with the mistakes in it, each with file, line and column."""
+    """Read the profile in a file; `Problems` with the mistakes in it, each with file, line and column."""
     try:
         root = source.read_file(path, what="a profile", example="batch_size: 128")
     except ScenarioError as error:
@@ -137,7 +138,7 @@ def read_profile(path: Path) -> ProfileFile:
     return ProfileFile(path.absolute(), profile)
 
 
-def _located(root: source.Node, problems: Iterator[Problem]) -> Iterator[Problem]:
+def _located(root: source.SourceNode, problems: Iterator[Problem]) -> Iterator[Problem]:
     for problem in problems:
         node, rest = root.descend(problem.path)
         place = node.key_place if problem.at_key else node.place
@@ -145,7 +146,7 @@ def _located(root: source.Node, problems: Iterator[Problem]) -> Iterator[Problem
 
 
 def write_profile(profile: Profile, remarks: Sequence[str]) -> str:
-    """The file's text; what `read_profile` reads. `remarks` stand at its head."""
+    """Write the file's text; what `read_profile` reads. `remarks` stand at its head."""
     lines = [*(f"# {remark}" for remark in remarks), f"batch_size: {profile.batch_size}"]
     lines += [f"own: {units.format_duration(profile.own)}"] if profile.own else []
     lines += ["layers:"]
@@ -159,7 +160,7 @@ def write_profile(profile: Profile, remarks: Sequence[str]) -> str:
 
 
 def _flow(section: Section) -> str:
-    """On one line, without what is as it is by itself."""
+    """Write a section on one line, without what is as it is by default."""
     return _value(section.model_dump(mode="json", exclude_defaults=True))
 
 

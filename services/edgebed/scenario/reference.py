@@ -13,16 +13,16 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS
-from edgebed.emulation.framing import HEADER_BYTES, SEGMENT_BYTES
-from edgebed.faults.entry import FaultSection
-from edgebed.faults.registry import KINDS as FAULT_KINDS
-from edgebed.faults.triggers import Triggered
-from edgebed.scenario import units
+from edgebed.core import units
+from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES
 from edgebed.scenario.choices import LATENCY_MAX_S, RATE_MAX_BIT_S, RATE_MIN_BIT_S
+from edgebed.scenario.faults.entry import FaultSection
+from edgebed.scenario.faults.registry import KINDS as FAULT_KINDS
+from edgebed.scenario.faults.triggers import Triggered
 from edgebed.scenario.load import SWEEP
 from edgebed.scenario.methods import family_of, settings_schema
 from edgebed.scenario.names import NAME_PATTERN
-from edgebed.scenario.schema import Header, Trial
+from edgebed.scenario.schema import Header, TrialSection
 from edgebed.scenario.section import Section
 from edgebed.scenario.sweep_section import SweepSection
 from edgebed.scenario.traces import HEADER_FORM, ROWS_MAX, SPACING_MIN_S
@@ -30,7 +30,7 @@ from edgebed.scenario.traces import HEADER_FORM, ROWS_MAX, SPACING_MIN_S
 JsonSchema = dict[str, Any]
 
 REQUIRED = ("task", "method", "fleet", "stop")
-"""What a scenario without variants has to have; with variants, each of these may stand in the variants."""
+"""Keys that a scenario without variants has to have; with variants, each of them may stand in the variants."""
 
 SECTIONS = {
     "task": "`task`",
@@ -145,7 +145,7 @@ What holds them: in `docker`, and in `process` for root, the kernel's queues; in
 
 ### Steps
 
-`link_steps` change a link while training goes on. These devices pass through a tunnel for ten seconds:
+`link_steps` change a link during training. These devices pass through a tunnel for ten seconds:
 
 ```yaml
 link_steps:
@@ -173,10 +173,10 @@ Their order is free, and other columns are passed over.
 2.5,,
 ```
 
-A row holds until the time of the next one. The last row says when the trace begins anew, and nothing else: its rates
+A row holds until the time of the next one. The last row says when the trace is repeated, and nothing else: its rates
 may be left out. Times begin at 0 and increase by at least {units.format_duration(SPACING_MIN_S)}, since whether a
 kernel follows faster changes cannot be read back. There are up to {ROWS_MAX:,} rows.
-The trace is played again and again while training goes on, and begins for every node at a place of its own, which the
+The trace is played again and again during training, and begins for every node at a place of its own, which the
 seed decides. `latency`, `jitter` and `loss` may stand beside it.
 """
 
@@ -199,17 +199,18 @@ faults:
 on_failure: restart
 ```
 
-All that chance decides is decided by the seed: whom a fault concerns, in the plan; whether one by chance happens, by
-(seed, fault, worker and life, k-th push). So the schedule is the same in every runtime, and `edgebed plan` shows it.
-The journal has a line for each thing that is done, with the time at which it was to be done and that at which it was.
+The seed decides everything that depends on chance: the targets of a fault, in the plan; whether a fault with a
+`probability` happens, by (seed, fault, worker and incarnation, k-th push). So the schedule is the same in all runtimes,
+and `edgebed plan` shows it. The journal has a line for each thing that is done, with the time at which it was to be
+done and that at which it was.
 
-A node that is frozen, or cut, by several faults goes on when the last of them is over. What is done to a link or to a
-cap holds for the node's next life, too. The trial's end does not wait for a fault's.
+A node that is frozen, or cut, by several faults continues when the last of them is over. What is done to a link or to a
+cap holds for the node's next incarnation, too. The trial's end does not wait for a fault's.
 
 The server learns of a failure as a real one would, from the data network: by silence (`deadlines.silence`), or by a
-connection that breaks. What the controller learns from signs of life over the management network is for the journal,
+connection that breaks. What the controller learns from heartbeats over the management network is for the journal,
 for `on_failure`, and for ending a run in which nothing can happen any more; with `detector: oracle` the server is told
-at once. A worker that was started anew, or whose link is healed, joins again; what an older life of it pushed is
+at once. A worker that was restarted, or whose link is healed, joins again; what an older incarnation of it pushed is
 refused. The workers that begin training together, or are there when the server is back, are waited for from then on;
 one that has not joined after ten seconds is not.
 
@@ -219,8 +220,8 @@ A variant replaces the whole list; an option may change one entry, by its place 
 
 Every fault has exactly one: a time, a number of updates, or a point in the protocol of a worker. There are five points:
 `before: push`, `during: push`, `after: push`, `during: pull` and `after: pull`. At a point a fault happens to each node
-the first time, or at its `step`, in the node's first life; or by chance, with a `probability` at every push of every
-life.
+the first time, or at its `step`, in the node's first incarnation; or by chance, with a `probability` at every push
+of every incarnation.
 
 """
 
@@ -236,7 +237,8 @@ KINDS_OF_FAULTS = """\
 ### Kinds
 
 The server can be the target of each kind but `churn`; it has no points. The evaluator can be killed, frozen, thawed and
-restarted. A kind is a small file: see [creating-a-fault.md](creating-a-fault.md).
+restarted. A kind is a small class, and may be your own, as `{ mypackage.faults:Doze: edge-0, at: 30s }`: see
+[creating-a-fault.md](creating-a-fault.md).
 """
 
 METHODS = """\
@@ -260,6 +262,10 @@ method:
   aggregation: { name: asynchronous, staleness: none }
   compression: { name: top-k, fraction: 0.01, scope: model }
 ```
+
+A name alone is the part with its own defaults: `compression: top-k`. A part of your own has its import path for a name,
+`compression: mypackage.sparse:RandomK`, or with settings `{ name: mypackage.sparse:RandomK, fraction: 0.1 }`: see
+[creating-a-method.md](creating-a-method.md).
 """
 SWEEPS = """\
 Other commands run the file as if the section were not there. A value is checked with every method that is compared.
@@ -269,14 +275,14 @@ FAMILY_TEXTS = {
     "parameter-server": "Workers that push gradients. Each has the whole model.",
     "layer-wise": "Shards of a model, one on each worker; `shards` says how they lie there. `optimizer` is `adam` "
     "and `exchange` is `dense` unless said otherwise. Modules that predict gradients or inputs learn by "
-    "`module_optimizer`: as by `optimizer`, but for what is said of it, as `module_optimizer: { learning_rate: 0.1 }`.",
+    "`module_optimizer`: as by `optimizer`, except its own settings, as `module_optimizer: { learning_rate: 0.1 }`.",
 }
 
 
 def json_schema() -> str:
-    """The JSON schema of a scenario file, as text."""
+    """Return the JSON schema of a scenario file, as text."""
     header = _schema_of(Header)
-    trial = _schema_of(Trial)
+    trial = _schema_of(TrialSection)
     variant = {
         "type": "object",
         "description": "Changes to the scenario, merged into it key by key.",
@@ -306,9 +312,9 @@ def json_schema() -> str:
 
 
 def markdown() -> str:
-    """docs/scenario.md, as text."""
+    """Return docs/scenario.md, as text."""
     header = _schema_of(Header)
-    trial = _schema_of(Trial)
+    trial = _schema_of(TrialSection)
     top = header["properties"] | trial["properties"]
     sections = [INTRODUCTION, f"## The file\n\n{_table(top, {'name', *REQUIRED})}"]
     for key, title in SECTIONS.items():
@@ -334,7 +340,7 @@ def markdown() -> str:
 
 
 def _faults(definitions: Mapping[str, JsonSchema]) -> Iterator[str]:
-    """The text about faults, and what each kind can be told; what all have in common once."""
+    """Yield the text about faults, and the settings of each kind; what all have in common once."""
     every = definitions["Kill"]["properties"]
     common = {key: every[key] for key in (*Triggered.model_fields, "name")}
     yield FAULTS + _table(common, ())
@@ -345,7 +351,7 @@ def _faults(definitions: Mapping[str, JsonSchema]) -> Iterator[str]:
         own = {kind: schema["properties"][kind]} | schema["properties"]
         own = {key: value for key, value in own.items() if key not in common}
         required = {key for key, value in own.items() if "default" not in value}
-        text = f"{_text(schema['description'])}{_triggers_text(section)}"
+        text = f"{_text(schema['description'])}{_triggers_text(section)} E.g. `{section.example}`."
         yield f"#### `{kind}`\n\n{text}\n\n{_table(own, required)}"
 
 
@@ -361,7 +367,7 @@ def _schema_of(model: type[Section]) -> JsonSchema:
 
 
 def _lenient(schema: Any) -> Any:
-    """Without the titles pydantic makes up, without empty defaults, and without what a variant may bring instead."""
+    """Return the schema without pydantic's titles, without empty defaults, and without what a variant may bring."""
     if isinstance(schema, list):
         return [_lenient(item) for item in schema]
     if not isinstance(schema, dict):
@@ -377,7 +383,7 @@ def _lenient(schema: Any) -> Any:
 
 
 def _section_of(schema: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonSchema:
-    """What a key of the trial holds: a section, or sections by name."""
+    """Return what a key of the trial holds: a section, or sections by name."""
     by_name = next(iter(schema.get("patternProperties", {}).values()), schema)
     by_name = next((form for form in by_name.get("anyOf", ()) if "$ref" in form), by_name)
     return definitions[by_name["$ref"].rpartition("/")[2]]
@@ -416,7 +422,7 @@ def _preset_row(name: str, kinds: Sequence[str]) -> tuple[str, ...]:
 
 
 def _type(schema: JsonSchema) -> str:
-    """A JSON schema in words."""
+    """Write a JSON schema in words."""
     if {"$ref": "#/$defs/Some"} in schema.get("anyOf", ()):
         return "target"
     if "anyOf" in schema:

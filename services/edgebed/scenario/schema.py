@@ -1,6 +1,6 @@
 """What a scenario may say: every key with its type, its default and its meaning.
 
-This declaration checks scenarios, and makes the JSON schema for editors and docs/scenario.md. A `Trial` is everything
+This declaration checks scenarios, and makes the JSON schema for editors and docs/scenario.md. A `TrialSection` is all
 that is done at once: the scenario itself, or one of its variants merged into it. Here times are seconds and memory is
 bytes; in the file every quantity has its unit.
 """
@@ -22,17 +22,17 @@ from pydantic import (
     model_validator,
 )
 
-from edgebed.errors import ScenarioError
-from edgebed.faults.entry import FaultSection
-from edgebed.faults.registry import AnyFault, read_faults
-from edgebed.faults.targets import Group, Roster
-from edgebed.learning.imports import is_import_path
-from edgebed.scenario import choices, units
+from edgebed.core import imports, units
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import GRADIENT_TIME_S, Loss, Method, Waiting
+from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
+from edgebed.scenario.faults.entry import FaultSection
+from edgebed.scenario.faults.registry import AnyFault, read_faults
+from edgebed.scenario.faults.targets import Group, Roster
 from edgebed.scenario.links import FOLDER, LinkSection
-from edgebed.scenario.methods import method_schema, resolve_method, write_method
+from edgebed.scenario.methods import method_schema, python_path_of, read_method, write_method
 from edgebed.scenario.names import ClassName, Name
-from edgebed.scenario.plan import GRADIENT_TIME_S, Loss, Method, Waiting
 from edgebed.scenario.problems import Problems, choose, show
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
@@ -40,7 +40,6 @@ from edgebed.scenario.shard_problems import shard_problems
 from edgebed.scenario.source import OPTION
 from edgebed.scenario.sweep_section import SweepSection
 
-IMPORT_PATTERN = r"^\w+(\.\w+)*:\w+$"
 DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
 MODELS = (
     "small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep", "sigmoid-200",
@@ -48,14 +47,14 @@ MODELS = (
 )  # fmt: skip
 MODEL_SIZES = ("width", "kernel")
 MAX_COUNT = 100_000
-CHECK_MIN_S = 0.1  # signs of life come a few times as often, from every node
+CHECK_MIN_S = 0.1  # heartbeats come a few times as often, from every node
 
 JsonSchema = dict[str, Any]
 
 
 def _built_in_or_import(names: tuple[str, ...]) -> Callable[[object], str]:
     def check(given: object) -> str:
-        if isinstance(given, str) and (given in names or is_import_path(given)):
+        if isinstance(given, str) and (given in names or imports.is_import_path(given)):
             return given
         raise ValueError(f"unknown: {show(given)}; {choose(given, (*names, 'package.module:function'))}")
 
@@ -64,7 +63,7 @@ def _built_in_or_import(names: tuple[str, ...]) -> Callable[[object], str]:
 
 def _named(names: tuple[str, ...]) -> WithJsonSchema:
     known = {"type": "string", "enum": list(names)}
-    own: JsonSchema = {"type": "string", "title": "package.module:function", "pattern": IMPORT_PATTERN}
+    own: JsonSchema = {"type": "string", "title": "package.module:function", "pattern": imports.PATTERN}
     return WithJsonSchema({"anyOf": [known, own]})
 
 
@@ -123,7 +122,7 @@ Every = Annotated[
 ]
 MethodChoice = Annotated[
     Method,
-    PlainValidator(resolve_method),
+    PlainValidator(read_method),
     PlainSerializer(write_method, when_used="json"),
     WithJsonSchema(method_schema()),
 ]
@@ -199,7 +198,7 @@ MemoryBound = Annotated[
 
 
 class TaskSection(Section):
-    """What is trained, on which data."""
+    """Training: the model, the data and the loss."""
 
     data: DataName
     """A built-in data set, or your own: a function that returns one, found beside the scenario file."""
@@ -212,26 +211,26 @@ class TaskSection(Section):
     """A built-in model, or your own: a function that returns a `torch.nn.Module`, found beside the scenario file."""
     width: int | None = Field(default=None, ge=1)
     """Filters of a convolution of `four-layer` and `eight-layer`, and of the first ones of `vgg16`, 64 if left out;
-    your own function is given it, too."""
+    passed on to your own function, too."""
     kernel: int | None = Field(default=None, ge=1)
-    """Side of a convolution's filters in `four-layer` and `eight-layer`, 5 if left out; your own function is given it,
+    """Side of a convolution's filters in `four-layer` and `eight-layer`, 5 if left out; passed on to your own function,
     too."""
     batch_size: int = Field(default=10, ge=1)
     """Examples in a mini-batch."""
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1]; `standardized`: each input to mean 0 and variance 1."""
     loss: Loss = "cross-entropy"
-    """What training makes small, and what is measured on the test set: `cross-entropy`; or `squared`, the squared
+    """Loss that training minimises, and that is measured on the test set: `cross-entropy`; or `squared`, the squared
     distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2."""
     gradient_time: Duration = GRADIENT_TIME_S
     """Virtual time of one gradient on a device of compute speed 1 with a core of its own; in the simulation only."""
     compression_time: DurationFromZero = 0.0
-    """Likewise of what a worker's push takes besides, to be compressed and encoded; `scripts/bench compression` says
-    what that is."""
+    """Virtual time that a worker's push takes besides its gradient, to be compressed and encoded; in the simulation
+    only. `scripts/bench compression` measures it."""
 
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:
-        """Those of the model's that are given, by name."""
+        """Return the sizes of the model that are given, by name."""
         return tuple((name, size) for name in MODEL_SIZES if (size := getattr(self, name)) is not None)
 
 
@@ -260,7 +259,7 @@ class DeviceClass(LinkSection, Caps):
     count: int = Field(default=1, ge=1, le=MAX_COUNT)
     """Number of workers of this class."""
     compute_speed: float = Field(default=1.0, gt=0.0)
-    """Relative to the machine itself: at 0.5 a gradient takes twice as long."""
+    """Speed relative to the machine itself: at 0.5 a gradient takes twice as long."""
     waiting: WaitingTime = Waiting()
     """Pause between a gradient and its push: a duration, `{uniform: [0s, 200ms]}` or `{exponential: 100ms}` (mean)."""
 
@@ -277,12 +276,12 @@ class ShardsSection(Section):
     traffic: Literal["direct", "store"] = "direct"
     """`direct`: shards send each other activations and gradients; `store`: they fetch them from a node of its own."""
     modules: Literal["beside", "apart"] = "beside"
-    """Where synthetic gradients come from: a module beside each shard; or all modules on a node of their own."""
+    """Place of the modules that predict gradients: one beside each shard; or all on a node of their own."""
     queue: int = Field(default=4, ge=1)
     """Activations that a shard may have sent without an answer, where it does not wait for gradients. With
     `match: batch`: what may be on its way to a neighbour; the rest waits, by batch, and holds up nobody."""
     frozen: list[str] = Field(default=[])
-    """Workers whose layers keep the weights that they begin with: `[edge-0]`; the modules beside them learn."""
+    """Workers whose layers keep their initial weights: `[edge-0]`; the modules beside them learn."""
 
 
 class ServingSection(LinkSection, Caps):
@@ -297,10 +296,10 @@ class Evaluation(Section):
     """
 
     every: Every = Interval(updates=200)
-    """After so many updates or so much time; the last model is always measured."""
+    """Interval in updates or time; the last model is always measured."""
 
 
-class Stop(Section):
+class StopSection(Section):
     """What ends a trial; whichever comes first. At least one is needed."""
 
     not_here = MappingProxyType(
@@ -346,21 +345,21 @@ class Expectations(Section):
     egress_bytes: MemoryBound | None = None
     """Down: payload of all models sent to workers."""
     traffic_bytes: MemoryBound | None = None
-    """Up and down together."""
+    """Payload up and down together."""
     updates_lost: CountBound | None = None
     """Updates that workers began and that faults have cost: lost in flight, with a worker or with the server."""
     updates_unexplained: CountBound | None = None
-    """Updates that workers began and of which nothing says what became; `"== 0"` asks for books that close."""
+    """Updates that workers began and of which nothing says what became; `"== 0"` asks for complete accounting."""
     faults_missed: CountBound | None = None
     """Things that faults were to do to nodes, and that did not happen, since training had ended."""
     steps_lost: CountBound | None = None
     """Layer-wise training: steps that shards began and that faults have cost: rolled back, lost with a shard or with
     the server."""
     steps_unexplained: CountBound | None = None
-    """Layer-wise training: steps that shards began and of which nothing says what became; `"== 0"` asks for books that
-    close."""
+    """Layer-wise training: steps that shards began and of which nothing says what became; `"== 0"` asks for complete
+    accounting."""
     back_s: DurationBound | None = None
-    """After a heal, a thaw or a launch, the longest until the server heard of the node again."""
+    """Longest time from a heal, a thaw or a launch until the server heard of the node again."""
     verdict: Literal["trusted"] | None = None
     """`trusted`: links and caps were what was asked for, as far as was measured, and this machine was fast enough. Not
     judged in a simulation, which measures none of that."""
@@ -373,28 +372,29 @@ def _not_too_often(check_s: float) -> float:
 
 
 class Deadlines(Section):
-    """How long to be patient."""
+    """Time limits of a trial."""
 
     join: Duration = 60.0
-    """With nodes that do not come, counted anew whenever one starts, joins or becomes ready; then training starts
-    without the workers that are not ready, and the trial ends if the server or the evaluator is not."""
+    """How long to wait for nodes that do not come, counted again whenever one starts, joins or becomes ready; then
+    training starts without the workers that are not ready, and the trial ends if the server or the evaluator is not."""
     stall: Duration = 60.0
-    """With a trial that makes no progress."""
+    """How long a trial may make no progress."""
     silence: Duration = 60.0
-    """Of the server with a worker: one from which nothing has come for so long has left, and nobody waits for it."""
+    """How long a worker may be silent: the server takes one from which nothing has come for so long to have left, and
+    nobody waits for it."""
     check: Annotated[Duration, AfterValidator(_not_too_often)] = 1.0
-    """Of the controller with a sign of life: a node that gives none for two of these in a row has failed; with the next
-    one it is back."""
+    """Time between the controller's checks: a node without a heartbeat in two of them in a row has failed; with the
+    next one it is back."""
 
 
 class Checkpoints(Section):
-    """How often the server hands its model over, so that it can go on from there when it is started anew."""
+    """How often the server hands its model over, so that it can resume from there when it is restarted."""
 
     every: Every = Interval(updates=1000)
-    """After so many updates or so much time."""
+    """Interval in updates or time."""
 
 
-class Trial(Section):
+class TrialSection(Section):
     """Everything but the name, the question and the seed; what a variant may change."""
 
     task: TaskSection
@@ -411,7 +411,7 @@ class Trial(Section):
     shards: ShardsSection | None = None
     """With layer-wise methods: how the model's layers lie on the workers."""
     store: ServingSection | None = None
-    """With `shards.traffic: store`: caps and link of the node that keeps activations until they are fetched."""
+    """With `shards.traffic: store`: caps and link of the node that stores activations until they are fetched."""
     modules: ServingSection | None = None
     """With `shards.modules: apart`: caps and link of the node that has all gradient modules."""
     server: ServerSection = ServerSection()
@@ -420,24 +420,24 @@ class Trial(Section):
     """Caps of the evaluator, which measures the model on the test set. It has no link: watching is not traffic."""
     evaluation: Evaluation = Evaluation()
     """How often the model is measured."""
-    stop: Stop
+    stop: StopSection
     """What ends a trial."""
     faults: list[AnyFault] = Field(default=[])
     """What is done to nodes and links on purpose, and when, e.g. `[{freeze: phones, at: 20s, for: 10s}]`."""
     on_failure: Literal["ignore", "restart", "stop"] = "ignore"
-    """What is done when a node has died, or gives no sign of life: nothing; it is started anew; the trial ends."""
+    """What is done when a node has died, or sends no heartbeats: nothing; it is restarted; the trial ends."""
     restart_delay: DurationFromZero = 1.0
-    """With `on_failure: restart`, how long after."""
+    """With `on_failure: restart`: time from the failure to the restart."""
     detector: Literal["network", "oracle"] = "network"
     """How the server learns that a worker has failed: as a real one would, from the data network alone; or at once from
     the controller."""
     checkpoints: Checkpoints = Checkpoints()
-    """From which the server goes on when it is started anew: with the model and what the aggregation remembers, such as
-    a momentum. What it has received since, or holds, is lost."""
+    """Checkpoints from which the server resumes when it is restarted: with the model and what the aggregation
+    remembers, such as a momentum. What it has received since, or holds, is lost."""
     expect: Expectations = Expectations()
-    """What its outcome is judged by."""
+    """Criteria by which the trial's outcome is judged."""
     deadlines: Deadlines = Deadlines()
-    """How long to wait for what does not come."""
+    """Time limits for what does not come."""
 
     @field_validator("fleet", mode="before")
     @classmethod
@@ -452,7 +452,7 @@ class Trial(Section):
         cls, given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
     ) -> list[FaultSection]:
         known = all(key in info.data for key in ("fleet", "server", "evaluator", "shards", "store", "modules"))
-        return read_faults(given, _roster(info.data) if known else None)
+        return read_faults(given, _roster(info.data) if known else None, python_path_of(info))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -462,27 +462,27 @@ class Trial(Section):
 
     @property
     def num_workers(self) -> int:
-        """Workers of all classes together."""
+        """Return the number of workers of all classes together."""
         return sum(device_class.count for device_class in self.fleet.values())
 
     @property
     def roster(self) -> Roster:
-        """Whom faults can concern."""
+        """Return the nodes that faults can concern."""
         return _roster(dict(self))
 
     @property
     def sharding(self) -> ShardsSection | None:
-        """How the layers lie on the workers; None where each has the whole model."""
+        """Return how the layers lie on the workers; None where each has the whole model."""
         return (self.shards or ShardsSection()) if self.method.is_layerwise else None
 
     @property
     def serving(self) -> dict[Literal["store", "modules"], ServingSection]:
-        """What serves shards, by role."""
+        """Return the sections of nodes that serve shards, by role."""
         return _serving(self.sharding, self.store, self.modules)
 
 
 def class_workers(name: str, device_class: DeviceClass) -> tuple[str, ...]:
-    """The workers of a class: `<class>-<index>`."""
+    """Return the workers of a class: `<class>-<index>`."""
     return tuple(f"{name}-{k}" for k in range(device_class.count))
 
 
@@ -498,7 +498,7 @@ def _serving(
 
 
 def _roster(trial: Mapping[str, Any]) -> Roster:
-    """The nodes of a trial, of which these are the sections, and what faults have to know of them."""
+    """Return the nodes of a trial, of which these are the sections, and what faults have to know of them."""
     evaluator = Group("evaluator", ("evaluator",), trial["evaluator"].memory is not None)
     serving = {
         role: Group(role, (role,), each.memory is not None, each.latency, each.jitter)
@@ -521,7 +521,7 @@ class Header(Section):
     """What holds for all variants."""
 
     name: Name
-    """Names the folder of its runs."""
+    """Name of the scenario, and of the folder of its runs."""
     question: str = ""
     """What the scenario is to find out, in a sentence."""
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
@@ -531,19 +531,19 @@ class Header(Section):
 class Scenario(Header):
     """A checked scenario: its header, and its trials with every variant merged in and every default filled in."""
 
-    trials: dict[str, Trial]
-    """By the variant's name; by the method's where the scenario has no variants."""
+    trials: dict[str, TrialSection]
+    """Trials by the variant's name; by the method's where the scenario has no variants."""
     sweep: SweepSection | None = None
-    """What `edgebed sweep` varies."""
+    """Settings that `edgebed sweep` varies."""
     source: str = ""
-    """The file it came from, as the user named it; empty if it came as a dict."""
+    """Name of the scenario file as the user gave it; empty if it came as a dict."""
     places: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     """For each trial: path of a key -> where it was written, for messages."""
-    doubts: dict[str, list[str]] = Field(default_factory=dict, repr=False)
+    warnings: dict[str, list[str]] = Field(default_factory=dict, repr=False)
     """For each trial: what in it cannot be and is no mistake of the file, a sentence each (contradictions.py)."""
 
     def only(self, variants: Sequence[str]) -> Self:
-        """The scenario with these of its trials alone, in its own order; ScenarioError with what there is.
+        """Return the scenario with these of its trials alone, in its own order; ScenarioError with what there is.
 
         No name at all chooses all trials.
         """
@@ -556,7 +556,7 @@ class Scenario(Header):
         return self.model_copy(update={"trials": chosen})
 
     def place(self, trial: str, path: str) -> str:
-        """What a message about `path` begins with, e.g. `scenario.yaml:8:12: task.batch_size`."""
+        """Return what a message about `path` begins with, e.g. `scenario.yaml:8:12: task.batch_size`."""
         known = self.places.get(trial, {})
         keys = path.split(".")
         for depth in range(len(keys), 0, -1):
@@ -565,12 +565,12 @@ class Scenario(Header):
         return path
 
     def cause(self, trial: str, *paths: str) -> str:
-        """The place of what is to blame where several keys do not fit together: what an option set, else the first."""
+        """Return the place to blame where several keys do not fit together: what an option set, else the first."""
         known = self.places.get(trial, {})
         of_options = (known[path] for path in paths if known.get(path, "").startswith(OPTION))
         return next(of_options, self.place(trial, paths[0]))
 
     @property
     def folder(self) -> Path:
-        """The folder of the scenario file, where the user's own modules are looked for."""
+        """Return the folder of the scenario file, where the user's own modules are looked for."""
         return Path(self.source).absolute().parent if self.source else Path.cwd()

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from edgebed.scenario import units
+from edgebed.core import units
 from edgebed.scenario.problems import Problem, Problems, problems_of, show, unknown_keys
 
 
@@ -33,12 +33,12 @@ class Section(BaseModel):
 
     @classmethod
     def known_keys(cls) -> tuple[str, ...]:
-        """The keys as a scenario writes them, where some are Python's own words, as `for` is."""
+        """Return the keys as a scenario writes them, where some are Python's own words, as `for` is."""
         return tuple(field.alias or name for name, field in cls.model_fields.items())
 
     @classmethod
     def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
-        """What is wrong with the choice of keys, whatever their values; reported beside what is wrong with those."""
+        """Yield what is wrong with the choice of keys, whatever their values; reported beside mistakes in those."""
         return ()
 
     @model_validator(mode="wrap")
@@ -60,7 +60,7 @@ class Section(BaseModel):
 
 
 def of_pattern(title: str, pattern: str, *examples: str) -> WithJsonSchema:
-    """The JSON schema of a text that has a form."""
+    """Return the JSON schema of a text that has a form."""
     return WithJsonSchema({"type": "string", "title": title, "pattern": pattern, "examples": list(examples)})
 
 

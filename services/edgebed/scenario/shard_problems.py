@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from edgebed.algorithms.registry import has_modules
+from edgebed.algorithms.registry import has_modules, rule_of
+from edgebed.core.plan import Waiting
 from edgebed.scenario.choices import Split
-from edgebed.scenario.plan import Waiting
 from edgebed.scenario.problems import Problem, choose
 
 if TYPE_CHECKING:
-    from edgebed.scenario.schema import Trial
+    from edgebed.scenario.schema import TrialSection
 
 SECTIONS = {"store": "shards.traffic: store", "modules": "shards.modules: apart"}
-"""Of nodes that serve shards: the choice that there is one."""
+"""Sections of nodes that serve shards -> the choice that there is one."""
 
 
-def shard_problems(trial: "Trial") -> Iterator[Problem]:
-    """Settings that contradict the method, or each other."""
+def shard_problems(trial: "TrialSection") -> Iterator[Problem]:
+    """Yield settings that contradict the method, or each other."""
     if not trial.method.is_layerwise:
         for key in ("shards", *SECTIONS):
             if getattr(trial, key) is not None:
@@ -37,20 +37,20 @@ def shard_problems(trial: "Trial") -> Iterator[Problem]:
     yield from _of_workers(trial)
 
 
-def _of_modules(trial: "Trial") -> Iterator[Problem]:
+def _of_modules(trial: "TrialSection") -> Iterator[Problem]:
     """What is asked of modules that the method has not, or not like that."""
-    learning = trial.method.parts["learning"].name
-    if "modules" in trial.serving and learning != "synthetic-gradients":
+    learning, rule = trial.method.parts["learning"].name, rule_of(trial.method)
+    if "modules" in trial.serving and not rule.modules_apart:
         yield Problem(("shards", "modules"), f"'{learning}' has no modules that lie apart")
-    elif "modules" in trial.serving and trial.method.parts["learning"].settings["send_every"] > 1:
+    elif "modules" in trial.serving and rule.send_every > 1:
         why = "modules that lie apart are asked at every step; use modules: beside, or leave send_every at 1"
         yield Problem(("shards", "modules"), why)
     if "module_optimizer" in trial.method.parts and not has_modules(trial.method):
         yield Problem(("method", "module_optimizer"), f"'{learning}' has no modules; leave it out")
 
 
-def _of_workers(trial: "Trial") -> Iterator[Problem]:
-    """What workers that push gradients have, and shards have not."""
+def _of_workers(trial: "TrialSection") -> Iterator[Problem]:
+    """Yield what workers that push gradients have, and shards have not."""
     if trial.pull != "full":
         yield Problem(("pull",), "shards pull no model; leave it out")
     if trial.task.compression_time:

@@ -1,8 +1,8 @@
 """A scenario file as a tree that remembers where everything stands.
 
-`read_file` turns YAML 1.2 into `Node`s; each knows its place, `scenario.yaml:8:12`, so that whatever is found wrong
-with a value later, by whatever rule, can be said with line and column. YAML 1.2 reads `no` as text and 010 as ten; two
-equal keys are an error.
+`read_file` turns YAML 1.2 into `SourceNode`s; each knows its place, `scenario.yaml:8:12`, so that whatever is found
+wrong with a value later, by whatever rule, can be said with line and column. YAML 1.2 reads `no` as text and 010
+as ten; two equal keys are an error.
 """
 
 import datetime as dt
@@ -16,8 +16,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from edgebed.containment import in_container
-from edgebed.errors import ScenarioError
+from edgebed.core.containment import in_container
+from edgebed.core.errors import ScenarioError
 
 NAMES_MAX = 8
 OPTION = "--set "
@@ -33,35 +33,35 @@ class Place(NamedTuple):
     source: str
     """The file as the user named it, or the option `--set a.b=c`; empty for a scenario given as a dict."""
     line: int = 0
-    """From 1; 0 where the source has no lines."""
+    """Line, from 1; 0 where the source has no lines."""
     column: int = 0
 
     def __str__(self) -> str:
         return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
 
 
-class Node(NamedTuple):
+class SourceNode(NamedTuple):
     """A value with its place and its path in the file."""
 
     value: Any
     """dict of Nodes by key, list of Nodes, or a scalar."""
     place: Place
-    """Of the value."""
+    """Place of the value."""
     path: tuple[str, ...]
     """Keys from the top of the file, as the user wrote them."""
     key_place: Place
-    """Of the key it stands under."""
+    """Place of the key that the value stands under."""
 
     def plain(self) -> Any:
-        """The value without its places."""
+        """Return the value without its places."""
         if isinstance(self.value, dict):
             return {key: child.plain() for key, child in self.value.items()}
         if isinstance(self.value, list):
             return [child.plain() for child in self.value]
         return self.value
 
-    def of_options(self) -> Iterator["Node"]:
-        """What options brought: itself, or what is in it."""
+    def of_options(self) -> Iterator["SourceNode"]:
+        """Yield the nodes that options brought: this one, or those in it."""
         if self.place.source.startswith(OPTION):
             yield self
             return
@@ -69,13 +69,13 @@ class Node(NamedTuple):
         for child in inside if isinstance(self.value, dict | list) else ():
             yield from child.of_options()
 
-    def items(self) -> Iterator[tuple[str, "Node"]]:
-        """Children of a mapping; none for anything else."""
+    def items(self) -> Iterator[tuple[str, "SourceNode"]]:
+        """Yield the children of a mapping; none for anything else."""
         return iter(self.value.items() if isinstance(self.value, dict) else ())
 
-    def descend(self, keys: Sequence[str]) -> tuple["Node", tuple[str, ...]]:
-        """The deepest node on the way along `keys`, and the keys that lead on from there to nothing."""
-        node: Node = self
+    def descend(self, keys: Sequence[str]) -> tuple["SourceNode", tuple[str, ...]]:
+        """Return the deepest node on the way along `keys`, and the keys that lead on from there to nothing."""
+        node: SourceNode = self
         for depth, key in enumerate(keys):
             children = node.value
             if isinstance(children, list) and key.isdecimal() and int(key) < len(children):
@@ -92,11 +92,11 @@ def read_file(
     what: str = "a scenario",
     example: str = "name: my-scenario",
     read: Callable[[Path], bytes] = Path.read_bytes,
-) -> Node:
+) -> SourceNode:
     """The file as a tree; ScenarioError if it cannot be read or is not a YAML mapping.
 
     Messages say `what` it should be, and how that begins, by an `example`. A user's file may be a pipe; one
-    of a run, which a stranger may have written, is to be `read` by `observe.reading`.
+    of a run, which a stranger may have written, is to be `read` by `core.reading`.
     """
     source = str(path)
     text = _text(path, read)
@@ -109,13 +109,13 @@ def read_file(
     return _node(value, start, start, ())
 
 
-def from_plain(value: object, place: Place, path: tuple[str, ...] = ()) -> Node:
-    """A tree of a value that has no lines of its own: every node is at `place`."""
+def from_plain(value: object, place: Place, path: tuple[str, ...] = ()) -> SourceNode:
+    """Return a tree of a value that has no lines of its own: every node is at `place`."""
     return _node(value, place, place, path)
 
 
 def parse(text: str, source: str, *, lines: bool = True) -> Any:
-    """The value of a YAML text; ScenarioError with line and column (if `lines` mean anything) where it is not YAML."""
+    """Parse a YAML text; ScenarioError with line and column (if `lines` mean anything) where it is not YAML."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an anchor may be given twice, which YAML allows
@@ -141,7 +141,7 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
 
 
 def _size(value: object, known: dict[int, int]) -> int:
-    """How many values there are where each alias is what it stands for; counted once for each that is written."""
+    """Count the values where each alias is what it stands for; counted once for each that is written."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -152,7 +152,7 @@ def _size(value: object, known: dict[int, int]) -> int:
 
 
 def _explained(error: MarkedYAMLError, text: str) -> tuple[StringMark | None, str]:
-    """Where a text is not what it should be, and why: in the user's words where these are known."""
+    """Return where a text is not what it should be, and why: in the user's words where these are known."""
     mark, context = error.problem_mark or error.context_mark, error.context_mark
     problem = str(error.problem).split("\n", 1)[0]
     opened = _OPENS.get(str(error.context))
@@ -190,7 +190,7 @@ def _text(path: Path, read: Callable[[Path], bytes]) -> str:
 
 
 def _neighbours(folder: Path) -> str:
-    """The scenario files of a folder, then those of its sub-folders, for a message."""
+    """Name the scenario files of a folder, then those of its sub-folders, for a message."""
     try:
         names = [
             str(path.relative_to(folder))
@@ -205,11 +205,11 @@ def _neighbours(folder: Path) -> str:
 
 
 def _in_view() -> str:
-    """For who has a file that a container does not."""
+    """Remark for users whose file a container does not see."""
     return " A container sees ./scenarios alone, e.g. SCENARIO=scenarios/quickstart.yaml" if in_container() else ""
 
 
-def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) -> Node:
+def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) -> SourceNode:
     if len(path) > MAX_DEPTH:
         raise ScenarioError(f"{place}: {'.'.join(path[:3])}...: nested too deep; does an alias contain itself?")
     if isinstance(value, Mapping):
@@ -222,11 +222,11 @@ def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) 
         children = [_node(child, places[i], places[i], (*path, str(i))) for i, child in enumerate(value)]
     else:
         children = _scalar(value, place, path)
-    return Node(children, place, path, key_place)
+    return SourceNode(children, place, path, key_place)
 
 
 def _places(parent: object, key: Any, default: Place) -> tuple[Place, Place]:
-    """Of a key and its value; a key that came in by `<<` has the place of the mapping it came into."""
+    """Return the places of a key and its value; a key that came in by `<<` has that of the mapping it came into."""
     if default.line and isinstance(parent, CommentedMap | CommentedSeq):
         position = (parent.lc.data or {}).get(key)
         if position:
@@ -239,7 +239,7 @@ def _places(parent: object, key: Any, default: Place) -> tuple[Place, Place]:
 
 
 def _scalar(value: object, place: Place, path: tuple[str, ...]) -> object:
-    """The value as the plain Python type; the parser's own number types remember how they were written."""
+    """Return the value as the plain Python type; the parser's own number types remember how they were written."""
     if isinstance(value, TaggedScalar):
         raise ScenarioError(f"{place}: {'.'.join(path)}: YAML tags such as {value.tag.value} are not used here.")
     for kind in (bool, int, float, str):

@@ -1,4 +1,4 @@
-"""The section `sweep`: which settings `edgebed sweep` varies, and until when each of its runs goes on.
+"""The section `sweep`: which settings `edgebed sweep` varies, and what ends each of its runs.
 
 An axis is the dotted key of a setting, as `--set` takes it, with the values it takes one after another. Whether every
 method has such a setting, and can take these values, shows only where they are laid over its trial: each is checked
@@ -11,11 +11,11 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from edgebed.errors import ScenarioError
+from edgebed.core.errors import ScenarioError
 from edgebed.scenario import overrides, source
 from edgebed.scenario.problems import Problem, Problems, choose, show
 from edgebed.scenario.section import Section
-from edgebed.scenario.source import Node, Place
+from edgebed.scenario.source import Place, SourceNode
 
 NO_AXES = {
     "name": "it names the folder of the runs",
@@ -86,46 +86,48 @@ class SweepSection(Section):
     accuracy: float = Field(gt=0.0, le=1.0)
     """The accuracy on the test set, from 0 to 1, at which each run ends; `stop.updates` is where it gives up."""
     window: int = Field(default=3, ge=1)
-    """Evaluations whose mean must reach it; with 1, a single lucky evaluation counts."""
+    """Evaluations whose mean must reach `accuracy`; with 1, a single lucky evaluation counts."""
     methods: list[str] = Field(default=[])
-    """Variants that are compared; all of them if left out."""
+    """Variants that are compared; all if left out."""
     over: Axes
     """Axes: dotted keys of settings, as `--set` takes them, each with a list of values. `fleet.edge.uplink` is one."""
     seeds: int = Field(default=1, ge=1)
-    """Every point is run with seeds 1 to this."""
+    """Number n of seeds: every point is run with the seeds 1 to n."""
 
 
 class Mistake(NamedTuple):
-    """What is wrong, and where."""
+    """A mistake in the section: what is wrong, and where."""
 
-    node: Node
+    node: SourceNode
     message: str
     trial: str = ""
-    """The variant it is wrong for; empty: all."""
+    """Variant that the mistake is in; empty: all."""
     at_key: bool = False
 
 
-Check = Callable[[Node], Iterable[Problem]]
+Check = Callable[[SourceNode], Iterable[Problem]]
 """A trial's tree -> what is wrong with it."""
 
 
 def value_text(value: Any) -> str:
-    """As an option would write it: YAML that is read as the same value."""
+    """Write a value as an option would: YAML that is read as the same value."""
     if isinstance(value, str):
         return value if _reads_as_itself(value) else json.dumps(value, ensure_ascii=False)
     return json.dumps(value, ensure_ascii=False)
 
 
 def _reads_as_itself(text: str) -> bool:
-    """Whether YAML takes it for a string without quotes."""
+    """Whether YAML takes the text for a string without quotes."""
     try:
         return bool(source.parse(text, "", lines=False) == text)
     except ScenarioError:  # as of a single quote
         return False
 
 
-def mistakes(node: Node, section: SweepSection, trees: Mapping[str, Node], check: Check) -> Iterator[Mistake]:
-    """What is wrong with the section at `node`, given the trials' trees by name."""
+def mistakes(
+    node: SourceNode, section: SweepSection, trees: Mapping[str, SourceNode], check: Check
+) -> Iterator[Mistake]:
+    """Yield what is wrong with the section at `node`, given the trials' trees by name."""
     listed, _ = node.descend(("methods",))
     unknown = [name for name in section.methods if name not in trees]
     for name in unknown:
@@ -143,8 +145,10 @@ def mistakes(node: Node, section: SweepSection, trees: Mapping[str, Node], check
         yield from _axis_mistakes(tuple(key.split(".")), values, chosen, check)
 
 
-def _axis_mistakes(keys: Sequence[str], values: Node, trees: Mapping[str, Node], check: Check) -> Iterator[Mistake]:
-    """Of one axis: what no trial has is said once, a value that does not fit where it stands."""
+def _axis_mistakes(
+    keys: Sequence[str], values: SourceNode, trees: Mapping[str, SourceNode], check: Check
+) -> Iterator[Mistake]:
+    """Yield the mistakes of one axis: what no trial has once, a value that does not fit where it stands."""
     for name, tree in trees.items():
         if keys[0] == "fleet" and len(keys) > 2 and tree.descend(keys[:2])[1]:
             classes, _ = tree.descend(("fleet",))
@@ -160,7 +164,9 @@ def _axis_mistakes(keys: Sequence[str], values: Node, trees: Mapping[str, Node],
                 break
 
 
-def _mistake(problem: Problem, tree: Node, keys: Sequence[str], values: Node, value: Node, trial: str) -> Mistake:
+def _mistake(
+    problem: Problem, tree: SourceNode, keys: Sequence[str], values: SourceNode, value: SourceNode, trial: str
+) -> Mistake:
     node, _ = tree.descend(problem.path)
     if problem.at_key and problem.path == tuple(keys[: len(problem.path)]):
         return Mistake(values, problem.message, trial, at_key=True)
@@ -169,6 +175,6 @@ def _mistake(problem: Problem, tree: Node, keys: Sequence[str], values: Node, va
     return Mistake(value, f"{'.'.join(problem.path)}: {problem.message}", trial)
 
 
-def empty(place: Place) -> Node:
-    """A section that options alone fill."""
-    return Node({}, place, ("sweep",), place)
+def empty(place: Place) -> SourceNode:
+    """Return a section that options alone fill."""
+    return SourceNode({}, place, ("sweep",), place)

@@ -7,7 +7,7 @@
     2.5,,
 
 The header says which column is which and in what it is counted, so that the cells are plain numbers; other columns are
-passed over. A row holds until the time of the next one. The last row says where the trace begins anew, and nothing
+passed over. A row holds until the time of the next one. The last row says where the trace is repeated, and nothing
 else: its rates may be left out.
 """
 
@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from edgebed.observe.quantities import count_text
-from edgebed.scenario import units
+from edgebed.core import units
+from edgebed.core.plan import LinkChange
+from edgebed.core.quantities import count_text
 from edgebed.scenario.choices import RATE_MIN_BIT_S, check_rate
-from edgebed.scenario.plan import LinkChange
 from edgebed.scenario.problems import Problem, Problems, show
 
 SPACING_MIN_S = 0.1  # whether a kernel follows what changes faster cannot be read back
@@ -38,12 +38,12 @@ HEADER_FORM = "time_s,up_mbit,down_mbit"
 
 @dataclass(frozen=True)
 class Trace:
-    """What a file says."""
+    """A recorded trace, read from a file."""
 
     path: Path
-    """Absolute, so that it is found from anywhere."""
+    """Absolute path, so that the file is found from anywhere."""
     changes: tuple[LinkChange, ...]
-    """From 0 on; each with both rates."""
+    """Changes of the link from 0 on; each with both rates."""
     period_s: float
 
 
@@ -53,7 +53,7 @@ class _Cell:
 
     text: str
     place: str
-    """file:line:column"""
+    """Place of the cell as file:line:column."""
 
     def fail(self, message: str) -> ValueError:
         return ValueError(f"{self.place}: {message}")
@@ -65,11 +65,11 @@ class _Column:
 
     index: int
     unit: Decimal
-    """What 1 is: seconds or bit/s."""
+    """Value of 1 in the column: seconds or bit/s."""
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace in a file; `Problems` with the first mistakes in it, each with file, line and column."""
+    """Read the trace in a file; `Problems` with the first mistakes in it, each with file, line and column."""
     header, *rows = _rows(path)
     try:
         columns = _columns(header)
@@ -101,7 +101,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def _rows(path: Path) -> list[list[_Cell]]:
-    """The cells of every line that is neither empty nor a remark; at least one line."""
+    """Return the cells of every line that is neither empty nor a remark; at least one line."""
     try:
         with path.open("rb") as file:
             content = file.read(BYTES_MAX + 1)
@@ -139,7 +139,7 @@ def _cells(place: str, line: str) -> list[_Cell]:
 
 
 def _columns(header: list[_Cell]) -> dict[str, _Column]:
-    """Where time, up and down stand, by the names of the columns."""
+    """Return where time, up and down stand, by the names of the columns."""
     text = ",".join(cell.text for cell in header)
     if separator := re.search(r"[;\t|]", text):
         excel = 'Excel: save as "CSV UTF-8 (comma delimited)", decimals with a point'
@@ -168,7 +168,7 @@ def _columns(header: list[_Cell]) -> dict[str, _Column]:
 
 
 def _unit(cell: _Cell, name: str, unit: str) -> Decimal:
-    """What 1 is in a column."""
+    """Return the value of 1 in a column."""
     known: Mapping[str, Decimal] = TIME_UNITS_S if name == "time" else RATE_UNITS_BIT_S
     if unit.lower() in known:
         return known[unit.lower()]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from edgebed.wire.errors import LocalWireError, RemoteWireError
-from edgebed.wire.messages import PROTOCOL, TENSORS, AnyMessage, DataMessage, ManagementMessage
+from edgebed.wire.messages import COMPRESSED, PIECES_MAX, PROTOCOL, TENSORS, AnyMessage, DataMessage, ManagementMessage
 from edgebed.wire.tensors import Buffer, check_frames
 
 MAX_HEADER_BYTES = 16 * 1024 * 1024  # a report of many records is the largest header
@@ -23,7 +23,7 @@ _decoders = {
 
 
 def encode(message: AnyMessage, frames: Sequence[Buffer] = ()) -> list[Buffer]:
-    """The header frame and the tensors' frames; LocalWireError if they do not fit each other."""
+    """Encode the header frame and the tensors' frames; LocalWireError if they do not fit each other."""
     try:
         _check(message, frames)
     except RemoteWireError as error:
@@ -32,7 +32,7 @@ def encode(message: AnyMessage, frames: Sequence[Buffer] = ()) -> list[Buffer]:
 
 
 def decode(frames: Sequence[Buffer], network: str) -> tuple[AnyMessage, Sequence[Buffer]]:
-    """The message and its tensors' frames, all sizes checked. `network` is `data` or `management`."""
+    """Decode the message and its tensors' frames, all sizes checked. `network` is `data` or `management`."""
     if not 1 <= len(frames) <= MAX_FRAMES:
         raise RemoteWireError(f"{len(frames)} frames")
     if len(frames[0]) > MAX_HEADER_BYTES:
@@ -48,12 +48,19 @@ def decode(frames: Sequence[Buffer], network: str) -> tuple[AnyMessage, Sequence
 
 
 def _check(message: AnyMessage, frames: Sequence[Buffer]) -> None:
-    """RemoteWireError unless the message carries the tensors that its kind does, and exactly their frames."""
+    """Raise RemoteWireError unless the message carries the tensors that its kind does, and exactly their frames."""
     tensors = getattr(message, "tensors", ())
     names = tuple(tensor.name for tensor in tensors)
-    if names not in TENSORS.get(type(message), ((),)):
+    if names not in TENSORS.get(type(message), ((),)) and not _is_compressed(message, names):
         raise RemoteWireError(f"{type(message).__name__} with tensors {names[:8]}")
     check_frames(tensors, frames)
+
+
+def _is_compressed(message: AnyMessage, names: tuple[str, ...]) -> bool:
+    """Whether these may be what a compression has made; a model without `since` is whole."""
+    if not isinstance(message, COMPRESSED) or getattr(message, "since", 0) is None:
+        return False
+    return 1 <= len(names) <= PIECES_MAX and len(set(names)) == len(names) and "theta" not in names
 
 
 def size_bytes(frames: Sequence[Buffer]) -> int:

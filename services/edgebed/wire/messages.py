@@ -11,22 +11,22 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from edgebed.roles.records import AnyRecord, Count
-from edgebed.scenario.plan import Injection, Link, NodePlan
+from edgebed.core.plan import Injection, LinkPlan, NodePlan
+from edgebed.core.records import AnyRecord, Count
 
 PROTOCOL = 5
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
 Seconds = Annotated[float, msgspec.Meta(ge=-1.0, le=2**53)]
-"""Of the trial, and finite; negative: not told."""
+"""Seconds of the trial, finite; negative: not reported."""
 
 
 class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """How one tensor travels; its bytes follow in frames of at most 256 KiB."""
 
     name: str
-    """What the message calls it."""
+    """Name of the tensor in the message."""
     dtype: str
     """`float32`, `float16`, `int8`, `uint8`, `int64` or `int32`, little-endian."""
     shape: tuple[int, ...]
@@ -35,11 +35,11 @@ class Tensor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """`dense`: all entries in C order. `sparse`: the chosen positions, then the chosen values. `scaled`: a float32 that
     says what a value of 1 stands for, then all entries in C order."""
     entries: int
-    """Values that travel."""
+    """Number of values that travel."""
     index_bytes: int = 0
     """`sparse`: length of the encoded positions."""
     packed_bytes: int = 0
-    """Length of all its bytes packed with DEFLATE (RFC 1950); 0: they are not packed."""
+    """Length of all the tensor's bytes packed with DEFLATE (RFC 1950); 0: they are not packed."""
 
 
 class Message(
@@ -53,13 +53,13 @@ class Message(
     protocol: int = PROTOCOL
     """The version of this protocol; another one is refused."""
     sender: Name
-    """The node's name."""
+    """Name of the sending node."""
 
 
 class SharedLink(msgspec.Struct, frozen=True, kw_only=True):
-    """A link that several nodes have, but for where in its period each begins."""
+    """A link that several nodes have, except for where in its period each begins."""
 
-    link: Link
+    link: LinkPlan
     offsets: tuple[tuple[Name, float], ...]
     """Each node, and its own offset in seconds."""
 
@@ -68,7 +68,8 @@ class Join(Message, kw_only=True):
     """Worker to server: I take part from now on, and need the model."""
 
     incarnation: Count
-    """Given by the controller, one more at every restart; what an older incarnation sends is refused."""
+    """Incarnation of the worker, given by the controller, one more at every restart; what an older one sends is
+    refused."""
     joins: Count = 0
     """How often this incarnation has joined before; what belongs to an earlier join is refused."""
 
@@ -77,9 +78,9 @@ class Push(Message, kw_only=True):
     """Worker to server: an update of the model. The answer is a `model` when the method lets the worker go on."""
 
     incarnation: Count
-    """That of its join."""
+    """Incarnation of the worker, as in its join."""
     joins: Count = 0
-    """That of its join."""
+    """Earlier joins of the incarnation, as in its join."""
     step: Count
     """The worker's own count of its pushes, from 0."""
     base: Count
@@ -87,18 +88,18 @@ class Push(Message, kw_only=True):
     loss: float
     """Mean mini-batch loss at that version."""
     examples: Count = 1
-    """That the worker has."""
+    """Examples that the worker has."""
     sent_s: Seconds = -1.0
-    """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
+    """When the message's first byte left, in seconds of the trial; set by the shell. Negative: not reported."""
     tensors: tuple[Tensor, ...]
-    """One, called `update`, of the model's flat shape, or what else the method's compression sends instead."""
+    """One tensor, called `update`, of the model's flat shape, or what else the method's compression sends instead."""
 
 
 class Pull(Message, kw_only=True):
     """Evaluator to server: send the model as soon as it has reached a version."""
 
     at_version: Count
-    """0, or any version in the past: at once."""
+    """Version to wait for; 0, or any version in the past: at once."""
 
 
 class Model(Message, kw_only=True):
@@ -107,16 +108,16 @@ class Model(Message, kw_only=True):
     version: Count
     """The number of updates applied to it."""
     final: bool
-    """No update will follow."""
+    """Whether no update will follow."""
     since: Count | None = None
-    """None: the whole model. Else what the worker, which has this version, lacks: the entries that changed since; or
-    with a `downlink` of the method an update of what it has."""
+    """Version that the worker has; the tensors are what it lacks: the entries that changed since, or with a `downlink`
+    of the method an update of what it has. None: the whole model."""
     joins: Count = 0
-    """Of the worker's join that it answers, or that the push belongs to which it answers; an older one is not used."""
+    """Join of the worker that the message answers, or that the push it answers belongs to; an older one is not used."""
     sent_s: Seconds = -1.0
-    """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
+    """When the message's first byte left, in seconds of the trial; set by the shell. Negative: not reported."""
     tensors: tuple[Tensor, ...]
-    """One, called `theta`, of the model's flat shape; or what the method's downlink sends instead."""
+    """One tensor, called `theta`, of the model's flat shape; or what the method's downlink sends instead."""
 
 
 class Refuse(Message, kw_only=True):
@@ -134,82 +135,82 @@ class Activation(Message, kw_only=True):
     """Shard to the one above: the outputs of a (micro-)batch. The answer is a `gradient`, or `taken`."""
 
     history: Count
-    """How often training had been rolled back; what belongs to an earlier history is dropped."""
+    """Number of roll-backs of the training so far; what belongs to an earlier history is dropped."""
     step: Count
     """The mini-batch, counted from 0."""
     micro: Count = 0
-    """Its part, counted from 0."""
+    """Part of the mini-batch, counted from 0."""
     sent_s: Seconds = -1.0
-    """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
+    """When the message's first byte left, in seconds of the trial; set by the shell. Negative: not reported."""
     tensors: tuple[Tensor, ...]
-    """One, called `h`, of the shape of a batch."""
+    """One tensor, called `h`, of the shape of a batch."""
 
 
 class Gradient(Message, kw_only=True):
     """Shard to the one below: the gradient of the batch's mean loss by what an `activation` had brought."""
 
     history: Count
-    """As in the activation."""
+    """History of the activation."""
     step: Count
-    """As in the activation."""
+    """Step of the activation."""
     micro: Count = 0
-    """As in the activation."""
+    """Part of the activation."""
     sent_s: Seconds = -1.0
-    """When its first byte left, in seconds of the trial; set by the shell. Negative: not told."""
+    """When the message's first byte left, in seconds of the trial; set by the shell. Negative: not reported."""
     tensors: tuple[Tensor, ...]
-    """One, called `gradient`, of the activation's shape."""
+    """One tensor, called `gradient`, of the activation's shape."""
 
 
 class Taken(Message, kw_only=True):
     """Shard to the one below, where no gradient goes down: there is room for another activation.
 
-    Where things are kept by the number of their batch, shard or store to whoever made something: it has come.
+    Where things are stored by the number of their batch, shard or store to whoever made something: it has come.
     """
 
     history: Count
-    """As in the activation."""
+    """History of the activation."""
     step: Count
-    """As in the activation."""
+    """Step of the activation."""
     micro: Count = 0
-    """As in the activation."""
+    """Part of the activation."""
 
 
 class Fetch(Message, kw_only=True):
     """Shard to store: hand over what another shard has made, as soon as it is there.
 
-    Where things are kept by the number of their batch, it is the newest of the step's batch.
+    Where things are stored by the number of their batch, the newest of the step's batch is handed over.
     """
 
     of: Name
-    """Who makes it."""
+    """Node that makes what is asked for."""
     what: Literal["activation", "answer"]
-    """Its outputs; or what it answers to ours, a `gradient` or `taken`."""
+    """Outputs of that node; or its answer to ours, a `gradient` or `taken`."""
     history: Count
-    """As in what is asked for."""
+    """History of what is asked for."""
     step: Count
-    """As in what is asked for."""
+    """Step of what is asked for."""
     micro: Count = 0
-    """As in what is asked for."""
+    """Part of what is asked for."""
 
 
 class Backup(Message, kw_only=True):
     """Shard to server: its weights, or all that its training depends on, after a number of steps."""
 
     history: Count
-    """How often training had been rolled back; what belongs to an earlier history is dropped."""
+    """Number of roll-backs of the training so far; what belongs to an earlier history is dropped."""
     step: Count
-    """Steps made."""
+    """Steps that the shard has made."""
     tensors: tuple[Tensor, ...]
     """One flat tensor, `weights` or `state`."""
 
 
 class Resume(Message, kw_only=True):
-    """Server to shard: go on from here, as all others do."""
+    """Server to shard: resume from here, as all others do."""
 
     history: Count
-    """How often training has been rolled back until now."""
+    """Number of roll-backs of the training so far."""
     step: Count
-    """Steps made until there: the next mini-batch is the one of this number."""
+    """Steps made until there, and so the number of the next mini-batch."""
     tensors: tuple[Tensor, ...]
     """One flat tensor, `weights` to begin with, or the `state` of a backup."""
 
@@ -218,18 +219,18 @@ class Hello(Message, kw_only=True):
     """Node to controller: I am up."""
 
     pid: Count
-    """Its process, as it sees itself."""
+    """Process number of the node, as it sees itself."""
     code: Name = ""
-    """The fingerprint of its code, which must be the controller's own."""
+    """Fingerprint of the node's code, which must be the controller's own."""
 
 
 class Configure(Message, kw_only=True):
     """Controller to node: this is what you are."""
 
     incarnation: Count
-    """1, and one more at every restart."""
+    """Incarnation of the node: 1, and one more at every restart."""
     epoch_ns: int
-    """The machine's monotonic clock at the trial's time 0."""
+    """Machine's monotonic clock at the trial's time 0."""
     plan: NodePlan
     """All that the node needs to know of the trial."""
     peers: tuple[str, ...]
@@ -239,62 +240,62 @@ class Configure(Message, kw_only=True):
     own part of the data, with `constants`, the bytes of what training does not change of the model, if there are
     any."""
     sources: tuple[tuple[Name, str], ...] = ()
-    """The user's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
+    """User's own modules, where the node does not see the controller's files: a path like `nets/tiny.py`, text."""
     version: Count = 0
-    """Server: the version of the model that it is given; above 0 it goes on from a checkpoint."""
+    """Server: version of the model that it is given; above 0 it resumes from a checkpoint."""
     backup_step: Count = 0
-    """Server of shards: the step of the backup that it goes on from."""
+    """Server of shards: step of the backup that it resumes from."""
     backup_parts: tuple[tuple[Name, Count], ...] = ()
-    """As in `keep`; empty: there is none."""
+    """Parts of that backup, as in `keep`; empty: there is none."""
     links: tuple[SharedLink, ...] = ()
-    """Those at the other end of its messages: for the server its workers', for a worker the server's."""
+    """Links at the other end of the node's messages: for the server its workers', for a worker the server's."""
 
 
 class Ready(Message, kw_only=True):
     """Node to controller: I am set up and can be reached here."""
 
     data_address: Name = ""
-    """Where others connect, if they do."""
+    """Address to which other nodes connect, if they do."""
     management_address: Name = ""
-    """Server: where the evaluator connects."""
+    """Server: address to which the evaluator connects."""
     metrics_address: Name = ""
     """`host:port` of the node's Prometheus metrics."""
 
 
 class Start(Message, kw_only=True):
-    """Controller to node: begin. Sent again when a node that it connects to has been started anew, and is elsewhere."""
+    """Controller to node: begin. Sent again when a node that it connects to was restarted, and has another address."""
 
     addresses: tuple[tuple[Name, Name], ...] = ()
-    """The nodes to connect to, and where each is; the evaluator's is on the management network."""
+    """Nodes to connect to, and where each is; the evaluator's is on the management network."""
     began_s: float = 0.0
     """When training began, in seconds of the trial: what changes with time counts from here."""
     workers: tuple[Name, ...] = ()
-    """Parameter server: those that begin together with it, or are in training already, and will join."""
+    """Parameter server: workers that begin together with it, or are in training already, and will join."""
 
 
 class Report(Message, kw_only=True):
     """Node to controller: what there is to journal, as (time, record)."""
 
     first: Count
-    """How many records this incarnation has reported before: a gap tells of records lost."""
+    """Number of records that this incarnation has reported before: a gap shows that records were lost."""
     records: tuple[tuple[float, AnyRecord], ...]
     """Seconds of the trial, and a record of the journal."""
 
 
 class Alive(Message, kw_only=True):
-    """Node to controller: a sign of life, from a connection of its own."""
+    """Node to controller: a heartbeat, over a connection of its own."""
 
     incarnation: Count
-    """As configured."""
+    """Incarnation of the node, as configured."""
 
 
 class Reached(Message, kw_only=True):
     """Worker to controller: I am where a fault waits for me, and do nothing until told to proceed."""
 
     fault: Count
-    """Its place in the plan."""
+    """Index of the fault in the plan."""
     step: Count
-    """The push that it is about, counted from 0 in this incarnation."""
+    """Push that the fault is about, counted from 0 in this incarnation."""
 
 
 class Proceed(Message, kw_only=True):
@@ -308,34 +309,34 @@ class Inject(Message, kw_only=True):
     """
 
     injection: Injection
-    """What is done."""
+    """Injection that is done."""
 
 
 class Failed(Message, kw_only=True):
     """Controller to server, with `detector: oracle` alone: this worker has failed."""
 
     node: Name
-    """The worker."""
+    """Name of the worker that has failed."""
     incarnation: Count
-    """The life that has failed."""
+    """Incarnation that has failed."""
 
 
 class Checkpoint(Message, kw_only=True):
-    """Server to controller: the model to keep."""
+    """Server to controller: the model to store."""
 
     version: Count
-    """The number of updates applied to it."""
+    """Number of updates applied to the model."""
     final: bool = False
-    """No update will follow."""
+    """Whether no update will follow."""
     tensors: tuple[Tensor, ...]
     """`theta`, of the model's flat shape; and `state`, bytes of float64, where the aggregation remembers more."""
 
 
 class Keep(Message, kw_only=True):
-    """Server to controller: a backup of all shards, to go on from when the server is started anew."""
+    """Server to controller: a backup of all shards, to resume from when the server is restarted."""
 
     step: Count
-    """Steps made."""
+    """Steps made until the backup."""
     parts: tuple[tuple[Name, Count], ...]
     """Each shard, and the length of its state; one after the other they are the tensor."""
     tensors: tuple[Tensor, ...]
@@ -343,12 +344,12 @@ class Keep(Message, kw_only=True):
 
 
 class RollBack(Message, kw_only=True):
-    """Controller to server: all shards are to go on from this backup, whatever they have learnt since."""
+    """Controller to server: all shards are to resume from this backup, whatever they have learnt since."""
 
     step: Count
-    """Steps made."""
+    """Steps made until the backup."""
     parts: tuple[tuple[Name, Count], ...]
-    """As in `keep`."""
+    """Parts of the backup, as in `keep`."""
     tensors: tuple[Tensor, ...]
     """One flat tensor, called `state`."""
 
@@ -366,14 +367,14 @@ class Stop(Message, kw_only=True):
     reason: Text
     """Why the trial is over."""
     linger_s: float = 0.0
-    """For at most so long, serve metrics until Prometheus has read the last ones; a second `stop` ends that at once."""
+    """Seconds at most to serve metrics until Prometheus has read the last ones; a second `stop` ends that at once."""
 
 
 class Bye(Message, kw_only=True):
-    """Node to controller: I have said all and end."""
+    """Node to controller: I have reported everything and end."""
 
     reason: Text
-    """Why it ends."""
+    """Why the node ends."""
 
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
@@ -383,11 +384,13 @@ MANAGEMENT: tuple[type[Message], ...] = (
     Refuse,
 )  # fmt: skip
 
-PIECES = (("update",), ("levels", "scales"), ("factors", "whole"))
-"""What compressions send."""
+COMPRESSED: tuple[type[Message], ...] = (Push, Model)
+"""They may carry what a compression makes of an update, under names of its own; whoever restores it knows these."""
+PIECES_MAX = 16
+"""Tensors of such a message."""
 TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
-    Push: (*PIECES, *((*names, "kept") for names in PIECES)),
-    Model: (("theta",), *PIECES, *((*names, "kept") for names in PIECES)),
+    Push: (("update",), ("update", "kept")),
+    Model: (("theta",), ("update",), ("update", "kept")),
     Activation: (("h",),),
     Gradient: (("gradient",),),
     Backup: (("weights",), ("state",)),
@@ -397,7 +400,8 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     RollBack: (("state",),),
     Configure: (("theta",), ("theta", "state"), ("x", "y"), ("x", "y", "constants")),
 }
-"""The names of the tensors that a message carries, in order; a choice of such where there are several."""
+"""The names of the tensors that a message carries, in order; a choice of such where there are several, and of what is
+compressed the most common."""
 
 DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.compressor import Piece, Pieces
 from edgebed.algorithms.exchange.exchanged import Exchanged
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 from edgebed.wire.errors import LocalWireError, RemoteWireError
 from edgebed.wire.messages import Tensor
 
@@ -45,7 +45,7 @@ _decompressor = zstandard.ZstdDecompressor()
 
 
 def encode_dense(name: str, array: NDArray[Any]) -> tuple[Tensor, list[memoryview]]:
-    """All of `array`, in C order. The frames share its memory: do not write to it afterwards."""
+    """Encode all of `array`, in C order. The frames share its memory: do not write to it afterwards."""
     dtype = NAMES.get(array.dtype)
     if dtype is None or not array.flags.c_contiguous:
         raise LocalWireError(f"{name}: cannot send {array.dtype} {array.shape}, or it is not contiguous")
@@ -58,14 +58,14 @@ def as_bytes(numbers: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def as_numbers(data: NDArray[Any]) -> NDArray[np.float64]:
-    """The numbers again."""
+    """Inverse of `as_bytes`: the (s,) numbers."""
     if data.dtype != np.uint8 or data.ndim != 1 or data.size % 8:
         raise RemoteWireError(f"{data.dtype} {data.shape} are no numbers of 8 bytes")
     return data.view("<f8").astype(np.float64)
 
 
-def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
-    """A worker's update, dense or sparse."""
+def encode_update(name: str, update: ModelUpdate) -> tuple[Tensor, list[memoryview]]:
+    """Encode a worker's update, dense or sparse."""
     if update.indices is None:
         return encode_dense(name, update.values)
     dtype = NAMES.get(update.values.dtype)
@@ -77,7 +77,7 @@ def encode_update(name: str, update: Update) -> tuple[Tensor, list[memoryview]]:
 
 
 def encode_piece(piece: Piece) -> tuple[Tensor, list[memoryview]]:
-    """One piece of what a compression sends."""
+    """Encode one piece of what a compression sends."""
     tensor, frames = encode_update(piece.name, piece.update)
     if not piece.deflate or not frames:
         return tensor, frames
@@ -86,27 +86,27 @@ def encode_piece(piece: Piece) -> tuple[Tensor, list[memoryview]]:
 
 
 def encode_pieces(pieces: Pieces) -> tuple[tuple[Tensor, ...], list[memoryview]]:
-    """All that a compression sends: the tensors, and the frames of all of them in a row."""
+    """Encode all that a compression sends: the tensors, and the frames of all of them in a row."""
     encoded = [encode_piece(piece) for piece in pieces]
     return tuple(tensor for tensor, _ in encoded), [frame for _, part in encoded for frame in part]
 
 
 def bits(tensor: Tensor, piece: Piece) -> int:
-    """What the algorithm needs of a piece: what it says itself, or what is left of that when it is packed."""
+    """Return the bits that the algorithm needs for a piece: those stated, or what is left of them once packed."""
     return 8 * tensor.packed_bytes or piece.update.bits
 
 
 def _encode_sparse(
     name: str, shape: tuple[int, ...], indices: NDArray[np.int64], values: NDArray[Any]
 ) -> tuple[Tensor, list[memoryview]]:
-    """Positions, then values."""
+    """Encode positions, then values."""
     positions = encode_positions(indices)
     payload = memoryview(b"".join((positions, values.data.cast("B"))))
     return Tensor(name, NAMES[values.dtype], shape, "sparse", len(values), len(positions)), cut(payload)
 
 
 def encode_exchanged(name: str, sent: Exchanged) -> tuple[Tensor, list[memoryview]]:
-    """What shards send each other of an array: scaled, sparse or dense."""
+    """Encode what shards send each other of an array: scaled, sparse or dense."""
     dtype, size = NAMES[sent.values.dtype], len(sent.values)
     if sent.scale is not None:
         payload = np.float32(sent.scale).tobytes() + sent.values.tobytes()
@@ -117,7 +117,7 @@ def encode_exchanged(name: str, sent: Exchanged) -> tuple[Tensor, list[memoryvie
 
 
 def decode_exchanged(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[np.float32]:
-    """The array as its receiver sees it; it may be read-only, or share memory."""
+    """Decode an array as its receiver sees it; it may be read-only, or share memory."""
     if tensor.dtype not in ("float32", "float16", "int8"):
         raise RemoteWireError(f"{tensor.name}: {tensor.dtype}; shards send float32, float16 or int8")
     _check_unpacked(tensor)
@@ -131,20 +131,20 @@ def decode_exchanged(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[np.flo
 
 
 def _decode_sparse(tensor: Tensor, frames: Sequence[Buffer]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Positions and values."""
+    """Decode positions and values."""
     payload = memoryview(join(frames))
     indices = decode_positions(payload[: tensor.index_bytes], tensor.entries, math.prod(tensor.shape))
     return indices, np.frombuffer(payload[tensor.index_bytes :], DTYPES[tensor.dtype])
 
 
 def cut(payload: memoryview) -> list[memoryview]:
-    """The payload in frames of at most `FRAME_BYTES`, without a copy; an empty payload has no frame."""
+    """Cut the payload into frames of at most `FRAME_BYTES`, without a copy; an empty payload has no frame."""
     payload = payload.cast("B") if payload.nbytes else memoryview(b"")
     return [payload[start : start + FRAME_BYTES] for start in range(0, len(payload), FRAME_BYTES)]
 
 
 def encode_positions(indices: NDArray[np.int64]) -> bytes:
-    """(k,) strictly increasing positions, as described above; no bytes for k = 0."""
+    """Encode (k,) strictly increasing positions, as described above; no bytes for k = 0."""
     if len(indices) == 0:
         return b""
     gaps = np.diff(indices, prepend=-1) - 1
@@ -156,7 +156,7 @@ def encode_positions(indices: NDArray[np.int64]) -> bytes:
 
 
 def decode_positions(data: Buffer, entries: int, size: int) -> NDArray[np.int64]:
-    """The (`entries`,) positions below `size`, strictly increasing."""
+    """Decode the (`entries`,) positions below `size`, strictly increasing."""
     if entries == 0:
         if len(data):
             raise RemoteWireError("positions for no entries")
@@ -183,7 +183,7 @@ def decode_positions(data: Buffer, entries: int, size: int) -> NDArray[np.int64]
 
 
 def payload_bytes(tensor: Tensor) -> int:
-    """Bytes that must follow the header for this tensor; RemoteWireError if its description is impossible."""
+    """Return the bytes that must follow the header for this tensor; RemoteWireError if it is impossible."""
     dtype = DTYPES.get(tensor.dtype)
     if dtype is None:
         raise RemoteWireError(f"dtype {tensor.dtype!r}; known are {', '.join(DTYPES)}")
@@ -204,7 +204,7 @@ def payload_bytes(tensor: Tensor) -> int:
 
 
 def _plain_bytes(tensor: Tensor, size: int, itemsize: int) -> int:
-    """Bytes of a tensor of `size` values of so many bytes; RemoteWireError if its description is impossible."""
+    """Return the bytes of a tensor of `size` plain values; RemoteWireError if its description is impossible."""
     if tensor.encoding != "sparse":
         if tensor.entries != size or tensor.index_bytes:
             raise RemoteWireError(f"{tensor.entries} entries in a {tensor.encoding} tensor of {size}")
@@ -215,7 +215,7 @@ def _plain_bytes(tensor: Tensor, size: int, itemsize: int) -> int:
 
 
 def check_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> None:
-    """RemoteWireError unless the frames are exactly those that `tensors` call for."""
+    """Raise RemoteWireError unless the frames are exactly those that `tensors` call for."""
     place = 0
     for tensor in tensors:
         left = payload_bytes(tensor)
@@ -231,7 +231,7 @@ def check_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> None:
 
 
 def cut_by(tensors: Sequence[Tensor], payload: memoryview) -> list[memoryview]:
-    """The frames of several tensors whose payloads lie one after another, without a copy."""
+    """Cut a payload into the frames of several tensors that lie in it one after another, without a copy."""
     frames = []
     for tensor in tensors:
         size = payload_bytes(tensor)
@@ -241,7 +241,7 @@ def cut_by(tensors: Sequence[Tensor], payload: memoryview) -> list[memoryview]:
 
 
 def split_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> dict[str, tuple[Tensor, Sequence[Buffer]]]:
-    """Each tensor by name with its own frames; the frames were checked before."""
+    """Return each tensor by name with its own frames; the frames were checked before."""
     found = {}
     place = 0
     for tensor in tensors:
@@ -252,23 +252,23 @@ def split_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> dict[st
 
 
 def decode_dense(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[Any]:
-    """The tensor's array; read-only or shared memory is possible, so do not write to it."""
+    """Decode the tensor's array; read-only or shared memory is possible, so do not write to it."""
     if tensor.encoding != "dense":
         raise RemoteWireError(f"{tensor.name} is {tensor.encoding}; dense is expected")
     _check_unpacked(tensor)
     return np.frombuffer(join(frames), DTYPES[tensor.dtype]).reshape(tensor.shape)
 
 
-def decode_update(tensor: Tensor, frames: Sequence[Buffer]) -> Update:
-    """A worker's update, dense or sparse, with values as they travelled."""
+def decode_update(tensor: Tensor, frames: Sequence[Buffer]) -> ModelUpdate:
+    """Decode a worker's update, dense or sparse, with values as they travelled."""
     if len(tensor.shape) != 1 or tensor.dtype not in ("float32", "float16"):
         raise RemoteWireError(f"{tensor.name}: an update is a flat float32 or float16 tensor")
     if tensor.encoding == "scaled":
         raise RemoteWireError(f"{tensor.name}: an update is dense or sparse")
     _check_unpacked(tensor)
     if tensor.encoding == "dense":
-        return Update(tensor.shape[0], None, decode_dense(tensor, frames))
-    return Update(tensor.shape[0], *_decode_sparse(tensor, frames))
+        return ModelUpdate(tensor.shape[0], None, decode_dense(tensor, frames))
+    return ModelUpdate(tensor.shape[0], *_decode_sparse(tensor, frames))
 
 
 def _check_unpacked(tensor: Tensor) -> None:
@@ -277,24 +277,28 @@ def _check_unpacked(tensor: Tensor) -> None:
 
 
 def decode_piece(tensor: Tensor, frames: Sequence[Buffer]) -> Piece:
-    """What a compression sent, with values as they travelled."""
+    """Decode a piece that a compression sent, with values as they travelled."""
     if len(tensor.shape) != 1 or tensor.encoding == "scaled":
         raise RemoteWireError(f"{tensor.name}: a piece of an update is flat, and dense or sparse")
     plain = msgspec.structs.replace(tensor, packed_bytes=0)
     if tensor.packed_bytes:
         frames = [_unpacked(plain, frames)]
     if tensor.encoding == "sparse":
-        return Piece(tensor.name, Update(tensor.shape[0], *_decode_sparse(plain, frames)), bool(tensor.packed_bytes))
-    return Piece(tensor.name, Update(tensor.shape[0], None, decode_dense(plain, frames)), bool(tensor.packed_bytes))
+        return Piece(
+            tensor.name, ModelUpdate(tensor.shape[0], *_decode_sparse(plain, frames)), bool(tensor.packed_bytes)
+        )
+    return Piece(
+        tensor.name, ModelUpdate(tensor.shape[0], None, decode_dense(plain, frames)), bool(tensor.packed_bytes)
+    )
 
 
 def decode_pieces(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> Pieces:
-    """All that a compression sent; the frames were checked before."""
+    """Decode all that a compression sent; the frames were checked before."""
     return tuple(decode_piece(tensor, part) for tensor, part in split_frames(tensors, frames).values())
 
 
 def _unpacked(plain: Tensor, frames: Sequence[Buffer]) -> bytes:
-    """The bytes as they were before they were packed, as many as there should be."""
+    """Return the bytes as they were before they were packed, as many as there should be."""
     size, unpacker = payload_bytes(plain), zlib.decompressobj()
     try:
         unpacked = unpacker.decompress(join(frames), size + 1)
@@ -306,7 +310,7 @@ def _unpacked(plain: Tensor, frames: Sequence[Buffer]) -> bytes:
 
 
 def join(frames: Sequence[Buffer]) -> Buffer:
-    """The payload in one piece; frames that were cut from one buffer in this process are joined without a copy."""
+    """Join the payload in one piece; frames that were cut from one buffer in this process are joined without a copy."""
     if len(frames) == 1:
         return frames[0]
     if frames and all(isinstance(frame, memoryview) and frame.obj is frames[0].obj for frame in frames):  # type: ignore[union-attr]

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.algorithms.aggregator import Aggregator, Told
+from edgebed.algorithms.aggregator import Aggregator, PushInfo
 from edgebed.algorithms.registry import AGGREGATIONS, configure
-from edgebed.algorithms.update import Update
-from edgebed.scenario.plan import Part
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.plan import Part
 
 N = 4
 WORKERS = ("a", "b", "c")
@@ -48,7 +48,7 @@ def round_of(server: Aggregator, values: list[float], base: int) -> None:
     """One push of each; nothing is held when the last has come."""
     for worker, value in zip(WORKERS, values, strict=True):
         server.schedule.note(server.epoch, abs(value))
-        server.push(worker, Update(N, None, np.full(N, value, "f4")), base, Told(examples=1 + ord(worker) % 3))
+        server.push(worker, ModelUpdate(N, None, np.full(N, value, "f4")), base, PushInfo(examples=1 + ord(worker) % 3))
         server.pulled(worker)
 
 

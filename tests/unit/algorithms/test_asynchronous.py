@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.algorithms.aggregation.asynchronous import Aggregation, Config
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 
 N = 6
 ALPHA = 0.1
@@ -44,7 +44,7 @@ def updates(draw):
     chosen = draw(st.none() | st.sets(st.integers(0, N - 1)))
     entries = N if chosen is None else len(chosen)
     values = draw(st.lists(st.sampled_from([0.0, 1.0, -0.7, 3.3]), min_size=entries, max_size=entries))
-    return Update(N, None if chosen is None else np.array(sorted(chosen), np.int64), np.array(values, "f4"))
+    return ModelUpdate(N, None if chosen is None else np.array(sorted(chosen), np.int64), np.array(values, "f4"))
 
 
 steps = st.lists(st.tuples(st.sampled_from(WORKERS), st.none() | updates()), max_size=40)
@@ -61,7 +61,7 @@ def start(**settings_):
 
 
 @pytest.mark.parametrize("indicator", ["nonzero", "selected"])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(steps=steps)
 def test_per_parameter_staleness_is_that_of_the_history_of_updates(indicator, steps):
     """Counters remembered at the pull give what a search of the history gives, to the last bit."""
@@ -82,7 +82,7 @@ def test_per_parameter_staleness_is_that_of_the_history_of_updates(indicator, st
     np.testing.assert_array_equal(reference.theta, server.theta)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(steps=steps, staleness=st.sampled_from(["none", "whole-update"]))
 def test_whole_updates_are_divided_by_the_updates_since_the_pull(steps, staleness):
     """By max(1, i - j), or not at all."""
@@ -103,7 +103,6 @@ def test_whole_updates_are_divided_by_the_updates_since_the_pull(steps, stalenes
 
 @pytest.mark.parametrize("staleness", ["none", "whole-update", "per-parameter"])
 @pytest.mark.parametrize("dtype", ["f4", "f2"])
-@settings(max_examples=50, deadline=None)
 @given(steps=steps)
 def test_a_sparse_update_of_all_entries_is_a_dense_one(staleness, dtype, steps):
     """The way an update is written does not matter, with float16 values neither."""
@@ -112,8 +111,8 @@ def test_a_sparse_update_of_all_entries_is_a_dense_one(staleness, dtype, steps):
     for worker, update in steps:
         if update is not None and update.indices is None:
             values = update.values.astype(dtype)
-            dense.push(worker, Update(N, None, values), dense.version)
-            sparse.push(worker, Update(N, np.arange(N), values), sparse.version)
+            dense.push(worker, ModelUpdate(N, None, values), dense.version)
+            sparse.push(worker, ModelUpdate(N, np.arange(N), values), sparse.version)
         dense.pulled(worker)
         sparse.pulled(worker)
 
@@ -129,8 +128,8 @@ def adacomp_and_asgd(indicator, gradients):
     base = dict.fromkeys(WORKERS, 0)
     for number, gradient in enumerate(gradients):
         worker = WORKERS[number * number % 3]
-        asgd.push(worker, Update(N, None, gradient), base[worker])
-        adacomp.push(worker, Update(N, np.arange(N), gradient), base[worker])
+        asgd.push(worker, ModelUpdate(N, None, gradient), base[worker])
+        adacomp.push(worker, ModelUpdate(N, np.arange(N), gradient), base[worker])
         adacomp.pulled(worker)
         base[worker] = asgd.version
     return adacomp.theta, asgd.theta
@@ -154,8 +153,8 @@ def test_an_entry_sent_as_zero_counts_only_where_selection_counts():
         server, theta = start(staleness="per-parameter", indicator=indicator)
         zero, one = np.zeros(1, "f4"), np.ones(1, "f4")
         for _ in range(2):
-            server.push("b", Update(N, np.array([2]), zero), 0)
-        server.push("a", Update(N, np.array([2]), one), 0)
+            server.push("b", ModelUpdate(N, np.array([2]), zero), 0)
+        server.push("a", ModelUpdate(N, np.array([2]), one), 0)
         results[indicator] = float(theta[2] - server.theta[2])
 
     assert results["nonzero"] == pytest.approx(ALPHA)
@@ -168,8 +167,8 @@ def test_an_update_that_is_not_stale_is_applied_in_full(staleness):
     server, theta = start(staleness=staleness)
     gradient = np.ones(N, "f4")
 
-    server.push("a", Update(N, None, gradient), 0)
-    server.push("b", Update(N, None, gradient), 0)
+    server.push("a", ModelUpdate(N, None, gradient), 0)
+    server.push("b", ModelUpdate(N, None, gradient), 0)
 
     np.testing.assert_allclose(theta - server.theta, 2 * ALPHA * gradient, rtol=1e-6)
 
@@ -178,9 +177,9 @@ def test_parameters_that_nobody_touched_are_not_stale():
     """The heart of AdaComp: the fifth update in a row on other entries finds this one fresh."""
     server, theta = start(staleness="per-parameter")
     for _ in range(5):
-        server.push("b", Update(N, np.array([0, 1]), np.ones(2, "f4")), 0)
+        server.push("b", ModelUpdate(N, np.array([0, 1]), np.ones(2, "f4")), 0)
 
-    server.push("a", Update(N, np.array([1, 4]), np.ones(2, "f4")), 0)
+    server.push("a", ModelUpdate(N, np.array([1, 4]), np.ones(2, "f4")), 0)
 
     assert theta[4] - server.theta[4] == pytest.approx(ALPHA)
     before = ALPHA * (1 + 1 + 1 / 2 + 1 / 3 + 1 / 4)  # b never pulled either: 0, 1, 2, 3, 4 updates had touched entry 1
@@ -191,7 +190,7 @@ def test_the_model_is_written_in_place():
     """The server owns the array that it was given."""
     theta = np.zeros(N, "f4")
     server = Aggregation(Config(), theta)
-    server.push("a", Update(N, None, np.ones(N, "f4")), 0)
+    server.push("a", ModelUpdate(N, None, np.ones(N, "f4")), 0)
 
     assert server.theta is theta
     assert theta[0] == np.float32(-0.1)

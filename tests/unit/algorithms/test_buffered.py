@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.aggregation import asynchronous, buffered
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 
 N = 4
 START = np.linspace(-1, 1, N, dtype="f4")
@@ -22,7 +22,7 @@ def make(**settings):
 
 def dense(value):
     """An update of all entries."""
-    return Update(N, None, np.full(N, value, "f4"))
+    return ModelUpdate(N, None, np.full(N, value, "f4"))
 
 
 @given(values=st.lists(st.floats(-3, 3, width=32), min_size=1, max_size=12), count=st.integers(1, 4))
@@ -58,8 +58,8 @@ def test_staleness_counts_how_often_the_model_has_moved(staleness, weights):
     server = make(count=2, staleness=staleness, learning_rate=1.0)
     for _ in range(6):
         server.push("a", dense(0.0), server.version)
-    server.push("a", Update(N, np.array([0]), np.ones(1, "f4")), 6)
-    applied = server.push("b", Update(N, np.array([2]), np.ones(1, "f4")), 0)
+    server.push("a", ModelUpdate(N, np.array([0]), np.ones(1, "f4")), 6)
+    applied = server.push("b", ModelUpdate(N, np.array([2]), np.ones(1, "f4")), 0)
 
     np.testing.assert_allclose((START - server.theta)[[0, 2]], np.array(weights) / 2, rtol=1e-5)
     assert applied.changed.tolist() == [0, 2]

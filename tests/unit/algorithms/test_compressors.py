@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebed.algorithms.compressor import Moment, Piece
+from edgebed.algorithms.compressor import Piece, StepContext
 from edgebed.algorithms.registry import COMPRESSIONS, configure
-from edgebed.algorithms.update import Update
-from edgebed.scenario.plan import Part
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.plan import Part
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.tensors import bits, cut, decode_piece, encode_piece, payload_bytes
 
@@ -70,7 +70,7 @@ def test_what_was_sent_and_what_is_remembered_make_up_all_gradients(name, given_
     compression, memory = make(name, given_settings, shapes), None
     total, arrived = np.zeros(compression.size), np.zeros(compression.size)
     for step, gradient in enumerate(gradients(shapes, count, seed)):
-        pieces, memory = compression.compress(gradient, memory, Moment(seed, step))
+        pieces, memory = compression.compress(gradient, memory, StepContext(seed, step))
         total += gradient
         arrived += dense(compression.restore(pieces))
         left = memory.residual if name == "powersgd-local" else memory
@@ -86,8 +86,8 @@ def test_the_update_survives_the_wire(name, given_settings, shapes, seed):
     compression = make(name, given_settings, shapes)
     (gradient,) = gradients(shapes, 1, seed)
     kept = gradient.copy()
-    pieces, _ = compression.compress(gradient, None, Moment(seed))
-    again, _ = compression.compress(gradient, None, Moment(seed))
+    pieces, _ = compression.compress(gradient, None, StepContext(seed))
+    again, _ = compression.compress(gradient, None, StepContext(seed))
     parts = [travelled(piece) for piece in pieces]
     there, here = compression.restore(tuple(piece for _, piece in parts)), compression.restore(pieces)
 
@@ -104,10 +104,10 @@ def test_pieces_of_another_method_are_refused(name, given_settings):
     """By name, length and type."""
     compression = make(name, given_settings, [(4, 5), (3,)])
     (gradient,) = gradients([(4, 5), (3,)], 1, 0)
-    pieces, _ = compression.compress(gradient, None, Moment(0))
+    pieces, _ = compression.compress(gradient, None, StepContext(0))
     first = pieces[0]
-    longer = Update(first.update.size + 1, None, np.zeros(first.update.size + 1, first.update.values.dtype))
-    wide = Update(first.update.size, None, np.zeros(first.update.size, np.int64))
+    longer = ModelUpdate(first.update.size + 1, None, np.zeros(first.update.size + 1, first.update.values.dtype))
+    wide = ModelUpdate(first.update.size, None, np.zeros(first.update.size, np.int64))
 
     for wrong in ((), (*pieces, first), (Piece("other", first.update), *pieces[1:])):
         with pytest.raises(ValueError, match="should have come"):
@@ -124,7 +124,7 @@ def test_what_chance_rounds_is_right_on_average(name, given_settings):
     """The mean of many is the gradient, within four standard errors."""
     compression = make(name, given_settings, [(6,)])
     gradient = np.array([3.0, -1.0, 0.5, 0.0, 2.0, -0.01], "f4")
-    draws = np.array([dense(compression.restore(compression.compress(gradient, None, Moment(key))[0]))
+    draws = np.array([dense(compression.restore(compression.compress(gradient, None, StepContext(key))[0]))
                       for key in range(4000)])  # fmt: skip
 
     spread = 4 * draws.std(axis=0) / np.sqrt(len(draws)) + 1e-6
@@ -139,19 +139,19 @@ def test_training_that_diverges_goes_on(name, given_settings, value):
     compression = make(name, given_settings, [(4, 5), (3,)])
     gradient = np.full(23, value, "f4")
     with np.errstate(all="ignore"):
-        pieces, memory = compression.compress(gradient, None, Moment(0))
+        pieces, memory = compression.compress(gradient, None, StepContext(0))
         compression.restore(pieces)
-        compression.compress(gradient, memory, Moment(1, 1))
+        compression.compress(gradient, memory, StepContext(1, 1))
 
 
 def test_packed_bytes_that_lie_are_refused():
     """Too few or too many once unpacked, or not packed at all."""
-    tensor, frames = encode_piece(Piece("levels", Update(1000, None, np.zeros(1000, np.int8)), deflate=True))
+    tensor, frames = encode_piece(Piece("levels", ModelUpdate(1000, None, np.zeros(1000, np.int8)), deflate=True))
     packed = b"".join(frames)
     assert tensor.packed_bytes == len(packed) < 100
 
-    more, _ = encode_piece(Piece("levels", Update(1001, None, np.zeros(1001, np.int8)), deflate=True))
-    fewer, _ = encode_piece(Piece("levels", Update(999, None, np.zeros(999, np.int8)), deflate=True))
+    more, _ = encode_piece(Piece("levels", ModelUpdate(1001, None, np.zeros(1001, np.int8)), deflate=True))
+    fewer, _ = encode_piece(Piece("levels", ModelUpdate(999, None, np.zeros(999, np.int8)), deflate=True))
     for wrong, payload in ((more, packed), (fewer, packed), (tensor, packed[:-1] + b"x"), (tensor, bytes(len(packed)))):
         with pytest.raises(RemoteWireError, match="unpacked"):
             decode_piece(wrong, cut(memoryview(payload)))

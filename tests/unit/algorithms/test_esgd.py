@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.algorithms.compression import esgd
-from edgebed.algorithms.compressor import Moment
+from edgebed.algorithms.compressor import StepContext
 
 SIZE = 40
 
@@ -20,7 +20,7 @@ def run(compression, gradients, losses, key=3):
     """The updates of some steps, and the memory after each."""
     memory, steps = None, []
     for step, (gradient, loss) in enumerate(zip(gradients, losses, strict=True)):
-        pieces, memory = compression.compress(gradient, memory, Moment(key + step, step, loss=loss))
+        pieces, memory = compression.compress(gradient, memory, StepContext(key + step, step, loss=loss))
         steps.append((compression.restore(pieces), memory))
     return steps
 
@@ -63,9 +63,9 @@ def test_what_helped_is_drawn_more_often():
     memory = esgd.Memory(np.array([0]), weights, np.zeros(SIZE, "f4"), 0.0)
     drawn = [
         int(
-            compression.restore(compression.compress(np.ones(SIZE, "f4"), memory, Moment(key, 1, loss=1.0))[0]).indices[
-                0
-            ]
+            compression.restore(
+                compression.compress(np.ones(SIZE, "f4"), memory, StepContext(key, 1, loss=1.0))[0]
+            ).indices[0]
         )
         for key in range(3000)
     ]
@@ -82,7 +82,7 @@ def test_a_large_residual_takes_the_place_of_the_coordinate_that_helped_least():
     memory = esgd.Memory(np.array([0, 1, 2]), weights, residual, 2.0)
     gradient = np.ones(SIZE, "f4")
     compression = make(fraction=3 / SIZE, weights="none")
-    pieces, after = compression.compress(gradient, memory, Moment(0, 1, loss=1.0))
+    pieces, after = compression.compress(gradient, memory, StepContext(0, 1, loss=1.0))
     update = compression.restore(pieces)
 
     assert update.indices.tolist() == [2, 30, 31]
@@ -99,7 +99,7 @@ def test_what_is_sent_helped_or_what_was_sent_again(weights):
     residual[30] = 50.0
     memory = esgd.Memory(np.array([0, 1, 2]), np.zeros(SIZE, "f4"), residual, 2.0)
     compression = make(fraction=3 / SIZE, weights=weights)
-    pieces, after = compression.compress(np.ones(SIZE, "f4"), memory, Moment(0, 1, loss=1.0))
+    pieces, after = compression.compress(np.ones(SIZE, "f4"), memory, StepContext(0, 1, loss=1.0))
     went = compression.restore(pieces).indices.tolist()
 
     assert went == [1, 2, 30]

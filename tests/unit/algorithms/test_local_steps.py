@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.aggregation import synchronous
-from edgebed.algorithms.aggregator import Told
+from edgebed.algorithms.aggregator import PushInfo
 from edgebed.algorithms.local_work import gradient_step, local_steps
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 
 START = np.linspace(-1, 1, 5, dtype="f4")
 BATCHES = [np.array([k]) for k in range(4)]
@@ -56,8 +56,8 @@ def test_one_step_of_each_is_large_batch_to_the_bit():
     for _ in range(3):
         models = apart.theta.copy(), together.theta.copy()
         for k, batch in enumerate(BATCHES):
-            apart.push(f"w{k}", Update(5, None, local.run(slope, models[0], [batch])[0]), apart.version)
-            together.push(f"w{k}", Update(5, None, plain.run(slope, models[1], [batch])[0]), together.version)
+            apart.push(f"w{k}", ModelUpdate(5, None, local.run(slope, models[0], [batch])[0]), apart.version)
+            together.push(f"w{k}", ModelUpdate(5, None, plain.run(slope, models[1], [batch])[0]), together.version)
 
         np.testing.assert_array_equal(apart.theta, together.theta)
 
@@ -72,7 +72,7 @@ def test_models_are_averaged_by_examples(examples):
     for k, count in enumerate(examples):
         gone, _ = local.run(slope, START, [np.array([k])])
         ends.append(START - gone)
-        server.push(f"w{k}", Update(5, None, gone), 0, Told(examples=count))
+        server.push(f"w{k}", ModelUpdate(5, None, gone), 0, PushInfo(examples=count))
 
     np.testing.assert_allclose(server.theta, np.average(ends, axis=0, weights=examples), atol=1e-5)
 
@@ -85,7 +85,7 @@ def test_the_servers_momentum_is_that_of_the_means():
     for k in range(4):
         gradient = np.zeros(5)
         gradient[k] = 2.0
-        server.push("a", Update(5, np.array([k]), np.array([2.0], "f4")), server.version)
+        server.push("a", ModelUpdate(5, np.array([k]), np.array([2.0], "f4")), server.version)
         velocity = 0.5 * velocity + 0.5 * gradient
         expected = expected - velocity
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.algorithms.compression import powersgd_local
-from edgebed.algorithms.compressor import Moment
+from edgebed.algorithms.compressor import StepContext
 
 
 @settings(max_examples=30, deadline=None)
@@ -16,7 +16,7 @@ def test_a_matrix_of_that_rank_is_exact(rows, columns, rank, seed):
     rng = np.random.default_rng(seed)
     matrix = (rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))).astype("f4")
     compression = powersgd_local.Compression(powersgd_local.Config(rank=rank), [(rows, columns)])
-    pieces, memory = compression.compress(matrix.reshape(-1), None, Moment(seed))
+    pieces, memory = compression.compress(matrix.reshape(-1), None, StepContext(seed))
 
     assert pieces[0].update.entries == rank * (rows + columns)
     np.testing.assert_allclose(compression.restore(pieces).values, matrix.reshape(-1), atol=2e-3)
@@ -27,7 +27,7 @@ def test_small_tensors_and_vectors_go_whole():
     """A (2, 2) matrix would not become smaller; a convolution is a matrix of its filters."""
     compression = powersgd_local.Compression(powersgd_local.Config(rank=1), [(2, 2), (5,), (8, 3, 3, 3)])
     vector = np.arange(4 + 5 + 216, dtype="f4")
-    pieces, _ = compression.compress(vector, None, Moment(0))
+    pieces, _ = compression.compress(vector, None, StepContext(0))
 
     assert [piece.update.size for piece in pieces] == [8 + 27, 9]
     np.testing.assert_array_equal(compression.restore(pieces).values[:9], vector[:9])
@@ -40,7 +40,7 @@ def test_a_matrix_that_stays_is_approached():
     compression = powersgd_local.Compression(powersgd_local.Config(rank=3, residual=False), [(20, 30)])
     memory, errors = None, []
     for step in range(6):
-        pieces, memory = compression.compress(matrix, memory, Moment(0, step))
+        pieces, memory = compression.compress(matrix, memory, StepContext(0, step))
         errors.append(float(np.linalg.norm(compression.restore(pieces).values - matrix)))
 
     assert errors[-1] < errors[0]
@@ -56,7 +56,7 @@ def test_a_matrix_in_which_there_was_nothing_is_found_when_there_is_something():
     vectors[1, :72] = 0.0
     memory, went = None, []
     for step, vector in enumerate(vectors):
-        pieces, memory = compression.compress(vector, memory, Moment(step, step))
+        pieces, memory = compression.compress(vector, memory, StepContext(step, step))
         restored = compression.restore(pieces).values
         went.append((bool(restored[:72].any()), bool(restored[72:].any())))
 
@@ -70,10 +70,10 @@ def test_a_matrix_of_less_than_the_rank_is_exact_and_found_again():
     memory = None
     for step in range(20):
         matrix = np.outer(rng.normal(size=20), rng.normal(size=30)).astype("f4")
-        pieces, after = compression.compress(matrix.reshape(-1), None, Moment(step))
+        pieces, after = compression.compress(matrix.reshape(-1), None, StepContext(step))
         restored = compression.restore(pieces).values.reshape(20, 30)
         assert np.linalg.norm(restored - matrix) < 1e-3 * np.linalg.norm(matrix)
-        _, memory = compression.compress(matrix.reshape(-1), memory, Moment(step, step))
+        _, memory = compression.compress(matrix.reshape(-1), memory, StepContext(step, step))
         assert all(each.any(axis=0).all() for each in (*after.seconds, *memory.seconds))
 
 

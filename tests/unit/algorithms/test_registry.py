@@ -11,9 +11,9 @@ import pytest
 from edgebed.algorithms import registry
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
-from edgebed.learning.shard_building import module_optimizer_of, optimizer_of
+from edgebed.core.plan import Method, Part
+from edgebed.learning.shards.building import module_optimizer_of, optimizer_of
 from edgebed.scenario.methods import family_of
-from edgebed.scenario.plan import Method, Part
 
 PARTS = [(kind, name) for kind, table in KINDS.items() for name in table]
 CLASSES = {
@@ -47,7 +47,8 @@ def test_a_part_has_a_config_with_its_name_and_can_be_made_of_defaults(kind, nam
         settings = {key: value for key, value in dataclasses.asdict(config).items() if key != "name"}
         parts = {"optimizer": Part(name="adam")} | {kind: Part(name=name, settings=settings)}
         made = {"optimizer": optimizer_of, "module_optimizer": module_optimizer_of}[kind](Method(name="x", parts=parts))
-        assert (made.name, made.learning_rate) == (name, config.learning_rate)
+        assert made.descent.config == config
+        assert made.rate(0) == config.learning_rate
 
 
 @parts

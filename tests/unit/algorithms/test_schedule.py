@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.aggregation import buffered, synchronous
 from edgebed.algorithms.schedule import Schedule, Scheduled
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 
 
 def rates(*epochs, **given_settings):
@@ -40,7 +40,7 @@ def test_it_rises_in_a_straight_line_first():
         assert [schedule.rate(epoch, 0.5) for epoch in (0.0, 2.0, 4.5, 9.0)] == pytest.approx([0.04, 0.2, 0.4, 0.4])
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.slow
 @given(losses=st.lists(st.floats(0.1, 2.0), min_size=1, max_size=40), patience=st.integers(0, 3))
 def test_a_plateau_is_what_torch_takes_for_one(losses, patience):
     """Epoch by epoch, on the mean loss of each; the first push of an epoch ends the one before."""
@@ -89,6 +89,6 @@ def test_a_step_of_many_pushes_rises_by_all_of_them(count):
         went = [0.0]
         for _ in range(6):
             for name in names:
-                server.push(name, Update(1, None, np.ones(1, "f4")), server.version)
+                server.push(name, ModelUpdate(1, None, np.ones(1, "f4")), server.version)
             went.append(float(-server.theta[0]))
         np.testing.assert_allclose(np.diff(went), [0.2, 0.4, 0.6, 0.8, 1.0, 1.0], rtol=1e-4)

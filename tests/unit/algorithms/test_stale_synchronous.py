@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.aggregation import stale_synchronous
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 
 N = 3
 WORKERS = ("a", "b", "c", "d")
@@ -21,7 +21,7 @@ def make(bound, *workers):
 
 def ones():
     """An update of all entries."""
-    return Update(N, None, np.ones(N, "f4"))
+    return ModelUpdate(N, None, np.ones(N, "f4"))
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["push", "leave", "join", "expect"]), st.sampled_from(WORKERS)), max_size=60)

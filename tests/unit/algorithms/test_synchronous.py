@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edgebed.algorithms.aggregation import asynchronous
 from edgebed.algorithms.aggregation.synchronous import Aggregation, Config, total
-from edgebed.algorithms.update import Applied, Update
+from edgebed.algorithms.update import Applied, ModelUpdate
 
 N = 6
 ALPHA = 0.1
@@ -27,12 +27,12 @@ def start(*workers, **settings):
 
 def dense(value):
     """An update of all entries."""
-    return Update(N, None, np.full(N, value, "f4"))
+    return ModelUpdate(N, None, np.full(N, value, "f4"))
 
 
 def sparse(*indices, value=1.0):
     """An update of some."""
-    return Update(N, np.array(indices, np.int64), np.full(len(indices), value, "f4"))
+    return ModelUpdate(N, np.array(indices, np.int64), np.full(len(indices), value, "f4"))
 
 
 def as_dense(update):
@@ -49,7 +49,7 @@ def updates(draw):
     entries = N if chosen is None else len(chosen)
     values = draw(st.lists(st.sampled_from([0.0, -0.0, 1.0, -0.7, 3.3e3]), min_size=entries, max_size=entries))
     indices = None if chosen is None else np.array(sorted(chosen), np.int64)
-    return Update(N, indices, np.array(values, draw(st.sampled_from(["f2", "f4"]))))
+    return ModelUpdate(N, indices, np.array(values, draw(st.sampled_from(["f2", "f4"]))))
 
 
 @given(rounds=st.lists(st.tuples(*[updates()] * len(WORKERS)), max_size=4))

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.compression.top_k import Compression, Config, largest
-from edgebed.algorithms.compressor import Moment
+from edgebed.algorithms.compressor import StepContext
 
 CNN_SIZES = [288, 32, 9216, 32, 200_704, 128, 1280, 10]
 """Lengths of the tensors of the 211,690-parameter CNN, weights before biases."""
@@ -27,7 +27,7 @@ numbers = st.floats(-4, 4, width=32) | st.sampled_from([0.0, -1.0, 1.0, 2.0])
 gradients = arrays.arrays(np.float32, st.integers(1, 200), elements=numbers)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=6 * settings.default.max_examples)
 @given(gradient=gradients, data=st.data())
 def test_the_largest_are_chosen_and_ties_go_to_the_lower_position(gradient, data):
     """As the obvious version does it."""
@@ -84,7 +84,7 @@ def test_numbers_that_are_none_do_not_break_the_selection(size, num_nans):
         assert (np.diff(chosen) > 0).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(
     sizes=st.lists(st.integers(1, 60), min_size=1, max_size=5),
     fraction=st.floats(0.001, 1.0),
@@ -96,7 +96,7 @@ def test_what_is_sent_and_what_is_discarded_make_up_the_gradient(sizes, fraction
     gradient = np.random.default_rng(seed).normal(size=sum(sizes)).astype("f4")
     compression = Compression(Config(fraction=fraction, scope=scope), [(size,) for size in sizes])
 
-    pieces, memory = compression.compress(gradient, None, Moment(0))
+    pieces, memory = compression.compress(gradient, None, StepContext(0))
     update = compression.restore(pieces)
 
     assert memory is None

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from edgebed.algorithms.compression import none
-from edgebed.algorithms.compressor import Moment
-from edgebed.algorithms.update import FLOAT16_MAX, Update, as_dtype
+from edgebed.algorithms.compressor import StepContext
+from edgebed.algorithms.update import FLOAT16_MAX, ModelUpdate, as_dtype
 
 
 @pytest.mark.parametrize(
     ("update", "bits"),
     [
-        (Update(9, None, np.zeros(9, "f4")), 9 * 32),
-        (Update(9, None, np.zeros(9, "f2")), 9 * 16),
-        (Update(9, np.arange(4), np.zeros(4, "f4")), 4 * (32 + 32)),
-        (Update(9, np.arange(4), np.zeros(4, "f2")), 4 * (16 + 32)),
-        (Update(9, np.arange(0), np.zeros(0, "f4")), 0),
+        (ModelUpdate(9, None, np.zeros(9, "f4")), 9 * 32),
+        (ModelUpdate(9, None, np.zeros(9, "f2")), 9 * 16),
+        (ModelUpdate(9, np.arange(4), np.zeros(4, "f4")), 4 * (32 + 32)),
+        (ModelUpdate(9, np.arange(4), np.zeros(4, "f2")), 4 * (16 + 32)),
+        (ModelUpdate(9, np.arange(0), np.zeros(0, "f4")), 0),
     ],
     ids=["dense float32", "dense float16", "sparse float32", "sparse float16", "nothing"],
 )
@@ -48,7 +48,9 @@ def test_no_compression_sends_every_entry(values, dtype):
     """In order, without indices."""
     gradient = np.array([0.5, 0.0, -2.0], "f4")
 
-    (piece,), memory = none.Compression(none.Config(values=values), [(2,), (1,)]).compress(gradient, None, Moment(0))
+    (piece,), memory = none.Compression(none.Config(values=values), [(2,), (1,)]).compress(
+        gradient, None, StepContext(0)
+    )
     update = piece.update
 
     assert (update.size, update.indices, update.values.tolist(), memory) == (3, None, [0.5, 0.0, -2.0], None)

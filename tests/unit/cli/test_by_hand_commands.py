@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from edgebed import cli
-from edgebed.observe.run_folder import RunFolder, write_atomically
-from edgebed.roles.events import Answer
-from edgebed.runtimes.control import Control
-from edgebed.scenario.plan import Injection, LinkChange, Method, NodePlan, Part, Plan, Task
+from edgebed.cli import main as cli
+from edgebed.core.plan import Injection, LinkChange, Method, NodePlan, Part, Plan, Task
+from edgebed.journal.run_folder import RunFolder, write_atomically
+from edgebed.roles.events import CommandResult
+from edgebed.runtimes.live.control import Control
 
 METHOD = Method(
     name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="c"), "local_work": Part(name="l")}
@@ -72,7 +72,7 @@ class Controlled:
         while not self.over.wait(0.005):
             for ordered in self.control.orders():
                 self.injections += ordered.injections
-                self.control.answer(Answer(ordered.ticket, self.problem))
+                self.control.answer(CommandResult(ordered.ticket, self.problem))
 
     def close(self):
         """Leave nothing."""

@@ -7,11 +7,12 @@ import sys
 import msgspec
 import pytest
 
-from edgebed import calibrating, cli
-from edgebed.emulation.calibration import Bulk, Calibration, HostFacts, Measured, load
+from edgebed.cli import main as cli
+from edgebed.emulation.calibration import Bulk, Calibration, HostFacts, PlaceMeasurements, load
+from edgebed.studies.host import calibrating
 
 HOST = HostFacts(kernel="Linux 6.1.0", machine="x86_64", cpu="a processor", cores=2, memory_bytes=8 * 2**30)
-FOUND = Measured(
+FOUND = PlaceMeasurements(
     when="2026-11-20T13:56:00+00:00",
     bulk=(Bulk(rate_bit_s=10**7, direction="up", messages=3, goodput_bit_s=9.56e6),),
 )
@@ -46,7 +47,7 @@ def test_the_table_is_printed_and_the_results_are_kept(edgebed, measured, tmp_pa
     assert code == 0
     assert "10mbit" in out
     assert "9.56" in out
-    assert f"kept in {tmp_path / 'kept.json'}" in err
+    assert f"stored in {tmp_path / 'kept.json'}" in err
     assert load(tmp_path / "kept.json") == measured
 
 
@@ -91,6 +92,7 @@ def test_a_place_for_the_results_that_is_none_is_refused_before_measuring(edgebe
     assert "--output: there is no folder" in err
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_measured_it_says_why():
     """Here: no engine."""
     done = subprocess.run(

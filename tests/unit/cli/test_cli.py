@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from finished_runs import RISING, finished_run
 
-from edgebed import cli
-from edgebed.errors import InfrastructureError, ScenarioError
-from edgebed.observe.journal import JournalWriter
-from edgebed.observe.run_folder import RunFolder, write_atomically
-from edgebed.results import Run
-from edgebed.roles import records
-from edgebed.scenario.plan import Method, NodePlan, Part, Plan, Task
+from edgebed.cli import main as cli
+from edgebed.core import records
+from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.plan import Method, NodePlan, Part, Plan, Task
+from edgebed.journal.journal import JournalWriter
+from edgebed.journal.run_folder import RunFolder, write_atomically
+from edgebed.running.results import Run
 
 
 def make_run(root, outcome="completed", accuracy=0.97):
@@ -75,8 +75,8 @@ def edgebed(monkeypatch, capsys):
 
 @pytest.fixture
 def running(monkeypatch):
-    """Stands in for `edgebed.running`: remembers what it was asked and does what `outcome` says."""
-    stand_in = types.ModuleType("edgebed.running")
+    """Stands in for `edgebed.reports.reported`: remembers what it was asked and does what `outcome` says."""
+    stand_in = types.ModuleType("edgebed.reports.reported")
     stand_in.asked, stand_in.outcome = {}, None
 
     def run(path, **options):
@@ -84,7 +84,7 @@ def running(monkeypatch):
         return stand_in.outcome()
 
     stand_in.run = run
-    monkeypatch.setitem(sys.modules, "edgebed.running", stand_in)
+    monkeypatch.setitem(sys.modules, "edgebed.reports.reported", stand_in)
     return stand_in
 
 
@@ -234,7 +234,7 @@ def test_a_reader_that_leaves_ends_the_output_in_silence(runs):
     run.folder.trial("asgd").log("edge-0").write_text("line\n" * 200_000)
     read, write = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-c", "from edgebed.cli import main; main()", "logs", "tiny"],
+        [sys.executable, "-c", "from edgebed.cli.main import main; main()", "logs", "tiny"],
         stdout=write, stderr=subprocess.PIPE,
     )  # fmt: skip
     os.close(write)
@@ -250,7 +250,7 @@ def test_a_reader_that_leaves_does_not_change_the_exit_code(runs):
     make_run(runs)
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-c", "from edgebed.cli import main; main()", "show", "tiny"]
+    command = [sys.executable, "-c", "from edgebed.cli.main import main; main()", "show", "tiny"]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(write)
 
@@ -259,7 +259,9 @@ def test_a_reader_that_leaves_does_not_change_the_exit_code(runs):
 
 def test_the_command_line_starts_without_what_only_some_commands_need():
     """Help is quick: no torch, numpy, matplotlib or plotext before a command asks for them."""
-    code = "import sys, edgebed.cli; print({'torch', 'numpy', 'matplotlib', 'plotext', 'msgspec'} & set(sys.modules))"
+    code = (
+        "import sys, edgebed.cli.main; print({'torch', 'numpy', 'matplotlib', 'plotext', 'msgspec'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
 
     assert done.stdout.strip() == "set()"
@@ -379,10 +381,11 @@ def test_the_schema_is_json(edgebed):
 
 def run_command(*words, environment=None, **streams):
     """A command line in a process of its own."""
-    command = [sys.executable, "-c", "from edgebed.cli import main; main()", *words]
+    command = [sys.executable, "-c", "from edgebed.cli.main import main; main()", *words]
     return subprocess.run(command, env=os.environ | (environment or {}), timeout=60, check=False, **streams)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("show", "tiny"), ("show", "tiny", "--json"), ("ls",), ("--help",)])
 def test_a_full_disk_behind_standard_output_is_said_without_a_traceback(runs, words):
     """One line on standard error and the machine's exit code."""
@@ -394,6 +397,7 @@ def test_a_full_disk_behind_standard_output_is_said_without_a_traceback(runs, wo
     assert re.fullmatch(rb"error: .*No space left on device\n", done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("ls", "--runs-dir"), ("report", "tiny", "--output")], ids=" ".join)
 def test_a_name_that_no_file_can_have_is_the_users_mistake(runs, words):
     """One line that begins with it, whichever option it was given to."""
@@ -407,7 +411,7 @@ def test_a_name_that_no_file_can_have_is_the_users_mistake(runs, words):
 def test_closed_streams_do_not_matter(runs):
     """The text goes nowhere, the exit code stays."""
     make_run(runs)
-    command = f"{sys.executable} -c 'from edgebed.cli import main; main()'"
+    command = f"{sys.executable} -c 'from edgebed.cli.main import main; main()'"
     codes = [
         subprocess.run(["sh", "-c", f"{command} {words}"], timeout=60, check=False).returncode
         for words in ("show tiny >&- 2>&-", "show nosuch >&- 2>&-")
@@ -437,6 +441,7 @@ def test_a_report_goes_only_where_it_can(edgebed, runs, tmp_path):
     assert edgebed("report", "tiny", "-o", "/dev/null")[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     ["report --output", "compare --output", "compare --csv", "replay --output"],

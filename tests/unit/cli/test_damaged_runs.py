@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from finished_runs import RISING, finished_run
 
-from edgebed import cli
-from edgebed.fingerprint import fingerprint
+from edgebed.cli import main as cli
+from edgebed.core.fingerprint import fingerprint
+
+pytestmark = pytest.mark.slow
 
 OPTIONS = {"runtime": "simulation", "emulation": "auto", "trace": False, "force": False}
 FOREVER = 2**53

@@ -10,8 +10,10 @@ from finished_runs import RISING, finished_run
 from tiny_paper import write_paper
 from tiny_sweep import write_sweep
 
-from edgebed import cli
-from edgebed.observe.quantities import count_text
+from edgebed.cli import main as cli
+from edgebed.core.quantities import count_text
+
+pytestmark = pytest.mark.slow
 
 Called = tuple[int, str, str]
 CURVES = [f"accuracy-against-{axis}" for axis in ("bytes-down", "bytes-up", "bytes-up-and-down", "time", "updates")]

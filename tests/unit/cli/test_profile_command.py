@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from edgebed import cli
-from edgebed.observe.quantities import number_text
-from edgebed.profiling import profile_trials
+from edgebed.cli import main as cli
+from edgebed.core.quantities import number_text
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 from edgebed.scenario.profiles import read_profile
+from edgebed.studies.host.profiling import profile_trials
 
 SCENARIO = """\
 name: small
@@ -36,6 +36,7 @@ def edgebed(monkeypatch, capsys):
     return call
 
 
+@pytest.mark.slow
 def test_a_scenario_names_the_profile_that_is_yet_to_be_made(edgebed, tmp_path):
     """It is written beside it, has a row a layer and modules beside all but the last, and the plan follows from it."""
     path = tmp_path / "small.yaml"

@@ -8,8 +8,10 @@ import sys
 import pytest
 
 import edgebed
-from edgebed import cli
-from edgebed.observe.report import render
+from edgebed.cli import main as cli
+from edgebed.reports.run.report import render
+
+pytestmark = pytest.mark.slow
 
 SCENARIO = """
 name: tiny

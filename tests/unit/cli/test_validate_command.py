@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from edgebed import cli
-from edgebed.errors import ScenarioError
-from edgebed.learning.imports import forgetting
-from edgebed.scenario.checking import check
+from edgebed.cli import main as cli
+from edgebed.core.errors import ScenarioError
+from edgebed.core.imports import forgetting
+from edgebed.planning.checking import check
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 
 SCENARIO = """\
 name: tiny
@@ -56,6 +56,7 @@ def validate(monkeypatch, capsys):
     return call
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [

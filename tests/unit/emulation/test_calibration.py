@@ -5,24 +5,24 @@ import io
 import msgspec
 import pytest
 
+from edgebed.core.console import make_console
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import LinkChange, LinkPlan, Method, NodePlan, Part, Plan, Task
 from edgebed.emulation.calibration import (
     PAYLOAD_SHARE,
     Bulk,
     Calibration,
     Cpu,
     HostFacts,
-    Measured,
+    PlaceMeasurements,
     Single,
     Together,
     calibration_path,
-    doubts,
+    calibration_warnings,
     load,
     save,
 )
-from edgebed.errors import ScenarioError
-from edgebed.observe.calibration_table import print_calibration, result_text
-from edgebed.observe.output import make_console
-from edgebed.scenario.plan import Link, LinkChange, Method, NodePlan, Part, Plan, Task
+from edgebed.reports.studies.calibration_table import print_calibration, result_text
 
 HOST = HostFacts(kernel="Linux 6.1.0", machine="x86_64", cpu="a processor", cores=2, memory_bytes=8 * 2**30)
 WHEN = "2026-11-20T13:56:00+00:00"
@@ -45,7 +45,7 @@ def together(nodes, held, mbit=10):
     )  # fmt: skip
 
 
-MEASURED = Measured(
+MEASURED = PlaceMeasurements(
     when=WHEN,
     bulk=(*bulk(10, 0.001, -0.004), *bulk(50, -0.01, -0.015), *bulk(100, -0.01, -0.06), *bulk(200, -0.2, -0.3)),
     single=(
@@ -54,7 +54,7 @@ MEASURED = Measured(
     ),
     cpu=(Cpu(asked=0.25, got=0.255),),
     together=(together(32, 0.999), together(100, 0.97), together(200, 0.71), together(300, 0.999, mbit=1)),
-    problems=("cpus-1.0: the node did not tell what it used",),
+    problems=("cpus-1.0: the node did not report what it used",),
 )
 CALIBRATION = Calibration(host=HOST, places={"namespaces": MEASURED})
 
@@ -75,22 +75,22 @@ def plan_of(*links, count=1):
 
 def said(plan, calibration=CALIBRATION, place="namespaces", host=HOST):
     """All doubts in one text."""
-    return "\n".join(doubts(plan, place, calibration, host))
+    return "\n".join(calibration_warnings(plan, place, calibration, host))
 
 
 def test_a_plan_within_what_was_measured_raises_no_doubt():
     """Rates, their sum and the number of workers all held."""
-    assert said(plan_of(Link(uplink_bit_s=10 * MBIT, downlink_bit_s=50 * MBIT), count=20)) == ""
+    assert said(plan_of(LinkPlan(uplink_bit_s=10 * MBIT, downlink_bit_s=50 * MBIT), count=20)) == ""
 
 
 def test_a_plan_without_limited_links_needs_no_calibration():
     """Latency alone is no matter of rates."""
-    assert said(plan_of(Link(), Link(latency_s=0.04)), calibration=None) == ""
+    assert said(plan_of(LinkPlan(), LinkPlan(latency_s=0.04)), calibration=None) == ""
 
 
 def test_a_host_that_was_never_calibrated_is_told_how():
     """Neither at all, nor in the place where this plan would run."""
-    limited = plan_of(Link(uplink_bit_s=MBIT))
+    limited = plan_of(LinkPlan(uplink_bit_s=MBIT))
 
     assert "run `edgebed calibrate`" in said(limited, calibration=None)
     assert "the docker runtime" in said(limited, place="docker")
@@ -101,7 +101,7 @@ def test_a_calibration_of_another_kernel_or_number_of_cores_does_not_count(chang
     """It says what has changed."""
     now = msgspec.structs.replace(HOST, **change)
 
-    text = said(plan_of(Link(uplink_bit_s=200 * MBIT)), host=now)
+    text = said(plan_of(LinkPlan(uplink_bit_s=200 * MBIT)), host=now)
 
     assert text.startswith("this host has changed since it was calibrated")
     assert str(next(iter(change.values()))) in text
@@ -110,13 +110,13 @@ def test_a_calibration_of_another_kernel_or_number_of_cores_does_not_count(chang
 
 def test_a_calibration_still_counts_with_another_amount_of_memory():
     """Only what decides about links and caps makes it stale."""
-    assert said(plan_of(Link(uplink_bit_s=MBIT)), host=msgspec.structs.replace(HOST, memory_bytes=1)) == ""
+    assert said(plan_of(LinkPlan(uplink_bit_s=MBIT)), host=msgspec.structs.replace(HOST, memory_bytes=1)) == ""
 
 
 def test_a_rate_that_missed_is_doubted_by_how_much_it_missed():
     """100 mbit down held within 10 % and not within 2 %; 200 mbit held in no direction."""
-    slightly = said(plan_of(Link(uplink_bit_s=100 * MBIT, downlink_bit_s=100 * MBIT)))
-    badly = said(plan_of(Link(uplink_bit_s=200 * MBIT)))
+    slightly = said(plan_of(LinkPlan(uplink_bit_s=100 * MBIT, downlink_bit_s=100 * MBIT)))
+    badly = said(plan_of(LinkPlan(uplink_bit_s=200 * MBIT)))
 
     assert slightly == (
         "c0: downlink 100mbit is above what `edgebed calibrate` found to hold within 2 % on this host; "
@@ -128,7 +128,7 @@ def test_a_rate_that_missed_is_doubted_by_how_much_it_missed():
 
 def test_a_class_is_doubted_once_however_many_nodes_it_has():
     """And by the highest rate that it ever has."""
-    link = Link(uplink_bit_s=MBIT, changes=(LinkChange(at_s=3.0, uplink_bit_s=300 * MBIT),))
+    link = LinkPlan(uplink_bit_s=MBIT, changes=(LinkChange(at_s=3.0, uplink_bit_s=300 * MBIT),))
 
     text = said(plan_of(link, count=3))
 
@@ -137,7 +137,7 @@ def test_a_class_is_doubted_once_however_many_nodes_it_has():
 
 def test_links_that_add_up_to_more_than_was_carried_are_doubted():
     """100 links of 10 mbit held, 200 did not."""
-    text = said(plan_of(Link(uplink_bit_s=50 * MBIT), count=21))
+    text = said(plan_of(LinkPlan(uplink_bit_s=50 * MBIT), count=21))
 
     assert "add up to 1050mbit" in text
     assert "1gbit (100 links of 10mbit)" in text
@@ -145,15 +145,15 @@ def test_links_that_add_up_to_more_than_was_carried_are_doubted():
 
 def test_more_workers_than_were_measured_are_doubted():
     """At the rate at which most held: 300 links of 1 mbit did, of 10 mbit only 100."""
-    assert "301 workers are more than the 300" in said(plan_of(Link(uplink_bit_s=MBIT), count=301))
-    assert said(plan_of(Link(uplink_bit_s=MBIT), count=300)) == ""
+    assert "301 workers are more than the 300" in said(plan_of(LinkPlan(uplink_bit_s=MBIT), count=301))
+    assert said(plan_of(LinkPlan(uplink_bit_s=MBIT), count=300)) == ""
 
 
 def test_where_no_rate_held_it_says_so():
     """Instead of naming a rate of nothing."""
-    nothing = Calibration(host=HOST, places={"model": Measured(when=WHEN, bulk=bulk(1, -0.5, -0.5))})
+    nothing = Calibration(host=HOST, places={"model": PlaceMeasurements(when=WHEN, bulk=bulk(1, -0.5, -0.5))})
 
-    assert "none was" in said(plan_of(Link(uplink_bit_s=MBIT)), calibration=nothing, place="model")
+    assert "none was" in said(plan_of(LinkPlan(uplink_bit_s=MBIT)), calibration=nothing, place="model")
 
 
 def test_a_calibration_comes_back_as_it_was_kept(tmp_path):

@@ -3,32 +3,32 @@
 import msgspec
 import pytest
 
-from edgebed.emulation import means
-from edgebed.emulation.local import Local, local_of
-from edgebed.emulation.means import Means, check_means
-from edgebed.emulation.namespaces import PORTS_MAX
-from edgebed.errors import ScenarioError
-from edgebed.scenario.plan import (
-    Fault,
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import (  # fmt: skip
+    FaultPlan,
     FaultStep,
     Injection,
-    Link,
     LinkChange,
+    LinkPlan,
     Method,
     NodePlan,
     Part,
     Plan,
     Task,
     Trigger,
-)  # fmt: skip
+)
+from edgebed.emulation import means
+from edgebed.emulation.local import LocalMechanisms, local_mechanisms
+from edgebed.emulation.means import Mechanisms, check_mechanisms
+from edgebed.emulation.namespaces import PORTS_MAX
 
-SLOW = Link(uplink_bit_s=1_000_000)
-LATE = Link(latency_s=0.04)
-BOTH = Link(uplink_bit_s=1_000_000, latency_s=0.04)
+SLOW = LinkPlan(uplink_bit_s=1_000_000)
+LATE = LinkPlan(latency_s=0.04)
+BOTH = LinkPlan(uplink_bit_s=1_000_000, latency_s=0.04)
 NOT_ROOT = "that takes root"
 
 
-def plan_of(*links: Link, count: int = 1, cpus: float | None = None, memory_bytes: int | None = None) -> Plan:
+def plan_of(*links: LinkPlan, count: int = 1, cpus: float | None = None, memory_bytes: int | None = None) -> Plan:
     """A server, and workers with these links and caps."""
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
@@ -47,7 +47,7 @@ def plan_of(*links: Link, count: int = 1, cpus: float | None = None, memory_byte
 def with_fault(plan: Plan, action: str, node: str = "edge-0", **settings: object) -> Plan:
     """The same plan with one fault, as planning marks the node for it."""
     step = FaultStep(after_s=0.0, injection=Injection(node=node, action=action, **settings))
-    fault = Fault(name=f"{action}-1", node=node, trigger=Trigger(at_s=1.0), steps=(step,))
+    fault = FaultPlan(name=f"{action}-1", node=node, trigger=Trigger(at_s=1.0), steps=(step,))
     changeable = action in ("cut", "heal", "link")
     nodes = tuple(msgspec.structs.replace(each, changeable=changeable and each.node == node) for each in plan.nodes)
     return msgspec.structs.replace(plan, faults=(fault,), nodes=nodes)
@@ -66,46 +66,52 @@ def allowed(monkeypatch):
     return allow
 
 
-def held_by(means: Means, plan: Plan) -> list[tuple[str, str]]:
+def held_by(means: Mechanisms, plan: Plan) -> list[tuple[str, str]]:
     """Mechanism and delay of each worker's link."""
     return [(means.mechanism(node), means.delay(node)) for node in plan.workers()]
 
 
 def test_each_link_is_held_by_what_there_is():
     """A link without limits needs nothing; latency needs netem, or the transport."""
-    plan = plan_of(SLOW, LATE, BOTH, Link())
+    plan = plan_of(SLOW, LATE, BOTH, LinkPlan())
 
-    assert held_by(Means("model"), plan) == [("model", ""), ("none", "line"), ("model", "line"), ("none", "")]
+    assert held_by(Mechanisms("model"), plan) == [("model", ""), ("none", "line"), ("model", "line"), ("none", "")]
     for place in ("namespaces", "docker"):
-        assert held_by(Means(place), plan) == [("tc", ""), ("none", "line"), ("tc", "line"), ("none", "")]
-        assert held_by(Means(place, netem=True), plan) == [
+        assert held_by(Mechanisms(place), plan) == [("tc", ""), ("none", "line"), ("tc", "line"), ("none", "")]
+        assert held_by(Mechanisms(place, netem=True), plan) == [
             ("tc", ""), ("tc", "netem"), ("tc", "netem"), ("none", "")
         ]  # fmt: skip
 
 
 def test_a_link_that_faults_change_is_held_though_its_plan_limits_nothing():
     """So that it can be cut, and delayed, where the kernel has no netem by the transport."""
-    plan = with_fault(plan_of(Link(), Link()), "cut")
+    plan = with_fault(plan_of(LinkPlan(), LinkPlan()), "cut")
 
-    assert held_by(Means("model"), plan) == [("model", "line"), ("none", "")]
-    assert held_by(Means("namespaces"), plan) == [("tc", "line"), ("none", "")]
-    assert held_by(Means("namespaces", netem=True), plan) == [("tc", "netem"), ("none", "")]
+    assert held_by(Mechanisms("model"), plan) == [("model", "line"), ("none", "")]
+    assert held_by(Mechanisms("namespaces"), plan) == [("tc", "line"), ("none", "")]
+    assert held_by(Mechanisms("namespaces", netem=True), plan) == [("tc", "netem"), ("none", "")]
 
 
 def test_faults_alone_are_reason_enough_for_namespaces_and_cgroups(allowed):
     """And the run says what carries them out, and why it is not the kernel."""
     allowed()
-    cut, capped = with_fault(plan_of(Link()), "cut"), with_fault(plan_of(Link()), "cpus", cpus=0.5)
+    cut, capped = with_fault(plan_of(LinkPlan()), "cut"), with_fault(plan_of(LinkPlan()), "cpus", cpus=0.5)
 
-    assert (local_of(cut, "kernel").means.place, local_of(cut, "kernel").cgroups) == ("namespaces", False)
-    assert (local_of(capped, "kernel").means.place, local_of(capped, "kernel").cgroups) == ("model", True)
-    assert list(Local(plan=cut, means=Means("namespaces")).notes()) == [
+    assert (local_mechanisms(cut, "kernel").mechanisms.place, local_mechanisms(cut, "kernel").cgroups) == (
+        "namespaces",
+        False,
+    )
+    assert (local_mechanisms(capped, "kernel").mechanisms.place, local_mechanisms(capped, "kernel").cgroups) == (
+        "model",
+        True,
+    )
+    assert list(LocalMechanisms(plan=cut, mechanisms=Mechanisms("namespaces")).notes()) == [
         "Links are as fast as the machine.",
         "What faults do to links is done by the kernel's queues (tc) in a network namespace for each node.",
     ]
-    assert "CPU caps are held by the kernel (cgroups)." in local_of(capped, "kernel").notes()
+    assert "CPU caps are held by the kernel (cgroups)." in local_mechanisms(capped, "kernel").notes()
     allowed(namespaces="no veth here")
-    assert list(local_of(cut, "auto").notes()) == [
+    assert list(local_mechanisms(cut, "auto").notes()) == [
         "The kernel does not hold links: no veth here.",
         "Links are as fast as the machine.",
         "What faults do to links is done by the transport's own model of a link.",
@@ -122,23 +128,23 @@ def test_faults_alone_are_reason_enough_for_namespaces_and_cgroups(allowed):
 def test_a_fault_that_only_a_cgroup_can_carry_out_is_refused_before_anything_starts(allowed, action, node, words):
     """With what to do; containers have cgroups, and a worker's CPU cap is held by pacing."""
     allowed(cgroups=NOT_ROOT)
-    plan = with_fault(plan_of(Link(), memory_bytes=1 << 28), action, node)
+    plan = with_fault(plan_of(LinkPlan(), memory_bytes=1 << 28), action, node)
 
     with pytest.raises(ScenarioError, match=f"fault {action}-1: {words}, .*: {NOT_ROOT}. Run as root, with --runtime"):
-        check_means([plan], "process", "auto")
+        check_mechanisms([plan], "process", "auto")
     with pytest.raises(ScenarioError, match="--emulation model asks for that"):
-        check_means([plan], "process", "model")
-    check_means([plan], "docker", "auto")
-    check_means([plan], "simulation", "auto")
-    check_means([with_fault(plan, "cpus")], "process", "auto")
+        check_mechanisms([plan], "process", "model")
+    check_mechanisms([plan], "docker", "auto")
+    check_mechanisms([plan], "simulation", "auto")
+    check_mechanisms([with_fault(plan, "cpus")], "process", "auto")
     allowed()
-    check_means([plan], "process", "auto")
+    check_mechanisms([plan], "process", "auto")
 
 
 def test_a_run_says_which_of_the_kernels_means_acted():
     """And nothing of what was not asked for."""
-    links = Local(plan=plan_of(BOTH), means=Means("namespaces", netem=True))
-    caps = Local(plan=plan_of(Link(), cpus=0.5, memory_bytes=1), cgroups=True)
+    links = LocalMechanisms(plan=plan_of(BOTH), mechanisms=Mechanisms("namespaces", netem=True))
+    caps = LocalMechanisms(plan=plan_of(LinkPlan(), cpus=0.5, memory_bytes=1), cgroups=True)
 
     assert list(links.notes()) == [
         "Rates of links are held by the kernel's queues (tc) in a network namespace for each node.",
@@ -156,7 +162,7 @@ def test_a_run_says_why_the_kernel_did_not_act():
     """Once for links and once for caps."""
     plan = plan_of(BOTH, cpus=0.5, memory_bytes=1)
 
-    assert list(Local(plan=plan, why_model=NOT_ROOT, why_paced=NOT_ROOT).notes()) == [
+    assert list(LocalMechanisms(plan=plan, why_model=NOT_ROOT, why_paced=NOT_ROOT).notes()) == [
         "The kernel does not hold links: that takes root.",
         "Rates of links are held by the transport's own model of a link.",
         "Latency and jitter of links are made by the transport's own delay line.",
@@ -170,32 +176,35 @@ def test_a_run_says_why_the_kernel_did_not_act():
 def test_the_kernel_is_asked_only_for_what_the_plan_needs(allowed):
     """Without links there is no reason to say why there are no namespaces."""
     allowed(namespaces="no veth here", cgroups="read-only")
-    neither, capped = local_of(plan_of(Link()), "auto"), local_of(plan_of(Link(), cpus=0.5), "auto")
+    neither, capped = (
+        local_mechanisms(plan_of(LinkPlan()), "auto"),
+        local_mechanisms(plan_of(LinkPlan(), cpus=0.5), "auto"),
+    )
 
-    assert (neither.means.place, neither.cgroups, neither.why_model, neither.why_paced) == ("model", False, "", "")
+    assert (neither.mechanisms.place, neither.cgroups, neither.why_model, neither.why_paced) == ("model", False, "", "")
     assert (capped.cgroups, capped.why_model, capped.why_paced) == (False, "", "read-only")
-    assert local_of(plan_of(SLOW), "auto").why_model == "no veth here"
-    assert local_of(plan_of(SLOW, cpus=0.5), "model") == Local(plan=plan_of(SLOW, cpus=0.5))
+    assert local_mechanisms(plan_of(SLOW), "auto").why_model == "no veth here"
+    assert local_mechanisms(plan_of(SLOW, cpus=0.5), "model") == LocalMechanisms(plan=plan_of(SLOW, cpus=0.5))
 
 
 def test_the_kernel_is_used_as_far_as_it_can_be_had(allowed):
     """Cgroups without namespaces, as in a container with a cgroup tree of its own."""
     allowed(namespaces="no veth here")
-    local = local_of(plan_of(SLOW, cpus=0.5), "auto")
+    local = local_mechanisms(plan_of(SLOW, cpus=0.5), "auto")
 
-    assert (local.means.place, local.cgroups) == ("model", True)
+    assert (local.mechanisms.place, local.cgroups) == ("model", True)
 
 
 def test_the_kernel_alone_is_refused_where_it_cannot_be_had(allowed):
     """Each for what the plan asks of it."""
     allowed(namespaces="no veth here", cgroups="read-only")
 
-    check_means([plan_of(Link()), plan_of(SLOW)], "process", "auto")
-    check_means([plan_of(Link())], "process", "kernel")
+    check_mechanisms([plan_of(LinkPlan()), plan_of(SLOW)], "process", "auto")
+    check_mechanisms([plan_of(LinkPlan())], "process", "kernel")
     with pytest.raises(ScenarioError, match="kernel cannot hold links here: no veth here"):
-        check_means([plan_of(Link()), plan_of(SLOW)], "process", "kernel")
+        check_mechanisms([plan_of(LinkPlan()), plan_of(SLOW)], "process", "kernel")
     with pytest.raises(ScenarioError, match="kernel cannot hold caps here: read-only"):
-        check_means([plan_of(Link(), memory_bytes=1)], "process", "kernel")
+        check_mechanisms([plan_of(LinkPlan(), memory_bytes=1)], "process", "kernel")
 
 
 def test_more_nodes_than_a_bridge_takes_are_refused_with_what_to_do(allowed):
@@ -204,19 +213,19 @@ def test_more_nodes_than_a_bridge_takes_are_refused_with_what_to_do(allowed):
     too_many = plan_of(SLOW, count=PORTS_MAX)
 
     with pytest.raises(ScenarioError, match=r"1024 nodes .* takes 1023\. Take fewer workers, or --emulation model"):
-        check_means([too_many], "process", "auto")
-    check_means([plan_of(SLOW, count=PORTS_MAX - 1)], "process", "auto")
-    check_means([too_many], "process", "model")
-    check_means([plan_of(Link(), count=PORTS_MAX)], "process", "auto")
+        check_mechanisms([too_many], "process", "auto")
+    check_mechanisms([plan_of(SLOW, count=PORTS_MAX - 1)], "process", "auto")
+    check_mechanisms([too_many], "process", "model")
+    check_mechanisms([plan_of(LinkPlan(), count=PORTS_MAX)], "process", "auto")
 
 
 def test_another_runtime_has_its_own_means():
     """An option that contradicts them is refused, one that agrees is not."""
-    check_means([], "docker", "kernel")
-    check_means([], "simulation", "model")
+    check_mechanisms([], "docker", "kernel")
+    check_mechanisms([], "simulation", "model")
     for runtime, emulation in (("docker", "model"), ("simulation", "kernel")):
         with pytest.raises(ScenarioError, match="leave it out"):
-            check_means([], runtime, emulation)
+            check_mechanisms([], runtime, emulation)
 
 
 def test_whoever_is_not_root_is_not_allowed(monkeypatch):
@@ -230,14 +239,14 @@ def test_whoever_is_not_root_is_not_allowed(monkeypatch):
 @pytest.mark.parametrize(
     ("held_by", "link", "change", "words"),
     [
-        (Means("namespaces", netem=True), Link(), LinkChange(loss=0.1, latency_s=0.1), ""),
-        (Means("namespaces", netem=False), Link(), LinkChange(uplink_bit_s=1_000_000), ""),
-        (Means("namespaces", netem=False), LATE, LinkChange(loss=0.1), "packets cannot be lost here"),
-        (Means("namespaces", netem=False), SLOW, LinkChange(latency_s=0.1), "latency cannot be made here"),
-        (Means("namespaces", netem=False), LATE, LinkChange(latency_s=0.1), ""),
-        (Means("docker", netem=False), SLOW, LinkChange(jitter_s=0.1), "latency cannot be made here"),
-        (Means("model"), Link(), LinkChange(latency_s=0.1), ""),
-        (Means("model"), Link(), LinkChange(loss=0.1), "packets cannot be lost here"),
+        (Mechanisms("namespaces", netem=True), LinkPlan(), LinkChange(loss=0.1, latency_s=0.1), ""),
+        (Mechanisms("namespaces", netem=False), LinkPlan(), LinkChange(uplink_bit_s=1_000_000), ""),
+        (Mechanisms("namespaces", netem=False), LATE, LinkChange(loss=0.1), "packets cannot be lost here"),
+        (Mechanisms("namespaces", netem=False), SLOW, LinkChange(latency_s=0.1), "latency cannot be made here"),
+        (Mechanisms("namespaces", netem=False), LATE, LinkChange(latency_s=0.1), ""),
+        (Mechanisms("docker", netem=False), SLOW, LinkChange(jitter_s=0.1), "latency cannot be made here"),
+        (Mechanisms("model"), LinkPlan(), LinkChange(latency_s=0.1), ""),
+        (Mechanisms("model"), LinkPlan(), LinkChange(loss=0.1), "packets cannot be lost here"),
     ],
 )
 def test_a_link_that_nothing_can_change_so_is_refused_its_change(held_by, link, change, words):

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from edgebed.emulation.conditions import Conditions
-from edgebed.emulation.framing import burst_bytes
+from edgebed.core.framing import burst_bytes
+from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.netlink import BadAnswerError, Qdisc, Queue, attributes, messages, read_qdisc, redirected, stack
 from edgebed.emulation.readback import deviation
 from edgebed.emulation.tc import RATE_MAX_BIT_S, RATE_MIN_BIT_S, Features, disciplines
@@ -37,7 +37,7 @@ def as_the_kernel_tells(found: list[tuple[str, dict]]) -> list[Qdisc]:
 @example(10_000_001)
 def test_a_rate_is_read_as_it_was_written(rate_bit_s):
     """In whole bytes a second, and the burst to the kernel's unit of time."""
-    asked = Conditions(uplink_bit_s=rate_bit_s)
+    asked = LinkState(uplink_bit_s=rate_bit_s)
 
     queue = stack(as_the_kernel_tells(disciplines(rate_bit_s, asked, Features(netem=False))), INTERFACE)
 
@@ -57,7 +57,7 @@ def test_a_rate_is_read_as_it_was_written(rate_bit_s):
 )
 def test_latency_jitter_and_loss_are_read_as_they_were_written(rate_bit_s, latency_s, jitter_s, loss):
     """Of a netem below a token bucket, or alone."""
-    asked = Conditions(uplink_bit_s=rate_bit_s, latency_s=latency_s, jitter_s=jitter_s, loss=loss)
+    asked = LinkState(uplink_bit_s=rate_bit_s, latency_s=latency_s, jitter_s=jitter_s, loss=loss)
 
     queue = stack(as_the_kernel_tells(disciplines(rate_bit_s, asked, Features(netem=True))), INTERFACE)
 
@@ -66,7 +66,7 @@ def test_latency_jitter_and_loss_are_read_as_they_were_written(rate_bit_s, laten
     assert queue.delay_s == pytest.approx(latency_s, abs=64e-9)
     assert queue.jitter_s == pytest.approx(jitter_s, abs=64e-9)
     assert queue.loss == pytest.approx(loss, abs=1e-9)
-    both = Conditions(uplink_bit_s=rate_bit_s, downlink_bit_s=rate_bit_s, latency_s=latency_s, jitter_s=jitter_s,
+    both = LinkState(uplink_bit_s=rate_bit_s, downlink_bit_s=rate_bit_s, latency_s=latency_s, jitter_s=jitter_s,
                       loss=loss)  # fmt: skip
     assert deviation(both, queue, queue, netem=True) == ""
 
@@ -106,7 +106,7 @@ def test_any_bytes_are_read_or_refused(data):
 @given(st.integers(min_value=0, max_value=2**32 - 1), st.data())
 def test_a_broken_answer_is_read_or_refused(value, data):
     """Four bytes of a good one replaced by any others."""
-    (_, options), *_ = disciplines(10_000_000, Conditions(uplink_bit_s=10_000_000), Features(netem=False))
+    (_, options), *_ = disciplines(10_000_000, LinkState(uplink_bit_s=10_000_000), Features(netem=False))
     message = tcmsg()
     message["attrs"] = [("TCA_KIND", "tbf"), ("TCA_OPTIONS", options)]
     message.encode()

@@ -2,9 +2,9 @@
 
 import pytest
 
+from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Task
+from edgebed.emulation.link_model import LinkModel
 from edgebed.emulation.outage import DEAD_S, Outage
-from edgebed.emulation.passage import Passage
-from edgebed.scenario.plan import Injection, Link, LinkChange, Method, NodePlan, Part, Task
 
 
 def test_a_short_cut_delays_and_a_long_one_loses() -> None:
@@ -28,7 +28,7 @@ def test_a_cut_counts_from_the_first_and_a_heal_from_none() -> None:
 
 
 @pytest.fixture
-def passage() -> Passage:
+def passage() -> LinkModel:
     """That of a worker at 1 mbit up, 10 mbit down, 20 ms away."""
     part = Part(name="-", settings={})
     plan = NodePlan(
@@ -39,12 +39,12 @@ def passage() -> Passage:
         task=Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.0),
         method=Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part}),
         num_examples=1,
-        link=Link(uplink_bit_s=1_000_000, downlink_bit_s=10_000_000, latency_s=0.02),
+        link=LinkPlan(uplink_bit_s=1_000_000, downlink_bit_s=10_000_000, latency_s=0.02),
     )
-    return Passage(plan, limits=True, delays=True)
+    return LinkModel(plan, limits=True, delays=True)
 
 
-def test_a_passage_that_stood_still_is_as_much_later(passage: Passage) -> None:
+def test_a_passage_that_stood_still_is_as_much_later(passage: LinkModel) -> None:
     """What was leaving at the cut leaves after the heal, and what is sent then queues up behind it."""
     _, gone_s = passage.leave(0.0, 125_000)
     passage.stand_still(0.5, 2.0)
@@ -53,7 +53,7 @@ def test_a_passage_that_stood_still_is_as_much_later(passage: Passage) -> None:
     assert next_s - (gone_s + 2.0) == pytest.approx(gone_s - 0.02, rel=0.02)
 
 
-def test_a_cleared_passage_has_room_at_once(passage: Passage) -> None:
+def test_a_cleared_passage_has_room_at_once(passage: LinkModel) -> None:
     """A second message leaves as if there had been no first."""
     passage.leave(0.0, 1_250_000)
     passage.clear(5.0)
@@ -63,7 +63,7 @@ def test_a_cleared_passage_has_room_at_once(passage: Passage) -> None:
     assert gone_s == pytest.approx(5.02 + 1.03, abs=0.05)
 
 
-def test_a_changed_link_holds_what_is_booked_from_then_on(passage: Passage) -> None:
+def test_a_changed_link_holds_what_is_booked_from_then_on(passage: LinkModel) -> None:
     """Half the rate, until it is as planned again."""
     passage.began(0.0)
     _, planned_s = passage.leave(10.0, 125_000)
@@ -76,6 +76,6 @@ def test_a_changed_link_holds_what_is_booked_from_then_on(passage: Passage) -> N
     assert again_s - 30.0 == pytest.approx(planned_s - 10.0)
 
 
-def test_the_first_byte_is_there_after_the_latency(passage: Passage) -> None:
+def test_the_first_byte_is_there_after_the_latency(passage: LinkModel) -> None:
     """However long the rest takes."""
     assert passage.begins_s(7.0) == pytest.approx(7.02)

@@ -5,7 +5,7 @@ import struct
 import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from edgebed.emulation.conditions import Conditions
+from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.netlink import attributes, messages, read_qdisc
 from edgebed.emulation.tc import Features, disciplines
 
@@ -15,7 +15,7 @@ _QDISC_BYTES, _TCA_OPTIONS = 20, 2
 
 def netem_of(rate_bit_s: int | None, **asked: float) -> tuple[list[str], bytes]:
     """Kinds from the root downwards, and the message of the netem."""
-    found = disciplines(rate_bit_s, Conditions(uplink_bit_s=rate_bit_s, **asked), Features(netem=True))
+    found = disciplines(rate_bit_s, LinkState(uplink_bit_s=rate_bit_s, **asked), Features(netem=True))
     message = tcmsg()
     message["attrs"] = [("TCA_KIND", "netem"), ("TCA_OPTIONS", found[-1][1])]
     message.encode()

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from edgebed.core.framing import burst_bytes
+from edgebed.core.plan import Injection, LinkChange, LinkPlan
 from edgebed.emulation import readback
-from edgebed.emulation.conditions import Conditions, Course, Timeline
-from edgebed.emulation.framing import burst_bytes
+from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.emulation.readback import LinkMeter, StatedLink, around, deviation
-from edgebed.scenario.plan import Injection, Link, LinkChange
 
 MBIT = 1_000_000
 
@@ -39,30 +39,30 @@ class Kernel:
 @pytest.mark.parametrize(
     ("asked", "up", "down", "words"),
     [
-        (Conditions(), None, None, ""),
-        (Conditions(uplink_bit_s=10 * MBIT), queue(10 * MBIT), None, ""),
-        (Conditions(uplink_bit_s=5 * MBIT + 7), queue(5 * MBIT), None, ""),
-        (Conditions(uplink_bit_s=10 * MBIT), queue(MBIT), None, "uplink: the kernel holds 1mbit, asked 10mbit"),
-        (Conditions(uplink_bit_s=10 * MBIT), None, None, "uplink: the kernel holds no limit, asked 10mbit"),
-        (Conditions(), None, queue(256_008), "downlink: the kernel holds 256.008kbit, asked no limit"),
+        (LinkState(), None, None, ""),
+        (LinkState(uplink_bit_s=10 * MBIT), queue(10 * MBIT), None, ""),
+        (LinkState(uplink_bit_s=5 * MBIT + 7), queue(5 * MBIT), None, ""),
+        (LinkState(uplink_bit_s=10 * MBIT), queue(MBIT), None, "uplink: the kernel holds 1mbit, asked 10mbit"),
+        (LinkState(uplink_bit_s=10 * MBIT), None, None, "uplink: the kernel holds no limit, asked 10mbit"),
+        (LinkState(), None, queue(256_008), "downlink: the kernel holds 256.008kbit, asked no limit"),
         (
-            Conditions(downlink_bit_s=10 * MBIT), None, Queue(rate_bit_s=10 * MBIT, burst_bytes=64_000),
+            LinkState(downlink_bit_s=10 * MBIT), None, Queue(rate_bit_s=10 * MBIT, burst_bytes=64_000),
             "downlink: the kernel lets 64000 bytes through at once, asked 1600",
         ),
         (
-            Conditions(uplink_bit_s=MBIT, downlink_bit_s=MBIT), queue(2 * MBIT), queue(3 * MBIT),
+            LinkState(uplink_bit_s=MBIT, downlink_bit_s=MBIT), queue(2 * MBIT), queue(3 * MBIT),
             "uplink: the kernel holds 2mbit, asked 1mbit; downlink: the kernel holds 3mbit, asked 1mbit",
         ),
         (
-            Conditions(uplink_bit_s=MBIT), queue(MBIT, delay_s=0.1), None,
+            LinkState(uplink_bit_s=MBIT), queue(MBIT, delay_s=0.1), None,
             "uplink: the kernel's netem holds 100 ms ± 0 ms and 0 % loss, asked 0 ms ± 0 ms and 0 % loss",
         ),
-        (Conditions(uplink_bit_s=MBIT, cut=True), Queue(cut=True), Queue(cut=True), ""),
+        (LinkState(uplink_bit_s=MBIT, cut=True), Queue(cut=True), Queue(cut=True), ""),
         (
-            Conditions(uplink_bit_s=MBIT, cut=True), queue(MBIT), Queue(cut=True),
+            LinkState(uplink_bit_s=MBIT, cut=True), queue(MBIT), Queue(cut=True),
             "uplink: the kernel holds 1mbit, asked that nothing passes",
         ),
-        (Conditions(), None, Queue(cut=True), "downlink: the kernel drops everything, asked no limit"),
+        (LinkState(), None, Queue(cut=True), "downlink: the kernel drops everything, asked no limit"),
     ],
 )  # fmt: skip
 def test_a_deviation_is_told_in_words(asked, up, down, words):
@@ -72,7 +72,7 @@ def test_a_deviation_is_told_in_words(asked, up, down, words):
 
 def test_latency_is_compared_where_the_kernel_makes_it():
     """Else the transport does, and the kernel is to add nothing."""
-    asked, delayed = Conditions(latency_s=0.04, loss=0.01), Queue(delay_s=0.04, loss=0.01)
+    asked, delayed = LinkState(latency_s=0.04, loss=0.01), Queue(delay_s=0.04, loss=0.01)
 
     assert deviation(asked, delayed, delayed, netem=True) == ""
     assert deviation(asked, None, None, netem=False) == ""
@@ -81,11 +81,11 @@ def test_latency_is_compared_where_the_kernel_makes_it():
 
 def test_a_change_may_come_a_second_early_or_late():
     """And no more; of a trace that changes faster, all that it is meanwhile."""
-    link = Link(uplink_bit_s=8, changes=(LinkChange(at_s=10.0, uplink_bit_s=16),))
-    fast = Link(changes=tuple(LinkChange(at_s=0.5 * k, uplink_bit_s=k) for k in range(8)), period_s=4.0)
+    link = LinkPlan(uplink_bit_s=8, changes=(LinkChange(at_s=10.0, uplink_bit_s=16),))
+    fast = LinkPlan(changes=tuple(LinkChange(at_s=0.5 * k, uplink_bit_s=k) for k in range(8)), period_s=4.0)
 
-    def rates(link: Link, time_s: float) -> list[int | None]:
-        return [each.uplink_bit_s for each in around(Timeline(link), time_s)]
+    def rates(link: LinkPlan, time_s: float) -> list[int | None]:
+        return [each.uplink_bit_s for each in around(LinkSchedule(link), time_s)]
 
     assert rates(link, 8.9) == [8]
     assert rates(link, 9.1) == [8, 16]
@@ -96,9 +96,11 @@ def test_a_change_may_come_a_second_early_or_late():
 
 def test_a_trace_is_journaled_seldom_and_a_problem_as_soon_as_it_is_certain():
     """Both every ten seconds at most, but with the number of looks that found it, and with the first that did."""
-    link = Link(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=(k + 1) * MBIT) for k in range(60)), period_s=60.0)
+    link = LinkPlan(
+        changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=(k + 1) * MBIT) for k in range(60)), period_s=60.0
+    )
     kernel = Kernel()
-    meter = LinkMeter("edge-0", Course(link), kernel, "")
+    meter = LinkMeter("edge-0", EffectiveLink(link), kernel, "")
     told = {}
     for second in range(40):
         kernel.up = queue(MBIT) if 13 <= second < 37 else queue((second + 1) * MBIT)
@@ -116,7 +118,7 @@ def test_a_trace_is_journaled_seldom_and_a_problem_as_soon_as_it_is_certain():
 def test_a_kernel_that_does_not_answer_is_a_problem(error):
     """The node goes on, and its journal says why nothing is known."""
     kernel = Kernel(up=queue(MBIT))
-    meter = LinkMeter("edge-0", Course(Link(uplink_bit_s=MBIT, latency_s=0.1)), kernel, "line")
+    meter = LinkMeter("edge-0", EffectiveLink(LinkPlan(uplink_bit_s=MBIT, latency_s=0.1)), kernel, "line")
     (fine,) = meter.read(0.0, None)
     kernel.error = error
 
@@ -130,8 +132,8 @@ def test_a_kernel_that_does_not_answer_is_a_problem(error):
 def test_what_a_fault_does_to_a_link_is_what_is_asked_of_it():
     """Whether the node hears of it before or after it is done."""
     kernel = Kernel(up=queue(5 * MBIT))
-    course = Course(Link(uplink_bit_s=5 * MBIT))
-    meter = LinkMeter("edge-0", course, kernel, "")
+    effective = EffectiveLink(LinkPlan(uplink_bit_s=5 * MBIT))
+    meter = LinkMeter("edge-0", effective, kernel, "")
     (first,) = meter.read(100.0, 100.0)
     kernel.up = kernel.down = Queue(cut=True)
 
@@ -139,7 +141,7 @@ def test_what_a_fault_does_to_a_link_is_what_is_asked_of_it():
     assert list(meter.read(110.0, 100.0)) == []
     meter.inject(10.1, Injection(node="edge-0", action="cut"))
     (cut,) = meter.read(111.0, 100.0)
-    course.inject(15.0, Injection(node="edge-0", action="heal"))
+    effective.inject(15.0, Injection(node="edge-0", action="heal"))
     assert list(meter.read(115.1, 100.0)) == [], "it may be healed a second later"
     assert list(meter.read(116.5, 100.0)) == [], "what is found once does not count"
     (left,) = meter.read(117.5, 100.0)
@@ -154,22 +156,22 @@ def test_what_a_fault_does_to_a_link_is_what_is_asked_of_it():
 
 def test_a_node_in_its_second_life_waits_for_what_was_done_to_its_first():
     """It hears of that while it waits; until then what it finds is not what it was asked."""
-    kernel, course, heard = Kernel(up=queue(MBIT)), Course(Link(uplink_bit_s=5 * MBIT)), []
+    kernel, effective, heard = Kernel(up=queue(MBIT)), EffectiveLink(LinkPlan(uplink_bit_s=5 * MBIT)), []
 
     def hear() -> None:
         if heard:
             change = LinkChange(uplink_bit_s=MBIT)
-            course.inject(-math.inf, Injection(node="edge-0", action="link", change=change))
-        heard.append(len(course.injected_s))
+            effective.inject(-math.inf, Injection(node="edge-0", action="link", change=change))
+        heard.append(len(effective.injected_s))
 
-    LinkMeter("edge-0", course, kernel, "").wait_until_held(hear)
+    LinkMeter("edge-0", effective, kernel, "").wait_until_held(hear)
 
     assert heard == [0, 1]
 
 
 def test_a_link_that_no_kernel_holds_is_stated_once_and_again_when_faults_change_it():
     """As asked, with what holds it."""
-    link = StatedLink("edge-0", Course(Link(uplink_bit_s=MBIT, latency_s=0.04)), "model", "line")
+    link = StatedLink("edge-0", EffectiveLink(LinkPlan(uplink_bit_s=MBIT, latency_s=0.04)), "model", "line")
 
     (said,) = link.read(1.0, None)
 
@@ -186,7 +188,9 @@ def test_a_link_that_no_kernel_holds_is_stated_once_and_again_when_faults_change
 
 def test_however_many_rows_a_trace_has_few_are_compared(monkeypatch):
     """A node that starts anew finds any of them held, and looks many times a second."""
-    link = Link(changes=tuple(LinkChange(at_s=k / 10, uplink_bit_s=8 * k + 8) for k in range(10_000)), period_s=1000.0)
+    link = LinkPlan(
+        changes=tuple(LinkChange(at_s=k / 10, uplink_bit_s=8 * k + 8) for k in range(10_000)), period_s=1000.0
+    )
     kernel, compared = Kernel(up=queue(8 * 7_000)), []
 
     def counting(asked, *held, netem):
@@ -194,6 +198,6 @@ def test_however_many_rows_a_trace_has_few_are_compared(monkeypatch):
         return deviation(asked, *held, netem=netem)
 
     monkeypatch.setattr(readback, "deviation", counting)
-    LinkMeter("edge-0", Course(link), kernel, "").wait_until_held()
+    LinkMeter("edge-0", EffectiveLink(link), kernel, "").wait_until_held()
 
     assert compared == [8, 8 * 7_000]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import edgebed
-from edgebed import cli
+from edgebed.cli import main as cli
 
 PLAIN: dict[str, Any] = {
     "name": "plain",

@@ -6,7 +6,9 @@ import sys
 import pytest
 
 import edgebed
-from edgebed.observe.run_folder import RunFolder
+from edgebed.journal.run_folder import RunFolder
+
+pytestmark = pytest.mark.slow
 
 
 def test_files_go_into_the_run_s_folder_by_themselves(root, export):

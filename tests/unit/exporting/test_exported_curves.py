@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.core.records import Resumed
 from edgebed.exporting.curves import POINTS_MAX, RATES_MAX, curves_of
-from edgebed.observe.series import Evaluations, Series, Updates
-from edgebed.roles.records import Resumed
+from edgebed.journal.series import Evaluations, Series, Updates
 
 
 def series_of(waits, losses=None, **more):

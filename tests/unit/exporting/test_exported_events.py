@@ -20,6 +20,7 @@ def read(folder):
     return found
 
 
+@pytest.mark.slow
 def test_curves_are_those_of_the_trial(run, export, tmp_path):
     """Steps are updates, wall times the run's start and the time of training."""
     assert export(run.path, "--format", "tensorboard", "--output", tmp_path / "out")[0] == 0

@@ -27,6 +27,7 @@ def tracked(store, name):
     return client, {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
 
 
+@pytest.mark.slow
 def test_trials_are_runs_of_the_scenario_s_experiment(root, export, store):
     """With their settings, their numbers, their curves and the report."""
     run = edgebed.load("plain", runs_dir=root)
@@ -54,6 +55,7 @@ def test_trials_are_runs_of_the_scenario_s_experiment(root, export, store):
     assert not any(name.startswith(("task", "fleet")) for name in found["plain/0001 asgd"].data.params)
 
 
+@pytest.mark.slow
 def test_exporting_again_replaces_what_was_there(root, export, store, monkeypatch):
     """One trial of two, by the environment's address: the other one stays; nothing is there twice."""
     export("layers", "--format", "mlflow", "--tracking-uri", store)
@@ -70,6 +72,7 @@ def test_exporting_again_replaces_what_was_there(root, export, store, monkeypatc
     assert client.get_run(old.info.run_id).info.lifecycle_stage == "deleted"
 
 
+@pytest.mark.slow
 def test_a_run_that_broke_off_has_failed_there(root, export, store):
     """Its report is made for the purpose, and is not left in its folder."""
     run = edgebed.load("killed/2", runs_dir=root)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import edgebed
+from edgebed.core import records
 from edgebed.exporting import reference
 from edgebed.exporting.subjects import TABLES
-from edgebed.observe.journal import JournalWriter
-from edgebed.roles import records
+from edgebed.journal.journal import JournalWriter
 
 ROOT = Path(__file__).parents[3]
 LAYERWISE = {"steps", "module_losses", "exchanges"}

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from edgebed.learning.anatomy import operations
+from edgebed.learning.models.anatomy import operations
 
 
 class Attention(nn.Module):

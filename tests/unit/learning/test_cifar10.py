@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from local_mirror import serving
 
-from edgebed.errors import ScenarioError
-from edgebed.learning import cifar10
-from edgebed.learning.data import load_data
+from edgebed.core.errors import ScenarioError
+from edgebed.learning.data_sets import cifar10
+from edgebed.learning.data_sets.registry import load_data
 
 NAMES = tuple(cifar10.FILES)
 NOBODY = "http://127.0.0.1:1/"  # a port on which nothing answers

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from edgebed.errors import ScenarioError
-from edgebed.learning import models
-from edgebed.learning.layers import layers_of
+from edgebed.core.errors import ScenarioError
+from edgebed.learning.models import registry as models
+from edgebed.learning.models.layers import layers_of
 
 SHAPE = (3, 32, 32)
 NAMES = ("cifar-cnn", "cifar-cnn-keep")

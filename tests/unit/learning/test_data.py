@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgebed.errors import ScenarioError
-from edgebed.learning.data import DataSet, data_directory, load_data
+from edgebed.core.errors import ScenarioError
+from edgebed.learning.data_sets.registry import DataSet, data_directory, load_data
 
 USERS = """
 import numpy as np
 
-from edgebed.learning.data import DataSet
+from edgebed.learning.data_sets.registry import DataSet
 
 X, Y = np.zeros((6, 4), np.float32), np.array([0, 1, 2, 0, 1, 2])
 

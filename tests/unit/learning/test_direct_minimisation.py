@@ -9,17 +9,17 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from edgebed.algorithms.layerwise.direct_minimisation import Config, rule
-from edgebed.algorithms.layerwise.rule import At
-from edgebed.learning.gradient_modules import GradientModule
-from edgebed.learning.optimizers import Optimizer
-from edgebed.learning.shard_network import ShardNetwork
-from edgebed.roles.shard_work import ForwardJob, ForwardResult, LearnJob, LearnResult, ShardWork
+from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.learning.optimizers import optimizer
+from edgebed.learning.shards.gradient_modules import GradientModule
+from edgebed.learning.shards.network import ShardNetwork
+from edgebed.roles.layerwise.shard_work import ForwardJob, ForwardResult, LearnJob, LearnResult, ShardWork
 from edgebed.wire.tensors import decode_exchanged
 
 B, CLASSES = 6, 3
 WIDTHS = (5, 7, 4, CLASSES)
 RATE = 0.5
-SGD = Optimizer(name="sgd", learning_rate=RATE)
+SGD = optimizer(name="sgd", learning_rate=RATE)
 DRAW = np.random.default_rng(0)
 X = DRAW.normal(size=(B, 5)).astype(np.float32)
 Y = DRAW.integers(0, CLASSES, B)
@@ -47,12 +47,12 @@ def learnt_by_shards(weight: float) -> tuple[list[np.ndarray], list[float]]:
     before = [network.weights() for network in networks]
     h, gradient, losses = None, None, []
     for work in works:
-        went = work.run(ForwardJob(At(0), BATCH, h))
+        went = work.run(ForwardJob(BatchPart(0), BATCH, h))
         assert isinstance(went, ForwardResult)
         h = decode_exchanged(went.tensor, went.frames)
     for work in reversed(works):
         source = "direct" if work.networks.predictor else "loss"  # type: ignore[attr-defined]
-        learnt = work.run(LearnJob(At(0), source, 1.0, True, False, gradient))  # type: ignore[arg-type]
+        learnt = work.run(LearnJob(BatchPart(0), source, 1.0, True, False, gradient))  # type: ignore[arg-type]
         assert isinstance(learnt, LearnResult)
         gradient = decode_exchanged(learnt.tensor, learnt.frames)
         losses.insert(0, learnt.module_loss)

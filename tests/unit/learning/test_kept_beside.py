@@ -6,13 +6,14 @@ import torch
 from torch import nn
 
 from edgebed.algorithms.aggregation import asynchronous, buffered, stale_synchronous, synchronous
-from edgebed.algorithms.compressor import Moment
+from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.local_work import local_steps
-from edgebed.algorithms.registry import compression_of, kept_of
-from edgebed.algorithms.update import Update
-from edgebed.learning import models, weights
+from edgebed.algorithms.registry import buffer_mask, compression_of
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.plan import Method, Part, Task
+from edgebed.learning import weights
+from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
-from edgebed.scenario.plan import Method, Part, Task
 
 SHAPE = (3, 8, 8)
 X = np.random.default_rng(0).random((12, *SHAPE), np.float32)
@@ -43,7 +44,7 @@ def test_a_gradient_says_how_far_running_means_have_moved(task):
     ):
         expected = tensor.grad if tensor.requires_grad else torch.from_numpy(before).view(tensor.shape) - tensor
         np.testing.assert_allclose(part, expected.detach().reshape(-1), atol=1e-5, err_msg=name)
-    assert np.abs(found[kept_of(task)]).max() > 0.01
+    assert np.abs(found[buffer_mask(task)]).max() > 0.01
 
 
 def _split(task, theta):
@@ -51,7 +52,7 @@ def _split(task, theta):
     return [theta[end - tensor.size : end] for end, tensor in zip(ends, task.layout, strict=True)]
 
 
-KEPT = np.array([False, True, False, True])
+IS_BUFFER = np.array([False, True, False, True])
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -71,16 +72,18 @@ KEPT = np.array([False, True, False, True])
 def test_no_learning_rate_and_no_momentum_is_for_them(make, sparse):
     """They move by all of their change, each time."""
     server = make()
-    server.kept = KEPT
+    server.is_buffer = IS_BUFFER
     server.joined("a")
     server.pulled("a")
-    update = Update(4, np.arange(4) if sparse else None, np.array([1.0, 2.0, 3.0, 4.0], "f4"))
+    update = ModelUpdate(4, np.arange(4) if sparse else None, np.array([1.0, 2.0, 3.0, 4.0], "f4"))
     server.push("a", update, server.version)
 
     np.testing.assert_allclose(server.theta, [-0.1, -2.0, -0.3, -4.0], rtol=1e-6)
     server.pulled("a")
-    server.push("a", Update(4, np.array([1]) if sparse else None, np.zeros(1 if sparse else 4, "f4")), server.version)
-    np.testing.assert_allclose(server.theta[KEPT], [-2.0, -4.0], rtol=1e-6)
+    server.push(
+        "a", ModelUpdate(4, np.array([1]) if sparse else None, np.zeros(1 if sparse else 4, "f4")), server.version
+    )
+    np.testing.assert_allclose(server.theta[IS_BUFFER], [-2.0, -4.0], rtol=1e-6)
 
 
 def test_local_steps_move_them_as_the_worker_did():
@@ -90,24 +93,24 @@ def test_local_steps_move_them_as_the_worker_did():
     def slope(theta, batch):
         return np.array([1.0, 0.25, 1.0, -0.5], "f4"), 1.0
 
-    gone, _ = local_steps.LocalWork(config, KEPT).run(slope, np.zeros(4, "f4"), [np.arange(1)] * 3)
+    gone, _ = local_steps.LocalWork(config, IS_BUFFER).run(slope, np.zeros(4, "f4"), [np.arange(1)] * 3)
 
-    np.testing.assert_allclose(gone[KEPT], [0.75, -1.5], rtol=1e-6)
+    np.testing.assert_allclose(gone[IS_BUFFER], [0.75, -1.5], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["none", "top-k", "int8", "sign", "powersgd-local", "dgc"])
 def test_they_are_sent_whole(task, name):
     """Exactly, beside whatever is sent of the parameters."""
-    kept = kept_of(task)
+    is_buffer = buffer_mask(task)
     compression = compression_of(Method(name="", parts={"compression": Part(name=name, settings={})}), task)
-    vector = np.random.default_rng(1).normal(size=len(kept)).astype("f4")
-    pieces, _ = compression.compress(vector, None, Moment(0))
+    vector = np.random.default_rng(1).normal(size=len(is_buffer)).astype("f4")
+    pieces, _ = compression.compress(vector, None, StepContext(0))
     update = compression.restore(pieces)
     whole = np.zeros(update.size, "f4")
     whole[slice(None) if update.indices is None else update.indices] = update.values
 
-    np.testing.assert_array_equal(whole[kept], vector[kept])
-    assert update.size == len(kept)
+    np.testing.assert_array_equal(whole[is_buffer], vector[is_buffer])
+    assert update.size == len(is_buffer)
     if update.indices is not None:
         assert (np.diff(update.indices) > 0).all()
-        assert len(update.indices) < len(kept)
+        assert len(update.indices) < len(is_buffer)

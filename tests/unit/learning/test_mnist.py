@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from local_mirror import serving
 
-from edgebed.errors import InfrastructureError, ScenarioError
-from edgebed.learning import download, mnist
-from edgebed.learning.data import data_directory, load_data
+from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.learning.data_sets import download, mnist
+from edgebed.learning.data_sets.registry import data_directory, load_data
 
 SHAPES = {
     "train-images-idx3-ubyte": (6, 28, 28),
@@ -204,7 +204,7 @@ def test_no_space_left_is_reported_and_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(mnist, "MIRRORS", (mirror,))
-    monkeypatch.setattr("edgebed.learning.download.os.replace", full)
+    monkeypatch.setattr("edgebed.learning.data_sets.download.os.replace", full)
     with pytest.raises(InfrastructureError, match="No space left on device"):
         load_data("mnist", seed=0, data_dir=tmp_path)
     assert list((tmp_path / "mnist").iterdir()) == []

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from edgebed.errors import ScenarioError
-from edgebed.learning import models
-from edgebed.scenario.plan import Task
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import Task
+from edgebed.learning.models import registry as models
 
 USERS = """
 import torch

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import nn
 
-from edgebed.learning import models
-from edgebed.learning.data import DataSet, load_data
+from edgebed.core.plan import Task
+from edgebed.learning.data_sets.registry import DataSet, load_data
 from edgebed.learning.inputs import standardize
+from edgebed.learning.models import registry as models
 from edgebed.learning.network import EVALUATION_CHUNK, Network
-from edgebed.scenario.plan import Task
 
 RNG = np.random.default_rng(7)
 IMAGES = RNG.integers(0, 256, (60, 1, 28, 28), dtype=np.uint8)
@@ -183,6 +183,7 @@ def test_a_forked_process_computes_the_same_bits() -> None:
     os.waitpid(child, 0)
 
 
+@pytest.mark.slow
 def test_a_fresh_process_computes_the_same_bits_without_loading_torchs_compiler() -> None:
     """A new interpreter agrees, and neither importing nor training loads what costs 64 MB a process."""
     code = (
@@ -309,6 +310,7 @@ def test_the_small_model_learns_the_digits() -> None:
     assert train("small", load_data("digits", seed=1), 2000) >= 0.95
 
 
+@pytest.mark.slow
 def test_the_small_model_learns_the_synthetic_task_but_not_at_once() -> None:
     """Over 90 % after four thousand steps, under 80 % after two hundred."""
     data = load_data("synthetic", seed=1)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from edgebed.errors import ScenarioError
-from edgebed.learning import models
+from edgebed.core.errors import ScenarioError
+from edgebed.learning.models import registry as models
 
 
 def counts(name, classes, input_shape=(3, 224, 224)):
@@ -60,7 +60,7 @@ def test_scores_come_out(name, input_shape):
 
 def test_a_shortcut_without_parameters_keeps_what_it_can():
     """Every second pixel, and zeros in the new channels."""
-    from edgebed.learning.residual_models import Thinned
+    from edgebed.learning.models.residual import Thinned
 
     x = torch.arange(2 * 3 * 4 * 4, dtype=torch.float32).reshape(2, 3, 4, 4)
     thinned = Thinned(2, 2)(x)

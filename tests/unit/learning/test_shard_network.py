@@ -9,17 +9,17 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from edgebed.algorithms.layerwise.rule import At
-from edgebed.learning.gradient_modules import GradientModule, InputModule, LocalHead
-from edgebed.learning.layered_models import LAYERED_MODELS
-from edgebed.learning.layers import layers_of, shards_of
-from edgebed.learning.optimizers import Optimizer
-from edgebed.learning.shard_network import ShardNetwork
+from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.learning.models.layered import LAYERED_MODELS
+from edgebed.learning.models.layers import layers_of, shards_of
+from edgebed.learning.optimizers import Optimizer, optimizer
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.shards.network import ShardNetwork
 from edgebed.learning.trained import Trained
 
 SHAPE, CLASSES, BATCH = (1, 12, 12), 10, 10
-ADAM = Optimizer(name="adam", learning_rate=1e-2)
-OPTIMIZERS = [ADAM, Optimizer(name="sgd", learning_rate=0.1), Optimizer(name="momentum", learning_rate=0.05)]
+ADAM = optimizer(name="adam", learning_rate=1e-2)
+OPTIMIZERS = [ADAM, optimizer(name="sgd", learning_rate=0.1), optimizer(name="momentum", learning_rate=0.05)]
 
 
 def data(step: int, size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ def shards_with(name: str, cuts: tuple[int, ...], optimizer: Optimizer) -> list[
     return [ShardNetwork(layers, optimizer) for layers in shards_of(layers_of(name, model_of(name)), cuts)]
 
 
-def through(shards: list[ShardNetwork], at: At, x: np.ndarray, labels: np.ndarray, share: float = 1.0) -> float:
+def through(shards: list[ShardNetwork], at: BatchPart, x: np.ndarray, labels: np.ndarray, share: float = 1.0) -> float:
     """Forward and back through all shards; the loss."""
     for shard in shards:
         x = shard.forward(at, x, labels)
@@ -66,13 +66,13 @@ def whole(name: str, optimizer: Optimizer, steps: int) -> np.ndarray:
     ("name", "cuts"),
     [("four-layer", (1, 2, 3)), ("four-layer", (2,)), ("eight-layer", (1, 4, 6)), ("sigmoid-200", (1,))],
 )
-@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda each: each.descent.config.name)
 def test_shards_learn_what_the_whole_model_learns(name, cuts, optimizer) -> None:
     """Bit for bit, batch normalisation's running means included."""
     shards = shards_with(name, cuts, optimizer)
     for step in range(20):
         x, labels = data(step)
-        through(shards, At(step), x, labels)
+        through(shards, BatchPart(step), x, labels)
         for shard in shards:
             shard.step()
 
@@ -80,7 +80,7 @@ def test_shards_learn_what_the_whole_model_learns(name, cuts, optimizer) -> None
         Trained(layer, optimizer).weights() for shard in shards for layer in layers_of(name, shard.layers.module)
     ]
     np.testing.assert_array_equal(np.concatenate(weights), whole(name, optimizer, 20))
-    assert all(not shard.kept for shard in shards)
+    assert all(not shard.passes for shard in shards)
 
 
 def test_micro_batches_add_up_to_the_batch() -> None:
@@ -89,8 +89,8 @@ def test_micro_batches_add_up_to_the_batch() -> None:
     whole_batch, parts = (shards_with("sigmoid-200", cuts, OPTIMIZERS[1]) for _ in range(2))
     for step in range(5):
         x, labels = data(step)
-        loss = through(whole_batch, At(step), x, labels)
-        losses = [through(parts, At(step, k), x[k::5], labels[k::5], share=0.2) for k in range(5)]
+        loss = through(whole_batch, BatchPart(step), x, labels)
+        losses = [through(parts, BatchPart(step, k), x[k::5], labels[k::5], share=0.2) for k in range(5)]
         for shard in (*whole_batch, *parts):
             shard.step()
         assert sum(losses) == pytest.approx(loss, rel=1e-5)
@@ -103,25 +103,25 @@ def test_a_late_gradient_belongs_to_the_parameters_of_its_step() -> None:
     """Though steps have been made since the forward pass."""
     shard, fresh = (shards_with("four-layer", (1,), ADAM)[0] for _ in range(2))
     x, labels = data(0)
-    outputs = shard.forward(At(0), x, labels)
+    outputs = shard.forward(BatchPart(0), x, labels)
     for step in (1, 2):
-        again = shard.forward(At(step), *data(step))
-        shard.backward(At(step), np.ones_like(again))
+        again = shard.forward(BatchPart(step), *data(step))
+        shard.backward(BatchPart(step), np.ones_like(again))
         shard.step()
-    late = shard.backward(At(0), np.ones_like(outputs))
+    late = shard.backward(BatchPart(0), np.ones_like(outputs))
 
-    same = fresh.forward(At(0), x, labels)
+    same = fresh.forward(BatchPart(0), x, labels)
     np.testing.assert_array_equal(same, outputs)
-    np.testing.assert_array_equal(fresh.backward(At(0), np.ones_like(same)), late)
+    np.testing.assert_array_equal(fresh.backward(BatchPart(0), np.ones_like(same)), late)
 
 
 def test_a_gradient_may_pass_without_teaching() -> None:
     """And another may follow, for the same graph."""
     shard = shards_with("four-layer", (1,), ADAM)[0]
-    outputs = shard.forward(At(0), *data(0))
-    passed = shard.backward(At(0), np.ones_like(outputs), keep=True, learn=False)
+    outputs = shard.forward(BatchPart(0), *data(0))
+    passed = shard.backward(BatchPart(0), np.ones_like(outputs), keep=True, learn=False)
     before = shard.layers.weights()
-    taught = shard.backward(At(0), np.ones_like(outputs))
+    taught = shard.backward(BatchPart(0), np.ones_like(outputs))
     shard.step()
 
     np.testing.assert_array_equal(passed, taught)
@@ -143,30 +143,30 @@ def with_module(shape: tuple[int, ...], **options) -> ShardNetwork:
 def test_a_gradient_module_predicts_nothing_at_first_and_then_what_it_was_taught(shape, options) -> None:
     """Its loss is that of B times the gradient, and falls."""
     shard = with_module(shape, **options)
-    outputs = shard.forward(At(0), *data(0))
-    assert not shard.synthetic_gradient(At(0)).any()
+    outputs = shard.forward(BatchPart(0), *data(0))
+    assert not shard.synthetic_gradient(BatchPart(0)).any()
     target = np.random.default_rng(1).normal(0, 0.1, outputs.shape).astype(np.float32)
     losses = []
     for _ in range(30):
-        losses.append(shard.teach(At(0), target))
-        shard.forward(At(0), *data(0))
+        losses.append(shard.teach(BatchPart(0), target))
+        shard.forward(BatchPart(0), *data(0))
 
     assert losses[0] == pytest.approx(float(np.square(BATCH * target).sum()) / BATCH, rel=1e-4)
     assert losses[-1] < losses[0]
-    assert shard.synthetic_gradient(At(0)).any()
+    assert shard.synthetic_gradient(BatchPart(0)).any()
 
 
 def test_a_gradient_module_that_knows_the_labels_tells_classes_apart() -> None:
     """The same output with another label is given another gradient."""
     shard = with_module((6,))
     for step in range(3):
-        outputs = shard.forward(At(step), *data(step))
-        shard.teach(At(step), np.random.default_rng(step).normal(0, 1, outputs.shape).astype(np.float32))
+        outputs = shard.forward(BatchPart(step), *data(step))
+        shard.teach(BatchPart(step), np.random.default_rng(step).normal(0, 1, outputs.shape).astype(np.float32))
     same = torch.ones(CLASSES, 6)
     assert shard.predictor
-    shard.predictor.see(At(9), same, torch.arange(CLASSES))
+    shard.predictor.see(BatchPart(9), same, torch.arange(CLASSES))
 
-    assert len({tuple(row) for row in shard.synthetic_gradient(At(9)).tolist()}) == CLASSES
+    assert len({tuple(row) for row in shard.synthetic_gradient(BatchPart(9)).tolist()}) == CLASSES
 
 
 def test_a_gradient_module_of_a_linear_problem_finds_the_gradient() -> None:
@@ -174,17 +174,17 @@ def test_a_gradient_module_of_a_linear_problem_finds_the_gradient() -> None:
     torch.manual_seed(0)
     layers = nn.Sequential(nn.Flatten(), nn.Linear(144, 6))
     module = GradientModule((6,), CLASSES, hidden=64)
-    shard = ShardNetwork(layers, Optimizer(learning_rate=1e-3), gradient_module=module)
+    shard = ShardNetwork(layers, optimizer(learning_rate=1e-3), gradient_module=module)
     above = ShardNetwork(nn.Sequential(nn.Linear(6, CLASSES)), ADAM)
     errors = []
     for step in range(300):
         x, labels = data(step, 64)
-        outputs = shard.forward(At(step), x, labels)
-        above.forward(At(step), outputs, labels)
-        gradient = above.backward(At(step), above.final_gradient(At(step))[0])
-        error = np.square(shard.synthetic_gradient(At(step)) - gradient).sum() / np.square(gradient).sum()
+        outputs = shard.forward(BatchPart(step), x, labels)
+        above.forward(BatchPart(step), outputs, labels)
+        gradient = above.backward(BatchPart(step), above.final_gradient(BatchPart(step))[0])
+        error = np.square(shard.synthetic_gradient(BatchPart(step)) - gradient).sum() / np.square(gradient).sum()
         errors.append(error)
-        shard.teach(At(step), gradient)
+        shard.teach(BatchPart(step), gradient)
 
     assert errors[0] == 1.0
     assert np.mean(errors[-20:]) < 0.2
@@ -198,9 +198,9 @@ def test_a_local_head_teaches_its_layers_alone() -> None:
     x, labels = data(0)
     losses = []
     for step in range(30):
-        shard.forward(At(step), x, labels)
-        gradient, loss = shard.head_gradient(At(step))
-        shard.backward(At(step), gradient)
+        shard.forward(BatchPart(step), x, labels)
+        gradient, loss = shard.head_gradient(BatchPart(step))
+        shard.backward(BatchPart(step), gradient)
         shard.step()
         losses.append(loss)
 
@@ -211,7 +211,7 @@ def test_an_input_module_learns_the_inputs_that_came() -> None:
     """From the model's own inputs."""
     torch.manual_seed(0)
     layers = nn.Sequential(nn.Linear(6, CLASSES))
-    shard = ShardNetwork(layers, ADAM, input_module=InputModule(SHAPE, (6,)), module_optimizer=Optimizer())
+    shard = ShardNetwork(layers, ADAM, input_module=InputModule(SHAPE, (6,)), module_optimizer=optimizer())
     x, _ = data(0)
     target = np.random.default_rng(0).random((BATCH, 6), dtype=np.float32)
     losses = [shard.teach_inputs(x, target) for _ in range(200)]
@@ -224,8 +224,8 @@ def test_the_squared_loss_is_that_of_the_softmax() -> None:
     """Tong et al. 2016: the mean over the batch of the squared distance from the label."""
     shard = ShardNetwork(nn.Sequential(nn.Flatten(), nn.Linear(144, CLASSES)), ADAM, loss="squared")
     x, labels = data(0)
-    scores = shard.forward(At(0), x, labels)
-    _, loss = shard.final_gradient(At(0))
+    scores = shard.forward(BatchPart(0), x, labels)
+    _, loss = shard.final_gradient(BatchPart(0))
     softmax = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
     assert loss == pytest.approx(np.square(softmax - np.eye(CLASSES)[labels]).sum() / BATCH, rel=1e-5)
@@ -237,29 +237,30 @@ def test_dropout_is_drawn_by_key() -> None:
     layers = nn.Sequential(nn.Flatten(), nn.Linear(144, 50), nn.Dropout(0.5))
     shard = ShardNetwork(layers, ADAM, key=lambda at: 100 + at.step)
     x, labels = data(0)
-    first = shard.forward(At(0), x, labels)
+    first = shard.forward(BatchPart(0), x, labels)
 
-    np.testing.assert_array_equal(shard.forward(At(0), x, labels), first)
-    assert not np.array_equal(shard.forward(At(1), x, labels), first)
+    np.testing.assert_array_equal(shard.forward(BatchPart(0), x, labels), first)
+    assert not np.array_equal(shard.forward(BatchPart(1), x, labels), first)
 
 
 FIRST_STEP = """
 import sys
 import numpy as np
 from torch import nn
-from edgebed.algorithms.layerwise.rule import At
-from edgebed.learning.optimizers import Optimizer
-from edgebed.learning.shard_network import ShardNetwork
+from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.learning.optimizers import Optimizer, optimizer
+from edgebed.learning.shards.network import ShardNetwork
 
-shard = ShardNetwork(nn.Sequential(nn.Sequential(nn.Linear(4, 3), nn.ReLU())), Optimizer(name="adam"))
+shard = ShardNetwork(nn.Sequential(nn.Sequential(nn.Linear(4, 3), nn.ReLU())), optimizer(name="adam"))
 before = set(sys.modules)
-shard.forward(At(0), np.ones((2, 4), np.float32), np.zeros(2, np.int64))
-shard.backward(At(0), np.ones((2, 3), np.float32))
+shard.forward(BatchPart(0), np.ones((2, 4), np.float32), np.zeros(2, np.int64))
+shard.backward(BatchPart(0), np.ones((2, 3), np.float32))
 shard.step()
 print(len([name for name in set(sys.modules) - before if not name.startswith("torch.nested")]), "sympy" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_the_first_step_loads_no_symbolic_mathematics():
     """Torch would for a gradient that it is given: half a second of a core in each shard, while all others wait."""
     told = subprocess.run([sys.executable, "-c", FIRST_STEP], capture_output=True, text=True, timeout=60, check=True)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from edgebed.errors import ScenarioError
-from edgebed.learning.split import split
+from edgebed.core.errors import ScenarioError
+from edgebed.learning.data_sets.split import split
 
 Labels = NDArray[np.int64]
 

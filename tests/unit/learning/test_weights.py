@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from edgebed.errors import ScenarioError
-from edgebed.learning import models, weights
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import Task
+from edgebed.learning import weights
+from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
-from edgebed.learning.optimizers import Optimizer
+from edgebed.learning.optimizers import optimizer
 from edgebed.learning.trained import Trained, gradients
-from edgebed.scenario.plan import Task
 
 USERS = """
 import numpy as np
@@ -255,7 +256,7 @@ def test_a_running_mean_that_is_replaced_moves_like_one_that_is_written(users: s
     for _ in range(2):
         gradient, _ = network.gradient(theta, np.arange(4))
         np.testing.assert_allclose(gradient[-4:], -0.5 * X[:4].mean(0), rtol=1e-6)
-    shard = Trained(models.build_for(task), Optimizer())
+    shard = Trained(models.build_for(task), optimizer())
     shard.begin(theta)
     shard(torch.from_numpy(X[:4]))
 
@@ -269,7 +270,7 @@ def test_tied_weights_are_one_tensor_and_stay_tied(users: str) -> None:
     task = task_of("Tied", users)
     theta = models.initial_parameters(task, 1)
     moved = theta + np.float32(0.5)
-    network, shard, model = Network(task, X, Y), Trained(models.build_for(task), Optimizer()), models.build_for(task)
+    network, shard, model = Network(task, X, Y), Trained(models.build_for(task), optimizer()), models.build_for(task)
     by_network, _ = network.gradient(moved, np.arange(4))
     shard.begin(moved)
     weights.fill(model, moved)

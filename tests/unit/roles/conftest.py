@@ -11,18 +11,18 @@ import pytest
 from staged_world import World
 
 from edgebed.algorithms.registry import PRESETS
-from edgebed.algorithms.update import Update
-from edgebed.roles import records
-from edgebed.roles.controller import Past
-from edgebed.roles.events import Disconnected, Effect, Journal, Received, Send, Wake, Woken
-from edgebed.roles.parameter_server import ParameterServer
-from edgebed.roles.records import Record
-from edgebed.scenario.plan import Fault, Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core import records
+from edgebed.core.plan import FaultPlan, Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.records import Record
+from edgebed.roles.control.controller import ResumedTrial
+from edgebed.roles.events import Disconnected, Effect, Journal, MessageReceived, Send, Wake, Woken
+from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.wire.messages import AnyMessage, Checkpoint, Failed, Finish, Join, Model, Push, Refuse
 from edgebed.wire.tensors import decode_dense, encode_update
 
 BENCH_WORKERS = ("edge-0", "edge-1", "edge-2")
-ONES = Update(6, None, np.ones(6, "f4"))
+ONES = ModelUpdate(6, None, np.ones(6, "f4"))
 
 TASK = Task(
     model="small",
@@ -71,11 +71,11 @@ def make_plan() -> Callable[..., Plan]:
 
 
 @pytest.fixture(scope="session")
-def received() -> Callable[..., Received]:
+def received() -> Callable[..., MessageReceived]:
     """`received(message, frames, peer)`: the event that a message arrived, from its sender's connection."""
 
-    def receive(message: AnyMessage, frames: Any = (), peer: str = "") -> Received:
-        return Received(peer or message.sender, message, frames, 100)
+    def receive(message: AnyMessage, frames: Any = (), peer: str = "") -> MessageReceived:
+        return MessageReceived(peer or message.sender, message, frames, 100)
 
     return receive
 
@@ -160,7 +160,7 @@ class ServerBench:
 
     def tell(self, message, frames=(), peer=""):
         """A message comes."""
-        return self.handle(Received(peer or message.sender, message, frames, 100))
+        return self.handle(MessageReceived(peer or message.sender, message, frames, 100))
 
     def kept(self, kind):
         """All records of a kind."""
@@ -209,7 +209,7 @@ def make_bench() -> Callable[..., ServerBench]:
 def make_world(make_plan: Callable[..., Plan]) -> Callable[..., World]:
     """`make_world(*faults, num_workers=2, past=None, **plan_fields)`."""
 
-    def make(*faults: Fault, num_workers: int = 2, past: Past | None = None, **fields: Any) -> World:
+    def make(*faults: FaultPlan, num_workers: int = 2, past: ResumedTrial | None = None, **fields: Any) -> World:
         return World(make_plan(num_workers, faults=faults, **fields), past)
 
     return make

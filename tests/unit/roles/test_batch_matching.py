@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from shard_stage import BATCH, NAMES, STEPS, N, Stage, plan_of
 
 from edgebed.algorithms.layerwise import synthetic_inputs
-from edgebed.algorithms.layerwise.rule import At
-from edgebed.learning.shard_network import ShardNetwork
-from edgebed.roles import records
-from edgebed.roles.activation_store import ActivationStore
-from edgebed.roles.batch_shard import BatchShard
+from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.core import records
+from edgebed.learning.shards.network import ShardNetwork
 from edgebed.roles.events import Compute
-from edgebed.roles.layer_shard import LayerShard, batch_of
-from edgebed.roles.shard_work import (
+from edgebed.roles.layerwise.activation_store import ActivationStore
+from edgebed.roles.layerwise.batch_shard import BatchShard
+from edgebed.roles.layerwise.layer_shard import LayerShard, batch_of
+from edgebed.roles.layerwise.shard_work import (
     ForwardJob,
     ForwardResult,
     LearnJob,
@@ -213,7 +213,7 @@ def test_what_is_older_than_training_since_the_last_history_is_matched_with_noth
     """After a roll-back to step 5 the shard has predicted nothing yet, though steps had been made before."""
     shard = BatchShard(plan_of(1, batches=3), rule())
     shard.begin_at(5)
-    shard.next = At(7)
+    shard.next = BatchPart(7)
 
     assert [shard._last(batch) for batch in range(3)] == [6, 4, 5]
     shard.came_up.put(4, np.zeros(1, dtype=np.float32))
@@ -221,4 +221,4 @@ def test_what_is_older_than_training_since_the_last_history_is_matched_with_noth
     shard.came_up.put(3, np.zeros(1, dtype=np.float32))
     job = shard._teach_input()
     assert isinstance(job, TeachInputsJob)
-    assert (job.at, shard.matched) == (At(6), {"input_lag": 3})
+    assert (job.at, shard.matched) == (BatchPart(6), {"input_lag": 3})

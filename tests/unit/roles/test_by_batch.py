@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.roles.by_batch import ByBatch, Outbox
 from edgebed.roles.events import Send
+from edgebed.roles.layerwise.by_batch import ByBatch, Outbox
 from edgebed.wire.messages import Activation, Gradient
 
 STEPS = st.lists(st.integers(0, 40), max_size=60)

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.registry import PRESETS
-from edgebed.algorithms.update import Update
-from edgebed.roles.events import Compute, Computed, Connected, Journal, Received, Send
-from edgebed.roles.parameter_server import ParameterServer
-from edgebed.roles.records import Dropped, Note
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
+from edgebed.core.records import Dropped, Note
+from edgebed.roles.events import Compute, Computed, Connected, Journal, MessageReceived, Send
+from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
-from edgebed.scenario.plan import Method, NodePlan, Part, Task, TensorLayout
 from edgebed.wire import frames as codec
 from edgebed.wire.messages import Join, Model, Pull, Push, Start
 from edgebed.wire.tensors import decode_dense, encode_dense, encode_update
@@ -34,7 +34,7 @@ def plan_of(node, role, method="comp-asgd", pull="changed-since", **fields):
     return NodePlan(node=node, role=role, method=made, pull=pull, **given)
 
 
-START = Received("controller", Start(sender="controller", addresses=(("server", "x"),)), (), 0)
+START = MessageReceived("controller", Start(sender="controller", addresses=(("server", "x"),)), (), 0)
 
 
 class Fleet:
@@ -52,12 +52,12 @@ class Fleet:
         """Tell the server what the worker sends, and its answer to the worker; the model it then computes with."""
         (asked,) = (each for each in effects if isinstance(each, Send))
         buffers = [bytes(buffer) for buffer in codec.encode(asked.message, asked.frames)]
-        effects = self.server.handle(Received(name, *codec.decode(buffers, "data"), 0), 0.0)
+        effects = self.server.handle(MessageReceived(name, *codec.decode(buffers, "data"), 0), 0.0)
         (answer,) = (each for each in effects if isinstance(each, Send) and isinstance(each.message, Model))
         assert answer.to == name
         model, parts = codec.decode([bytes(part) for part in codec.encode(answer.message, answer.frames)], "data")
         self.models.append(model)
-        (compute,) = self.workers[name].handle(Received("server", model, parts, 0), 0.0)
+        (compute,) = self.workers[name].handle(MessageReceived("server", model, parts, 0), 0.0)
         assert isinstance(compute, Compute)
         return compute.job.theta
 
@@ -89,12 +89,12 @@ def result(update):
 
 def sparse(*indices, value=1.0):
     """A push of some entries."""
-    return Update(N, np.array(indices, np.int64), np.full(len(indices), value, "f4"))
+    return ModelUpdate(N, np.array(indices, np.int64), np.full(len(indices), value, "f4"))
 
 
 def dense(value=1.0):
     """A push of all entries."""
-    return Update(N, None, np.full(N, value, "f4"))
+    return ModelUpdate(N, None, np.full(N, value, "f4"))
 
 
 def bits(theta):
@@ -181,14 +181,14 @@ def test_the_last_model_is_whole_and_so_is_every_evaluators():
     """What is measured depends on nothing that came before."""
     fleet = Fleet(stop_updates=2)
     fleet.push("edge-0", sparse(1))
-    (answer,) = fleet.server.handle(Received("e", Pull(sender="evaluator", at_version=0), (), 0), 0.0)
+    (answer,) = fleet.server.handle(MessageReceived("e", Pull(sender="evaluator", at_version=0), (), 0), 0.0)
 
     assert answer.message.since is None
     np.testing.assert_array_equal(decode_dense(answer.message.tensors[0], answer.frames), fleet.theta)
 
     tensor, frames = encode_update("update", sparse(1))
     push = Push(sender="edge-0", incarnation=1, step=1, base=1, loss=1.0, tensors=(tensor,))
-    *_, last = fleet.server.handle(Received("edge-0", push, frames, 0), 0.0)
+    *_, last = fleet.server.handle(MessageReceived("edge-0", push, frames, 0), 0.0)
 
     assert (last.message.version, last.message.final, last.message.since) == (2, True, None)
 
@@ -221,12 +221,12 @@ def test_changes_since_another_version_are_not_used(versions):
     for version in versions:
         whole, frames = encode_dense("theta", np.full(N, version, "f4"))
         model = Model(sender="server", version=version, final=False, tensors=(whole,))
-        worker.handle(Received("server", model, frames, 0), 0.0)
+        worker.handle(MessageReceived("server", model, frames, 0), 0.0)
         worker.handle(Computed(result(sparse(1))), 0.0)
 
     tensor, frames = encode_update("theta", sparse(3))
     model = Model(sender="server", version=9, final=False, since=5, tensors=(tensor,))
-    note, join = worker.handle(Received("server", model, frames, 0), 0.0)
+    note, join = worker.handle(MessageReceived("server", model, frames, 0), 0.0)
 
     has = f"version {versions[-1]}" if versions else "none"
     text = f"sent what changed since version 5 of the model, and has {has}: joins anew"
@@ -238,8 +238,8 @@ def test_changes_since_another_version_are_not_used(versions):
     "encoded",
     [
         encode_dense("theta", np.zeros(N, "f4")),
-        encode_update("theta", Update(N + 1, np.array([3]), np.ones(1, "f4"))),
-        encode_update("theta", Update(N, np.array([3]), np.ones(1, "f2"))),
+        encode_update("theta", ModelUpdate(N + 1, np.array([3]), np.ones(1, "f4"))),
+        encode_update("theta", ModelUpdate(N, np.array([3]), np.ones(1, "f2"))),
     ],
     ids=["dense", "another size", "rounded"],
 )
@@ -248,12 +248,14 @@ def test_changes_that_do_not_fit_the_model_are_a_broken_message(encoded):
     worker = Worker(plan_of("edge-0", "worker"))
     worker.handle(START, 0.0)
     whole, frames = encode_dense("theta", np.zeros(N, "f4"))
-    worker.handle(Received("server", Model(sender="server", version=5, final=False, tensors=(whole,)), frames, 0), 0.0)
+    worker.handle(
+        MessageReceived("server", Model(sender="server", version=5, final=False, tensors=(whole,)), frames, 0), 0.0
+    )
     worker.handle(Computed(result(sparse(1))), 0.0)
     tensor, frames = encoded
     model = Model(sender="server", version=9, final=False, since=5, tensors=(tensor,))
 
-    (dropped,) = worker.handle(Received("server", model, frames, 0), 0.0)
+    (dropped,) = worker.handle(MessageReceived("server", model, frames, 0), 0.0)
 
     assert isinstance(dropped.record, Dropped)
     assert "changes of" in dropped.record.reason

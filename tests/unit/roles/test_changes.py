@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.roles.changes import Changes
+from edgebed.roles.server.changes import Changes
 
 N = 5
 PUSHES = st.lists(st.none() | st.sets(st.integers(0, N - 1)), max_size=12)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebed.roles import records
-from edgebed.roles.controller import GRACE_S, NAME, Controller, Given, Phase
-from edgebed.roles.events import Interrupted, Journal, NodeExited, NodeStarted, Send, Stop, Wake, Woken
+from edgebed.core import records
+from edgebed.roles.control.controller import GRACE_S, NAME, Controller, NodeInputs, Phase
+from edgebed.roles.events import EndNode, Interrupted, Journal, NodeExited, NodeStarted, Send, Wake, Woken
 from edgebed.wire import messages
 
 ALL = ("server", "evaluator", "edge-0", "edge-1")
@@ -16,7 +16,7 @@ class Fleet:
     """A controller, and shorthand for what its nodes say."""
 
     def __init__(self, plan, received):
-        self.controller = Controller(plan, lambda node: Given((), [node.node.encode()]), "process")
+        self.controller = Controller(plan, lambda node: NodeInputs((), [node.node.encode()]), "process")
         self.received = received
         self.effects = self.controller.launch(0.0)
         self.now = 0.0
@@ -65,7 +65,7 @@ class Fleet:
     def ended(self):
         """(outcome, reason) of the one Ended record; the shell was told to stop right after it."""
         (record,) = self.records(records.Ended)
-        assert self.effects[-1] == Stop(record.reason)
+        assert self.effects[-1] == EndNode(record.reason)
         assert self.controller.phase is Phase.OVER
         return record.outcome, record.reason
 
@@ -534,7 +534,7 @@ def happenings(draw):
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=8 * settings.default.max_examples)
 @given(happened=happenings())
 def test_whatever_happens_a_trial_ends_with_one_record_and_nothing_after_it(happened, make_fleet):
     """However the nodes behave, an interruption and its grace lead to exactly one Ended record, the last of all."""

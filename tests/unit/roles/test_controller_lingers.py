@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgebed.roles import records
-from edgebed.roles.controller import GRACE_S, Controller, Given
+from edgebed.core import records
+from edgebed.roles.control.controller import GRACE_S, Controller, NodeInputs
 from edgebed.roles.events import Interrupted, Send, Wake
 from edgebed.wire import messages
 
@@ -11,7 +11,7 @@ from edgebed.wire import messages
 @pytest.fixture
 def controller(make_plan, received):
     """One whose nodes run, and who says that a scrape may take 21 s."""
-    made = Controller(make_plan(), lambda node: Given(), "process", linger_s=lambda: 21.0)
+    made = Controller(make_plan(), lambda node: NodeInputs(), "process", linger_s=lambda: 21.0)
     made.launch(0.0)
     for name in made.members:
         made.handle(received(messages.Hello(sender=name, pid=1)), 0.0)

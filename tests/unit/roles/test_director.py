@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from staged_world import fault, inject
 
-from edgebed.errors import EdgebedError
-from edgebed.roles import records
-from edgebed.roles.director import BY_HAND
+from edgebed.core import records
+from edgebed.core.errors import EdgebedError
+from edgebed.core.plan import Injection, LinkChange, Method, Part
+from edgebed.roles.control.director import BY_HAND
 from edgebed.roles.events import (
-    Answer,
+    CommandReceived,
+    CommandResult,
     NodeExited,
-    Ordered,
 )  # fmt: skip
-from edgebed.scenario.plan import Injection, LinkChange, Method, Part
 from edgebed.wire import messages
 
 # --- triggers --------------------------------------------------------------------------------------------------------
@@ -100,11 +100,11 @@ def test_when_training_has_ended_nothing_begins_and_who_is_away_is_brought_back(
 def test_what_is_asked_by_hand_is_journaled_and_answered(make_world):
     """Through the same code."""
     world = make_world()
-    world.do(Ordered(5, (Injection(node="edge-0", action="cut"),)))
+    world.do(CommandReceived(5, (Injection(node="edge-0", action="cut"),)))
     assert world.answers == []
     world.until(1.0)
 
-    assert world.answers == [Answer(5, "")]
+    assert world.answers == [CommandResult(5, "")]
     (record,) = [r for _, r in world.journal if isinstance(r, records.Fault)]
     assert (record.name, record.action, record.target) == (BY_HAND, "cut", "edge-0")
     assert [message.injection.action for message in world.told(messages.Inject, "edge-0")] == ["cut"]
@@ -123,9 +123,9 @@ def test_what_is_asked_by_hand_is_journaled_and_answered(make_world):
 def test_what_cannot_be_done_is_answered_with_the_reason(make_world, node, action, words):
     """At once."""
     world = make_world()
-    world.do(Ordered(1, (Injection(node=node, action=action),)))
+    world.do(CommandReceived(1, (Injection(node=node, action=action),)))
 
-    assert world.answers == [Answer(1, words)]
+    assert world.answers == [CommandResult(1, words)]
 
 
 def test_a_roll_back_to_a_backup_that_is_of_no_use_is_refused(make_world):
@@ -139,54 +139,58 @@ def test_a_roll_back_to_a_backup_that_is_of_no_use_is_refused(make_world):
         raise EdgebedError(f"backup-{step}.npz: it has numbers that are not finite")
 
     world.controller.backup_at = backup_at
-    world.do(Ordered(1, (), roll_back_to=20))
+    world.do(CommandReceived(1, (), roll_back_to=20))
 
-    assert world.answers == [Answer(1, "backup-20.npz: it has numbers that are not finite")]
+    assert world.answers == [CommandResult(1, "backup-20.npz: it has numbers that are not finite")]
     assert not world.told(messages.RollBack)
 
 
 def test_an_order_for_several_nodes_is_answered_once_with_all_that_could_not_be_done(make_world):
     """What is moot at once does not answer for what is still under way."""
     world = make_world()
-    world.do(Ordered(1, (Injection(node="edge-1", action="freeze"),)))
+    world.do(CommandReceived(1, (Injection(node="edge-1", action="freeze"),)))
     world.until(1.0)
-    world.do(Ordered(2, tuple(Injection(node=f"edge-{k}", action="heal") for k in range(2))))
-    world.do(Ordered(3, tuple(Injection(node=f"edge-{k}", action="freeze") for k in (1, 0))))
+    world.do(CommandReceived(2, tuple(Injection(node=f"edge-{k}", action="heal") for k in range(2))))
+    world.do(CommandReceived(3, tuple(Injection(node=f"edge-{k}", action="freeze") for k in (1, 0))))
     world.until(2.0)
 
     assert world.answers[1:] == [
-        Answer(2, "edge-0: it is not cut; edge-1: it is not cut"),
-        Answer(3, "edge-1: it is frozen already"),
+        CommandResult(2, "edge-0: it is not cut; edge-1: it is not cut"),
+        CommandResult(3, "edge-1: it is frozen already"),
     ]
 
 
 def test_a_dead_node_is_restarted_by_hand_without_being_killed(make_world):
     """There is nothing to kill, and that is no problem."""
     world = make_world()
-    world.do(Ordered(1, (Injection(node="edge-0", action="kill"),)))
+    world.do(CommandReceived(1, (Injection(node="edge-0", action="kill"),)))
     world.until(1.0)
     assert world.state("edge-0") == "died"
-    world.do(Ordered(2, (Injection(node="edge-0", action="kill"),)))
-    world.do(Ordered(3, tuple(Injection(node="edge-0", action=action) for action in ("kill", "launch"))))
+    world.do(CommandReceived(2, (Injection(node="edge-0", action="kill"),)))
+    world.do(CommandReceived(3, tuple(Injection(node="edge-0", action=action) for action in ("kill", "launch"))))
     world.until(2.0)
 
     assert world.state("edge-0") == "running"
-    assert world.answers == [Answer(1, ""), Answer(2, "edge-0: it is not there (died)"), Answer(3, "")]
+    assert world.answers == [
+        CommandResult(1, ""),
+        CommandResult(2, "edge-0: it is not there (died)"),
+        CommandResult(3, ""),
+    ]
 
 
 def test_a_node_that_two_users_restart_at_once_is_started_once_and_both_are_answered(make_world):
     """The second comes before the first life has ended."""
     world = make_world()
     orders = Injection(node="edge-0", action="kill"), Injection(node="edge-0", action="launch")
-    world.do(Ordered(1, orders))
+    world.do(CommandReceived(1, orders))
     world.now = 0.05
-    world.do(Ordered(2, orders))
+    world.do(CommandReceived(2, orders))
     world.until(3.0)
 
     assert [action for _, _, action in world.injected] == ["kill", "launch"]
     assert world.answers == [
-        Answer(2, "edge-0: it is being killed; edge-0: it is to be launched already"),
-        Answer(1, ""),
+        CommandResult(2, "edge-0: it is being killed; edge-0: it is to be launched already"),
+        CommandResult(1, ""),
     ]
 
 
@@ -196,11 +200,11 @@ def test_a_change_that_is_refused_leaves_everything_as_it_was(make_world):
         fault("edge-0", inject("edge-0", "kill"), inject("edge-0", "launch", 1.0), at_s=5.0),
     )
     slow, lossy = LinkChange(uplink_bit_s=1_000_000), LinkChange(loss=0.01)
-    world.do(Ordered(1, (Injection(node="edge-0", action="link", change=slow),)))
+    world.do(CommandReceived(1, (Injection(node="edge-0", action="link", change=slow),)))
     world.until(1.0)
     world.failing |= {"link", "cpus"}
-    world.do(Ordered(2, (Injection(node="edge-0", action="link", change=lossy),)))
-    world.do(Ordered(3, (Injection(node="edge-0", action="cpus", cpus=1e9),)))
+    world.do(CommandReceived(2, (Injection(node="edge-0", action="link", change=lossy),)))
+    world.do(CommandReceived(3, (Injection(node="edge-0", action="cpus", cpus=1e9),)))
     world.until(2.0)
     world.failing.clear()
 
@@ -262,7 +266,7 @@ def any_faults(draw):
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(
     faults=any_faults(),
     policy=st.sampled_from(["ignore", "restart", "stop"]),

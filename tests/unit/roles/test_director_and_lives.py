@@ -3,16 +3,16 @@
 import pytest
 from staged_world import World, fault, inject
 
-from edgebed.roles import records
-from edgebed.roles.controller import Past, Phase
-from edgebed.roles.director import ON_FAILURE
+from edgebed.core import records
+from edgebed.core.plan import Injection, LinkChange
+from edgebed.roles.control.controller import Phase, ResumedTrial
+from edgebed.roles.control.director import ON_FAILURE
 from edgebed.roles.events import (
-    Answer,
-    Checked,
+    CommandReceived,
+    CommandResult,
+    HealthChecked,
     NodeExited,
-    Ordered,
 )  # fmt: skip
-from edgebed.scenario.plan import Injection, LinkChange
 from edgebed.wire import messages
 
 # --- lives -----------------------------------------------------------------------------------------------------------
@@ -32,12 +32,12 @@ def test_a_launch_waits_for_the_end_of_the_life_before(make_world):
     """Both are asked for at once, as by hand."""
     world = make_world()
     orders = Injection(node="edge-0", action="kill"), Injection(node="edge-0", action="launch")
-    world.do(Ordered(1, orders))
+    world.do(CommandReceived(1, orders))
     assert [action for _, _, action in world.injected] == ["kill"]
     world.until(1.0)
 
     assert world.state("edge-0") == "running"
-    assert world.answers == [Answer(1, "")]
+    assert world.answers == [CommandResult(1, "")]
 
 
 def test_a_new_life_finds_its_link_and_its_cap_as_they_were(make_world):
@@ -167,13 +167,13 @@ EVERYBODY = frozenset({"server", "evaluator", "edge-0", "edge-1"})
 def test_two_missed_checks_in_a_row_are_a_failure_and_one_sign_ends_it(make_world):
     """One is not; the server hears nothing of it."""
     world = make_world()
-    world.do(Checked(EVERYBODY - {"edge-0"}))
-    world.do(Checked(EVERYBODY))
-    world.do(Checked(EVERYBODY - {"edge-0"}))
+    world.do(HealthChecked(EVERYBODY - {"edge-0"}))
+    world.do(HealthChecked(EVERYBODY))
+    world.do(HealthChecked(EVERYBODY - {"edge-0"}))
     assert world.state("edge-0") == "running"
-    world.do(Checked(EVERYBODY - {"edge-0"}))
+    world.do(HealthChecked(EVERYBODY - {"edge-0"}))
     assert world.state("edge-0") == "unresponsive"
-    world.do(Checked(EVERYBODY))
+    world.do(HealthChecked(EVERYBODY))
 
     assert world.state("edge-0") == "running"
     assert not world.told(messages.Failed)
@@ -183,8 +183,8 @@ def test_an_oracle_tells_the_server(make_world):
     """Of a death, and of a missing sign of life."""
     world = make_world(detector="oracle")
     world.do(NodeExited("edge-0", "exit code 1"))
-    world.do(Checked(EVERYBODY - {"edge-1"}))
-    world.do(Checked(EVERYBODY - {"edge-1"}))
+    world.do(HealthChecked(EVERYBODY - {"edge-1"}))
+    world.do(HealthChecked(EVERYBODY - {"edge-1"}))
 
     assert [message.node for message in world.told(messages.Failed, "server")] == ["edge-0", "edge-1"]
 
@@ -193,7 +193,7 @@ def test_a_node_without_a_sign_of_life_is_restarted_by_a_policy(make_world):
     """It is killed first."""
     world = make_world(on_failure="restart")
     for _ in range(2):
-        world.do(Checked(EVERYBODY - {"edge-0"}))
+        world.do(HealthChecked(EVERYBODY - {"edge-0"}))
     world.until(5.0)
 
     assert [action for _, _, action in world.injected] == ["kill", "launch"]
@@ -205,7 +205,7 @@ def test_a_policy_brings_back_those_that_the_scenario_freezes_for_good(make_worl
     frozen = (fault(f"edge-{k}", inject(f"edge-{k}", "freeze"), at_s=1.0) for k in range(2))
     world = make_world(*frozen, on_failure="restart").until(2.0)
     for _ in range(2):
-        world.do(Checked(EVERYBODY - {"edge-0", "edge-1"}))
+        world.do(HealthChecked(EVERYBODY - {"edge-0", "edge-1"}))
     world.until(5.0)
 
     assert not world.over
@@ -217,7 +217,7 @@ def test_a_node_that_comes_while_the_server_is_frozen_is_told_where_it_is(make_w
     steps = inject("edge-0", "kill"), inject("edge-0", "launch", 3.0)
     world = make_world(fault("edge-0", *steps, at_s=1.0))
     for _ in range(2):
-        world.do(Checked(EVERYBODY - {"server"}))
+        world.do(HealthChecked(EVERYBODY - {"server"}))
     assert world.until(5.0).state("server") == "unresponsive"
 
     assert world.state("edge-0") == "running"
@@ -275,7 +275,7 @@ def test_a_server_that_is_stopped_for_good_ends_the_trial_and_is_named(make_worl
 def test_nodes_that_are_frozen_by_hand_may_be_thawed_by_hand(make_world):
     """The trial does not end at once."""
     world = make_world()
-    world.do(Ordered(1, tuple(Injection(node=f"edge-{k}", action="freeze") for k in range(2))))
+    world.do(CommandReceived(1, tuple(Injection(node=f"edge-{k}", action="freeze") for k in range(2))))
     world.until(2.0)
 
     assert not world.over
@@ -284,7 +284,7 @@ def test_nodes_that_are_frozen_by_hand_may_be_thawed_by_hand(make_world):
 def test_a_trial_that_ends_tells_whoever_waits(make_world):
     """Nobody waits for an answer for ever."""
     world = make_world()
-    world.do(Ordered(1, (Injection(node="edge-0", action="freeze"),)))
+    world.do(CommandReceived(1, (Injection(node="edge-0", action="freeze"),)))
     world.do(NodeExited("server", "exit code 1"))
     world.until(10.0)
 
@@ -303,7 +303,7 @@ def test_a_trial_that_goes_on_does_not_repeat_what_has_been(make_plan):
     )
     plan = make_plan(2, faults=faults, stall_deadline_s=500.0)
     incarnations = {"server": 1, "evaluator": 1, "edge-0": 3, "edge-1": 1}
-    past = Past(began_s=2.0, until_s=50.0, updates=50, incarnations=incarnations)
+    past = ResumedTrial(began_s=2.0, until_s=50.0, updates=50, incarnations=incarnations)
     world = World(plan, past, now=50.0, version=20)
     world.until(101.0).update(60)
 
@@ -318,7 +318,7 @@ def test_what_was_due_while_a_trial_came_up_again_is_done_late(make_plan):
         fault("edge-0", inject("edge-0", "freeze"), at_s=48.0),
         fault("edge-1", inject("edge-1", "freeze"), at_s=47.9),
     )
-    past = Past(began_s=2.0, until_s=49.95, updates=0, incarnations={})
+    past = ResumedTrial(began_s=2.0, until_s=49.95, updates=0, incarnations={})
     world = World(make_plan(3, faults=faults), past, now=51.0)
 
     assert world.until(52.0).injected == [(51.0, "edge-0", "freeze")]
@@ -336,7 +336,7 @@ def test_what_a_fault_had_done_to_links_and_caps_holds_when_the_trial_goes_on(ma
         fault("edge-2", inject("edge-2", "kill"), inject("edge-2", "launch", 15.0), at_s=5.0, name="restart"),
     )
     asked_s = {("by time", "edge-0"): 12.0, ("by update", "edge-1"): 13.0, ("cap", "edge-1"): 14.0}
-    past = Past(began_s=2.0, until_s=17.0, updates=50, incarnations={}, triggered_s=asked_s)
+    past = ResumedTrial(began_s=2.0, until_s=17.0, updates=50, incarnations={}, triggered_s=asked_s)
     world = World(make_plan(3, faults=faults), past, now=17.0)
     assert world.injected == [(17.0, "edge-0", "cut"), (17.0, "edge-1", "link"), (17.0, "edge-1", "cpus")]
     assert world.told(messages.Inject, "edge-1")[0].injection.change == slow

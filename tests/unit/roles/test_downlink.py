@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.algorithms.registry import COMPRESSIONS, configure
-from edgebed.roles.downlink import Downlink, add
-from edgebed.scenario.plan import Part
+from edgebed.core.plan import Part
+from edgebed.roles.server.downlink import Downlink, add
 from edgebed.wire.tensors import decode_piece, split_frames
 
 SHAPES = [(4, 5), (3,)]

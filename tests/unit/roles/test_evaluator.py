@@ -3,9 +3,20 @@
 import numpy as np
 import pytest
 
+from edgebed.core.records import Diverged, Evaluated
 from edgebed.roles.evaluator import Evaluator
-from edgebed.roles.events import Compute, Computed, Connected, Journal, NodeExited, Received, Send, Stop, Wake, Woken
-from edgebed.roles.records import Diverged, Evaluated
+from edgebed.roles.events import (
+    Compute,
+    Computed,
+    Connected,
+    EndNode,
+    Journal,
+    MessageReceived,
+    NodeExited,
+    Send,
+    Wake,
+    Woken,
+)
 from edgebed.roles.work import EvaluationResult
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
 from edgebed.wire.tensors import encode_dense
@@ -76,8 +87,8 @@ def test_every_tenth_version_is_asked_for_ahead_of_time(by_updates, received):
 
 def test_the_end_of_training_is_not_forgotten_while_a_model_is_measured(by_time):
     """The final model is asked for at once afterwards, not when the next evaluation would have been due."""
-    by_time.handle(Received("controller", START, (), 0), 0.0)
-    assert by_time.handle(Received("controller", FINISH, (), 0), 1.0) == []
+    by_time.handle(MessageReceived("controller", START, (), 0), 0.0)
+    assert by_time.handle(MessageReceived("controller", FINISH, (), 0), 1.0) == []
     event, record = evaluated(7)
 
     assert by_time.handle(event, 2.0) == [record, pull(0)]
@@ -121,7 +132,7 @@ def test_a_refusal_ends_the_evaluator(by_updates, received):
     """With the reason."""
     refusal = Refuse(sender="server", code="malformed", reason="because")
 
-    assert by_updates.handle(received(refusal), 0.0) == [Stop("refused by server (malformed): because")]
+    assert by_updates.handle(received(refusal), 0.0) == [EndNode("refused by server (malformed): because")]
 
 
 def test_what_no_evaluator_can_be_sent_is_a_bug(by_updates):
@@ -130,7 +141,9 @@ def test_what_no_evaluator_can_be_sent_is_a_bug(by_updates):
         by_updates.handle(NodeExited("edge-0", "killed"), 0.0)
 
 
-@pytest.mark.parametrize("again", [Connected(), Received("controller", START, (), 0)], ids=["connected", "restarted"])
+@pytest.mark.parametrize(
+    "again", [Connected(), MessageReceived("controller", START, (), 0)], ids=["connected", "restarted"]
+)
 def test_who_waits_for_a_model_asks_again_when_the_server_can_be_reached_anew(again, by_updates, received):
     """For the same version; answered twice it measures once, and one that measures has nothing to ask for."""
     tensor, frames = encode_dense("theta", np.arange(6, dtype="f4"))

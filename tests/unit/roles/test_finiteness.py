@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from edgebed.algorithms.local_work import local_steps
-from edgebed.roles.finiteness import NotFinite, Watched, all_finite, first_computed, first_given, first_sent
-from edgebed.scenario.plan import TensorLayout
+from edgebed.core.plan import TensorLayout
+from edgebed.roles.finiteness import CheckedGradient, NotFinite, all_finite, first_computed, first_given, first_sent
 
 LAYOUT = (TensorLayout("in.weight", (2, 2)), TensorLayout("mean", (2,), kept=True), TensorLayout("out.bias", (1,)))
 FINE = np.ones(7, np.float32)
@@ -56,7 +56,9 @@ def test_an_update_has_the_name_of_its_tensor():
 def test_of_several_local_steps_the_first_that_is_not_finite_is_named():
     """There the loss is the second mini-batch's; the copy's parameters are so only behind it."""
     losses = iter((1.0, math.nan, 1.0))
-    watched = Watched(lambda theta, _: (np.full(7, np.nan if theta[0] < 1.0 else 1.0, "f4"), next(losses)), LAYOUT)
+    watched = CheckedGradient(
+        lambda theta, _: (np.full(7, np.nan if theta[0] < 1.0 else 1.0, "f4"), next(losses)), LAYOUT
+    )
     work = local_steps.LocalWork(local_steps.Config(steps=3))
     work.run(watched, FINE, [np.zeros(1, np.int64)] * 3)
 

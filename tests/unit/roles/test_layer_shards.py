@@ -17,13 +17,13 @@ from edgebed.algorithms.layerwise import (
     synthetic_inputs,
 )
 from edgebed.algorithms.layerwise.rule import Rule
-from edgebed.learning.shard_network import ShardNetwork
+from edgebed.core import records
+from edgebed.learning.shards.network import ShardNetwork
 from edgebed.learning.trained import Trained
-from edgebed.roles import records
-from edgebed.roles.events import Received, Send
-from edgebed.roles.layer_shard import batch_of
-from edgebed.roles.shard_server import ShardServer
-from edgebed.roles.shard_work import ShardWork
+from edgebed.roles.events import MessageReceived, Send
+from edgebed.roles.layerwise.layer_shard import batch_of
+from edgebed.roles.layerwise.shard_server import ShardServer
+from edgebed.roles.layerwise.shard_work import ShardWork
 from edgebed.wire.messages import Join, Pull
 
 BACK_PROPAGATION = back_propagation.rule(back_propagation.Config())
@@ -57,6 +57,7 @@ def test_back_propagation_through_shards_is_back_propagation(seed: int, store: s
         )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 2**32),
@@ -72,6 +73,7 @@ def test_shards_that_die_cost_no_step_and_repeat_none(seed: int, deaths: list[tu
     assert [stage.surviving_steps(name) for name in NAMES] == [list(range(STEPS))] * 3
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     st.integers(0, 2**32),
@@ -102,8 +104,10 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(("queue", "store"), [(1, ""), (3, ""), (3, "store")])
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize(
+    ("queue", "store"), [*(pytest.param(queue, "", marks=pytest.mark.slow) for queue in (1, 3)), (3, "store")]
+)
+@pytest.mark.parametrize("name", [*list(RULES)[:-1], pytest.param("micro-batches", marks=pytest.mark.slow)])
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32), deaths=st.lists(st.tuples(st.integers(1, 200), st.sampled_from(NAMES)), max_size=2))
 @example(seed=312, deaths=[(176, "edge-0"), (190, "edge-1")])
@@ -124,10 +128,11 @@ def test_every_method_comes_to_its_end(
         assert isinstance(work, ShardWork)
         assert isinstance(work.networks, ShardNetwork)
         if not deaths:  # who died at the very end left others waiting, and nobody needs what they wait for
-            assert not work.networks.kept
+            assert not work.networks.passes
             assert not work.networks.predictor or not work.networks.predictor.untaught
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bootstrapped", "greedy"])
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32), deaths=st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=3))
@@ -139,6 +144,7 @@ def test_one_at_a_time_leaves_nothing_to_chance(name: str, seed: int, deaths: li
     np.testing.assert_array_equal(stage.server.theta, one_after_the_other(RULES[name]))
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
@@ -156,6 +162,7 @@ def test_modules_may_lie_on_a_node_of_their_own(seed: int, deaths: list[tuple[in
     assert stage.hearts["modules"].queues() == {"jobs": 0}
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
@@ -185,13 +192,13 @@ def test_a_server_that_goes_on_from_a_backup_measures_no_model_that_it_has_not()
     stage.run(150)
     before = stage.server
     states = dict(before.states)
-    assert 0 < before.kept < STEPS
+    assert 0 < before.backup_step < STEPS
 
-    later = ShardServer(before.plan, before.theta, incarnation=2, backup=(before.kept, states))
-    pull = Received("evaluator", Pull(sender="evaluator", at_version=0), [], 0)
+    later = ShardServer(before.plan, before.theta, incarnation=2, backup=(before.backup_step, states))
+    pull = MessageReceived("evaluator", Pull(sender="evaluator", at_version=0), [], 0)
 
     assert not [effect for effect in later.handle(pull, 0.0) if isinstance(effect, Send)]
-    joins = [Received(name, Join(sender=name, incarnation=1), [], 0) for name in NAMES]
+    joins = [MessageReceived(name, Join(sender=name, incarnation=1), [], 0) for name in NAMES]
     effects = [effect for join in joins for effect in later.handle(join, 0.0)]
     told = [effect.message for effect in effects if isinstance(effect, Send)]
-    assert [(message.step, message.history) for message in told] == [(before.kept, 1_000_000)] * 3
+    assert [(message.step, message.history) for message in told] == [(before.backup_step, 1_000_000)] * 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgebed.roles.members import Member
+from edgebed.roles.control.members import Member, State
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from edgebed.roles.members import Member
 )
 def test_one_missed_check_is_late_and_two_are_a_failure(make_node, state: str, missed: int, health: str) -> None:
     """Whoever is gone has failed, unless it has ended as it should."""
-    assert Member(make_node("edge-0", "worker"), state=state, missed=missed).health == health
+    assert Member(make_node("edge-0", "worker"), state=State(state), missed=missed).health == health

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from edgebed.roles.membership import BROKEN_S, Life, Membership
+from edgebed.roles.server.membership import BROKEN_S, JoinId, Membership
 
 SILENCE_S = 10.0
 
@@ -13,39 +13,39 @@ SILENCE_S = 10.0
 def members():
     """edge-0 is in join 1 of its second life, on connection `here`."""
     members = Membership(SILENCE_S)
-    members.join("edge-0", Life(2, 1), "here")
+    members.join("edge-0", JoinId(2, 1), "here")
     return members
 
 
 @pytest.mark.parametrize(
-    ("life", "peer", "code", "told"),
+    ("join_id", "peer", "code", "told"),
     [
-        (Life(2, 1), "here", None, True), (Life(2, 1), "there", "duplicate", True),
-        (Life(2, 2), "there", None, True), (Life(3, 0), "there", None, True),
-        (Life(2, 0), "here", "stale-incarnation", False), (Life(1, 7), "here", "stale-incarnation", True),
+        (JoinId(2, 1), "here", None, True), (JoinId(2, 1), "there", "duplicate", True),
+        (JoinId(2, 2), "there", None, True), (JoinId(3, 0), "there", None, True),
+        (JoinId(2, 0), "here", "stale-incarnation", False), (JoinId(1, 7), "here", "stale-incarnation", True),
     ],
     ids=str,
 )  # fmt: skip
-def test_a_later_life_or_join_takes_over_and_an_earlier_is_refused(members, life, peer, code, told):
+def test_a_later_life_or_join_takes_over_and_an_earlier_is_refused(members, join_id, peer, code, told):
     """From any connection; the same one only again on its own."""
-    objection = members.refuse_join("edge-0", life, peer)
+    objection = members.refuse_join("edge-0", join_id, peer)
 
     assert (objection and objection.code) == code
     assert objection is None or objection.told == told
 
 
 @pytest.mark.parametrize(
-    ("life", "peer", "code", "told"),
+    ("join_id", "peer", "code", "told"),
     [
-        (Life(2, 1), "here", None, True), (Life(2, 1), "there", "duplicate", True),
-        (Life(2, 0), "here", "not-joined", False), (Life(1, 1), "there", "stale-incarnation", True),
-        (Life(2, 2), "here", "not-joined", True), (Life(3, 0), "there", "not-joined", True),
+        (JoinId(2, 1), "here", None, True), (JoinId(2, 1), "there", "duplicate", True),
+        (JoinId(2, 0), "here", "not-joined", False), (JoinId(1, 1), "there", "stale-incarnation", True),
+        (JoinId(2, 2), "here", "not-joined", True), (JoinId(3, 0), "there", "not-joined", True),
     ],
     ids=str,
 )  # fmt: skip
-def test_only_pushes_of_the_present_join_are_taken(members, life, peer, code, told):
+def test_only_pushes_of_the_present_join_are_taken(members, join_id, peer, code, told):
     """One that has joined anew since is not told of an earlier push: it would join once more."""
-    objection = members.refuse_push("edge-0", life, peer)
+    objection = members.refuse_push("edge-0", join_id, peer)
 
     assert (objection and objection.code) == code
     assert objection is None or objection.told == told
@@ -55,11 +55,11 @@ def test_who_has_left_may_join_again_but_not_go_back(members):
     """With the same pair too, from any connection; its pushes are refused and it is told."""
     members.leave("edge-0")
 
-    assert members.refuse_push("edge-0", Life(2, 1), "here").code == "not-joined"
-    assert members.refuse_join("edge-0", Life(2, 1), "there") is None
-    assert members.refuse_join("edge-0", Life(2, 0), "here").code == "stale-incarnation"
-    assert members.join("edge-0", Life(2, 1), "there") is True
-    assert members.join("edge-0", Life(2, 1), "there") is False
+    assert members.refuse_push("edge-0", JoinId(2, 1), "here").code == "not-joined"
+    assert members.refuse_join("edge-0", JoinId(2, 1), "there") is None
+    assert members.refuse_join("edge-0", JoinId(2, 0), "here").code == "stale-incarnation"
+    assert members.join("edge-0", JoinId(2, 1), "there") is True
+    assert members.join("edge-0", JoinId(2, 1), "there") is False
 
 
 def test_silent_is_who_was_answered_and_says_nothing(members):
@@ -96,12 +96,12 @@ def test_a_broken_connection_that_does_not_come_back_in_time_is_a_reset(members)
 def test_a_sign_of_the_worker_mends_its_connection(members, sign):
     """A connection that it has given up itself may break."""
     if sign == "another connection":
-        members.join("edge-0", Life(2, 2), "there")
+        members.join("edge-0", JoinId(2, 2), "there")
     members.disconnected("here", 1.0)
     if sign == "message":
         members.heard("edge-0", "here", 2.0)
     if sign == "join":
-        members.join("edge-0", Life(2, 2), "there")
+        members.join("edge-0", JoinId(2, 2), "there")
 
     assert (members.next_s, members.lost(1e9)) == (math.inf, [])
 
@@ -109,7 +109,7 @@ def test_a_sign_of_the_worker_mends_its_connection(members, sign):
 def test_without_a_limit_nobody_is_silent():
     """A broken connection is noticed all the same, and who is lost for two reasons has left for one."""
     members = Membership(None)
-    members.join("edge-0", Life(1, 0), "here")
+    members.join("edge-0", JoinId(1, 0), "here")
     members.answered("edge-0", 0.0)
     assert (members.next_s, members.lost(1e9)) == (math.inf, [])
 
@@ -125,4 +125,4 @@ def test_of_who_has_left_only_the_latest_join_is_remembered(members):
     members.leave("edge-0")
 
     assert (members.peers, members.silent, members.broken, members.next_s) == ({}, {}, {}, math.inf)
-    assert members.latest == {"edge-0": Life(2, 1)}
+    assert members.latest == {"edge-0": JoinId(2, 1)}

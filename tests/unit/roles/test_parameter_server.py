@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from edgebed.algorithms.update import Update
-from edgebed.roles import records
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core import records
 from edgebed.roles.events import Connected, Journal, Send, Wake, Woken
-from edgebed.roles.parameter_server import ParameterServer
+from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.wire.frames import encode, size_bytes
 from edgebed.wire.messages import Checkpoint, Finish, Hello, Join, Model, Pull, Push, Refuse, Start, Tensor
 from edgebed.wire.tensors import decode_dense, encode_update
@@ -21,7 +21,7 @@ def join(worker="edge-0", incarnation=1):
 
 def push(worker="edge-0", *, base=0, step=0, incarnation=1, update=None):
     """A push of all ones, and its frames."""
-    tensor, frames = encode_update("update", update or Update(N, None, np.ones(N, "f4")))
+    tensor, frames = encode_update("update", update or ModelUpdate(N, None, np.ones(N, "f4")))
     return Push(sender=worker, incarnation=incarnation, step=step, base=base, loss=2.0, tensors=(tensor,)), frames
 
 
@@ -152,8 +152,8 @@ def test_a_second_join_from_elsewhere_is_refused_and_from_the_same_connection_an
 @pytest.mark.parametrize(
     "broken",
     [
-        push(base=1), push(base=-1), push(update=Update(N + 1, None, np.ones(N + 1, "f4"))),
-        push(update=Update(2**28, np.array([N]), np.ones(1, "f4"))),
+        push(base=1), push(base=-1), push(update=ModelUpdate(N + 1, None, np.ones(N + 1, "f4"))),
+        push(update=ModelUpdate(2**28, np.array([N]), np.ones(1, "f4"))),
         (Push(sender="edge-0", incarnation=1, step=0, base=0, loss=0.0,
               tensors=(Tensor("update", "float32", (N,), "sparse", 1, 4),)), [b"\0" * 8]),
         (Push(sender="edge-0", incarnation=1, step=0, base=0, loss=0.0,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.roles.phases import OF_JOB, PhaseClock
-from edgebed.roles.records import ShardPhases
-from edgebed.roles.shard_work import ShardJob
+from edgebed.core.records import ShardPhases
+from edgebed.roles.layerwise.phases import OF_JOB, PhaseClock
+from edgebed.roles.layerwise.shard_work import ShardJob
 
 NAMES = ("forward", "learn", "teach", "copy", "inputs", "answers")
 TURNS = st.lists(st.tuples(st.floats(0.0, 100.0), st.sampled_from((*NAMES, None))), min_size=1, max_size=30)

@@ -8,10 +8,10 @@ from shard_stage import NAMES, STEPS, Stage, one_after_the_other, plan_of
 
 from edgebed.algorithms.layerwise import decoupled_greedy, synthetic_gradients, synthetic_inputs
 from edgebed.algorithms.layerwise.rule import Rule
-from edgebed.learning.shard_network import ShardNetwork
-from edgebed.observe.series_steps import Steps
-from edgebed.roles import records
-from edgebed.roles.layer_shard import LayerShard
+from edgebed.core import records
+from edgebed.journal.series_steps import Steps
+from edgebed.learning.shards.network import ShardNetwork
+from edgebed.roles.layerwise.layer_shard import LayerShard
 from edgebed.wire.messages import Activation, Gradient, Taken
 
 DEATHS = st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=3)
@@ -61,6 +61,7 @@ def counted(stage: Stage) -> Steps:
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", rules(1))
 @settings(max_examples=6, deadline=None)
 @given(
@@ -97,7 +98,7 @@ def test_each_shard_makes_its_steps_once(
     for work in stage.works.values():
         assert isinstance(work.networks, ShardNetwork)
         if not deaths:
-            assert not work.networks.kept
+            assert not work.networks.passes
             assert not work.networks.predictor or not work.networks.predictor.untaught
 
 

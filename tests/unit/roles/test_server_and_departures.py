@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.algorithms.update import Update
-from edgebed.roles import records
-from edgebed.scenario.plan import Part
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core import records
+from edgebed.core.plan import Part
 from edgebed.wire.messages import Checkpoint, Pull, Start
 
 SILENCE_S = 10.0
@@ -121,7 +121,7 @@ def test_a_malformed_push_is_refused_by_its_number_too(bench):
     """And counted as dropped; of a stranger no worker is named."""
     bench.join("edge-0")
 
-    dropped, refused = bench.push("edge-0", step=2, update=Update(7, None, np.ones(7, "f4")))[0]
+    dropped, refused = bench.push("edge-0", step=2, update=ModelUpdate(7, None, np.ones(7, "f4")))[0]
 
     assert isinstance(dropped, records.Dropped)
     assert (refused.code, refused.worker, refused.step) == ("malformed", "edge-0", 2)
@@ -169,7 +169,7 @@ def test_it_goes_on_from_a_checkpoint(make_bench):
     assert bench.answers(bench.tell(Pull(sender="evaluator", at_version=30))[1]) == [("evaluator", 40)]
     assert bench.answers(bench.join("edge-0", joins=1)[1]) == [("edge-0", 40)]
     assert bench.tell(Pull(sender="evaluator", at_version=41)) == ([], [])
-    (update,), sent = bench.push("edge-0", joins=1, update=Update(6, np.array([2]), np.ones(1, "f4")))
+    (update,), sent = bench.push("edge-0", joins=1, update=ModelUpdate(6, np.array([2]), np.ones(1, "f4")))
     assert (update.version, update.base, update.staleness) == (41, 40, 0)
     assert bench.answers(sent) == [("edge-0", 41), ("evaluator", 41)]
     assert sent[0][1].since == 40

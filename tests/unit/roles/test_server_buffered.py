@@ -4,9 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from edgebed.algorithms.compressor import Moment
+from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
-from edgebed.scenario.plan import Part
+from edgebed.core.plan import Part
 from edgebed.wire.messages import Push
 from edgebed.wire.tensors import encode_piece
 
@@ -59,7 +59,7 @@ def test_pieces_become_an_update(make_bench, name):
     bench.join("edge-0")
     compression = compression_of(bench.server.plan.method, bench.server.plan.task)
     vector = np.linspace(-1, 1, compression.size, dtype="f4")
-    pieces, _ = compression.compress(vector, None, Moment(5))
+    pieces, _ = compression.compress(vector, None, StepContext(5))
     encoded = [encode_piece(piece) for piece in pieces]
     push = Push(
         sender="edge-0", incarnation=1, step=0, base=0, loss=1.0, tensors=tuple(tensor for tensor, _ in encoded)

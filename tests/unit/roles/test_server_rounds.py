@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from edgebed.algorithms.update import Update
-from edgebed.roles import records
-from edgebed.scenario.plan import Part
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core import records
+from edgebed.core.plan import Part
 from edgebed.wire.messages import Pull
 
 
@@ -164,8 +164,8 @@ def test_what_a_round_holds_when_the_training_ends_is_refused(make_rounds):
 def test_changes_are_those_of_the_whole_round(make_rounds):
     """Also for one that was late, since the version that it has."""
     bench = make_rounds(plan={"pull": "changed-since"}, quorum=0.5)
-    bench.push("edge-0", update=Update(6, np.array([1]), np.ones(1, "f4")))
-    _, sent = bench.push("edge-1", update=Update(6, np.array([4]), np.ones(1, "f4")))
+    bench.push("edge-0", update=ModelUpdate(6, np.array([1]), np.ones(1, "f4")))
+    _, sent = bench.push("edge-1", update=ModelUpdate(6, np.array([4]), np.ones(1, "f4")))
     assert [(message.since, message.tensors[0].entries) for _, message in sent] == [(0, 2), (0, 2)]
 
     _, sent = bench.push("edge-2", base=0)

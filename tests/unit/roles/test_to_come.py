@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from staged_world import fault, inject
 
-from edgebed.roles.to_come import ON_FAILURE, RETURNS, Cause, Latest, ToCome
-from edgebed.scenario.plan import Injection
+from edgebed.core.plan import Injection
+from edgebed.roles.control.to_come import ON_FAILURE, RETURNS, Cause, Latest, PendingActions
 
 NODES, ACTIONS = ("edge-0", "edge-1"), ("kill", "launch", "thaw")
 TIMES = st.sampled_from([0.0, 0.5, 1.0, 3.0, 9.0])
@@ -16,7 +16,7 @@ STEPS = st.tuples(st.sampled_from(NODES), st.sampled_from(ACTIONS), TIMES, st.sa
 @given(st.lists(st.one_of(STEPS, st.integers(0, 30)), max_size=60))
 def test_the_latest_is_that_of_all_which_are_left(acts):
     """A step is added, or one of those that are left is done with."""
-    to_come, left = ToCome[int](), {}
+    to_come, left = PendingActions[int](), {}
     for key, act in enumerate(acts):
         if isinstance(act, tuple):
             node, action, asked_s, name = act
@@ -62,7 +62,7 @@ def test_a_death_does_not_look_at_what_is_still_to_come(make_world, monkeypatch)
                 reads += name == "asked_s"
                 return super().__getattribute__(name)
 
-        monkeypatch.setattr("edgebed.roles.director.Cause", Counted)
+        monkeypatch.setattr("edgebed.roles.control.director.Cause", Counted)
         steps = [
             fault(
                 f"edge-{k % 2}", inject(f"edge-{k % 2}", "kill"), inject(f"edge-{k % 2}", "launch", 0.5), at_s=1.0 + k

@@ -2,9 +2,9 @@
 
 import pytest
 
-from edgebed.roles import records
-from edgebed.roles.membership import JOIN_S
-from edgebed.scenario.plan import Part
+from edgebed.core import records
+from edgebed.core.plan import Part
+from edgebed.roles.server.membership import JOIN_S
 from edgebed.wire.messages import Start
 
 ALL = ("edge-0", "edge-1", "edge-2")

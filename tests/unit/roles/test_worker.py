@@ -6,16 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed import chance
-from edgebed.roles.events import Compute, Computed, Journal, Send, Stop, Woken
+from edgebed.core import chance
+from edgebed.core.plan import Waiting
+from edgebed.core.records import Diverged, Note
+from edgebed.roles.events import Compute, Computed, EndNode, Journal, Send, Woken
 from edgebed.roles.finiteness import NotFinite
-from edgebed.roles.records import Diverged, Note
 from edgebed.roles.work import EvaluationResult, GradientJob, GradientResult, Work
 from edgebed.roles.worker import BatchOrder, Worker
 from edgebed.scenario.methods import resolve_method
-from edgebed.scenario.plan import Waiting
-from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Tensor
-from edgebed.wire.messages import Stop as StopMessage
+from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Stop, Tensor
 from edgebed.wire.tensors import encode_dense
 
 START = Start(sender="controller", addresses=(("server", "x"),))
@@ -47,7 +46,7 @@ def test_a_worker_joins_computes_and_pushes_in_turn(worker, received):
         assert isinstance(compute, Compute)
         np.testing.assert_array_equal(compute.job.theta, np.full(6, version, "f4"))
         np.testing.assert_array_equal(compute.job.batches[0], BatchOrder(worker.plan, "edge-0#2").batch(step))
-        assert (compute.job.step, compute.job.life) == (step, "edge-0#2")
+        assert (compute.job.step, compute.job.draw_name) == (step, "edge-0#2")
         assert compute.pause_s == chance.waiting_time(worker.plan.waiting, 1, "edge-0#2", step) > 0.0
 
         push = Push(
@@ -93,7 +92,7 @@ def test_a_refusal_ends_the_worker_and_is_journalled(code, worker, received):
 
     effects = worker.handle(received(Refuse(sender="server", code=code, reason="because")), 0.0)
 
-    assert effects == [Journal(Note(text=reason)), Stop(reason)]
+    assert effects == [Journal(Note(text=reason)), EndNode(reason)]
 
 
 @pytest.mark.parametrize("event", [Woken("x"), Computed(EvaluationResult(1, False, 0.5, 1.0))], ids=["woken", "other"])
@@ -102,14 +101,14 @@ def test_what_no_worker_can_be_sent_is_a_bug(event, worker, received):
     with pytest.raises(AssertionError, match="Worker got"):
         worker.handle(event, 0.0)
     with pytest.raises(AssertionError, match="Worker got"):
-        worker.handle(received(StopMessage(sender="controller", reason="")), 0.0)
+        worker.handle(received(Stop(sender="controller", reason="")), 0.0)
 
 
 def order_of(make_node, num_examples, batch_size, node="edge-0", incarnation=1):
     """The batches of a worker with so many examples, in one of its lives."""
     plan = make_node(node, "worker", num_examples=num_examples)
     task = msgspec.structs.replace(plan.task, batch_size=batch_size)
-    return BatchOrder(msgspec.structs.replace(plan, task=task), chance.life(node, incarnation))
+    return BatchOrder(msgspec.structs.replace(plan, task=task), chance.draw_name(node, incarnation))
 
 
 @given(num_examples=st.integers(1, 30), batch_size=st.integers(1, 40), epochs=st.integers(1, 4))
@@ -161,8 +160,8 @@ def test_the_work_of_a_later_life_has_draws_of_its_own(make_node):
     noted = Noted()
     work = Work(make_node("edge-0", "worker"), noted)
     for incarnation in (1, 2, 2):
-        life = chance.life("edge-0", incarnation)
-        work.run(GradientJob(np.zeros(6, "f4"), (np.arange(4),), 0, None, life))
+        draw_name = chance.draw_name("edge-0", incarnation)
+        work.run(GradientJob(np.zeros(6, "f4"), (np.arange(4),), 0, None, draw_name))
 
     assert noted.keys[0] == chance.key(1, "work", "edge-0", 0) != noted.keys[1] == noted.keys[2]
 

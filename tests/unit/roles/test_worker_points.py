@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from edgebed import chance
-from edgebed.roles.events import AtPoint, Await, Compute, Computed, Connected, Journal, Send
-from edgebed.roles.points import Points
-from edgebed.roles.records import Pushes, Unanswered
+from edgebed.core import chance
+from edgebed.core.plan import PointTrigger, Trigger
+from edgebed.core.records import Pushes, Unanswered
+from edgebed.roles.events import AtPoint, Await, Compute, Computed, Connected, Journal, Release, Send
+from edgebed.roles.points import PointFaults
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
-from edgebed.scenario.plan import PointTrigger, Trigger
 from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Start, Tensor
 from edgebed.wire.tensors import encode_dense
 
@@ -50,7 +50,8 @@ def test_before_a_push_nothing_leaves_until_the_fault_is_done(make_worker, recei
 
     assert worker.handle(RESULT, 0.0) == reached(0, 0, begun=1, pushed=0)
     assert worker.handle(Connected(), 0.0) == []
-    push, *kept = worker.handle(received(PROCEED), 0.0)
+    push, *kept, released = worker.handle(received(PROCEED), 0.0)
+    assert released == Release()
     assert isinstance(push.message, Push)
     assert [type(effect) for effect in kept] == [Journal, Send], "what came meanwhile comes afterwards"
 
@@ -61,7 +62,7 @@ def test_after_a_pull_nothing_is_computed_until_the_fault_is_done(make_worker, r
     worker.handle(received(START), 0.0)
 
     assert worker.handle(received(*model(7)), 0.0) == reached(0, 0, begun=0, pushed=0)
-    (compute,) = worker.handle(received(PROCEED), 0.0)
+    compute, _ = worker.handle(received(PROCEED), 0.0)
     assert isinstance(compute, Compute)
     np.testing.assert_array_equal(compute.job.theta, np.full(6, 7, "f4"))
 
@@ -77,7 +78,7 @@ def test_what_only_the_shell_can_know_is_asked_of_it(point, make_worker, receive
     assert awaited == Await(point)
     assert worker.handle(AtPoint(point), 0.0) == reached(0, 0, begun=1, pushed=1)
     assert worker.handle(received(*model(1)), 0.0) == []
-    (compute,) = worker.handle(received(PROCEED), 0.0)
+    compute, _ = worker.handle(received(PROCEED), 0.0)
     assert compute.job.step == 1
 
 
@@ -103,7 +104,7 @@ def test_an_answer_shows_that_every_point_before_it_is_past(make_worker, receive
     told = [worker.handle(received(*model(1)), 0.0), *(worker.handle(received(PROCEED), 0.0) for _ in range(3))]
     assert told == [reached(*place, begun=1, pushed=1) for place in ((0, 0), (1, 0), (2, 1), (3, 1))]
     assert worker.handle(AtPoint("after-push"), 0.0) == []
-    (compute,) = worker.handle(received(PROCEED), 0.0)
+    compute, _ = worker.handle(received(PROCEED), 0.0)
     assert compute.job.step == 1
 
 
@@ -122,7 +123,7 @@ def test_a_connection_that_broke_ends_what_was_awaited(make_worker, received):
     given_up, join = worker.handle(Connected(), 0.0)
     assert isinstance(given_up.record, Unanswered)
     assert isinstance(join.message, Join)
-    assert worker.handle(AtPoint("after-push"), 0.0) == []
+    assert worker.handle(AtPoint("after-push"), 0.0) == [Release()]
 
 
 def test_a_fault_happens_once_at_a_pull_that_it_broke(make_worker, received):
@@ -139,7 +140,7 @@ def test_a_fault_happens_once_at_a_pull_that_it_broke(make_worker, received):
 def happens(make_node, incarnation, num_steps=50, **trigger):
     """At which pushes of a life a fault before the push happens."""
     waiting = (PointTrigger(fault=3, trigger=Trigger(point="before-push", **trigger)),)
-    points = Points(make_node("edge-0", "worker", points=waiting), incarnation)
+    points = PointFaults(make_node("edge-0", "worker", points=waiting), incarnation)
     return [step for step in range(num_steps) if points.reached("before-push", step) is not None]
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.core.plan import PointTrigger, Trigger
+from edgebed.core.records import Pushes, Unanswered
 from edgebed.roles.events import AtPoint, Compute, Computed, Connected, Journal, Send
-from edgebed.roles.records import Pushes, Unanswered
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
-from edgebed.scenario.plan import PointTrigger, Trigger
 from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start, Tensor
 from edgebed.wire.tensors import encode_dense
 

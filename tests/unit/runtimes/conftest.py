@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import zmq
 
-from edgebed.scenario.plan import Method, NodePlan, Part, Task
+from edgebed.core.plan import Method, NodePlan, Part, Task
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.runtimes.agenda import Agenda
+from edgebed.runtimes.simulation.agenda import Agenda
 
 
 class Event(NamedTuple):

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from edgebed.observe.tcp import Progress
-from edgebed.runtimes.awaiting import Awaiting
+from edgebed.emulation.tcp import TcpProgress
+from edgebed.runtimes.live.awaiting import Awaiting
 
 PUSH = [bytes(100), bytes(1000)]
 WIRE_BYTES = 100 + 2 + 1000 + 9  # each frame with its ZMTP header
@@ -13,7 +13,7 @@ WIRE_BYTES = 100 + 2 + 1000 + 9  # each frame with its ZMTP header
 
 def progress(acked=500, received=300):
     """A connection that has been used before."""
-    return Progress(acked, received, 0.0, 0)
+    return TcpProgress(acked, received, 0.0, 0)
 
 
 @pytest.fixture

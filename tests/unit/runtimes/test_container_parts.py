@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.errors import InfrastructureError
-from edgebed.observe.resources import own_address
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.last_words import describe_exit_code, describe_status, last_line
+from edgebed.core.plan import NodePlan
+from edgebed.emulation.resources import own_address
+from edgebed.planning.planning import plan_trials
 from edgebed.runtimes.containers import limits
-from edgebed.runtimes.containers.engine import Images
+from edgebed.runtimes.containers.engine import ImageNames
 from edgebed.runtimes.containers.launcher import memory_at_end, out_of_memory
 from edgebed.runtimes.containers.owner import is_alive, own_container, own_name
-from edgebed.runtimes.containers.site import Network, Site
-from edgebed.runtimes.last_words import describe_exit_code, describe_status, last_line
+from edgebed.runtimes.containers.site import EngineNetwork, Site
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.plan import NodePlan
-from edgebed.scenario.planning import plan_trials
 
 SCENARIO = {
     "name": "limits",
@@ -71,7 +71,7 @@ def test_threads_follow_the_cap(node, cpus, threads) -> None:
 
 def site(project: str | None) -> Site:
     """Somewhere."""
-    networks = (Network("1" * 64, "10.1.0.0/16", "10.1.0.1"), Network("2" * 64, "10.2.0.0/16", "10.2.0.1"))
+    networks = (EngineNetwork("1" * 64, "10.1.0.0/16", "10.1.0.1"), EngineNetwork("2" * 64, "10.2.0.0/16", "10.2.0.1"))
     return Site(*networks, "10.2.0.1", "edgebed-limits-0001", {"edgebed.run": "limits/0001"}, project)
 
 
@@ -179,7 +179,7 @@ def test_images_have_names_that_the_environment_may_change(monkeypatch) -> None:
     monkeypatch.setenv("EDGEBED_WORKER_IMAGE", "registry.example/worker:2")
     monkeypatch.setenv("EDGEBED_SERVER_IMAGE", "")
 
-    images = Images.named()
+    images = ImageNames.named()
 
     assert images.of("worker") == images.of("evaluator") == "registry.example/worker:2"
     assert images.of("server") == "edgebed-parameter-server"

@@ -10,11 +10,11 @@ import threading
 import msgspec
 import pytest
 
-from edgebed import by_hand
-from edgebed.errors import InfrastructureError, ScenarioError
-from edgebed.roles.events import Answer
-from edgebed.runtimes.control import CLIENTS_MAX, LINE_MAX, SOCKET, Control, Order
-from edgebed.scenario.plan import Injection, LinkChange
+from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.plan import Injection, LinkChange
+from edgebed.roles.events import CommandResult
+from edgebed.running import operate as by_hand
+from edgebed.runtimes.live.control import CLIENTS_MAX, LINE_MAX, SOCKET, Control, OperatorCommand
 
 DEADLINE_S = 30.0
 KILL = Injection(node="edge-0", action="kill")
@@ -55,7 +55,7 @@ class Asking(threading.Thread):
 
     def __init__(self, folder, *injections, answer_s_max=DEADLINE_S):
         super().__init__()
-        self.arguments = folder, Order(injections), answer_s_max
+        self.arguments = folder, OperatorCommand(injections), answer_s_max
         self.reply = self.error = None
         self.start()
 
@@ -78,7 +78,7 @@ def test_an_order_arrives_and_its_answer_returns(control, tmp_path):
     change = Injection(node="edge-1", action="link", change=LinkChange(uplink_bit_s=10**6, loss=0.5))
     asking = Asking(tmp_path, KILL, change)
     (ordered,) = orders(control)
-    control.answer(Answer(ordered.ticket))
+    control.answer(CommandResult(ordered.ticket))
 
     assert ordered.injections == (KILL, change)
     assert asking.ended().reply.problem == ""
@@ -91,7 +91,7 @@ def test_each_client_gets_the_answer_to_its_own_order(control, tmp_path):
     while len(found) < len(askings):
         found += orders(control)
     for ordered in reversed(found):
-        control.answer(Answer(ordered.ticket, problem=f"not {ordered.injections[0].node}"))
+        control.answer(CommandResult(ordered.ticket, problem=f"not {ordered.injections[0].node}"))
 
     assert len({ordered.ticket for ordered in found}) == len(askings)
     assert [asking.ended().reply.problem for asking in askings] == [f"not edge-{k}" for k in range(8)]
@@ -123,7 +123,7 @@ def test_nonsense_is_answered_and_is_no_order(control, tmp_path, said):
     client.close()
     asking = Asking(tmp_path, KILL)
     (ordered,) = orders(control)
-    control.answer(Answer(ordered.ticket))
+    control.answer(CommandResult(ordered.ticket))
 
     assert b"not an order" in reply
     assert asking.ended().reply.problem == ""
@@ -144,12 +144,12 @@ def test_a_client_that_leaves_is_no_event(control, tmp_path):
     half.sendall(b'{"injections"')
     half.close()
     whole = dial(tmp_path)
-    whole.sendall(msgspec.json.encode(Order((KILL,))) + b"\n")
+    whole.sendall(msgspec.json.encode(OperatorCommand((KILL,))) + b"\n")
     whole.close()
     (ordered,) = orders(control)
-    control.answer(Answer(ordered.ticket))
-    control.answer(Answer(ordered.ticket))
-    control.answer(Answer(77))
+    control.answer(CommandResult(ordered.ticket))
+    control.answer(CommandResult(ordered.ticket))
+    control.answer(CommandResult(77))
 
     assert control.orders() == []
     assert not select.select([control], [], [], 0)[0]
@@ -158,14 +158,14 @@ def test_a_client_that_leaves_is_no_event(control, tmp_path):
 def test_an_order_may_come_in_pieces(control, tmp_path):
     """A line is complete at its end."""
     client = dial(tmp_path)
-    line = msgspec.json.encode(Order((KILL,))) + b"\n"
+    line = msgspec.json.encode(OperatorCommand((KILL,))) + b"\n"
     client.sendall(line[:10])
     select.select([control], [], [], DEADLINE_S)
     while select.select([control], [], [], 0.05)[0]:
         assert control.orders() == []
     client.sendall(line[10:])
     (ordered,) = orders(control)
-    control.answer(Answer(ordered.ticket))
+    control.answer(CommandResult(ordered.ticket))
 
     assert ordered.injections == (KILL,)
     assert msgspec.json.decode(everything(client)) == {"problem": "", "told": ""}
@@ -179,7 +179,7 @@ def test_silent_clients_do_not_keep_others_out(control, tmp_path):
         control.orders()
     asking = Asking(tmp_path, KILL)
     (ordered,) = orders(control)
-    control.answer(Answer(ordered.ticket))
+    control.answer(CommandResult(ordered.ticket))
 
     assert asking.ended().reply.problem == ""
     assert everything(silent[0]) == b""
@@ -199,7 +199,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_none_for_the_control(tmp_path):
     with Control(folder) as control:
         asking = Asking(folder, KILL)
         (ordered,) = orders(control)
-        control.answer(Answer(ordered.ticket))
+        control.answer(CommandResult(ordered.ticket))
 
         assert asking.ended().reply.problem == ""
     assert not (folder / SOCKET).exists()
@@ -208,18 +208,18 @@ def test_a_path_that_is_too_long_for_a_socket_is_none_for_the_control(tmp_path):
 def test_what_a_killed_controller_left_is_replaced(tmp_path):
     """Its socket is there, and nobody behind it."""
     program = (
-        "import os, sys, pathlib; from edgebed.runtimes.control import Control;"
+        "import os, sys, pathlib; from edgebed.runtimes.live.control import Control;"
         "control = Control(pathlib.Path(sys.argv[1])); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=DEADLINE_S)
     assert (tmp_path / SOCKET).is_socket()
 
     with pytest.raises(ScenarioError, match="nobody listens"):
-        by_hand.ask(tmp_path, Order((KILL,)))
+        by_hand.ask(tmp_path, OperatorCommand((KILL,)))
     with Control(tmp_path) as control:
         asking = Asking(tmp_path, KILL)
         (ordered,) = orders(control)
-        control.answer(Answer(ordered.ticket))
+        control.answer(CommandResult(ordered.ticket))
         assert asking.ended().reply.problem == ""
 
 
@@ -235,7 +235,7 @@ def test_nobody_listens_once_it_is_closed(tmp_path):
     assert "the trial ended before" in str(asking.error)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ScenarioError, match="nobody listens"):
-        by_hand.ask(tmp_path, Order((KILL,)))
+        by_hand.ask(tmp_path, OperatorCommand((KILL,)))
 
 
 def test_an_order_that_was_not_read_any_more_has_come_too_late(tmp_path):

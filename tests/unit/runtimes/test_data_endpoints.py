@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 import zmq
 
-from edgebed.emulation.conditions import Conditions
-from edgebed.observe.tcp import Progress
-from edgebed.runtimes.data_endpoints import SILENCE_S, DataDealer, DataRouter, patience_s
-from edgebed.runtimes.sockets import bind, data_socket
+from edgebed.emulation.conditions import LinkState
+from edgebed.emulation.tcp import TcpProgress
+from edgebed.runtimes.live.data_endpoints import SILENCE_S, DataDealer, DataRouter, patience_s
+from edgebed.runtimes.live.sockets import bind, data_socket
 from edgebed.wire.messages import Join
 
 PATIENCE_S = 20.0
@@ -159,7 +159,7 @@ def test_a_peer_that_is_back_over_another_connection_has_not_left(ends):
 def test_a_number_that_the_kernel_gives_again_is_the_later_peers(ends, monkeypatch):
     """A message of another peer over it shows that the one before has ended: the monitor, which is late, means that."""
     told = []
-    monkeypatch.setattr("edgebed.runtimes.data_endpoints.monitored", lambda _: [told.pop(0) for _ in list(told)])
+    monkeypatch.setattr("edgebed.runtimes.live.data_endpoints.monitored", lambda _: [told.pop(0) for _ in list(told)])
     ended, accepted = ({"event": event, "value": 7} for event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_ACCEPTED))
 
     def broken(*come, after=()):
@@ -193,7 +193,7 @@ def test_a_connection_is_dead_when_a_server_that_is_asked_says_nothing(ends, is_
     dealer = ends.dealer("edge-0~1")
     dealer.is_asking, ended = is_asking, []
     dealer.connection = SimpleNamespace(
-        look=lambda: Progress(0, 0, silent_s, unanswered), reset=lambda: ended.append(True)
+        look=lambda: TcpProgress(0, 0, silent_s, unanswered), reset=lambda: ended.append(True)
     )
 
     dealer.end_if_dead(4.0)
@@ -203,7 +203,7 @@ def test_a_connection_is_dead_when_a_server_that_is_asked_says_nothing(ends, is_
 
 def test_patience_grows_with_what_a_packet_takes():
     """At 8 kbit/s one takes a second and a half, each way."""
-    assert patience_s() == patience_s(Conditions()) == SILENCE_S
-    slow = Conditions(uplink_bit_s=8_000, downlink_bit_s=8_000)
+    assert patience_s() == patience_s(LinkState()) == SILENCE_S
+    slow = LinkState(uplink_bit_s=8_000, downlink_bit_s=8_000)
     assert patience_s(slow) == pytest.approx(SILENCE_S + 8 * 2 * 1.514)
-    assert patience_s(slow, Conditions(latency_s=0.5)) == pytest.approx(patience_s(slow) + 8 * 2 * 0.5)
+    assert patience_s(slow, LinkState(latency_s=0.5)) == pytest.approx(patience_s(slow) + 8 * 2 * 0.5)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from docker.errors import APIError
 
+from edgebed.core.plan import Action, Injection, Method, NodePlan, Part, Task
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import FREEZE_TRIES, Container
 from edgebed.runtimes.containers.launcher import ContainerLauncher
-from edgebed.scenario.plan import Action, Injection, Method, NodePlan, Part, Task
 
 DEADLINE_S = 20.0
 
@@ -157,8 +157,8 @@ def test_a_node_is_not_launched_again_before_its_last_container_is_gone() -> Non
     """The end of the one would be taken for that of the other."""
     gone = threading.Event()
     launcher = ContainerLauncher.__new__(ContainerLauncher)  # without an engine
-    launcher.lives = {"edge-0": threading.Thread(target=gone.wait, daemon=True)}
-    launcher.lives["edge-0"].start()
+    launcher.threads = {"edge-0": threading.Thread(target=gone.wait, daemon=True)}
+    launcher.threads["edge-0"].start()
 
     assert not launcher.launch("edge-0", "tcp://10.0.0.1:1")
     gone.set()

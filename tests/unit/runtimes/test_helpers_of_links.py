@@ -12,13 +12,13 @@ import docker
 import msgspec
 import pytest
 
-from edgebed.emulation.orders import Told
-from edgebed.errors import EdgebedError, InfrastructureError
+from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Plan, Task
+from edgebed.emulation.orders import HelperCommand
 from edgebed.runtimes.containers import links
 from edgebed.runtimes.containers.engine import Conversation
 from edgebed.runtimes.containers.links import Links
-from edgebed.runtimes.containers.site import Network, Site
-from edgebed.scenario.plan import Injection, Link, LinkChange, Method, NodePlan, Part, Plan, Task
+from edgebed.runtimes.containers.site import EngineNetwork, Site
 
 STDOUT, STDERR = 1, 2
 DEADLINE_S = 20.0
@@ -60,7 +60,7 @@ def node() -> NodePlan:
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    link = Link(uplink_bit_s=1_000_000, changes=(LinkChange(at_s=1.0, uplink_bit_s=2_000_000),))
+    link = LinkPlan(uplink_bit_s=1_000_000, changes=(LinkChange(at_s=1.0, uplink_bit_s=2_000_000),))
     return NodePlan(
         node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method, link=link
     )  # fmt: skip
@@ -84,7 +84,7 @@ def complaints() -> queue.SimpleQueue[EdgebedError]:
 @pytest.fixture
 def made(engine, node, complaints) -> Links:
     """Links of a trial with that worker."""
-    networks = Network("1" * 64, "10.1.0.0/16", "10.1.0.1"), Network("2" * 64, "10.2.0.0/16", "10.2.0.1")
+    networks = EngineNetwork("1" * 64, "10.1.0.0/16", "10.1.0.1"), EngineNetwork("2" * 64, "10.2.0.0/16", "10.2.0.1")
     site = Site(*networks, host="10.2.0.1", name="name", labels={})
     plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=(node,))
     return Links(engine, site, "image", plan, complaints.put)
@@ -157,8 +157,8 @@ def test_a_helper_is_asked_by_number(engine, made, node, complaints):
     with pytest.raises(InfrastructureError, match=r"^the kernel refuses$"):
         helper.change(8, CUT)
 
-    asked = [msgspec.json.decode(line, type=Told) for line in engine.helper.recv(1 << 16).splitlines()[1:]]
-    assert asked == [Told(change=CUT, number=7), Told(change=CUT, number=8)]
+    asked = [msgspec.json.decode(line, type=HelperCommand) for line in engine.helper.recv(1 << 16).splitlines()[1:]]
+    assert asked == [HelperCommand(change=CUT, number=7), HelperCommand(change=CUT, number=8)]
     assert complaints.empty()
     thread = listening()
     made.release(helper)

@@ -5,15 +5,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from edgebed.errors import EdgebedError
+from edgebed.core import records
+from edgebed.core.errors import EdgebedError
+from edgebed.journal.checkpoints import CheckpointStore
+from edgebed.journal.run_folder import TrialFolder
 from edgebed.learning.beginning import Beginning
-from edgebed.learning.shard_building import module_networks, shard_network
-from edgebed.observe.checkpoints import Checkpoints
-from edgebed.observe.run_folder import TrialFolder
-from edgebed.roles import records
-from edgebed.runtimes.hosting import Host, _require_fitting
+from edgebed.learning.shards.building import module_networks, shard_network
+from edgebed.planning.planning import plan_trials
+from edgebed.runtimes.checkpoint_fit import require_fitting
+from edgebed.runtimes.hosting import TrialHost
+from edgebed.runtimes.runtime import runtime_of
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 
 SHARDS = {
     "name": "shards",
@@ -28,7 +30,7 @@ SHARDS = {
 @pytest.fixture
 def world():
     """A host, what it does with records, and a node whose metrics are at an address that a test may change."""
-    host = Host(runtime="process", processes=1, port=0)
+    host = TrialHost(runtime_of("process", processes=1), port=0)
     host.run = "tiny/0001"
     host.metrics = SimpleNamespace(observe=lambda _: None)
     member = SimpleNamespace(
@@ -91,9 +93,9 @@ def test_shards_do_not_go_on_from_a_foreign_backup(shards, step, change, problem
     """It is said before any node begins, and names the file."""
     folder, plan, beginning, states = shards
     np.savez(folder.backup(step), **states | change)
-    checkpoints = Checkpoints(folder, beginning.theta)
+    checkpoints = CheckpointStore(folder, beginning.theta)
     if not problem:
-        _require_fitting(checkpoints, plan, beginning)
+        require_fitting(checkpoints, plan, beginning)
         return
     with pytest.raises(EdgebedError, match=rf"backup-{step}\.npz: no checkpoint of this trial: {problem}"):
-        _require_fitting(checkpoints, plan, beginning)
+        require_fitting(checkpoints, plan, beginning)

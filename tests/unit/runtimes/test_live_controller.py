@@ -4,13 +4,13 @@ from collections import deque
 
 import pytest
 
-from edgebed.observe.journal import JournalWriter, read_journal
-from edgebed.roles import records
-from edgebed.roles.controller import Controller, Given, Phase
-from edgebed.roles.events import Checked, Inject, Injected, NodeExited, NodeStarted, Received
-from edgebed.runtimes.live_controller import LAST_WORDS_S, LiveController
-from edgebed.runtimes.watch import Watch
-from edgebed.scenario.plan import Injection, Method, NodePlan, Part, Plan, Task
+from edgebed.core import records
+from edgebed.core.plan import Injection, Method, NodePlan, Part, Plan, Task
+from edgebed.journal.journal import JournalWriter, read_journal
+from edgebed.roles.control.controller import Controller, NodeInputs, Phase
+from edgebed.roles.events import ApplyInjection, HealthChecked, Injected, MessageReceived, NodeExited, NodeStarted
+from edgebed.runtimes.live.live_controller import LAST_WORDS_S, LiveController
+from edgebed.runtimes.watch import StatusFeed
 from edgebed.wire import messages
 
 ROLES = {"server": "server", "evaluator": "evaluator", "edge-0": "worker", "edge-1": "worker"}
@@ -52,12 +52,12 @@ def shell(tmp_path):
         for name, role in ROLES.items()
     )
     plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes)
-    heart = Controller(plan, lambda _: Given(), "test")
+    heart = Controller(plan, lambda _: NodeInputs(), "test")
     events = []
     handle = heart.handle
     heart.handle = lambda event, now: events.append(event) or handle(event, now)
     with JournalWriter(tmp_path / "events.jsonl") as journal:
-        watch = Watch(heart, lambda _: None, lambda _: None)
+        watch = StatusFeed(heart, lambda _: None, lambda _: None)
         shell = LiveController(heart, Launcher(), journal, lambda *_: None, watch)
         shell.events, shell.path = events, journal.path
         shell.endpoint = Unheard()
@@ -68,7 +68,7 @@ def shell(tmp_path):
 
 def say(shell, peer, message):
     """A message has come."""
-    shell._received(Received(peer, message, (), 0))
+    shell._received(MessageReceived(peer, message, (), 0))
 
 
 def report(shell, peer, first, text):
@@ -127,7 +127,7 @@ def test_signs_of_the_present_life_count_once_a_check(shell):
     say(shell, f"{SECOND}!alive", messages.Alive(sender="edge-0", incarnation=2))
     shell._check()
 
-    checks = [event.alive for event in shell.events if isinstance(event, Checked)]
+    checks = [event.alive for event in shell.events if isinstance(event, HealthChecked)]
     assert checks == [{"edge-0"}, set(), set(), {"edge-0"}]
     assert shell.next_check_s == pytest.approx(shell.now() + shell.heart.plan.check_s, abs=0.5)
 
@@ -142,7 +142,7 @@ def test_there_are_no_checks_before_and_after_training(shell):
 def test_a_launch_is_done_when_the_node_has_started(shell):
     """And not begun before the end of its last life has been handled; other nodes do not wait for that."""
     shell._happened(NodeExited("edge-0", "killed by SIGKILL"))
-    shell._carry_out([Inject(7, Injection(node="edge-0", action="launch"))])
+    shell._carry_out([ApplyInjection(7, Injection(node="edge-0", action="launch"))])
     shell.to_launch.append("evaluator")
     shell._launch("tcp://")
     assert shell.launcher.launched == ["evaluator"]
@@ -163,7 +163,7 @@ def test_a_launch_is_done_when_the_node_has_started(shell):
 
 def test_a_launch_that_fails_is_told_with_the_reason_before_the_end(shell):
     """So nobody waits for the node."""
-    shell._carry_out([Inject(7, Injection(node="edge-0", action="launch"))])
+    shell._carry_out([ApplyInjection(7, Injection(node="edge-0", action="launch"))])
     shell._launch("tcp://")
     shell._happened(NodeExited("edge-0", "no such image"))
 
@@ -172,7 +172,7 @@ def test_a_launch_that_fails_is_told_with_the_reason_before_the_end(shell):
 
 def test_everything_else_is_the_launchers(shell):
     """Which tells when it is done."""
-    shell._carry_out([Inject(3, Injection(node="edge-0", action="freeze"))])
+    shell._carry_out([ApplyInjection(3, Injection(node="edge-0", action="freeze"))])
     shell._happened(Injected(3))
 
     assert shell.launcher.injected == [(3, "freeze")]

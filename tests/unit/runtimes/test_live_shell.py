@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 import zmq
 
-from edgebed.observe.metrics import NodeMetrics
-from edgebed.observe.targets import Visits
-from edgebed.roles import records
-from edgebed.roles.events import Disconnected, Received, Stop
+from edgebed.core import records
+from edgebed.core.plan import Injection, PointTrigger, Trigger
+from edgebed.metrics.discovery import Visits
+from edgebed.metrics.exporter import NodeMetrics
+from edgebed.roles.events import Disconnected, EndNode, MessageReceived, Observe
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
-from edgebed.runtimes.data_endpoints import DataDealer, DataRouter
-from edgebed.runtimes.data_ends import DataEnds
-from edgebed.runtimes.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.held_link import HeldLink
-from edgebed.runtimes.live import LiveNode
-from edgebed.runtimes.signs import SIGN_OF_LIFE, signs_of_life
-from edgebed.runtimes.sockets import bind, data_socket, management_socket
-from edgebed.scenario.plan import Injection, PointTrigger, Trigger
+from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter
+from edgebed.runtimes.live.data_ends import DataEnds
+from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.live.heartbeat import HEARTBEAT, heartbeats
+from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.sockets import bind, data_socket, management_socket
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense
 
@@ -58,7 +58,7 @@ class Stage:
         data = DataEnds(None, {"server": dealer})
         self.node = LiveNode(
             plan=plan, heart=Worker(plan), work=Work(), management=self.told, data=data, metrics=NodeMetrics("worker"),
-            epoch_ns=time.monotonic_ns(), link=HeldLink(plan), pace_of=lambda plan: plan.cpus or 1.0,
+            epoch_ns=time.monotonic_ns(), link=PacedLink(plan), pace_of=lambda plan: plan.cpus or 1.0,
         )  # fmt: skip
         self.hear(messages.Hello)
         self.thread = threading.Thread(target=self.node.run)
@@ -279,11 +279,11 @@ def test_signs_of_life_come_from_a_connection_of_their_own(context):
     router = management_socket(context, zmq.ROUTER)
     address = bind(router, HOST)
     endpoint = RouterEndpoint(router, "management", pytest.fail)
-    with signs_of_life(context, address, "edge-0~ab", messages.Alive(sender="edge-0", incarnation=3), 0.03):
+    with heartbeats(context, address, "edge-0~ab", messages.Alive(sender="edge-0", incarnation=3), 0.03):
         for _ in range(3):
             assert router.poll(1000 * PATIENCE_S)
             (event,) = endpoint.receive(1)
-            assert (event.peer, event.message.incarnation) == ("edge-0~ab" + SIGN_OF_LIFE, 3)
+            assert (event.peer, event.message.incarnation) == ("edge-0~ab" + HEARTBEAT, 3)
     assert not any(thread.name == "signs" for thread in threading.enumerate())
     router.close(linger=0)
 
@@ -297,8 +297,9 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
 
         def handle(self, event, now):
             """Until a connection has broken."""
-            happened.append(type(event.message) if isinstance(event, Received) else event)
-            return [Stop("it broke")] if isinstance(event, Disconnected) else []
+            if not isinstance(event, Observe):
+                happened.append(type(event.message) if isinstance(event, MessageReceived) else event)
+            return [EndNode("it broke")] if isinstance(event, Disconnected) else []
 
     plan = make_node("server", "server")
     router, told, dealer = (
@@ -315,7 +316,7 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
     node = LiveNode(
         plan=plan, heart=Heart(), work=None, management=DealerEndpoint(told, "controller", "management", pytest.fail),
         data=data, metrics=NodeMetrics("server"), epoch_ns=time.monotonic_ns(),
-        link=HeldLink(plan),
+        link=PacedLink(plan),
     )  # fmt: skip
 
     assert node.run() == "it broke"

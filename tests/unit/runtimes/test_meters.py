@@ -14,15 +14,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from edgebed.core import records
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Task
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
-from edgebed.errors import InfrastructureError
-from edgebed.roles import records
 from edgebed.roles.events import Send
-from edgebed.runtimes.crossing import Leaving
-from edgebed.runtimes.live import Times
-from edgebed.runtimes.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
-from edgebed.scenario.plan import Injection, Link, LinkChange, Method, NodePlan, Part, Task
+from edgebed.runtimes.live.live_node import Times
+from edgebed.runtimes.live.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
+from edgebed.runtimes.timestamps import Leaving
 from edgebed.wire.messages import Join, Model, Push, Tensor
 
 MBIT = 1_000_000
@@ -135,7 +135,7 @@ class Interface:
 
 def usage_of(interface, seconds, late=()):
     """What a meter says of an interface at the end of its looks."""
-    node = node_of(link=Link(downlink_bit_s=8 * MBIT))
+    node = node_of(link=LinkPlan(downlink_bit_s=8 * MBIT))
     node.now = lambda: interface.t
     meter = UsageMeter(node, link=interface)
     for second in range(seconds):
@@ -179,11 +179,11 @@ HOG = textwrap.dedent(
     from types import SimpleNamespace
     import msgspec
     from edgebed.emulation.cgroups import enter
-    from edgebed.runtimes.live import Times
-    from edgebed.runtimes.meters import UsageMeter
-    from edgebed.scenario.plan import Link
+    from edgebed.runtimes.live.live_node import Times
+    from edgebed.runtimes.live.meters import UsageMeter
+    from edgebed.core.plan import LinkPlan
     enter(sys.argv[2:])
-    plan = SimpleNamespace(cpus=json.loads(sys.argv[1]), link=Link())
+    plan = SimpleNamespace(cpus=json.loads(sys.argv[1]), link=LinkPlan())
     node = SimpleNamespace(plan=plan, times=Times(), stopped=None)
     meter = UsageMeter(node, own_cgroup=len(sys.argv) > 2)
     sys.stdin.readline()
@@ -238,6 +238,7 @@ def put_first(folders):
                     (each / name).write_text(most)
 
 
+@pytest.mark.slow
 def test_a_capped_hog_is_throttled_and_starves_far_less_than_that(cgroups):
     """A quota of a fifth of a core: it has that, and what it waits for is its cap."""
     folders = cgroups.make(plan_of(cpus=0.2))
@@ -252,6 +253,7 @@ def test_a_capped_hog_is_throttled_and_starves_far_less_than_that(cgroups):
     assert usage["memory_bytes"] > 0
 
 
+@pytest.mark.slow
 def test_hogs_that_were_promised_more_cores_than_there_are_starve():
     """Twice as many as cores, without a cgroup: on the mean they wait at least for half of the time."""
     count = 2 * len(os.sched_getaffinity(0))
@@ -264,7 +266,7 @@ def test_hogs_that_were_promised_more_cores_than_there_are_starve():
 # --- transfers --------------------------------------------------------------------------------------------------------
 
 UPDATE = (Tensor("update", "float32", (10,), "dense", 10),)
-TEN_MBIT = Link(uplink_bit_s=10 * MBIT, downlink_bit_s=10 * MBIT, latency_s=0.02)
+TEN_MBIT = LinkPlan(uplink_bit_s=10 * MBIT, downlink_bit_s=10 * MBIT, latency_s=0.02)
 
 
 def push(sender="edge-0", sent_s=1.0):
@@ -274,7 +276,9 @@ def push(sender="edge-0", sent_s=1.0):
 
 def test_the_server_tells_of_each_worker_what_its_pushes_took():
     """Against the slower of the worker's uplink and its own downlink; other messages do not count."""
-    meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": TEN_MBIT, "edge-1": Link()}, delay="line")
+    meter = TransfersMeter(
+        node_of(name="server", role="server"), {"edge-0": TEN_MBIT, "edge-1": LinkPlan()}, delay="line"
+    )
     meter.received(1.5, push(), 100_000)
     meter.received(2.5, push(sent_s=2.0), 100_000)
     meter.received(3.0, push("edge-1", sent_s=2.9), 100_000)
@@ -292,7 +296,7 @@ def test_the_server_tells_of_each_worker_what_its_pushes_took():
 @pytest.mark.parametrize(("delay", "latency_s"), [("line", 0.02), ("netem", 0.03)])
 def test_a_worker_tells_what_models_took_with_the_latency_that_lies_behind_the_first_byte(delay, latency_s):
     """A delay line holds back before a message leaves; the kernel's netem while it is on its way, at both ends."""
-    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": Link(latency_s=0.01)}, delay=delay)
+    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": LinkPlan(latency_s=0.01)}, delay=delay)
     model = Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE)
     meter.received(5.2, model, 1000)
     (record,) = meter.read(10.0, 0.0)
@@ -305,7 +309,7 @@ def test_a_worker_tells_what_models_took_with_the_latency_that_lies_behind_the_f
 @pytest.mark.parametrize(("delay", "far_s"), [("line", 0.0), ("netem", 0.01)])
 def test_latency_is_measured_by_the_message_that_was_held_back_least(delay, far_s):
     """Without what its bytes take, and the other end's latency where the kernel adds both; handling is in it."""
-    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": Link(latency_s=0.01)}, delay=delay)
+    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": LinkPlan(latency_s=0.01)}, delay=delay)
     for took_s in (0.05, 0.0213 + far_s, 0.045):
         meter.received(5.0 + took_s, Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE), 1000)
     (record,) = meter.read(10.0, 0.0)
@@ -315,7 +319,7 @@ def test_latency_is_measured_by_the_message_that_was_held_back_least(delay, far_
 
 def test_a_message_whose_bytes_take_long_tells_nothing_of_latency():
     """2 MB at 10 mbit take 1.7 s: a per cent of that is the whole latency."""
-    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": Link()}, delay="line")
+    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": LinkPlan()}, delay="line")
     meter.received(7.0, Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE), 2_000_000)
 
     assert [record.delay_s for record in meter.read(10.0, 0.0)] == [None]
@@ -323,7 +327,7 @@ def test_a_message_whose_bytes_take_long_tells_nothing_of_latency():
 
 def test_what_a_delay_line_holds_back_before_a_message_leaves_its_sender_tells():
     """Whoever receives it cannot see that; the time in which its bytes leave is none of it."""
-    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": Link()}, delay="line")
+    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": LinkPlan()}, delay="line")
     effect = Send("server", push())
     for asked_s, left_s in ((1.0, 1.13), (2.0, 2.1207)):
         meter.left(left_s, Leaving(effect, asked_s + 0.02, asked_s, asked_s + 0.12))
@@ -347,8 +351,8 @@ def test_a_burst_that_is_too_large_shows_in_every_small_push_that_it_lets_throug
 @pytest.mark.parametrize(("jitter_s", "early"), [(0.0, 1), (0.02, 0)])
 def test_jitter_is_no_reason_to_call_a_message_early(jitter_s, early):
     """It was asked for."""
-    link = Link(latency_s=0.04, jitter_s=jitter_s)
-    meter = TransfersMeter(node_of(link=link), {"server": Link()}, delay="line")
+    link = LinkPlan(latency_s=0.04, jitter_s=jitter_s)
+    meter = TransfersMeter(node_of(link=link), {"server": LinkPlan()}, delay="line")
     model = Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE)
     meter.received(5.025, model, 1000)
 
@@ -360,9 +364,9 @@ def test_jitter_is_no_reason_to_call_a_message_early(jitter_s, early):
 @example(sent_s=math.inf, changes=False)
 def test_a_message_may_tell_any_time_of_sending(sent_s, changes):
     """Whoever it comes from; an impossible one is left out, and none keeps the node."""
-    link = Link(uplink_bit_s=MBIT)
+    link = LinkPlan(uplink_bit_s=MBIT)
     if changes:
-        link = Link(
+        link = LinkPlan(
             changes=(LinkChange(at_s=0.0, uplink_bit_s=MBIT), LinkChange(at_s=1.0, uplink_bit_s=8)), period_s=2.0
         )
     meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": link}, delay="")

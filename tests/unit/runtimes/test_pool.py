@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgebed.algorithms.compressor import Piece
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 from edgebed.roles.work import (
     EvaluationJob,
     EvaluationResult,
@@ -19,9 +19,9 @@ from edgebed.roles.work import (
     Scores,
     Steps,
 )
-from edgebed.runtimes.arena import Arena
-from edgebed.runtimes.pool import SHARES, Pool
 from edgebed.runtimes.signals import ending_by_signal
+from edgebed.runtimes.simulation.arena import Arena
+from edgebed.runtimes.simulation.pool import SHARES, Pool
 from edgebed.wire.tensors import encode_pieces, encode_update
 
 SIZE, SLOTS = 100, 60
@@ -38,7 +38,7 @@ def run(node: str, job: Job) -> Steps:
         raise ValueError("this was cancelled")
     if node == "in pieces":
         return in_pieces(job.step)
-    tensor, frames = encode_update("update", Update(SIZE, None, np.full(SIZE, job.step, np.float32)))
+    tensor, frames = encode_update("update", ModelUpdate(SIZE, None, np.full(SIZE, job.step, np.float32)))
     return GradientResult((tensor,), [bytes(frame) for frame in frames], float(job.step), None, 0.0, 0.0)
 
 
@@ -48,8 +48,8 @@ def in_pieces(step: int) -> GradientResult:
     In the place of a time stands which process did it.
     """
     pieces = (
-        Piece("levels", Update(4 * step, None, np.arange(4 * step).astype(np.int8))),
-        Piece("scales", Update(4, None, np.full(4, step, np.float32))),
+        Piece("levels", ModelUpdate(4 * step, None, np.arange(4 * step).astype(np.int8))),
+        Piece("scales", ModelUpdate(4, None, np.full(4, step, np.float32))),
     )
     tensors, frames = encode_pieces(pieces)
     return GradientResult(tensors, [bytes(frame) for frame in frames], float(step), None, float(os.getpid()), 0.0)

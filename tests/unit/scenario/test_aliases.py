@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgebed.errors import ScenarioError
+from edgebed.core.errors import ScenarioError
 from edgebed.scenario.load import load_scenario
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from edgebed.errors import ScenarioError
-from edgebed.scenario.doubts import Host, warnings_of
-from edgebed.scenario.memory import check_caps, needs_of
-from edgebed.scenario.planning import PlannedTrial, plan_trials
+from edgebed.core.errors import ScenarioError
+from edgebed.planning.memory import check_caps, needs_of
+from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.warnings import HostCapacity, warnings_of
 
 TEXT = """\
 name: shards
@@ -20,7 +20,7 @@ evaluation: { every: 10 updates }
 checkpoints: { every: 10 updates }
 stop: { updates: 10 }
 """
-ROOMY = Host(cpus=1000, memory_bytes=2**50)
+ROOMY = HostCapacity(cpus=1000, memory_bytes=2**50)
 
 
 def planned(load, *sets: str, text: str = TEXT) -> PlannedTrial:
@@ -87,7 +87,7 @@ def test_caps_below_what_is_kept_are_doubted_and_refused(load) -> None:
     wide = ("task.width=128", "fleet.edge.memory=200MiB")
     large = planned(load, *wide)
     kept = large.plan.workers()[0].shard.kept_bytes
-    few = Host(cpus=1000, memory_bytes=kept)
+    few = HostCapacity(cpus=1000, memory_bytes=kept)
 
     assert any(
         "by batch together, but this machine has" in each for each in warnings_of(large.plan, "process", few, {})

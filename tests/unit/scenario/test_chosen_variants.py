@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tiny_paper import SCENARIO
 
-from edgebed.errors import ScenarioError
-from edgebed.running import run
+from edgebed.core.errors import ScenarioError
+from edgebed.reports.reported import run
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.schema import Scenario
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edgebed.errors import ScenarioError
+from edgebed.core.errors import ScenarioError
 from edgebed.scenario.load import load_scenario
 
 SCENARIO = """

@@ -2,10 +2,10 @@
 
 import pytest
 
-from edgebed.errors import ScenarioError
-from edgebed.scenario.describe import describe_plan
+from edgebed.core.errors import ScenarioError
+from edgebed.planning.describe import describe_plan
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario, resolved_yaml
-from edgebed.scenario.planning import plan_trials
 
 BASE = """\
 name: short
@@ -131,7 +131,7 @@ def test_what_can_be_is_neither_refused_nor_doubted(load, text):
     """Also where it is unlikely, or where chance, or what ends the trial first, decides."""
     scenario = load(text)
 
-    assert scenario.doubts == {}
+    assert scenario.warnings == {}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_what_an_option_made_impossible_is_a_doubt_of_the_plan(load, text, optio
     """It runs, since a shortened run is worth having, and its verdict says what became of it."""
     (planned,) = plan_trials(load(text, option))
 
-    (found,) = planned.doubts
+    (found,) = planned.warnings
     assert found.startswith(doubt)
     assert found in describe_plan(planned, runtime="simulation").warnings
 
@@ -181,7 +181,7 @@ def test_what_an_option_made_impossible_is_a_doubt_of_the_plan(load, text, optio
 )
 def test_what_comes_with_the_end_or_goes_on_beyond_it_is_doubted(load, faults, doubt):
     """It may be meant."""
-    ((found,),) = load(f"{BASE}faults: [{faults}]\n").doubts.values()
+    ((found,),) = load(f"{BASE}faults: [{faults}]\n").warnings.values()
 
     assert doubt in found
 
@@ -208,7 +208,7 @@ def test_a_variant_may_be_shorter_than_the_interval_of_evaluations_that_it_inher
     """Nothing that was asked for is left undone: the last model is measured. It is doubted all the same."""
     text = BASE + "evaluation: { every: 150 updates }\nvariants: { a: {}, b: { stop: { updates: 30 } } }\n"
 
-    ((name, doubts),) = load(text).doubts.items()
+    ((name, doubts),) = load(text).warnings.items()
 
     assert (name, len(doubts)) == ("b", 1)
     with pytest.raises(ScenarioError, match="evaluations are to come every 150 updates"):
@@ -217,14 +217,14 @@ def test_a_variant_may_be_shorter_than_the_interval_of_evaluations_that_it_inher
 
 def test_an_interval_that_was_chosen_is_doubted_where_it_is_the_default_too(load):
     """It is not refused: the resolved form of a scenario, which is one itself, has every default written out."""
-    ((doubt,),) = load(BASE.replace("200", "100") + "evaluation: { every: 200 updates }\n").doubts.values()
+    ((doubt,),) = load(BASE.replace("200", "100") + "evaluation: { every: 200 updates }\n").warnings.values()
 
     assert "evaluations are to come every 200 updates, but the trial ends with update 100" in doubt
 
 
 def test_the_time_until_a_node_is_back_is_doubted_where_nothing_brings_one_back(load):
     """It is not refused, since anybody may do it by hand."""
-    ((doubt,),) = load(BASE + "faults: [{ kill: hub-0, at: 2s }]\nexpect: { back_s: '<= 9s' }\n").doubts.values()
+    ((doubt,),) = load(BASE + "faults: [{ kill: hub-0, at: 2s }]\nexpect: { back_s: '<= 9s' }\n").warnings.values()
 
     assert "expect.back_s: no fault brings a node back" in doubt
 
@@ -235,7 +235,7 @@ def test_the_resolved_form_of_a_shortened_scenario_is_refused_as_a_file_and_can_
 
     with pytest.raises(ScenarioError, match="kill-1 comes at update 500"):
         load(shortened)
-    assert load_scenario(scenario_file(shortened), resolved=True).doubts == {}
+    assert load_scenario(scenario_file(shortened), resolved_from="").warnings == {}
 
 
 def test_a_scenario_from_python_is_refused_with_the_key():
@@ -264,6 +264,6 @@ def test_a_program_may_have_the_last_model_alone_measured():
         "stop": {"time": "10s"},
     }
 
-    ((doubt,),) = load_scenario(given).doubts.values()
+    ((doubt,),) = load_scenario(given).warnings.values()
 
     assert doubt.startswith("evaluation.every: evaluations are to come every 1h, but the trial ends at 10s")

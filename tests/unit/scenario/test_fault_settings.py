@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from edgebed.errors import ScenarioError
-from edgebed.scenario.describe import as_dict, as_text, describe_plan
-from edgebed.scenario.describe_faults import fault_rows, fault_table, nodes_text, steps_text
-from edgebed.scenario.fault_doubts import fault_doubts, fault_means_doubts
-from edgebed.scenario.link_doubts import check_links
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import PointTrigger, Trigger
+from edgebed.planning.describe import as_dict, as_text, describe_plan
+from edgebed.planning.describe_faults import fault_rows, fault_table, nodes_text, steps_text
+from edgebed.planning.fault_warnings import fault_mechanism_warnings, fault_warnings
+from edgebed.planning.link_warnings import check_links
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import resolved_yaml
-from edgebed.scenario.plan import PointTrigger, Trigger
-from edgebed.scenario.planning import plan_trials
 
 FAULTY = """\
 name: faulty
@@ -321,7 +321,7 @@ def test_every_fault_is_shown_with_when_what_and_whom(plan):
     head, rows = fault_table(list(fault_rows(plan(text=text))))
     shown = {row[0]: row[1:] for row in rows}
 
-    assert head == ("fault", "when", "what", "whom")
+    assert head == ("fault", "when", "what", "nodes")
     assert len(rows) == 17
     assert shown["freeze-2"] == ("after-push, 0.4 % of them", "freeze", "phones-0..7, hub-0..1; about 4 in all")
     assert shown["in-the-middle"] == ("during-pull 12", "kill", "hub-1")
@@ -343,7 +343,7 @@ def test_the_text_and_the_json_of_a_plan_have_the_faults(load):
     description = describe_plan(planned, runtime="simulation")
     text, rows = as_text(description), json.loads(json.dumps(as_dict(description)))["faults"]
 
-    assert "When a node has failed: it is started anew after 3s, and the server is told at once." in text
+    assert "When a node has failed: it is restarted after 3s, and the server is told at once." in text
     assert all(any(line.startswith(f"{row['name']} ") for line in text.splitlines()) for row in rows)
     assert sum(len(row["nodes"]) for row in rows) == len(planned.plan.faults)
     assert {"name": "kill-1", "when": "at 1s", "what": "kill", "nodes": ["hub-0"], "expected": None} in rows
@@ -440,7 +440,7 @@ def test_steps_have_their_times(plan):
 )
 def test_what_may_surprise_is_said_once(plan, faults, doubt):
     """However many nodes it concerns."""
-    (found,) = fault_doubts(plan(f"faults=[{faults}]"))
+    (found,) = fault_warnings(plan(f"faults=[{faults}]"))
 
     assert found.startswith(doubt)
 
@@ -460,19 +460,19 @@ def test_what_may_surprise_is_said_once(plan, faults, doubt):
 )
 def test_what_is_sound_is_not_doubted(plan, faults):
     """Nor is a node that two faults freeze: it goes on after both."""
-    assert list(fault_doubts(plan(f"faults=[{faults}]"))) == []
+    assert list(fault_warnings(plan(f"faults=[{faults}]"))) == []
 
 
 def test_a_killed_server_that_is_started_anew_is_not_doubted(plan):
     """The policy does it."""
-    assert list(fault_doubts(plan("faults=[{ kill: server, at: 5s }]", "on_failure=restart"))) == []
+    assert list(fault_warnings(plan("faults=[{ kill: server, at: 5s }]", "on_failure=restart"))) == []
 
 
 def test_memory_needs_something_that_caps_it(plan):
     """In processes that is the kernel, for root; the simulation and containers have it."""
     told = plan("faults=[{ memory: phones, at: 5s }]")
 
-    assert len(list(fault_means_doubts(told, "process", "model"))) == 1
-    assert list(fault_means_doubts(told, "process", "kernel")) == []
-    assert list(fault_means_doubts(told, "simulation", "auto")) == []
-    assert list(fault_means_doubts(plan(), "process", "model")) == []
+    assert len(list(fault_mechanism_warnings(told, "process", "model"))) == 1
+    assert list(fault_mechanism_warnings(told, "process", "kernel")) == []
+    assert list(fault_mechanism_warnings(told, "simulation", "auto")) == []
+    assert list(fault_mechanism_warnings(plan(), "process", "model")) == []

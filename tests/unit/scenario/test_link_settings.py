@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.emulation.means import Means, means_of, place_of
-from edgebed.errors import ScenarioError
-from edgebed.scenario.describe import as_text, describe_plan
-from edgebed.scenario.describe_links import LinkRow, link_rows, link_table, link_text
-from edgebed.scenario.doubts import Host
-from edgebed.scenario.link_doubts import check_links, link_doubts, loss_refusal, pace_doubts
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import LinkChange, LinkPlan
+from edgebed.emulation.means import Mechanisms, mechanisms_of, place_of
+from edgebed.planning.describe import as_text, describe_plan
+from edgebed.planning.describe_links import LinkRow, link_rows, link_table, link_text
+from edgebed.planning.link_warnings import check_links, link_warnings, loss_refusal, pace_warnings
+from edgebed.planning.planning import plan_trials
+from edgebed.planning.warnings import HostCapacity
 from edgebed.scenario.load import load_scenario, resolved_yaml
-from edgebed.scenario.plan import Link, LinkChange
-from edgebed.scenario.planning import plan_trials
 
 LINKED = """\
 name: linked
@@ -46,11 +46,12 @@ def trace(load):
 
 def test_a_link_is_that_of_the_class_or_of_the_server_and_the_evaluator_has_none(links):
     """In base units; what is left out is as fast as the machine."""
-    phone = Link(uplink_bit_s=5 * MBIT, downlink_bit_s=30 * MBIT, latency_s=0.04, jitter_s=0.005)
-    server = Link(uplink_bit_s=100 * MBIT, downlink_bit_s=50 * MBIT, latency_s=0.002)
+    phone = LinkPlan(uplink_bit_s=5 * MBIT, downlink_bit_s=30 * MBIT, latency_s=0.04, jitter_s=0.005)
+    server = LinkPlan(uplink_bit_s=100 * MBIT, downlink_bit_s=50 * MBIT, latency_s=0.002)
 
     assert links() == {
-        "server": server, "evaluator": Link(), "phone-0": phone, "phone-1": phone, "phone-2": phone, "hub-0": Link(),
+        "server": server, "evaluator": LinkPlan(), "phone-0": phone, "phone-1": phone, "phone-2": phone,
+        "hub-0": LinkPlan(),
     }  # fmt: skip
 
 
@@ -58,7 +59,7 @@ def test_steps_become_changes(links):
     """Only what a step names changes."""
     steps = "fleet.hub.link_steps=[{at: 30s, uplink: 1mbit}, {at: 1m, loss: 0.5%, latency: 10ms, jitter: 0s}]"
 
-    assert links(steps)["hub-0"] == Link(
+    assert links(steps)["hub-0"] == LinkPlan(
         changes=(
             LinkChange(at_s=30.0, uplink_bit_s=MBIT),
             LinkChange(at_s=60.0, loss=0.005, latency_s=0.01, jitter_s=0.0),
@@ -243,7 +244,7 @@ def test_what_holds_links_follows_from_the_runtime_and_from_what_was_asked():
     places = [place_of("docker"), place_of("process", "kernel"), place_of("process", "model"), place_of("simulation")]
 
     assert places == ["docker", "namespaces", "model", None]
-    assert [means_of("process", "model").by_kernel, means_of("docker").by_kernel] == [False, True]
+    assert [mechanisms_of("process", "model").by_kernel, mechanisms_of("docker").by_kernel] == [False, True]
 
 
 @pytest.mark.parametrize(("runtime", "emulation"), [("simulation", "auto"), ("process", "model")])
@@ -259,14 +260,14 @@ def test_a_loss_that_nothing_makes_is_refused_where_it_stands(load, runtime, emu
     assert str(by_option.value).startswith(f"--set {LOSSY_LATER}: packets cannot be lost here: the link is held by the")
     assert str(by_file.value).startswith("s.yaml:7:89: fleet.phone.loss: packets cannot be lost here: ")
     assert len(by_file.value.problems) == 1
-    assert "Take the loss away, or let the kernel hold the link: --runtime docker" in str(by_file.value)
+    assert "Remove the loss, or let the kernel hold the link: --runtime docker" in str(by_file.value)
 
 
 def test_a_loss_needs_netem_where_the_kernel_holds_the_link():
     """Where that cannot be known beforehand, the nodes' containers will show."""
-    assert "this kernel has no netem" in (loss_refusal(Means("namespaces", netem=False)) or "")
-    assert loss_refusal(Means("docker", netem=True)) is None
-    assert loss_refusal(Means("docker", netem=None)) is None
+    assert "this kernel has no netem" in (loss_refusal(Mechanisms("namespaces", netem=False)) or "")
+    assert loss_refusal(Mechanisms("docker", netem=True)) is None
+    assert loss_refusal(Mechanisms("docker", netem=None)) is None
 
 
 def test_without_loss_nothing_is_refused(load):
@@ -283,13 +284,13 @@ def test_without_loss_nothing_is_refused(load):
 @pytest.mark.parametrize(
     ("link", "text"),
     [
-        (Link(), "no limit"),
-        (Link(uplink_bit_s=10 * MBIT, downlink_bit_s=100 * MBIT), "up 10mbit down 100mbit"),
-        (Link(latency_s=0.04, jitter_s=0.005, loss=0.01), "40ms±5ms loss 1%"),
-        (Link(latency_s=0.04, changes=(LinkChange(at_s=1.0, loss=0.1),)), "40ms steps 1"),
-        (Link(changes=(LinkChange(at_s=1.0, uplink_bit_s=MBIT),)), "steps 1"),
+        (LinkPlan(), "no limit"),
+        (LinkPlan(uplink_bit_s=10 * MBIT, downlink_bit_s=100 * MBIT), "up 10mbit down 100mbit"),
+        (LinkPlan(latency_s=0.04, jitter_s=0.005, loss=0.01), "40ms±5ms loss 1%"),
+        (LinkPlan(latency_s=0.04, changes=(LinkChange(at_s=1.0, loss=0.1),)), "40ms steps 1"),
+        (LinkPlan(changes=(LinkChange(at_s=1.0, uplink_bit_s=MBIT),)), "steps 1"),
         (
-            Link(
+            LinkPlan(
                 period_s=40.0,
                 latency_s=0.04,
                 uplink_bit_s=MBIT,
@@ -323,7 +324,9 @@ def test_a_plan_says_how_long_a_model_and_a_push_take(load):
 def test_the_text_of_a_plan_has_the_links_and_what_holds_them(load):
     """A row for each class and the server."""
     (planned,) = plan_trials(load(LINKED))
-    text = as_text(describe_plan(planned, runtime="process", emulation="model", host=Host(cpus=64, memory_bytes=2**40)))
+    text = as_text(
+        describe_plan(planned, runtime="process", emulation="model", host=HostCapacity(cpus=64, memory_bytes=2**40))
+    )
 
     assert "phone   up 5mbit down 30mbit 40ms±5ms  47.4 ms          42.7 ms" in text
     assert "Links are held by the transport's own model of a link." in text
@@ -348,7 +351,7 @@ def test_a_plan_says_why_nodes_delay_themselves(load):
     held_by = describe_plan(planned, runtime="docker").links_held_by
 
     assert held_by.endswith(", latency by the nodes themselves (this kernel has no netem)") == (
-        means_of("docker").netem is False
+        mechanisms_of("docker").netem is False
     )
 
 
@@ -394,8 +397,8 @@ def test_links_that_get_in_each_others_way_are_warned_of(load, sets, warning):
     """Acknowledgements that do not fit upwards, and a server's link that all the workers' share."""
     calm, surprising = (plan_trials(load(LINKED, *options))[0].plan for options in ((), sets))
 
-    assert list(link_doubts(calm)) == []
-    (found,) = link_doubts(surprising)
+    assert list(link_warnings(calm)) == []
+    (found,) = link_warnings(surprising)
     assert found.startswith(warning)
 
 
@@ -416,4 +419,4 @@ def test_links_that_change_more_often_than_the_machine_can_follow_are_warned_of(
     Path(trace).write_text(f"time_s,up_mbit,down_mbit\n{rows}", encoding="utf-8")
     (planned,) = plan_trials(load(LINKED, f"fleet.hub={{count: {count}, link_trace: {trace}}}"))
 
-    assert [text.split(":")[0] for text in pace_doubts(planned.plan, runtime, emulation)] == words
+    assert [text.split(":")[0] for text in pace_warnings(planned.plan, runtime, emulation)] == words

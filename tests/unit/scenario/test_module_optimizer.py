@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.errors import ScenarioError
-from edgebed.learning.optimizers import MOMENTS
-from edgebed.learning.shard_building import module_optimizer_of, optimizer_of
+from edgebed.algorithms.registry import OPTIMIZERS
+from edgebed.core.errors import ScenarioError
+from edgebed.learning.shards.building import module_optimizer_of, optimizer_of
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.methods import resolve_method, write_method
 
@@ -26,7 +26,7 @@ def test_without_a_word_it_is_that_of_the_layers() -> None:
     method = resolve_method({"preset": "synthetic-gradients", "optimizer": {"name": "sgd", "decay_at": [5]}})
 
     assert list(method.parts) == ["learning", "optimizer", "exchange"]
-    assert module_optimizer_of(method) == optimizer_of(method)
+    assert module_optimizer_of(method).descent.config == optimizer_of(method).descent.config
 
 
 def test_what_is_said_of_it_is_all_that_differs() -> None:
@@ -37,13 +37,18 @@ def test_what_is_said_of_it_is_all_that_differs() -> None:
         for given in ({"learning_rate": 0.25}, {"name": "adam", "learning_rate": 0.25})
     )
 
-    assert optimizer_of(same) == optimizer_of(other)
-    assert module_optimizer_of(same).momentum == 0.8
-    assert (module_optimizer_of(same).learning_rate, module_optimizer_of(same).decay_at) == (0.25, (7,))
-    assert (module_optimizer_of(other).name, module_optimizer_of(other).decay_at) == ("adam", ())
+    assert optimizer_of(same).descent.config == optimizer_of(other).descent.config
+    of_same, of_other = (module_optimizer_of(each).descent.config for each in (same, other))
+    assert (of_same.momentum, of_same.learning_rate, of_same.decay_at) == (0.8, 0.25, [7])
+    assert (of_other.name, of_other.decay_at) == ("adam", [])
 
 
-@given(st.sampled_from(sorted(MOMENTS)), st.sampled_from([None, *sorted(MOMENTS)]), st.floats(1e-6, 1.0), st.booleans())
+@given(
+    st.sampled_from(sorted(OPTIMIZERS)),
+    st.sampled_from([None, *sorted(OPTIMIZERS)]),
+    st.floats(1e-6, 1.0),
+    st.booleans(),
+)
 def test_a_method_spelled_out_is_the_same_method(name: str, module: str | None, rate: float, has_rate: bool) -> None:
     """Whatever was left out."""
     said = ({"name": module} if module else {}) | ({"learning_rate": rate} if has_rate else {})

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from quick_runs import run as run_quickly
 from torch import nn
 
-import edgebed
-from edgebed.learning import models
-from edgebed.learning.data import load_data
-from edgebed.scenario.plan import Task
+from edgebed.core.plan import Task
+from edgebed.learning.data_sets.registry import load_data
+from edgebed.learning.models import registry as models
 
 DOCUMENT = Path(__file__).parents[3] / "docs/own-models-and-data.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -72,9 +72,10 @@ def test_a_data_set_states_its_number_of_classes(folder):
     assert load_data("mydatasets:four_classes", seed=1, python_path=(str(folder),)).classes == 4
 
 
+@pytest.mark.slow
 def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
     """In simulation, with the modules beside it."""
-    run = edgebed.run(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs", processes=1)
+    run = run_quickly(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs", processes=1)
 
     assert list(FILES) == ["mynets.py", "mybackbones.py", "mysets.py", "own.yaml", "more.Dockerfile"]
     assert run.exit_code == 0

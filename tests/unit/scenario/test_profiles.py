@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.errors import ScenarioError
+from edgebed.core.errors import ScenarioError
+from edgebed.core.units import format_duration, format_memory
+from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.planning import plan_trials
 from edgebed.scenario.problems import Problems
-from edgebed.scenario.profiles import Beside, BesideRows, LayerRow, Messages, Profile, read_profile, write_profile
-from edgebed.scenario.units import format_duration, format_memory
+from edgebed.scenario.profiles import Beside, BesideRows, LayerRow, MessageCosts, Profile, read_profile, write_profile
 
 TIMES = st.floats(0.0, 100.0).map(lambda seconds: format_duration(round(seconds, 9)))
 SIZES = st.integers(0, 2**40).map(format_memory)
@@ -41,7 +41,7 @@ def test_what_is_written_is_read(tmp_path_factory, rows, batch, data):
         batch_size=batch,
         own=data.draw(st.sampled_from(["0s", "1.5ms"])),
         layers=[LayerRow.model_validate(row) for row in rows],
-        messages=[Messages.model_validate({"exchange": DENSE, "each": "1ms", "encode": "0s", "carry": "2us"})],
+        messages=[MessageCosts.model_validate({"exchange": DENSE, "each": "1ms", "encode": "0s", "carry": "2us"})],
         beside=[BesideRows(learning=learning, layers=[Beside.model_validate(row) for row in beside])] if beside else [],
     )
     path = tmp_path_factory.mktemp("profiles") / "p.yaml"

@@ -5,14 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
 from edgebed.algorithms.registry import KINDS, LIKE, PRESETS
-from edgebed.learning.data import DATA_SETS as DATA_TABLE
-from edgebed.learning.models import MODELS as MODEL_TABLE
-from edgebed.learning.split import SPLITS
-from edgebed.observe.summary import COMPARISONS as JUDGED_COMPARISONS
-from edgebed.observe.summary import TrialSummary
+from edgebed.journal.summary import COMPARISONS as JUDGED_COMPARISONS
+from edgebed.journal.summary import TrialSummary
+from edgebed.learning.data_sets.registry import DATA_SETS as DATA_TABLE
+from edgebed.learning.data_sets.split import SPLITS
+from edgebed.learning.models.registry import MODELS as MODEL_TABLE
 from edgebed.scenario import choices, reference, schema
 from edgebed.scenario.load import KEYS, load_scenario
 
@@ -54,12 +54,13 @@ def test_every_scenario_begins_with_the_schema_it_is_checked_by(path):
     assert ((ROOT / path).parent / found[1]).resolve() == (ROOT / "schema/scenario.schema.json")
 
 
+@pytest.mark.slow
 def test_the_example_of_the_document_runs_and_meets_its_expectations(tmp_path):
     """What a user copies works, in simulation."""
     path = tmp_path / "example.yaml"
     path.write_text(reference.EXAMPLE, encoding="utf-8")
 
-    run = edgebed.run(path, runtime="simulation", runs_dir=tmp_path / "runs", processes=1)
+    run = run_quickly(path, runtime="simulation", runs_dir=tmp_path / "runs", processes=1)
 
     assert list(run.trials) == ["iid", "two-labels", "two-labels-more-bytes"]
     assert run.exit_code == 0
@@ -70,13 +71,13 @@ def test_the_editor_schema_knows_exactly_the_keys_that_loading_allows(editor_sch
     definitions = editor_schema["$defs"]
 
     assert set(KEYS) == set(editor_schema["properties"])
-    assert set(schema.Trial.model_fields) == set(definitions["Variant"]["properties"])
+    assert set(schema.TrialSection.model_fields) == set(definitions["Variant"]["properties"])
     for section in (
         schema.TaskSection,
         schema.DeviceClass,
         schema.ServerSection,
         schema.EvaluatorSection,
-        schema.Stop,
+        schema.StopSection,
         schema.Expectations,
     ):
         assert set(section.model_fields) == set(definitions[section.__name__]["properties"])
@@ -107,8 +108,9 @@ def test_all_methods_of_the_registry_are_in_both_documents(editor_schema):
 
     assert list(PRESETS) == preset["enum"]
     for kind, modules in KINDS.items():
-        forms = spelled["properties"][kind]["anyOf"]
-        assert list(modules) == [form["properties"]["name"]["const"] for form in forms]
+        *forms, names, own, own_with_settings = spelled["properties"][kind]["anyOf"]
+        assert list(modules) == names["enum"] == [form["properties"]["name"]["const"] for form in forms]
+        assert own_with_settings["properties"]["name"] == own
         assert all(f"### {LIKE.get(kind, kind)}: `{name}`" in text for name in modules)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_sweep import SWEEP, write_sweep
 
-from edgebed.errors import ScenarioError
+from edgebed.core.errors import ScenarioError
 from edgebed.scenario import source
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.sweep_section import value_text

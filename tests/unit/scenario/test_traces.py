@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgebed import chance
-from edgebed.emulation.conditions import Conditions, Timeline
+from edgebed.core import chance
+from edgebed.core.plan import LinkChange
+from edgebed.emulation.conditions import LinkSchedule, LinkState
 from edgebed.scenario.links import LinkSection, link_of
-from edgebed.scenario.plan import LinkChange
 from edgebed.scenario.problems import Problems
 from edgebed.scenario.traces import BYTES_MAX, PROBLEMS_MAX, ROWS_MAX, read_trace
 
@@ -223,5 +223,5 @@ def test_a_link_that_follows_a_trace_is_what_the_rows_say_at_every_time(tmp_path
         now_s = Fraction(number, 64)
         place_s = float(now_s + Fraction(link.offset_s)) % float(times_s[-1])
         up, down = rates[max(k for k, at_s in enumerate(times_s[:-1]) if at_s <= place_s)]
-        conditions = Conditions(uplink_bit_s=1000 * up, downlink_bit_s=1000 * down, latency_s=0.04)
-        assert Timeline(link).at(float(now_s)) == conditions
+        conditions = LinkState(uplink_bit_s=1000 * up, downlink_bit_s=1000 * down, latency_s=0.04)
+        assert LinkSchedule(link).at(float(now_s)) == conditions

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from edgebed.algorithms.update import Update
-from edgebed.roles import records
-from edgebed.scenario.plan import Injection, LinkChange, Method, NodePlan, Part, Task, TensorLayout, Waiting
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core import records
+from edgebed.core.plan import Injection, LinkChange, Method, NodePlan, Part, Task, TensorLayout, Waiting
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense, encode_update
 
@@ -43,11 +43,11 @@ def node_plan() -> NodePlan:
     )
 
 
-def sparse(size: int, entries: int, dtype: str) -> Update:
+def sparse(size: int, entries: int, dtype: str) -> ModelUpdate:
     """A sparse update with positions and values drawn once and for all."""
     rng = np.random.default_rng(entries)
     indices = np.sort(rng.choice(size, entries, replace=False))
-    return Update(size, indices, rng.normal(size=entries).astype(dtype))
+    return ModelUpdate(size, indices, rng.normal(size=entries).astype(dtype))
 
 
 SLOWED = Injection(node="edge-0", action="link", change=LinkChange(uplink_bit_s=1_000_000))
@@ -83,7 +83,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
     updates = [
         sparse(650, 7, "float32"), sparse(650, 64, "float16"), sparse(100_000, 40, "float32"),
         sparse(650, 650, "float16"),
-        sparse(1, 1, "float32"), sparse(5, 0, "float32"), Update(24, None, np.arange(24, dtype="f4")),
+        sparse(1, 1, "float32"), sparse(5, 0, "float32"), ModelUpdate(24, None, np.arange(24, dtype="f4")),
         sparse(300_000, 70_000, "float32"),
     ]  # fmt: skip
     for update in updates:

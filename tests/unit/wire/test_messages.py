@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edgebed.wire import frames as codec
@@ -62,7 +62,6 @@ def networks_of(kind: type[messages.Message]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_a_message_arrives_as_it_was_sent(kind, data):
     """decode(encode(m)) == m, for every kind, whatever its fields hold, with any tensors it may carry."""
@@ -100,8 +99,21 @@ def test_what_a_stranger_can_say_is_bounded(broken):
         codec.decode(codec.encode(broken), "data")
 
 
-@pytest.mark.parametrize("kind", messages.TENSORS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("names", [(), ("other",), ("theta", "theta"), ("y", "x"), ("update", "theta")], ids=str)
+OF_NOTHING = [(), ("theta", "theta"), ("update", "theta"), tuple(f"piece-{k}" for k in range(17))]
+"""No message carries such tensors."""
+OF_COMPRESSIONS = [("other",), ("y", "x")]
+"""Nor these, but one that a compression made."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (kind, names)
+        for kind in messages.TENSORS
+        for names in (*OF_NOTHING, *(() if kind in messages.COMPRESSED else OF_COMPRESSIONS))
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)[:40]),
+)
 def test_a_message_carries_the_tensors_of_its_kind_and_no_others(kind, names, examples):
     """Whoever handles it may rely on them."""
     good, _ = next((message, frames) for message, frames in examples if type(message) is kind)
@@ -114,6 +126,26 @@ def test_a_message_carries_the_tensors_of_its_kind_and_no_others(kind, names, ex
     for network in networks_of(kind):
         with pytest.raises(RemoteWireError, match="with tensors"):
             codec.decode([msgspec.msgpack.encode(bad), *frames], network)
+
+
+@pytest.mark.parametrize("names", OF_COMPRESSIONS, ids=str)
+@pytest.mark.parametrize("since", [None, 3])
+def test_what_a_compression_makes_has_names_of_its_own(names, since, examples):
+    """In a push, and in a model that says what it is counted from; a whole model is `theta`."""
+    encoded = [encode_dense(name, np.zeros(3, "f4")) for name in names]
+    tensors, frames = tuple(tensor for tensor, _ in encoded), [frame for _, parts in encoded for frame in parts]
+    push, model = (
+        msgspec.structs.replace(next(each for each, _ in examples if type(each) is kind), tensors=tensors)
+        for kind in (messages.Push, messages.Model)
+    )
+    model = msgspec.structs.replace(model, since=since)
+
+    assert codec.decode(codec.encode(push, frames), "data")[0] == push
+    if since is None:
+        with pytest.raises(LocalWireError, match="with tensors"):
+            codec.encode(model, frames)
+    else:
+        assert codec.decode(codec.encode(model, frames), "data")[0] == model
 
 
 def test_the_examples_have_every_kind(examples):

@@ -2,13 +2,13 @@
 
 import msgspec
 
-from edgebed.emulation.conditions import Timeline
-from edgebed.scenario.plan import Link, LinkChange
+from edgebed.core.plan import LinkChange, LinkPlan
+from edgebed.emulation.conditions import LinkSchedule
 from edgebed.wire.messages import SharedLink
 from edgebed.wire.shared_links import links_of, share
 
 CHANGES = tuple(LinkChange(at_s=0.1 * k, uplink_bit_s=8000 + k) for k in range(10_000))
-PLAYED = {f"edge-{k}": Link(changes=CHANGES, period_s=1000.0, offset_s=float(k)) for k in range(50)}
+PLAYED = {f"edge-{k}": LinkPlan(changes=CHANGES, period_s=1000.0, offset_s=float(k)) for k in range(50)}
 
 
 def test_nodes_that_play_one_trace_share_its_rows():
@@ -18,13 +18,13 @@ def test_nodes_that_play_one_trace_share_its_rows():
 
     assert len(fifty) < len(one) + 50 * 20
     assert links == PLAYED
-    assert len({id(Timeline(link).conditions) for link in links.values()}) == 1
-    assert Timeline(links["edge-7"]).at(0.0) == Timeline(links["edge-0"]).at(7.0)
+    assert len({id(LinkSchedule(link).conditions) for link in links.values()}) == 1
+    assert LinkSchedule(links["edge-7"]).at(0.0) == LinkSchedule(links["edge-0"]).at(7.0)
 
 
 def test_the_first_node_stays_the_first():
     """Of a trial's network it is the server."""
-    links = {"server": Link(), "edge-0": Link(uplink_bit_s=8000), "edge-1": Link()}
+    links = {"server": LinkPlan(), "edge-0": LinkPlan(uplink_bit_s=8000), "edge-1": LinkPlan()}
 
     assert next(iter(links_of(share(links)))) == "server"
     assert links_of(share(links)) == links

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.update import ModelUpdate
 from edgebed.wire import frames as codec
 from edgebed.wire import tensors
 from edgebed.wire.errors import LocalWireError, RemoteWireError
@@ -35,14 +35,14 @@ def travelled(frames):
     return [bytes(frame) for frame in frames]
 
 
-def there_and_back(update: Update) -> Update:
+def there_and_back(update: ModelUpdate) -> ModelUpdate:
     """What the server reads of an update."""
     tensor, frames = encode_update("update", update)
     check_frames([tensor], frames)
     return decode_update(tensor, travelled(frames))
 
 
-def assert_same(expected: Update, actual: Update) -> None:
+def assert_same(expected: ModelUpdate, actual: ModelUpdate) -> None:
     """Equal to the last bit, not-a-number included."""
     assert expected.size == actual.size
     assert expected.values.dtype == actual.values.dtype
@@ -54,7 +54,6 @@ def assert_same(expected: Update, actual: Update) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=list(DTYPES))
-@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_a_dense_tensor_arrives_bit_for_bit(dtype, data):
     """Any shape, empty and scalar ones too, any values."""
@@ -68,7 +67,7 @@ def test_a_dense_tensor_arrives_bit_for_bit(dtype, data):
     assert (back.dtype, back.shape, back.tobytes()) == (array.dtype, array.shape, array.tobytes())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=6 * settings.default.max_examples)
 @given(
     chosen=st.sets(st.integers(0, 2**28 - 1) | st.integers(0, 300), max_size=50),
     beyond=st.integers(0, 1000),
@@ -79,7 +78,7 @@ def test_a_sparse_update_arrives_bit_for_bit(chosen, beyond, dtype, seed):
     """Any positions, near and far apart, with float32 and with float16 values."""
     indices = np.array(sorted(chosen), np.int64)
     size = (int(indices[-1]) + 1 if chosen else 0) + beyond
-    update = Update(size, indices, np.random.default_rng(seed).normal(size=len(indices)).astype(dtype))
+    update = ModelUpdate(size, indices, np.random.default_rng(seed).normal(size=len(indices)).astype(dtype))
 
     assert_same(update, there_and_back(update))
 
@@ -95,14 +94,14 @@ def test_the_corners_of_sparse_updates_arrive(size, indices, dtype):
     """Nothing, everything, one of one, the last one, gaps that just need a byte more."""
     positions = np.array(indices, np.int64)
 
-    update = Update(size, positions, (np.arange(len(positions)) % 1000).astype(dtype))
+    update = ModelUpdate(size, positions, (np.arange(len(positions)) % 1000).astype(dtype))
 
     assert_same(update, there_and_back(update))
 
 
 def test_values_that_are_no_numbers_arrive():
     """A diverged model is a result, not a broken message."""
-    update = Update(9, np.array([1, 5, 8]), np.array([np.nan, np.inf, -np.inf], "f4"))
+    update = ModelUpdate(9, np.array([1, 5, 8]), np.array([np.nan, np.inf, -np.inf], "f4"))
 
     assert_same(update, there_and_back(update))
 
@@ -180,9 +179,9 @@ def test_other_bytes_are_no_numbers(data):
 
 @pytest.mark.parametrize(
     "update",
-    [Update(9, np.array([2, 1]), np.zeros(2, "f4")), Update(9, np.array([1, 1]), np.zeros(2, "f4")),
-     Update(9, np.array([-1]), np.zeros(1, "f4")), Update(9, np.array([9]), np.zeros(1, "f4")),
-     Update(9, np.array([1, 2]), np.zeros(1, "f4")), Update(9, np.array([1]), np.zeros(1, "f8"))],
+    [ModelUpdate(9, np.array([2, 1]), np.zeros(2, "f4")), ModelUpdate(9, np.array([1, 1]), np.zeros(2, "f4")),
+     ModelUpdate(9, np.array([-1]), np.zeros(1, "f4")), ModelUpdate(9, np.array([9]), np.zeros(1, "f4")),
+     ModelUpdate(9, np.array([1, 2]), np.zeros(1, "f4")), ModelUpdate(9, np.array([1]), np.zeros(1, "f8"))],
     ids=["falling", "twice", "negative", "beyond the end", "values missing", "float64"],
 )  # fmt: skip
 def test_an_update_that_cannot_travel_is_this_nodes_own_fault(update):
@@ -215,7 +214,7 @@ def test_an_update_is_flat_and_of_floating_point_numbers():
         with pytest.raises(RemoteWireError, match="flat float32 or float16"):
             decode_update(tensor, frames)
     with pytest.raises(RemoteWireError, match="dense is expected"):
-        decode_dense(*encode_update("theta", Update(5, np.array([1]), np.zeros(1, "f4"))))
+        decode_dense(*encode_update("theta", ModelUpdate(5, np.array([1]), np.zeros(1, "f4"))))
 
 
 def compressed(gaps: bytes, *, announce: bool = True) -> bytes:
@@ -284,10 +283,10 @@ def test_a_real_gradient_of_the_cnn_at_one_percent_costs_few_bytes_an_entry(valu
 @pytest.fixture(scope="module")
 def cnn_gradient(data_dir):
     """A gradient (n,) of the 211,690-parameter CNN on MNIST when it has begun to learn, and its tensors' lengths."""
-    from edgebed.learning import models
-    from edgebed.learning.data import load_data
+    from edgebed.core.plan import Task
+    from edgebed.learning.data_sets.registry import load_data
+    from edgebed.learning.models import registry as models
     from edgebed.learning.network import Network
-    from edgebed.scenario.plan import Task
 
     data = load_data("mnist", seed=1, data_dir=data_dir)
     layout = models.layout("cnn", (1, 28, 28), 10)

@@ -20,9 +20,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
 from edgebed.algorithms.schedule import Scheduled
-from edgebed.algorithms.update import Applied, Update
+from edgebed.algorithms.update import Applied, ModelUpdate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,22 +41,34 @@ class Aggregation(Aggregator):
 
     config: Config
 
+    @classmethod
+    def together(cls, config: Config, workers: int) -> int:
+        """Each push by itself."""
+        return 1
+
+    @classmethod
+    def holds(cls, config: Config, workers: int, share: float | None) -> float:
+        """A counter for each parameter, and as it was at each worker's pull; of a dense push each entry's own rate."""
+        if config.staleness != "per-parameter":
+            return 0.0
+        return 1.0 + workers + (4.0 if share is None else 0.0)
+
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
         self.counts = np.zeros(len(theta) if config.staleness == "per-parameter" else 0, np.int32)  # (n,)
         self.counts_at_pull: dict[str, NDArray[np.int32]] = {}
 
     def left(self, worker: str) -> None:
-        """Its counters are released; nobody has waited for it."""
+        """Release the counters of `worker`; nobody has waited for it."""
         self.counts_at_pull.pop(worker, None)
 
     def pulled(self, worker: str) -> None:
-        """`worker` is being sent the model as it is now: staleness counts from here."""
+        """Note that `worker` is being sent the present model: its staleness counts from here."""
         if self.config.staleness == "per-parameter":
             remembered = self.counts_at_pull.setdefault(worker, np.empty_like(self.counts))
             np.copyto(remembered, self.counts)
 
-    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
+    def push(self, worker: str, update: ModelUpdate, base: int, info: PushInfo = NO_INFO) -> Applied:
         """Apply `update`, computed at version `base`; its worker is answered with the new model."""
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             if self.config.staleness == "per-parameter":
@@ -66,11 +78,11 @@ class Aggregation(Aggregator):
         self.version += 1
         return Applied((worker,), update.indices)
 
-    def _apply_whole(self, update: Update, staleness: int) -> None:
+    def _apply_whole(self, update: ModelUpdate, staleness: int) -> None:
         divisor = max(1, staleness) if self.config.staleness == "whole-update" else 1
         self.move(update.indices, update.values, divisor)
 
-    def _apply_per_parameter(self, worker: str, update: Update) -> None:
+    def _apply_per_parameter(self, worker: str, update: ModelUpdate) -> None:
         at_pull = self.counts_at_pull[worker]
         if update.indices is None:
             sigma = self.counts - at_pull  # (n,)

@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
 from edgebed.algorithms.schedule import Scheduled
-from edgebed.algorithms.update import Applied, Update, total
+from edgebed.algorithms.update import Applied, ModelUpdate, total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Config(Scheduled):
     staleness: Literal["none", "divide", "power"] = "divide"
     """What a push is weighted by: nothing, 1 / max(1, tau), or (1 + tau)^-exponent."""
     exponent: float = 0.5
-    """Of `power`."""
+    """Exponent of `power`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,18 +48,30 @@ class Aggregation(Aggregator):
 
     config: Config
 
+    @classmethod
+    def together(cls, config: Config, workers: int) -> int:
+        """As many as it waits for."""
+        return config.count
+
+    @classmethod
+    def holds(cls, config: Config, workers: int, share: float | None) -> float:
+        """Each push as it came, with positions of 8 bytes, and weighted; their sum."""
+        if share is None:
+            return 1.0 + 2.0 * config.count
+        return 1.0 + 4.0 * share * config.count + 3.0 * min(1.0, share * config.count)
+
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
-        self.held: list[tuple[Update, int]] = []
-        """Each with the version that it was computed at."""
+        self.held: list[tuple[ModelUpdate, int]] = []
+        """Held pushes, each with the version that it was computed at."""
 
     @property
     def num_held(self) -> int:
-        """Of those that the model has yet to move by."""
+        """Number of pushes that the next step is made of."""
         return max(1, len(self.held))
 
-    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
-        """Hold it; the K-th moves the model. Its worker goes on at once."""
+    def push(self, worker: str, update: ModelUpdate, base: int, info: PushInfo = NO_INFO) -> Applied:
+        """Hold `update`; the K-th moves the model. Its worker continues at once."""
         self.held.append((update, base))
         if len(self.held) < self.config.count:
             return Applied((worker,), np.zeros(0, np.int64), held=True)
@@ -71,7 +83,7 @@ class Aggregation(Aggregator):
         self.held = []
         return Applied((worker,), indices)
 
-    def _weighted(self, update: Update, base: int) -> Update:
+    def _weighted(self, update: ModelUpdate, base: int) -> ModelUpdate:
         tau = (self.version - base) // self.config.count
         if self.config.staleness == "none":
             return update

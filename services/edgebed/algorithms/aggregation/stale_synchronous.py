@@ -18,14 +18,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
 from edgebed.algorithms.schedule import Scheduled
-from edgebed.algorithms.update import Applied, Update
+from edgebed.algorithms.update import Applied, ModelUpdate
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Scheduled):
-    """Each push is applied at once; who is too far ahead of the slowest waits."""
+    """Each push is applied at once; a worker too far ahead of the slowest waits."""
 
     name: Literal["stale-synchronous"] = "stale-synchronous"
     bound: int = 3
@@ -42,31 +42,41 @@ class Aggregation(Aggregator):
 
     config: Config
 
+    @classmethod
+    def together(cls, config: Config, workers: int) -> int:
+        """Each push by itself."""
+        return 1
+
+    @classmethod
+    def holds(cls, config: Config, workers: int, share: float | None) -> float:
+        """Clocks alone."""
+        return 0.0
+
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
         self.clocks: dict[str, int] = {}
         self.waiting: dict[str, None] = {}
-        """Those that are too far ahead, in the order in which they came."""
+        """Workers that are too far ahead, in the order in which they came."""
 
     def expected(self, worker: str) -> None:
-        """Nobody gets too far ahead of it before it has joined."""
+        """Let nobody get too far ahead of `worker` before it has joined."""
         self.clocks.setdefault(worker, min(self.clocks.values(), default=0))
 
     def joined(self, worker: str) -> Applied | None:
-        """It begins beside the slowest; some may have waited for what it was before."""
+        """Let `worker` begin beside the slowest; release workers that waited for what it was before."""
         self.waiting.pop(worker, None)
         self.clocks.pop(worker, None)
         self.clocks[worker] = min(self.clocks.values(), default=0)
         return self._let_go()
 
     def left(self, worker: str) -> Applied | None:
-        """Some may have waited for it alone."""
+        """Release the workers that waited for `worker` alone."""
         self.clocks.pop(worker, None)
         self.waiting.pop(worker, None)
         return self._let_go()
 
-    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied:
-        """Apply it; its worker goes on unless it is too far ahead, and perhaps others do that waited for it."""
+    def push(self, worker: str, update: ModelUpdate, base: int, info: PushInfo = NO_INFO) -> Applied:
+        """Apply `update`; its worker continues unless it is too far ahead, and so may others that waited for it."""
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             self.move(update.indices, update.values)
         self.version += 1
@@ -79,7 +89,7 @@ class Aggregation(Aggregator):
         return Applied(released, np.zeros(0, np.int64)) if released else None
 
     def _released(self) -> tuple[str, ...]:
-        """Those that need not wait any more."""
+        """Return the workers that need not wait any more."""
         furthest = min(self.clocks.values(), default=0) + self.config.bound
         released = tuple(worker for worker in self.waiting if self.clocks[worker] <= furthest)
         for worker in released:

@@ -26,21 +26,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregator import ALIKE, Aggregator, Told
+from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
 from edgebed.algorithms.schedule import Scheduled
 from edgebed.algorithms.shares import check_share
-from edgebed.algorithms.update import Applied, Update, total
+from edgebed.algorithms.update import Applied, ModelUpdate, total
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config(Scheduled):
-    """The mean of a round's updates is applied in one step; who is late for a round is sent the model anew."""
+    """The mean of a round's updates is applied in one step; a worker late for a round is sent the model again."""
 
     name: Literal["synchronous"] = "synchronous"
     quorum: float = 1.0
     """The share of those who take part, in (0, 1], whose updates end a round; below 1 it leaves the slowest out."""
     deadline_s: float | None = None
-    """A round ends so many seconds after its first update, whoever is missing; none: it waits for its quorum."""
+    """Seconds after its first update that a round ends, whoever is missing; none: it waits for its quorum."""
     weights: Literal["equal", "examples"] = "equal"
     """Whether updates count alike, or by how many examples their workers have."""
     momentum: float = 0.0
@@ -58,50 +58,60 @@ class Config(Scheduled):
 class Aggregation(Aggregator):
     """The round that is open: who takes part, what has come."""
 
+    in_rounds = True
+
     config: Config
+
+    @classmethod
+    def holds(cls, config: Config, workers: int, share: float | None) -> float:
+        """A round's sum and step, and its chosen entries with positions of 8 bytes; dense updates are as they came.
+
+        With momentum the velocity, its next, and itself in a checkpoint with 8 bytes a number.
+        """
+        return 2.0 + 3.0 * (share or 0.0) * workers + (6.0 if config.momentum else 0.0)
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
         self.deadline_s = config.deadline_s
         self.members: set[str] = set()
         self.waiting: dict[str, None] = {}
-        """Those members that have pushed in this round, in order."""
-        self.sums: dict[str, Update] = {}
-        """Worker: what it has pushed in this round, one that has left as well."""
+        """Members that have pushed in this round, in order."""
+        self.sums: dict[str, ModelUpdate] = {}
+        """Pushes of this round by worker, including workers that have left."""
         self.pushes = 0
         self.weight = 0.0
-        """Of all updates of this round."""
+        """Weight of all updates of this round."""
         self.velocity = np.zeros(len(theta) if config.momentum else 0, np.float32)
 
     @property
     def num_held(self) -> int:
-        """Of this round."""
+        """Pushes received in this round."""
         return max(1, self.pushes)
 
     def expected(self, worker: str) -> None:
-        """The round waits for it."""
+        """Let the round wait for `worker`."""
         self.members.add(worker)
 
     def joined(self, worker: str) -> None:
-        """The round waits for it, also if it has pushed in an earlier join."""
+        """Let the round wait for `worker`, also if it has pushed in an earlier join."""
         self.members.add(worker)
         self.waiting.pop(worker, None)
 
     def left(self, worker: str) -> Applied | None:
-        """The round may have waited for nobody else."""
+        """End the round if it waited for nobody but `worker`."""
         self.members.discard(worker)
         self.waiting.pop(worker, None)
         return self._end_if_complete()
 
     def late(self, base: int) -> bool:
-        """Its round is over."""
+        """Whether the round of a push computed at version `base` is over."""
         return base < self.version
 
-    def push(self, worker: str, update: Update, base: int, told: Told = ALIKE) -> Applied | None:
-        """Hold it until the round ends; perhaps it does so now."""
+    def push(self, worker: str, update: ModelUpdate, base: int, info: PushInfo = NO_INFO) -> Applied | None:
+        """Hold `update` until the round ends, which may be now."""
         if self.config.weights == "examples":
-            self.weight += told.examples
-            update = update._replace(values=np.float32(told.examples) * update.values)
+            self.weight += info.examples
+            update = update._replace(values=np.float32(info.examples) * update.values)
         else:
             self.weight += 1
         known = self.sums.get(worker)
@@ -111,15 +121,15 @@ class Aggregation(Aggregator):
         return self._end_if_complete()
 
     def expire(self) -> Applied | None:
-        """The round ends with what has come."""
+        """End the round with the pushes that have come."""
         return self._end() if self.pushes else None
 
     def state(self) -> NDArray[np.float64]:
-        """The velocity as well."""
+        """(s,) state of the schedule, and the velocity."""
         return np.concatenate([super().state(), self.velocity])
 
     def restore(self, state: NDArray[np.float64]) -> None:
-        """Both again."""
+        """Restore schedule and velocity."""
         before = len(state) - len(self.velocity)
         super().restore(state[:before])
         self.velocity = state[before:].astype(np.float32)
@@ -143,9 +153,9 @@ class Aggregation(Aggregator):
         return applied
 
     def _accelerate(self, indices: NDArray[np.int64] | None, values: NDArray[np.float32]) -> None:
-        """Step along a velocity, but for what modules keep beside parameters."""
+        """Step along a velocity, except in buffers, which follow the update itself."""
         step = np.zeros_like(self.theta)
         step[slice(None) if indices is None else indices] = self.rates(indices, self.weight) * values
         velocity = np.float32(self.config.momentum) * self.velocity + step
-        self.velocity = velocity if self.kept is None else np.where(self.kept, step, velocity)
+        self.velocity = velocity if self.is_buffer is None else np.where(self.is_buffer, step, velocity)
         self.theta -= self.velocity

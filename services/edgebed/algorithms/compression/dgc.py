@@ -21,14 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compression.top_k import largest
-from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Pieces, Shapes, StepContext, sent
 from edgebed.algorithms.shares import check_share
-from edgebed.algorithms.update import Update, as_dtype
+from edgebed.algorithms.update import ModelUpdate, as_dtype
 
 SAMPLE = 0.01
 """Share of a tensor's entries that places a threshold, at least as many as give two chosen ones."""
 TOO_FEW, TOO_MANY = 0.8, 1.3
-"""Of the entries that should pass: with fewer the threshold falls, of more the largest are chosen exactly."""
+"""Bounds on the share of the wanted entries that pass: with fewer the threshold falls, of more the largest are chosen
+exactly."""
 TRIES = 10
 
 
@@ -46,14 +47,14 @@ class Config:
     nesterov: bool = False
     """Nesterov's momentum, as in the authors' code for images."""
     masking: bool = True
-    """Whether the velocity of an entry that is sent begins anew: else old momentum goes where it no longer belongs."""
+    """Whether the velocity of an entry is reset when it is sent: else old momentum goes where it no longer belongs."""
     clip: float | None = None
     """C, to which the norm of the gradients' sum is clipped; none if left out, as the authors do for images."""
     whole: Literal["vectors", "all-but-convolutions", "nothing"] = "vectors"
     """Tensors that are sent whole: biases and what else has one dimension (the authors' code); dense layers too
     (Edgify 2019); or none (the paper)."""
     selection: Literal["exact", "sampled"] = "exact"
-    """How the largest are found."""
+    """How the largest entries are found."""
     values: Literal["float32", "float16"] = "float32"
     """How a value travels."""
 
@@ -67,22 +68,22 @@ class Config:
             raise ValueError(f"clip: {self.clip:g} is not above 0; leave it out to clip nothing")
 
     def check_downlink(self) -> None:
-        """ValueError where more would be sent than is lacking."""
+        """Raise ValueError where more would be sent than is lacking."""
         if self.nesterov and self.momentum:
             raise ValueError("nesterov: it sends more than workers lack; leave it out of a downlink")
 
 
 class Memory(NamedTuple):
-    """What a worker has from the steps before; lost with it."""
+    """What a worker remembers from the steps before; lost with the worker."""
 
     velocity: Floats
-    """u, (n,)"""
+    """u, (n,) velocity."""
     added_up: Floats
-    """v, (n,)"""
+    """v, (n,) sum of what has yet to be sent."""
 
 
 class Compression(Compressor):
-    """Momentum and what has yet to be sent are its memory."""
+    """Deep gradient compression; momentum and what has yet to be sent are its memory."""
 
     config: Config
 
@@ -91,16 +92,27 @@ class Compression(Compressor):
         largest_whole = {"vectors": 1, "all-but-convolutions": 3, "nothing": -1}[config.whole]
         self.is_whole = [len(shape) <= largest_whole for shape in self.shapes]
 
-    def compress(self, vector: Floats, memory: Memory | None, at: Moment) -> tuple[Pieces, Memory]:
+    @property
+    def copies(self) -> float:
+        """Velocity and what has added up, old and new, and its magnitudes."""
+        return 5.2
+
+    @property
+    def share(self) -> float:
+        """The share of the epoch that sends most, with the tensors that are sent whole."""
+        fraction = max(self.config.fraction, *self.config.warm_up, 0.0)
+        return sum(self._counts(fraction)) / max(1, self.size)
+
+    def compress(self, vector: Floats, memory: Memory | None, context: StepContext) -> tuple[Pieces, Memory]:
         """(n,) gradient -> the (k,) largest of what has added up."""
         config = self.config
         velocity, added_up = memory or Memory(np.zeros_like(vector), np.zeros_like(vector))
-        gradient = self._clipped(vector, at.workers)
+        gradient = self._clipped(vector, context.workers)
         m = np.float32(config.momentum)
         velocity = m * (velocity + gradient) if config.nesterov else m * velocity + gradient
         added_up = added_up + velocity + gradient if config.nesterov else added_up + velocity
-        chosen = self._chosen(np.abs(added_up), at)
-        update = Update(self.size, chosen, as_dtype(added_up.take(chosen), config.values))
+        chosen = self._chosen(np.abs(added_up), context)
+        update = ModelUpdate(self.size, chosen, as_dtype(added_up.take(chosen), config.values))
         added_up[chosen] = 0.0
         if config.masking:
             compressed = np.repeat(~np.array(self.is_whole, bool), self.sizes)
@@ -114,15 +126,20 @@ class Compression(Compressor):
         limit = self.config.clip * workers**-0.5
         return gradient * np.float32(limit / norm) if norm > limit else gradient
 
-    def _chosen(self, magnitude: Floats, at: Moment) -> NDArray[np.int64]:
-        """(k,) positions."""
+    def _counts(self, fraction: float) -> list[int]:
+        """Entries of each tensor that are sent."""
+        return [
+            size if is_whole else max(1, int(size * fraction))
+            for size, is_whole in zip(self.sizes, self.is_whole, strict=True)
+        ]
+
+    def _chosen(self, magnitude: Floats, context: StepContext) -> NDArray[np.int64]:
+        """Return the (k,) positions of the entries that are sent."""
         warm_up = self.config.warm_up
-        fraction = warm_up[int(at.epoch)] if at.epoch < len(warm_up) else self.config.fraction
-        rng = at.draws()
+        fraction = warm_up[int(context.epoch)] if context.epoch < len(warm_up) else self.config.fraction
+        rng = context.draws()
         chosen = []
-        for span, is_whole in zip(self.spans, self.is_whole, strict=True):
-            size = span.stop - span.start
-            count = size if is_whole else max(1, int(size * fraction))
+        for span, size, count in zip(self.spans, self.sizes, self._counts(fraction), strict=True):
             if count >= size:
                 within = np.arange(size)
             elif self.config.selection == "exact":
@@ -134,7 +151,7 @@ class Compression(Compressor):
 
 
 def by_sample(magnitude: Floats, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """About `count` of the largest, by a threshold that a sample of every so-manieth entry places."""
+    """Return about `count` of the largest, by a threshold that a sample of every n-th entry places."""
     size = len(magnitude)
     stride = max(1, size // max(int(SAMPLE * size), 2 * size // count))
     sample = magnitude[int(rng.integers(stride)) :: stride]

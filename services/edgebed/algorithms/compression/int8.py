@@ -9,13 +9,14 @@ Shapes: n parameters in t tensors; (n,) int8 levels and (t,) float32 scales trav
 """
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, checked, named
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.compressor import Compressor, Floats, Piece, Pieces, StepContext, checked, named
+from edgebed.algorithms.update import ModelUpdate
 
 LARGEST = 127
 
@@ -34,35 +35,47 @@ class Config:
 
 
 class Compression(Compressor):
-    """Remembers what rounding took away, if anything."""
+    """Compression to 8-bit integers; remembers what rounding took away, if anything."""
+
+    travels = MappingProxyType(
+        {
+            "levels": "of all n entries, int8",
+            "scales": "of each tensor, float32",
+        }
+    )
 
     config: Config
 
-    def compress(self, vector: Floats, memory: Floats | None, at: Moment) -> tuple[Pieces, Floats | None]:
+    @property
+    def copies(self) -> float:
+        """Levels before they are rounded; what was left out, and what it was added to."""
+        return 4.5 if self.config.residual else 2.5
+
+    def compress(self, vector: Floats, memory: Floats | None, context: StepContext) -> tuple[Pieces, Floats | None]:
         """(n,) vector -> levels and scales."""
         whole = vector if memory is None else vector + memory
-        rng = at.draws() if self.config.rounding == "stochastic" else None
+        rng = context.draws() if self.config.rounding == "stochastic" else None
         levels, scales = np.empty(self.size, np.int8), np.empty(len(self.sizes), np.float32)
         for k, span in enumerate(self.spans):
             scales[k] = scale = np.float32(np.abs(whole[span]).max(initial=0.0) / LARGEST)
             levels[span] = quantised(whole[span], scale, rng)
         left = whole - restored(levels, scales, self.sizes) if self.config.residual else None
         pieces = (
-            Piece("levels", Update(self.size, None, levels), self.config.deflate),
-            Piece("scales", Update(len(scales), None, scales)),
+            Piece("levels", ModelUpdate(self.size, None, levels), self.config.deflate),
+            Piece("scales", ModelUpdate(len(scales), None, scales)),
         )
         return pieces, left
 
-    def restore(self, pieces: Pieces) -> Update:
-        """Levels times scales."""
+    def restore(self, pieces: Pieces) -> ModelUpdate:
+        """Return levels times scales."""
         levels, scales = named(pieces, "levels", "scales")
         checked(levels, self.size, ("int8",), dense=True)
         checked(scales, len(self.sizes), ("float32",), dense=True)
-        return Update(self.size, None, restored(levels.values, scales.values, self.sizes))
+        return ModelUpdate(self.size, None, restored(levels.values, scales.values, self.sizes))
 
 
 def quantised(values: Floats, scale: np.float32, rng: np.random.Generator | None = None) -> NDArray[np.int8]:
-    """(k,) values in units of `scale`, to the nearest integer; with `rng` up or down, right on average."""
+    """Round (k,) values in units of `scale` to the nearest integer; with `rng` up or down, right on average."""
     if not scale > 0.0 or not np.isfinite(scale):
         return np.zeros(len(values), np.int8)
     scaled = values / scale
@@ -72,6 +85,6 @@ def quantised(values: Floats, scale: np.float32, rng: np.random.Generator | None
 
 
 def restored(levels: NDArray[np.int8], scales: Floats, sizes: list[int]) -> Floats:
-    """(n,) numbers that the levels stand for."""
+    """Return the (n,) numbers that the levels stand for."""
     values: Floats = levels.astype(np.float32) * np.repeat(scales, sizes)
     return values

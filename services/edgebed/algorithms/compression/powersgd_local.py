@@ -14,12 +14,13 @@ Shapes: a tensor (a, b, ...) is a matrix (a, b ...); rank r; (a, r) and (b ..., 
 """
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, Shapes, checked, named
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.compressor import Compressor, Floats, Piece, Pieces, Shapes, StepContext, checked, named
+from edgebed.algorithms.update import ModelUpdate
 
 DEPENDENT = 1e-5
 NOTE = (
@@ -27,7 +28,7 @@ NOTE = (
     "down is as small as what goes up; here the mean has the rank of all workers together, and the model comes down. "
     "Neither bytes nor accuracies are those of the paper's method."
 )
-"""What a reader of its figures must know."""
+"""Note for readers of the figures of this compression."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,23 +51,30 @@ class Config:
 
 
 class Memory(NamedTuple):
-    """What a worker has from the step before; lost with it."""
+    """What a worker remembers from the step before; lost with the worker."""
 
     residual: Floats
-    """e, (n,)"""
+    """e, (n,) what was not sent."""
     seconds: tuple[Floats, ...]
     """Q of each matrix."""
 
 
 class Compression(Compressor):
-    """What was not sent, and each last Q, are its memory."""
+    """Local PowerSGD; what was not sent, and each last Q, are its memory."""
+
+    travels = MappingProxyType(
+        {
+            "factors": "of each tensor that is sent as two matrices the first, then the second, row by row, float32",
+            "whole": "all other tensors as they are",
+        }
+    )
 
     config: Config
 
     def __init__(self, config: Config, shapes: Shapes) -> None:
         super().__init__(config, shapes)
         self.matrices = [self._matrix(shape) for shape in self.shapes]
-        """Of each tensor its (rows, columns), None where it is sent whole."""
+        """(rows, columns) of each tensor, None where it is sent whole."""
         thin = [config.rank * sum(matrix) for matrix in self.matrices if matrix]
         self.num_factors = sum(thin)
         self.num_whole = sum(size for size, matrix in zip(self.sizes, self.matrices, strict=True) if not matrix)
@@ -77,10 +85,15 @@ class Compression(Compressor):
         rows, columns = shape[0], int(np.prod(shape[1:]))
         return (rows, columns) if self.config.rank * (rows + columns) < rows * columns else None
 
-    def compress(self, vector: Floats, memory: Memory | None, at: Moment) -> tuple[Pieces, Memory]:
+    @property
+    def copies(self) -> float:
+        """What was left out, what it was added to, and products."""
+        return 4.4
+
+    def compress(self, vector: Floats, memory: Memory | None, context: StepContext) -> tuple[Pieces, Memory]:
         """(n,) vector -> thin matrices, and the rest whole."""
         whole = vector if memory is None else vector + memory.residual
-        seconds = list(memory.seconds) if memory else self._begun(at)
+        seconds = list(memory.seconds) if memory else self._begun(context)
         factors: list[Floats] = []
         plain: list[Floats] = []
         left = np.zeros_like(whole)
@@ -94,18 +107,18 @@ class Compression(Compressor):
             q: Floats = np.matmul(m.T, p, dtype=np.float32)
             factors += [p.reshape(-1), q.reshape(-1)]
             left[span] = (m - p @ q.T).reshape(-1)
-            seconds[place] = self._anew(place, q, at)
+            seconds[place] = self._anew(place, q, context)
             place += 1
         empty = np.zeros(0, np.float32)
         pieces = (
-            Piece("factors", Update(self.num_factors, None, np.concatenate([empty, *factors]))),
-            Piece("whole", Update(self.num_whole, None, np.concatenate([empty, *plain]))),
+            Piece("factors", ModelUpdate(self.num_factors, None, np.concatenate([empty, *factors]))),
+            Piece("whole", ModelUpdate(self.num_whole, None, np.concatenate([empty, *plain]))),
         )
         residual = left if self.config.residual else np.zeros_like(whole)
         return pieces, Memory(residual, tuple(seconds))
 
-    def restore(self, pieces: Pieces) -> Update:
-        """The products."""
+    def restore(self, pieces: Pieces) -> ModelUpdate:
+        """Return the products of the thin matrices, and the rest."""
         factors, whole = named(pieces, "factors", "whole")
         checked(factors, self.num_factors, ("float32",), dense=True)
         checked(whole, self.num_whole, ("float32",), dense=True)
@@ -123,16 +136,16 @@ class Compression(Compressor):
             q = factors.values[place : place + columns * rank].reshape(columns, rank)
             place += columns * rank
             values[span] = (p @ q.T).reshape(-1)
-        return Update(self.size, None, values)
+        return ModelUpdate(self.size, None, values)
 
-    def _anew(self, place: int, q: Floats, at: Moment) -> Floats:
-        """Q to begin with the next time: a column in which there was nothing would find nothing ever again."""
+    def _anew(self, place: int, q: Floats, context: StepContext) -> Floats:
+        """Return the Q that the next step begins with: columns of zeros, which find nothing, are drawn anew."""
         empty = ~q.any(axis=0)
-        return np.where(empty, self._begun(at)[place], q) if empty.any() else q
+        return np.where(empty, self._begun(context)[place], q) if empty.any() else q
 
-    def _begun(self, at: Moment) -> list[Floats]:
-        """Q of each matrix, drawn at random."""
-        rng = at.draws()
+    def _begun(self, context: StepContext) -> list[Floats]:
+        """Return Q of each matrix, drawn at random."""
+        rng = context.draws()
         return [rng.standard_normal((matrix[1], self.config.rank), np.float32) for matrix in self.matrices if matrix]
 
 

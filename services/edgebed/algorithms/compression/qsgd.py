@@ -10,12 +10,13 @@ Shapes: n parameters in ceil(n / d) buckets; (n,) int8 levels and a float32 norm
 
 import math
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 
-from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, Shapes, checked, named
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.compressor import Compressor, Floats, Piece, Pieces, Shapes, StepContext, checked, named
+from edgebed.algorithms.update import ModelUpdate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class Config:
             raise ValueError(f"bucket: {self.bucket} is below 1")
 
     def check_downlink(self) -> None:
-        """ValueError where more is lost of a bucket than is in it: sent again and again, errors would grow.
+        """Raise ValueError where more of a bucket is lost than is in it: sent again and again, errors would grow.
 
         Lemma 3.1: rounding adds min(d / s^2, sqrt(d) / s) of a bucket's squared norm at most.
         """
@@ -50,7 +51,14 @@ class Config:
 
 
 class Compression(Compressor):
-    """A draw without memory."""
+    """Compression by a random draw, without memory."""
+
+    travels = MappingProxyType(
+        {
+            "levels": "of all n entries, int8",
+            "scales": "the norm of each bucket of entries, float32",
+        }
+    )
 
     config: Config
 
@@ -58,9 +66,14 @@ class Compression(Compressor):
         super().__init__(config, shapes)
         self.buckets = -(-self.size // config.bucket)
 
-    def compress(self, vector: Floats, memory: None, at: Moment) -> tuple[Pieces, None]:
+    @property
+    def copies(self) -> float:
+        """Levels before they are rounded, and the draw."""
+        return 5.0
+
+    def compress(self, vector: Floats, memory: None, context: StepContext) -> tuple[Pieces, None]:
         """(n,) vector -> levels and norms."""
-        rng = at.draws()
+        rng = context.draws()
         rows = np.zeros((self.buckets, self.config.bucket), np.float32)
         rows.reshape(-1)[: self.size] = vector
         norms = np.linalg.norm(rows, axis=1).astype(np.float32)
@@ -70,16 +83,18 @@ class Compression(Compressor):
         levels = np.where(usable[:, None], np.copysign(np.minimum(raised, self.config.levels), rows), 0.0)
         pieces = (
             Piece(
-                "levels", Update(self.size, None, levels.astype(np.int8).reshape(-1)[: self.size]), self.config.deflate
+                "levels",
+                ModelUpdate(self.size, None, levels.astype(np.int8).reshape(-1)[: self.size]),
+                self.config.deflate,
             ),
-            Piece("scales", Update(self.buckets, None, norms)),
+            Piece("scales", ModelUpdate(self.buckets, None, norms)),
         )
         return pieces, memory
 
-    def restore(self, pieces: Pieces) -> Update:
-        """Levels times norms."""
+    def restore(self, pieces: Pieces) -> ModelUpdate:
+        """Return levels times norms."""
         levels, norms = named(pieces, "levels", "scales")
         checked(levels, self.size, ("int8",), dense=True)
         checked(norms, self.buckets, ("float32",), dense=True)
         of_each = np.repeat(norms.values / np.float32(self.config.levels), self.config.bucket)[: self.size]
-        return Update(self.size, None, levels.values * of_each)
+        return ModelUpdate(self.size, None, levels.values * of_each)

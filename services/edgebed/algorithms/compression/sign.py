@@ -9,13 +9,14 @@ Shapes: n parameters in t tensors of d entries; ceil(n / 8) bytes of bits, lowes
 """
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Floats, Moment, Piece, Pieces, checked, named
-from edgebed.algorithms.update import Update
+from edgebed.algorithms.compressor import Compressor, Floats, Piece, Pieces, StepContext, checked, named
+from edgebed.algorithms.update import ModelUpdate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +29,23 @@ class Config:
 
 
 class Compression(Compressor):
-    """Remembers what was lost, if anything."""
+    """Compression to signs; remembers what was lost, if anything."""
+
+    travels = MappingProxyType(
+        {
+            "levels": "n bits as uint8, the lowest first, 1 for what is below zero",
+            "scales": "of each tensor, float32",
+        }
+    )
 
     config: Config
 
-    def compress(self, vector: Floats, memory: Floats | None, at: Moment) -> tuple[Pieces, Floats | None]:
+    @property
+    def copies(self) -> float:
+        """Signs as numbers, what was left out, and what it was added to."""
+        return 5.3 if self.config.residual else 1.2
+
+    def compress(self, vector: Floats, memory: Floats | None, context: StepContext) -> tuple[Pieces, Floats | None]:
         """(n,) vector -> signs and scales."""
         whole = vector if memory is None else vector + memory
         is_negative = whole < 0.0
@@ -40,17 +53,17 @@ class Compression(Compressor):
         left = whole - self._restored(is_negative.view(np.uint8), scales) if self.config.residual else None
         bits = np.packbits(is_negative, bitorder="little")
         return (
-            Piece("levels", Update(len(bits), None, bits)),
-            Piece("scales", Update(len(scales), None, scales)),
+            Piece("levels", ModelUpdate(len(bits), None, bits)),
+            Piece("scales", ModelUpdate(len(scales), None, scales)),
         ), left
 
-    def restore(self, pieces: Pieces) -> Update:
-        """Plus or minus the scale of the tensor."""
+    def restore(self, pieces: Pieces) -> ModelUpdate:
+        """Return plus or minus the scale of each entry's tensor."""
         signs, scales = named(pieces, "levels", "scales")
         checked(signs, -(-self.size // 8), ("uint8",), dense=True)
         checked(scales, len(self.sizes), ("float32",), dense=True)
         is_negative = np.unpackbits(signs.values, count=self.size, bitorder="little")
-        return Update(self.size, None, self._restored(is_negative, scales.values))
+        return ModelUpdate(self.size, None, self._restored(is_negative, scales.values))
 
     def _restored(self, is_negative: NDArray[np.uint8], scales: Floats) -> Floats:
         """(n,) ones and zeros -> minus or plus the scale; by a product, as a choice between two takes far longer."""

@@ -17,9 +17,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Floats, Moment, Pieces, Shapes, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Pieces, Shapes, StepContext, sent
 from edgebed.algorithms.shares import check_share
-from edgebed.algorithms.update import Update, as_dtype, remainder
+from edgebed.algorithms.update import ModelUpdate, as_dtype, remainder
 
 SAMPLE_STRIDE = 128  # so large that sample and candidates together are few: both have to be sorted
 LARGE = 4_096  # below this length sorting everything costs no more than sampling
@@ -58,18 +58,28 @@ class Compression(Compressor):
             for length, end in zip(groups, ends, strict=True)
         ]
 
-    def compress(self, vector: Floats, memory: Floats | None, at: Moment) -> tuple[Pieces, Floats | None]:
+    @property
+    def copies(self) -> float:
+        """Magnitudes and what they are sorted by; what was left out, and what it was added to."""
+        return 4.5 if self.config.residual else 2.5
+
+    @property
+    def share(self) -> float:
+        """The share of all groups together."""
+        return sum(min(k, end - start) for start, end, k in self.groups) / max(1, self.size)
+
+    def compress(self, vector: Floats, memory: Floats | None, context: StepContext) -> tuple[Pieces, Floats | None]:
         """(n,) vector -> the (k,) entries of largest magnitude of each group."""
         whole = vector if memory is None else vector + memory
         update = self.choose(whole)
         return sent(update), remainder(whole, update) if self.config.residual else None
 
-    def choose(self, vector: Floats) -> Update:
-        """The (k,) entries of a (n,) vector."""
+    def choose(self, vector: Floats) -> ModelUpdate:
+        """Return the (k,) chosen entries of a (n,) vector."""
         magnitude = np.abs(vector)
         chosen = [largest(magnitude[start:end], k) for start, end, k in self.groups]
         indices = np.concatenate([within + start for within, (start, _, _) in zip(chosen, self.groups, strict=True)])
-        return Update(self.size, indices, as_dtype(vector.take(indices), self.config.values))
+        return ModelUpdate(self.size, indices, as_dtype(vector.take(indices), self.config.values))
 
 
 def largest(magnitude: Floats, k: int) -> NDArray[np.int64]:
@@ -101,7 +111,7 @@ def largest(magnitude: Floats, k: int) -> NDArray[np.int64]:
 
 
 def _at_least(magnitude: Floats, smallest: np.float32, k: int) -> NDArray[np.int64]:
-    """The k positions, where `smallest` is the k-th largest value."""
+    """Return the k positions, where `smallest` is the k-th largest value."""
     kept = np.flatnonzero(magnitude >= smallest)
     if len(kept) == k:
         return kept

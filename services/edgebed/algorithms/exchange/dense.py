@@ -12,7 +12,7 @@ from edgebed.algorithms.update import as_dtype
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Everything is sent."""
+    """All values are sent."""
 
     name: Literal["dense"] = "dense"
     values: Literal["float32", "float16"] = "float32"
@@ -20,5 +20,5 @@ class Config:
 
 
 def exchange(array: NDArray[np.float32], config: Config) -> Exchanged:
-    """The array itself, or rounded."""
+    """Return the array itself, or rounded."""
     return Exchanged(array.shape, None, as_dtype(array.reshape(-1), config.values))

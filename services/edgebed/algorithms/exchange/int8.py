@@ -17,13 +17,13 @@ LARGEST = 127
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A quarter of the bytes."""
+    """All values are sent as 8-bit integers, in a quarter of the bytes."""
 
     name: Literal["int8"] = "int8"
 
 
 def exchange(array: NDArray[np.float32], config: Config) -> Exchanged:
-    """Each value as the nearest of 255 from minus the largest magnitude to the largest; not finite ones as 0."""
+    """Round each value to the nearest of 255 from minus the largest magnitude to the largest; not finite ones to 0."""
     finite = np.nan_to_num(array.reshape(-1), nan=0.0, posinf=0.0, neginf=0.0)
     largest = float(np.abs(finite).max(initial=0.0))
     scale = float(np.float32(largest / LARGEST)) or 1.0

@@ -1,4 +1,4 @@
-"""Of activations and gradients between shards the values of largest magnitude; what is not sent counts as 0.
+"""Values of largest magnitude of activations and gradients between shards; what is not sent counts as 0.
 
 The selection is that of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS, of gradients of a model:
 the largest across the whole tensor of a batch, and nothing is remembered of the others.
@@ -30,7 +30,7 @@ class Config:
 
 
 def exchange(array: NDArray[np.float32], config: Config) -> Exchanged:
-    """max(1, floor(n * fraction)) values; of equal magnitudes those at lower positions."""
+    """Choose max(1, floor(n * fraction)) values; of equal magnitudes the ones at lower positions."""
     settings = top_k.Config(fraction=config.fraction, scope="model", values=config.values)
     update = top_k.Compression(settings, [(array.size,)]).choose(array.reshape(-1))
     return Exchanged(array.shape, update.indices, update.values)

@@ -13,18 +13,18 @@ from edgebed.algorithms.layerwise.rule import Rule
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The settings."""
+    """Settings of back-propagation through shards."""
 
     name: Literal["back-propagation"] = "back-propagation"
     micro_batches: int = 1
-    """Parts of a mini-batch: the more, the less the shards wait for each other, and the more messages there are."""
+    """Parts of a mini-batch: the more, the less shards wait for each other, and the more messages there are."""
 
     def __post_init__(self) -> None:
-        """ValueError, `field: what`, where a setting is outside its range."""
+        """Raise ValueError, `field: what`, where a setting is outside its range."""
         if self.micro_batches < 1:
             raise ValueError(f"micro_batches: {self.micro_batches} is below 1")
 
 
 def rule(config: Config) -> Rule:
-    """What a shard does."""
+    """Return what a shard does in back-propagation."""
     return Rule(source="gradient", down="gradient", micro_batches=config.micro_batches)

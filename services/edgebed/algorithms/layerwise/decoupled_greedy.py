@@ -15,19 +15,19 @@ from edgebed.algorithms.layerwise.rule import Rule
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The settings."""
+    """Settings of decoupled greedy learning."""
 
     name: Literal["decoupled-greedy"] = "decoupled-greedy"
     send_every: int = 1
-    """Outputs go up of every so many steps; shards above the first learn of these steps alone. Larger: less traffic,
-    and less learnt there."""
+    """n: outputs of every n-th step go up; shards above the first learn of these steps alone. Larger: less traffic, and
+    less learnt there."""
 
     def __post_init__(self) -> None:
-        """ValueError, `field: what`, where a setting is outside its range."""
+        """Raise ValueError, `field: what`, where a setting is outside its range."""
         if self.send_every < 1:
             raise ValueError(f"send_every: {self.send_every} is below 1")
 
 
 def rule(config: Config) -> Rule:
-    """What a shard does."""
+    """Return what a shard does in decoupled greedy learning."""
     return Rule(source="head", down="nothing", send_every=config.send_every)

@@ -10,8 +10,8 @@ and the layers follow the gradient of the total. d_i is that of all that lies ab
 a constant. So what reaches the layers below h_i is d_i + weight * dL_i/dh_i.
 
 Scale: M predicts the gradient of each example's own loss, B times that of the mean over a batch of B; see
-learning/predictor.py. The sum over a batch of the squared errors in gradients of a mean is L_i / B, so whoever means
-that one, as the report's formula may be read, sets the weight to 1 / B.
+learning/shards/predictor.py. The sum over a batch of the squared errors in gradients of a mean is L_i / B, so whoever
+means that one, as the report's formula may be read, sets the weight to 1 / B.
 
 The report's modules do not see the labels. With a weight of 0 it is back-propagation, bit for bit.
 """
@@ -29,16 +29,16 @@ class Config:
 
     name: Literal["direct-minimisation"] = "direct-minimisation"
     weight: float = 1.0
-    """Of the modules' losses in the total; 0 is back-propagation with modules that nobody listens to."""
+    """Weight of the modules' losses in the total; 0 is back-propagation with modules that nobody listens to."""
     labels: bool = False
     """Whether modules see the labels."""
     hidden_layers: int = 1
-    """Of a module; 0: it is linear."""
+    """Hidden layers of a module; 0: it is linear."""
     hidden: int | None = None
-    """Their width; None: 1,024, or for images as many channels as the layer has."""
+    """Width of the hidden layers; None: 1,024, or for images as many channels as the layer has."""
 
     def __post_init__(self) -> None:
-        """ValueError, `field: what`, where a setting is outside its range."""
+        """Raise ValueError, `field: what`, where a setting is outside its range."""
         if not 0.0 <= self.weight < math.inf:
             raise ValueError(f"weight: {self.weight:g} is not a number from 0")
         if self.hidden_layers < 0:
@@ -48,5 +48,5 @@ class Config:
 
 
 def rule(config: Config) -> Rule:
-    """What a shard does."""
+    """Return what a shard does in direct minimisation."""
     return Rule(source="direct", down="gradient", weight=config.weight)

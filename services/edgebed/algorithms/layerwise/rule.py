@@ -14,8 +14,8 @@ module predicts; a blend of these two; what came from above and the gradient mod
 own."""
 
 
-class At(NamedTuple):
-    """Which mini-batch, and which part of it."""
+class BatchPart(NamedTuple):
+    """A mini-batch, and a part of it."""
 
     step: int
     micro: int = 0
@@ -25,7 +25,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """A method, as a shard that has another above it sees it. The last shard learns from the loss in any case."""
 
     source: Source
-    """What it learns from."""
+    """Source that the shard learns from."""
     down: Literal["gradient", "true-gradient", "nothing"]
     """What a shard sends to the one below: the gradient of its inputs, by what it has learnt from; the same by
     back-propagation of the loss; nothing but that it has used what came."""
@@ -34,11 +34,13 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     blend: float = 1.0
     """`blend`: the share of the gradient from above."""
     weight: float = 0.0
-    """`direct`: of the module's loss."""
+    """`direct`: weight of the module's loss."""
     synthetic_inputs: bool = False
     """A shard does not wait for its inputs either: it predicts them, and learns to when they come."""
+    modules_apart: bool = False
+    """Its gradient modules may lie on a node of their own."""
     send_every: int = 1
-    """Outputs go up of every so many steps, from step 0 on, and nothing comes down for the others."""
+    """n: outputs of every n-th step go up, from step 0 on, and nothing comes down for the others."""
     match: Literal["step", "batch"] = "step"
     """What is predicted and what comes belong together if they are of one step; or of one batch, in any epoch."""
 
@@ -47,12 +49,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return step % self.send_every == 0
 
     def stride(self, *, is_first: bool) -> int:
-        """From one step that a shard makes to its next: who needs inputs makes those steps alone that it gets."""
+        """Steps from one that a shard makes to its next: a shard that needs inputs makes only those that it gets."""
         return 1 if is_first or self.synthetic_inputs else self.send_every
 
     @property
     def waits(self) -> bool:
-        """Whether a shard learns only when a gradient comes, and goes on with the next step only then."""
+        """Whether a shard learns only when a gradient comes, and begins the next step only then."""
         return self.source in ("gradient", "blend", "direct")
 
     @property

@@ -3,7 +3,7 @@
 Jaderberg et al. 2017, Decoupled neural interfaces using synthetic gradients, ICML, section 2. What the module is taught
 is either the gradient that the shard above computes from its own prediction (bootstrapped: Jaderberg et al., Chen et
 al. 2019, Exploring the use of synthetic gradients for distributed deep learning across cloud and edge resources,
-HotEdge, section 3.1), or the true gradient, which goes down later through the graphs that are kept (Tong et al. 2016).
+HotEdge, section 3.1), or the true gradient, which goes down later through the stored graphs (Tong et al. 2016).
 
 `blend` is the lambda of BP(lambda) in the supplement of Jaderberg et al.: the share of the gradient from above in what
 a shard learns from. Above 0 the shard waits for it; 1 is back-propagation with modules that nobody listens to.
@@ -23,7 +23,7 @@ from edgebed.algorithms.layerwise.rule import Rule
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The settings."""
+    """Settings of synthetic gradients."""
 
     name: Literal["synthetic-gradients"] = "synthetic-gradients"
     target: Literal["bootstrapped", "back-propagated"] = "bootstrapped"
@@ -34,15 +34,15 @@ class Config:
     labels: bool = True
     """Whether modules see the labels."""
     hidden_layers: int = 1
-    """Of a module; 0: it is linear."""
+    """Hidden layers of a module; 0: it is linear."""
     hidden: int | None = None
-    """Their width; None: 1,024, or for images as many channels as the layer has."""
+    """Width of the hidden layers; None: 1,024, or for images as many channels as the layer has."""
     send_every: int = 1
-    """Outputs go up of every so many steps; shards above the first, and all gradient modules, learn of these steps
+    """n: outputs of every n-th step go up; shards above the first, and all gradient modules, learn of these steps
     alone. Larger: less traffic, and less learnt there."""
 
     def __post_init__(self) -> None:
-        """ValueError, `field: what`, where a setting is outside its range."""
+        """Raise ValueError, `field: what`, where a setting is outside its range."""
         if not 0.0 <= self.blend <= 1.0:
             raise ValueError(f"blend: {self.blend:g} is not from 0 to 1")
         if self.blend and self.target == "back-propagated":
@@ -58,8 +58,8 @@ class Config:
 
 
 def rule(config: Config) -> Rule:
-    """What a shard does."""
+    """Return what a shard does with synthetic gradients."""
     if config.blend:
-        return Rule(source="blend", down="gradient", blend=config.blend)
+        return Rule(source="blend", down="gradient", blend=config.blend, modules_apart=True)
     down: Literal["gradient", "true-gradient"] = "gradient" if config.target == "bootstrapped" else "true-gradient"
-    return Rule(source="module", down=down, send_every=config.send_every)
+    return Rule(source="module", down=down, send_every=config.send_every, modules_apart=True)

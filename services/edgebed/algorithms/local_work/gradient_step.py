@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Gradient = Callable[[NDArray[np.float32], NDArray[np.int64]], tuple[NDArray[np.float32], float]]
 """(n,) parameters and (b,) positions in the node's data -> (n,) gradient of the mean loss, the mean loss.
 
-Of what modules keep beside parameters, such as running means, it is by how much that was larger before.
+In buffers, such as running means, the gradient is by how much the old value was larger.
 """
 
 
@@ -24,18 +24,18 @@ class Config:
 class LocalWork:
     """What a worker does between a pull and a push."""
 
-    def __init__(self, config: Config, kept: NDArray[np.bool_] | None = None) -> None:
-        """`kept` (n,): where the vector is no parameter, but what modules keep beside them; None: nowhere."""
+    def __init__(self, config: Config, is_buffer: NDArray[np.bool_] | None = None) -> None:
+        """`is_buffer` (n,): where the vector holds buffers, which are no parameters; None: nowhere."""
         self.config = config
-        self.kept = kept
+        self.is_buffer = is_buffer
 
     def batches(self, examples: int, batch_size: int) -> int:
-        """Mini-batches between a pull and a push, of a worker with so many examples."""
+        """Return the mini-batches between a pull and a push, for a worker with `examples` examples."""
         return 1
 
     def run(
         self, gradient: Gradient, theta: NDArray[np.float32], batches: Sequence[NDArray[np.int64]]
     ) -> tuple[NDArray[np.float32], float]:
-        """The vector to compress and push, and the loss."""
+        """Return the vector to compress and push, and the loss."""
         (batch,) = batches
         return gradient(theta, batch)

@@ -34,7 +34,7 @@ class Config:
     steps: int | None = None
     """Mini-batches between a pull and a push, instead of epochs."""
     momentum: float = 0.0
-    """m, what is left of the velocity from one step to the next; each push begins anew."""
+    """m, what is left of the velocity from one step to the next; each push begins at rest."""
     proximal: float = 0.0
     """mu, how strongly the copy is held to the model that it began with."""
 
@@ -53,19 +53,19 @@ class Config:
 class LocalWork:
     """What a worker does between a pull and a push."""
 
-    def __init__(self, config: Config, kept: NDArray[np.bool_] | None = None) -> None:
-        """`kept` (n,): where the vector is no parameter, but what modules keep beside them; None: nowhere."""
+    def __init__(self, config: Config, is_buffer: NDArray[np.bool_] | None = None) -> None:
+        """`is_buffer` (n,): where the vector holds buffers, which are no parameters; None: nowhere."""
         self.config = config
-        self.kept = kept
+        self.is_buffer = is_buffer
 
     def batches(self, examples: int, batch_size: int) -> int:
-        """Mini-batches between a pull and a push, of a worker with so many examples."""
+        """Return the mini-batches between a pull and a push, for a worker with `examples` examples."""
         return self.config.steps or max(1, round(self.config.epochs * examples / batch_size))
 
     def run(
         self, gradient: Gradient, theta: NDArray[np.float32], batches: Sequence[NDArray[np.int64]]
     ) -> tuple[NDArray[np.float32], float]:
-        """How far the steps went in all, and the mean loss before them."""
+        """Return how far the steps went in all, and the mean loss before them."""
         alpha, m, mu = (
             np.float32(each) for each in (self.config.learning_rate, self.config.momentum, self.config.proximal)
         )
@@ -75,6 +75,6 @@ class LocalWork:
             slope, loss = gradient(theta - gone, batch)
             pull = slope - mu * gone if self.config.proximal else slope
             velocity = m * velocity + pull if self.config.momentum else pull
-            gone += alpha * velocity if self.kept is None else np.where(self.kept, slope, alpha * velocity)
+            gone += alpha * velocity if self.is_buffer is None else np.where(self.is_buffer, slope, alpha * velocity)
             losses.append(loss)
         return gone, float(np.mean(losses))

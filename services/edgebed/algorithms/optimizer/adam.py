@@ -1,11 +1,9 @@
-"""Adam: Kingma, Ba 2015, Adam: a method for stochastic optimization, ICLR, Algorithm 1.
-
-The arithmetic is in learning/optimizers.py.
-"""
+"""Adam: Kingma, Ba 2015, Adam: a method for stochastic optimization, ICLR, Algorithm 1."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.optimizer.rate import Rate
 
 
@@ -17,6 +15,24 @@ class Config(Rate):
     beta_1: float = 0.9
     """Decay of the mean of the gradient."""
     beta_2: float = 0.999
-    """Decay of the mean of its square."""
+    """Decay of the mean of the gradient's square."""
     epsilon: float = 1e-8
     """Keeps the denominator from zero."""
+
+
+class Optimizer(Descent):
+    """Remember both means."""
+
+    moments = 2
+    config: Config
+
+    def step(
+        self, parameters: Any, gradient: Any, moments: tuple[Any, ...], number: int, rate: float
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """(n,) parameters, gradient and moments -> fresh ones."""
+        beta_1, beta_2 = self.config.beta_1, self.config.beta_2
+        mean = beta_1 * moments[0] + (1.0 - beta_1) * gradient
+        square = beta_2 * moments[1] + (1.0 - beta_2) * gradient * gradient
+        unbiased_mean = mean / (1.0 - beta_1 ** (number + 1))
+        unbiased_square = square / (1.0 - beta_2 ** (number + 1))
+        return parameters - rate * unbiased_mean / (unbiased_square**0.5 + self.config.epsilon), (mean, square)

@@ -9,14 +9,14 @@ class Rate:
     """A learning rate that falls in steps."""
 
     learning_rate: float = 1e-3
-    """At the first step."""
+    """Learning rate at the first step."""
     decay_at: list[int] = dataclasses.field(default_factory=list)
     """Steps at which the learning rate is multiplied by `decay_by`, counted from 0."""
     decay_by: float = 0.1
-    """See `decay_at`."""
+    """What the learning rate is multiplied by at the steps of `decay_at`."""
 
     def __post_init__(self) -> None:
-        """ValueError, `field: what`, where a setting is outside its range."""
+        """Raise ValueError, `field: what`, where a setting is outside its range."""
         for name in ("learning_rate", "decay_by", "epsilon"):
             if not getattr(self, name, 1.0) > 0.0:
                 raise ValueError(f"{name}: {getattr(self, name):g} is not above 0")

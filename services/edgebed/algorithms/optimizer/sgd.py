@@ -1,8 +1,9 @@
-"""Plain stochastic gradient descent; the arithmetic is in learning/optimizers.py."""
+"""Plain stochastic gradient descent."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.optimizer.rate import Rate
 
 
@@ -11,3 +12,16 @@ class Config(Rate):
     """Parameters follow their gradient."""
 
     name: Literal["sgd"] = "sgd"
+
+
+class Optimizer(Descent):
+    """Nothing is remembered."""
+
+    moments = 0
+    config: Config
+
+    def step(
+        self, parameters: Any, gradient: Any, moments: tuple[Any, ...], number: int, rate: float
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """(n,) parameters, gradient and moments -> fresh ones."""
+        return parameters - rate * gradient, ()

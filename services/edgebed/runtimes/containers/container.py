@@ -1,4 +1,4 @@
-"""A node's container while it runs, and what is done to it on purpose: one thing after the other, in the order asked.
+"""A node's container while it runs, and faults done to it, one after the other in the order asked.
 
     kill                SIGKILL by the engine; done when the node's output has ended, or else when the engine says so
     freeze, thaw        the engine's pause and unpause: the kernel runs none of its threads, and answers TCP for it
@@ -6,8 +6,8 @@
     cut, heal, link     orders to the helper that holds its link (links.py); a node without one gets one
     memory              nothing: the node fills its own
 
-The engine needs a second or more to take a dead container's networks apart, so that its answer to a kill says nothing
-about when the node has died; the end of its output does.
+The engine needs a second or more to remove a dead container's networks, so its answer to a kill does not show when the
+node has died; the end of the node's output does.
 """
 
 import queue
@@ -17,21 +17,22 @@ from collections.abc import Callable
 import docker
 from docker.errors import APIError
 
-from edgebed.errors import EdgebedError, InfrastructureError
-from edgebed.learning.imports import reason
+from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.imports import reason
+from edgebed.core.plan import Injection, NodePlan
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import explained
 from edgebed.runtimes.containers.links import Helper, Links
-from edgebed.scenario.plan import Injection, NodePlan
 
 FREEZE_TRIES = 5
 UNLUCKY = "unable to freeze"
-"""With version 1 of cgroups a busy machine may keep the engine from it; then the container runs on."""
+"""Text of an error: with version 1 of cgroups a busy machine may keep the engine from freezing a container, which then
+runs on."""
 
 
 class Container:
-    """One life of a node."""
+    """The container of one incarnation of a node."""
 
     def __init__(
         self,
@@ -52,16 +53,16 @@ class Container:
         self.lock = threading.Lock()
         self.asked: queue.SimpleQueue[tuple[int, Injection] | None] = queue.SimpleQueue()
         self.open: set[int] = set()
-        """What was asked and has no answer yet, by number."""
+        """Numbers of the actions that were asked for and have no answer yet."""
         self.killing: int | None = None
         self.has_ended = False
         self.worker: threading.Thread | None = None
-        """Does what is asked; begins with the first thing."""
+        """The thread that does what is asked; begins with the first action."""
         self.link_is_set = threading.Event()
         self.helper: Helper | None = None
 
     def inject(self, number: int, injection: Injection) -> None:
-        """Have something done; `Injected(number)` is told. Never blocks."""
+        """Have an action done; `Injected(number)` is reported. Never blocks."""
         with self.lock:
             self.open.add(number)
             if not self.has_ended:
@@ -73,9 +74,9 @@ class Container:
         self._answer(number, self._ended())
 
     def set_link(self) -> None:
-        """Have the link set, if it is limited or a fault changes it; until then the node does not say it is ready.
+        """Have the link set, if it is limited or a fault changes it; until then the node is not ready.
 
-        Raises InfrastructureError where that fails, unless the node has ended: how is told soon.
+        Raises InfrastructureError where that fails, unless the node has ended, which is reported soon.
         """
         try:
             if self.links.is_held(self.node):
@@ -87,23 +88,23 @@ class Container:
             self.link_is_set.set()
 
     def end(self) -> None:
-        """Its output has ended, and so has the node."""
+        """Note that the container's output has ended, and so has the node."""
         with self.lock:
             self.has_ended = True
             self.asked.put(None)
-        self.link_is_set.set()  # nobody waits for that any more
+        self.link_is_set.set()  # nobody waits for the link any more
         if self.killing is not None:
             self._answer(self.killing)
         if self.helper:
             self.links.forget(self.helper)
 
     def close(self) -> None:
-        """Let go of its helper, and wait until nothing is done to it any more."""
+        """Release the helper, and wait until no action is in progress."""
         self.end()
         self._release_helper()
         if self.worker:
             self.worker.join()
-        self._release_helper()  # one that was made meanwhile
+        self._release_helper()  # a helper that was made meanwhile
 
     def _release_helper(self) -> None:
         helper, self.helper = self.helper, None
@@ -120,7 +121,7 @@ class Container:
             self._answer(number, self._problem_of(number, injection))
 
     def _problem_of(self, number: int, injection: Injection) -> str:
-        """Do it; return why it could not be done, or nothing."""
+        """Do an action; return why it could not be done, or nothing."""
         try:
             if self.has_ended:
                 return self._ended()
@@ -145,12 +146,12 @@ class Container:
                 cpus = self.node.cpus if injection.cpus is None else injection.cpus
                 api.update_container(self.id, **limits.cpu_settings(cpus))
             case "cut" | "heal" | "link":
-                if injection.change and (problem := self.links.means.why_not(self.node, injection.change)):
+                if injection.change and (problem := self.links.mechanisms.why_not(self.node, injection.change)):
                     raise InfrastructureError(problem)
                 self._helper_that_stays().change(number, injection)
 
     def _pause(self, call: Callable[[str], None], *, paused: bool) -> None:
-        """The engine refuses to do what is done already; what it did not get done is tried again."""
+        """Pause or unpause the container. The engine refuses what is done already; what it failed at is tried again."""
         for tries_left in reversed(range(FREEZE_TRIES)):
             try:
                 return call(self.id)

@@ -1,4 +1,4 @@
-"""The container engine: a connection to it, and its refusals in words that say what to do next."""
+"""The container engine: a connection to it, and its errors in words that say what to do next."""
 
 import os
 import select
@@ -13,23 +13,23 @@ import requests
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.utils.socket import STDOUT, frames_iter
 
-from edgebed.errors import InfrastructureError
+from edgebed.core.errors import InfrastructureError
 
 SOCKET = Path("/var/run/docker.sock")  # where the library looks unless it is told otherwise
 CALL_S_MAX = 60  # for one call; a busy engine takes seconds, a dead one for ever
 
 
 @dataclass(frozen=True)
-class Images:
+class ImageNames:
     """The names of the images that nodes are made of."""
 
     server: str
     worker: str
-    """Workers and the evaluator."""
+    """Image of workers and the evaluator."""
 
     @classmethod
-    def named(cls) -> "Images":
-        """As the environment says, or the names that scripts/build-images gives."""
+    def named(cls) -> "ImageNames":
+        """The names in the environment, or those that scripts/build-images gives."""
         return cls(
             server=os.environ.get("EDGEBED_SERVER_IMAGE") or "edgebed-parameter-server",
             worker=os.environ.get("EDGEBED_WORKER_IMAGE") or "edgebed-worker",
@@ -41,7 +41,7 @@ class Images:
 
 
 def is_there() -> bool:
-    """Whether there is an engine to ask: $DOCKER_HOST names one, or there is the usual socket."""
+    """Whether there is a container engine: $DOCKER_HOST names one, or the usual socket exists."""
     return bool(os.environ.get("DOCKER_HOST")) or SOCKET.exists()
 
 
@@ -60,7 +60,7 @@ def connect(connections: int = 10) -> docker.DockerClient:
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """An error of the engine in here becomes an InfrastructureError that begins with `what`."""
+    """Turn an error of the engine into an InfrastructureError that begins with `what`."""
     try:
         yield
     except ImageNotFound as error:
@@ -77,7 +77,7 @@ def explained(what: str) -> Iterator[None]:
 
 @contextmanager
 def attached(client: docker.DockerClient, container: str) -> Iterator[Iterator[bytes]]:
-    """What a container prints from now on, until it ends."""
+    """The output of a container from now on, until it ends."""
     stream = client.api.attach_socket(container, {"stdout": 1, "stderr": 1, "stream": 1})
     try:
         yield (part for _, part in frames_iter(stream, tty=False))
@@ -93,16 +93,16 @@ class Conversation:
         self._frames = frames_iter(stream, tty=False)
         self._output = b""
         self.complaints = b""
-        """What it printed on standard error."""
+        """The process's output on standard error."""
 
     def say(self, line: bytes) -> None:
-        """A line to its standard input. Raises OSError if it has ended."""
+        """Write a line to the process's standard input. Raises OSError if it has ended."""
         self._stream._sock.sendall(line + b"\n")  # noqa: SLF001 - the stream itself is for reading alone
 
     def hear(self, silence_s_max: float | None = None) -> bytes:
-        """The next line from its standard output; nothing when it has ended.
+        """The next line from the process's standard output; nothing when it has ended.
 
-        Raises TimeoutError if it says nothing for so long; without a time it may be silent for ever.
+        Raises TimeoutError if it prints nothing for so long; without a time it may be silent for ever.
         """
         readable = select.poll()
         readable.register(self._stream, select.POLLIN)
@@ -124,7 +124,7 @@ class Conversation:
 def conversing(client: docker.DockerClient, container: str) -> Iterator[Conversation]:
     """A conversation with a container that was made with an open standard input and is to be started in here.
 
-    Its standard input closes when this ends, or this process.
+    Its standard input closes when the conversation ends, or this process.
     """
     stream = client.api.attach_socket(container, {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
     try:
@@ -139,7 +139,7 @@ def _close(stream: Any) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """What the engine said, or what the system says of the way to it, in one line."""
+    """The engine's error, or the system's on the way to the engine, in one line."""
     if isinstance(error, APIError) and error.explanation:
         return " ".join(str(error.explanation).split()).rstrip(".")[:300]
     for cause in _causes(error):

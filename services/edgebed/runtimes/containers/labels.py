@@ -2,9 +2,9 @@
 
 PREFIX = "edgebed"
 LABEL_OWNER = f"{PREFIX}.owner"
-"""The controller that made it (owner.py)."""
+"""Label with the controller that made the container or network (owner.py)."""
 LABEL_RUN = f"{PREFIX}.run"
-"""For people: `quickstart/0001`."""
+"""Label with the run's name, for people: `quickstart/0001`."""
 LABEL_SITE = f"{PREFIX}.site"
-"""What one trial has made carries the same."""
+"""Label with a value that everything made for one trial has in common."""
 COMPOSE = "com.docker.compose"

@@ -1,10 +1,10 @@
-"""The docker runtime's launcher: each node is a container, and each container has a thread that sees it through.
+"""The docker runtime's launcher: each node is a container, with a thread that manages it from start to removal.
 
     create, join both networks, attach --> start --> set its link --> copy its output --> how did it end? --> remove
 
 At most four containers are being started at a time: more make the engine slower, not faster. A container is removed as
 soon as it has ended; its output is in the run's folder then. A node that is launched again gets a container of the same
-name when the one before is gone, and goes on with its log. What faults do to a container is container.py's.
+name when the one before is gone, and appends to its log. What faults do to a container is container.py's.
 """
 
 import os
@@ -19,26 +19,26 @@ from typing import Any
 
 from docker.errors import NotFound
 
-from edgebed.errors import EdgebedError, InfrastructureError
-from edgebed.learning.imports import reason
+from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.imports import reason
+from edgebed.core.last_words import describe_exit_code, end_of, last_line, out_of_memory
+from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.container import Container
-from edgebed.runtimes.containers.engine import CALL_S_MAX, Images, attached, connect, explained
+from edgebed.runtimes.containers.engine import CALL_S_MAX, ImageNames, attached, connect, explained
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.site import Site, find_site
-from edgebed.runtimes.last_words import describe_exit_code, end_of, last_line, out_of_memory
-from edgebed.scenario.plan import Injection, NodePlan, Plan
 
 STARTERS = 4
 CONNECTIONS_A_NODE = 4  # its thread, its output, its helper, and what is done to it
-Happening = NodeStarted | NodeExited | Injected
+LauncherEvent = NodeStarted | NodeExited | Injected
 _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
 
 
 class ContainerLauncher:
-    """Starts nodes as containers and tells of their starts and ends."""
+    """Starts nodes as containers and reports their starts and ends."""
 
     name = "docker"
 
@@ -46,7 +46,7 @@ class ContainerLauncher:
         """Find or make the networks; `run` is the run's name. Raises InfrastructureError where there is no engine."""
         self.plan = plan
         self.log_folder = log_folder
-        self.images = Images.named()
+        self.images = ImageNames.named()
         self.client = connect(connections=CONNECTIONS_A_NODE * len(plan.nodes) + STARTERS)
         try:
             self.site: Site = find_site(self.client, run, plan.trial)
@@ -59,43 +59,43 @@ class ContainerLauncher:
         except BaseException:
             self.client.close()
             raise
-        self.notes = tuple(self.links.means.notes(plan))
+        self.notes = tuple(self.links.mechanisms.notes(plan))
         self.host = self.site.host
         self.numbers = _numbers(plan)
         self.starting = threading.BoundedSemaphore(STARTERS)
-        self.lives: dict[str, threading.Thread] = {}
-        """Of each node, the thread of its last container."""
+        self.threads: dict[str, threading.Thread] = {}
+        """The thread of each node's last container."""
         self.containers: dict[str, Container] = {}
-        """Of each node, the last that has started."""
+        """The last container that has started, by node."""
         self.closing = threading.Event()
-        self.happened: queue.SimpleQueue[Happening | EdgebedError] = queue.SimpleQueue()
+        self.happened: queue.SimpleQueue[LauncherEvent | EdgebedError] = queue.SimpleQueue()
         self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def fileno(self) -> int:
-        """A file descriptor that is readable when `happenings` has something to say."""
+        """A file descriptor that is readable when `poll_events` has events."""
         return self.bell_read
 
     def launch(self, node: str, controller_address: str) -> bool:
         """Have a node's container started, by a thread that waits for the engine; False while the last one is there."""
-        before = self.lives.get(node)
+        before = self.threads.get(node)
         if before and before.is_alive():
             return False
         told = self.plan.node(node), controller_address
-        life = threading.Thread(target=self._live, args=told, name=node, daemon=True)
-        self.lives[node] = life
-        life.start()
+        thread = threading.Thread(target=self._live, args=told, name=node, daemon=True)
+        self.threads[node] = thread
+        thread.start()
         return True
 
     def inject(self, number: int, injection: Injection) -> None:
-        """Have something done to a node's container; `Injected(number)` is among the happenings. Never blocks."""
+        """Have an action done to a node's container; `Injected(number)` is among the happenings. Never blocks."""
         container = self.containers.get(injection.node)
         if container:
             container.inject(number, injection)
         else:
             self._tell(Injected(number, f"{injection.node} has no container yet"))
 
-    def happenings(self) -> Iterator[Happening]:
-        """What has happened since the last call; call when `fileno` is readable."""
+    def poll_events(self) -> Iterator[LauncherEvent]:
+        """Events since the last call; call when `fileno` is readable."""
         os.read(self.bell_read, 65536)
         while not self.happened.empty():
             event = self.happened.get()
@@ -104,7 +104,7 @@ class ContainerLauncher:
             yield event
 
     def began(self, monotonic_s: float) -> None:
-        """Training began: links change with time from here on."""
+        """Note that training began: links change with time from here on."""
         self.links.began(monotonic_s)
 
     def close(self) -> None:
@@ -113,19 +113,19 @@ class ContainerLauncher:
         try:
             with explained("what is left goes with `edgebed down`: removing the containers of the run"):
                 self.site.clear(self.client, networks=False)
-                for life in self.lives.values():
-                    life.join(CALL_S_MAX)
-                self.site.clear(self.client, networks=True)  # with what was being created meanwhile
+                for thread in self.threads.values():
+                    thread.join(CALL_S_MAX)
+                self.site.clear(self.client, networks=True)  # including what was being created meanwhile
         finally:
             self.client.close()
-            if not any(life.is_alive() for life in self.lives.values()):  # else one might ring yet
+            if not any(thread.is_alive() for thread in self.threads.values()):  # else one might ring yet
                 os.close(self.bell_read)
                 os.close(self.bell_write)
 
     # --- the life of a container, in a thread of its own --------------------------------------------------------
 
     def _live(self, node: NodePlan, controller_address: str) -> None:
-        """From before its start to after its end."""
+        """Manage a node's container from before its start to after its end."""
         try:
             with explained(f"the container of {node.node}"):
                 self._from_start_to_end(node, controller_address)
@@ -170,8 +170,8 @@ class ContainerLauncher:
                 controller_address,
                 site.data.subnet,
                 site.management.subnet,
-                self.links.means.mechanism(node),
-                self.links.means.delay(node),
+                self.links.mechanisms.mechanism(node),
+                self.links.mechanisms.delay(node),
             ),
             labels=site.labels_of(node, self.numbers[node.node]),
             host_config=api.create_host_config(network_mode=site.management.id, **limits.host_settings(node)),
@@ -185,7 +185,7 @@ class ContainerLauncher:
         return container
 
     def _how_it_ended(self, container: str, log: Path, begins_at: int) -> str:
-        """`begins_at`: where in the log its own words begin."""
+        """How a container ended, in words. `begins_at`: where in the log its own output begins."""
         try:
             code = int(self.client.api.wait(container, timeout=CALL_S_MAX)["StatusCode"])
             state: dict[str, Any] = self.client.api.inspect_container(container)["State"]
@@ -200,7 +200,7 @@ class ContainerLauncher:
         if not self.closing.is_set():  # then its container was taken away on purpose
             self._tell(error)
 
-    def _tell(self, event: Happening | EdgebedError) -> None:
+    def _tell(self, event: LauncherEvent | EdgebedError) -> None:
         self.happened.put(event)
         try:
             os.write(self.bell_write, b"!")
@@ -209,7 +209,7 @@ class ContainerLauncher:
 
 
 def memory_at_end(log: str) -> dict[str, int]:
-    """`peak`, `limit` and `oom_kills` of a node that was killed, as its container said; what is unknown is absent."""
+    """`peak`, `limit` and `oom_kills` of a killed node, as its container printed them; unknown ones are absent."""
     said = _MEMORY.findall(log)
     pairs = (word.partition("=") for word in said[-1].split()) if said else ()
     return {name: int(value) for name, _, value in pairs if value.isdigit()}

@@ -1,7 +1,7 @@
-"""Taking away what edgebed has put onto an engine: a trial's own, or what controllers that were killed have left.
+"""Removing what edgebed has put onto an engine: a trial's own objects, or those that killed controllers have left.
 
 Docker may miscount who is in a network when it takes many containers apart at once. It then never removes that network,
-until it is restarted and counts anew; this is said and is no error.
+until it is restarted and counts anew; this is reported and is no error.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import docker
 from docker.errors import APIError, NotFound
 
-from edgebed.observe.output import say as say_aloud
+from edgebed.core.console import say as say_aloud
 from edgebed.runtimes.containers.engine import CALL_S_MAX, connect, explained
 from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN
 from edgebed.runtimes.containers.owner import is_alive, own_container
@@ -24,7 +24,7 @@ CONFLICT, FORBIDDEN = 409, 403  # what the engine answers
 def remove_leftovers(say: Callable[[str], None], say_kept: Callable[[str], None] | None = None) -> int:
     """Remove containers and networks whose controller is gone; return their number.
 
-    `say` is told what was removed; `say_kept`, or else `say`, what was kept because its controller still runs.
+    `say` is called with what was removed; `say_kept`, or else `say`, with what stays because its controller still runs.
     """
     removed = 0
     with closing(connect(AT_ONCE)) as client, explained("what earlier runs have left"):
@@ -35,7 +35,7 @@ def remove_leftovers(say: Callable[[str], None], say_kept: Callable[[str], None]
             joined = [n for n in networks if n["Labels"][LABEL_OWNER] == owner]
             runs = ", ".join(sorted({thing["Labels"].get(LABEL_RUN, "?") for thing in (*owned, *joined)}))
             if is_alive(client, owner, own_id):
-                (say_kept or say)(f"kept {_count(owned, joined)} of {runs}: as far as can be told its controller runs")
+                (say_kept or say)(f"kept {_count(owned, joined)} of {runs}: its controller seems to be running")
             else:
                 kept = remove(client, owned, joined, say)
                 gone = [network for network in joined if network["Name"] not in kept]
@@ -52,7 +52,7 @@ def containers_with(client: docker.DockerClient, label: str) -> list[dict[str, A
 
 
 def networks_with(client: docker.DockerClient, label: str) -> list[dict[str, Any]]:
-    """The same of networks."""
+    """The engine's list of networks that carry `label`, or `label=value`."""
     found: list[dict[str, Any]] = client.api.networks(filters={"label": label})
     return found
 
@@ -63,13 +63,13 @@ def remove(
     networks: Sequence[dict[str, Any]] = (),
     say: Callable[[str], None] = say_aloud,
 ) -> set[str]:
-    """Remove all of these, as the engine lists them, several at once; the names of networks that the engine keeps."""
+    """Remove containers and networks, as the engine lists them; return the names of networks that the engine keeps."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda container: remove_container(client, container["Id"]), containers))
         are_gone = list(pool.map(lambda network: remove_network(client, network["Id"]), networks))
     kept = {network["Name"] for network, is_gone in zip(networks, are_gone, strict=True) if not is_gone}
     for name in sorted(kept):
-        say(f"the engine keeps the empty network {name}: it has miscounted, and lets go of it when it is restarted")
+        say(f"the engine keeps the empty network {name}: it has miscounted, and removes it when it is restarted")
     return kept
 
 
@@ -82,7 +82,7 @@ def remove_container(client: docker.DockerClient, container_id: str) -> None:
     except APIError as error:
         if error.status_code != CONFLICT:
             raise
-        try:  # somebody else is removing it
+        try:  # another caller is removing it
             client.api.wait(container_id, timeout=CALL_S_MAX, condition="removed")
         except NotFound:
             return

@@ -1,4 +1,4 @@
-"""From a node's plan to what its container may use and do: pure data, in the words of the engine's interface.
+"""The limits and rights of a node's container, from the node's plan: pure data, in the terms of the engine's interface.
 
 CPU is capped by a quota for each period of the kernel's scheduler, not as `nano_cpus`, which could not be changed
 while the container runs. Swap is capped with memory: otherwise a node gets as much again, on disk.
@@ -7,9 +7,9 @@ while the container runs. Swap is capped with memory: otherwise a node gets as m
 import math
 from typing import Any
 
+from edgebed.core.plan import NodePlan
 from edgebed.emulation.cgroups import CPU_PERIOD_US, cpu_quota_us
 from edgebed.emulation.readback import Delay, Mechanism
-from edgebed.scenario.plan import NodePlan
 
 PIDS_MAX = 64  # a node has some ten threads, and one more for each visitor of its metrics
 PIDS_A_CORE = 4  # torch's and OpenBLAS' own
@@ -17,11 +17,11 @@ TMP_BYTES = 64 * 2**20
 USER = "10001:10001"
 LOG_MAX = {"max-size": "10m", "max-file": "1"}
 HELPER_BYTES = 128 * 2**20
-NO_QUOTA = -1  # the kernel's own word; the engine takes 0 for no change
+NO_QUOTA = -1  # as the kernel writes it; the engine takes 0 for no change
 
 
 def num_threads(node: NodePlan) -> int:
-    """Threads that compute at once: what the cap can feed, and one without a cap, as in every runtime."""
+    """Number of threads that compute at once: what the cap can feed, and one without a cap, as in every runtime."""
     return max(1, math.ceil(node.cpus or 1.0))
 
 
@@ -44,7 +44,7 @@ def host_settings(node: NodePlan) -> dict[str, Any]:
 
 
 def cpu_settings(cpus: float | None) -> dict[str, int]:
-    """A cap on CPU, also of a container that runs; None: takes it away."""
+    """A cap on CPU, also for a running container; None: takes the cap away."""
     return {"cpu_period": CPU_PERIOD_US, "cpu_quota": NO_QUOTA if cpus is None else cpu_quota_us(cpus)}
 
 
@@ -71,7 +71,7 @@ def environment(
     mechanism: Mechanism,
     delay: Delay,
 ) -> dict[str, str]:
-    """What a node is told before it says hello; `node_main.py` reads it."""
+    """The environment from which a node's `node_main.py` learns who and where it is."""
     threads = str(num_threads(node))
     return {
         "EDGEBED_NODE": node.node,

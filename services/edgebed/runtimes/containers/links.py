@@ -3,8 +3,8 @@
     node's container (no capability)  <-- same namespace -->  helper (NET_ADMIN alone): tc, ifb
 
 So no node can change its own link. A helper has done its work when the kernel holds the link, before the node may talk;
-one whose link changes with time, or by faults, stays as long as its node: it follows the link's timeline and does what
-it is told (emulation/shaping.py). A container that starts anew has a new namespace, and gets a new helper.
+one whose link changes with time, or by faults, stays as long as its node: it follows the link's timeline and
+carries out orders (emulation/shaping.py). A container that starts anew has a new namespace, and gets a new helper.
 """
 
 import queue
@@ -17,32 +17,32 @@ import docker
 import msgspec
 from docker.errors import NotFound
 
-from edgebed.emulation.means import Means
-from edgebed.emulation.orders import Answer, Began, Change, Order
-from edgebed.errors import EdgebedError, InfrastructureError
+from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.plan import Injection, NodePlan, Plan
+from edgebed.emulation.means import Mechanisms
+from edgebed.emulation.orders import Began, HelperChange, HelperReply, HelperSetup
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import Conversation, conversing
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.site import Site
-from edgebed.scenario.plan import Injection, NodePlan, Plan
 
 COMMAND = ("python", "-m", "edgebed.emulation.shaping")
 ANSWER_S_MAX = 30.0
 
 
 class Helper:
-    """What sets a node's link. Once that has been set, one that stays can be asked for more."""
+    """A container that sets a node's link. Once that has been set, a helper that stays can be asked for more."""
 
     def __init__(self, container: str, talk: Conversation, *, stays: bool) -> None:
         self.container = container
         self.stays = stays
         self.talk = talk
         self.lock = threading.Lock()
-        self.answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
-        """To what it was asked; None: it has ended."""
+        self.answers: queue.SimpleQueue[HelperReply | None] = queue.SimpleQueue()
+        """Answers to orders; None: the helper has ended."""
 
-    def say(self, message: Began | Change) -> None:
-        """Raises OSError if it has ended."""
+    def say(self, message: Began | HelperChange) -> None:
+        """Send an order. Raises OSError if the helper has ended."""
         with self.lock:
             self.talk.say(msgspec.json.encode(message))
 
@@ -52,9 +52,9 @@ class Helper:
         Raises InfrastructureError where that fails.
         """
         try:
-            self.say(Change(injection, number))
+            self.say(HelperChange(injection, number))
             while answer := self.answers.get(timeout=ANSWER_S_MAX):
-                if answer.done == number:  # else one that came too late for whoever asked
+                if answer.done == number:  # else an answer that came too late
                     if answer.problem:
                         raise InfrastructureError(answer.problem)
                     return
@@ -77,7 +77,7 @@ class Links:
         plan: Plan,
         complain: Callable[[EdgebedError], None],
     ) -> None:
-        """`image` is the helpers'; `complain` is told of one that fails while training goes on.
+        """`image` is the helpers'; `complain` is called with a failure of one during training.
 
         Raises InfrastructureError where the engine's kernel cannot do what the plan asks for.
         """
@@ -87,23 +87,23 @@ class Links:
         self.complain = complain
         self.lock = threading.Lock()
         self.began_s: float | None = None
-        self.kept: set[Helper] = set()
-        """Those that stay with their nodes."""
+        self.staying: set[Helper] = set()
+        """Helpers that stay with their nodes."""
         links = [node.link for node in plan.nodes]
         faults = [step.injection.change for fault in plan.faults for step in fault.steps if step.injection.change]
         lossy = any(link.lossy for link in links) or any(change.loss for change in faults)
         delayed = any(link.delayed for link in links) or any(change.latency_s or change.jitter_s for change in faults)
         self.netem = (delayed or lossy) and self._probe()
-        self.means = Means("docker", self.netem)
+        self.mechanisms = Mechanisms("docker", self.netem)
         if lossy and not self.netem:
             raise InfrastructureError(
-                "packets cannot be lost here: the engine's kernel has no netem. Take the loss away, or load it: "
+                "packets cannot be lost here: the engine's kernel has no netem. Remove the loss, or load it: "
                 "modprobe sch_netem"
             )
 
     def is_held(self, node: NodePlan) -> bool:
         """Whether a node needs a helper from the beginning."""
-        return node.changeable or self.means.mechanism(node) != "none"
+        return node.changeable or self.mechanisms.mechanism(node) != "none"
 
     def set(self, node: NodePlan, number: int, container: str, *, stays: bool = False) -> Helper:
         """Have the link of a running container set, now and in future; return the helper, which may be gone already.
@@ -113,19 +113,19 @@ class Links:
         """
         stays = stays or node.changeable or bool(node.link.changes)
         labels = self.site.labels_of_helper(node, number)
-        name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the one before may not quite be gone
+        name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the last one may still exist
         made = self._create(name, COMMAND, labels, f"container:{container}", stdin_open=True)
         try:
             with ExitStack() as stack:
                 talk = stack.enter_context(conversing(self.client, made))
                 helper = Helper(made, talk, stays=stays)
                 self.client.api.start(made)
-                order = Order(self.site.data.subnet, self.netem, node.link, node.node, stays)
+                order = HelperSetup(self.site.data.subnet, self.netem, node.link, node.node, stays)
                 talk.say(msgspec.json.encode(order))
                 _heard(talk)
                 if stays:
                     with self.lock:
-                        self.kept.add(helper)
+                        self.staying.add(helper)
                         self._tell_begin(helper)
                     listening = node.node, container, helper, stack.pop_all()
                     name = f"{node.node}-link"
@@ -136,9 +136,9 @@ class Links:
         return helper
 
     def forget(self, helper: Helper) -> None:
-        """Its node has ended: whatever becomes of it is no news."""
+        """Note that the helper's node has ended: a failure of the helper is no longer reported."""
         with self.lock:
-            self.kept.discard(helper)
+            self.staying.discard(helper)
 
     def release(self, helper: Helper) -> None:
         """Remove a helper whose node has ended."""
@@ -149,31 +149,31 @@ class Links:
         """Training began, at this time of the machine's monotonic clock."""
         with self.lock:
             self.began_s = monotonic_s
-            for helper in self.kept:
+            for helper in self.staying:
                 self._tell_begin(helper)
 
     def _tell_begin(self, helper: Helper) -> None:
         if self.began_s is not None:
-            with suppress(OSError):  # it has ended, as whoever listens to it knows
+            with suppress(OSError):  # the helper has ended, as `_listen` knows
                 helper.say(Began(self.began_s))
 
     def _listen(self, node: str, container: str, helper: Helper, stack: ExitStack) -> None:
-        """Until a helper ends; that it has failed unless its node has ended, too."""
+        """Read a helper's answers until it ends; report a failure unless its node has ended, too."""
         with stack:
-            last = Answer()
+            last = HelperReply()
             while answer := _next_answer(helper.talk):
                 helper.answers.put(answer)
                 last = answer
             helper.answers.put(None)
             with self.lock:
-                failed = helper in self.kept
-                self.kept.discard(helper)
+                failed = helper in self.staying
+                self.staying.discard(helper)
             if failed and self._is_running(container):
                 problem = last.problem if last.problem and last.done is None else _ended(helper.talk)
                 self.complain(InfrastructureError(f"the link of {node} does not change any more: {problem}"))
 
     def _is_running(self, container: str) -> bool:
-        """The network of a node that has ended goes at once, and what shapes it fails."""
+        """Whether a container runs: the network of a node that has ended goes at once, and shaping it fails."""
         try:
             return bool(self.client.api.inspect_container(container)["State"]["Running"])
         except NotFound:
@@ -206,25 +206,25 @@ class Links:
         return str(made["Id"])
 
 
-def _heard(talk: Conversation) -> Answer:
-    """What a helper answers. Raises InfrastructureError if that is a problem."""
+def _heard(talk: Conversation) -> HelperReply:
+    """The next answer of a helper. Raises InfrastructureError if that is a problem."""
     try:
         line = talk.hear(ANSWER_S_MAX)
     except TimeoutError as error:
         raise InfrastructureError(_silent()) from error
     if not line:
         raise InfrastructureError(f"{_ended(talk)}. Is its image of this code? scripts/build-images builds it")
-    answer = msgspec.json.decode(line, type=Answer)
+    answer = msgspec.json.decode(line, type=HelperReply)
     if answer.problem:
         raise InfrastructureError(answer.problem)
     return answer
 
 
-def _next_answer(talk: Conversation) -> Answer | None:
-    """The next one, whenever it comes; None when the helper has ended, or the connection to the engine."""
+def _next_answer(talk: Conversation) -> HelperReply | None:
+    """The next answer, whenever it comes; None when the helper has ended, or the connection to the engine."""
     with suppress(OSError):
         if line := talk.hear():
-            return msgspec.json.decode(line, type=Answer)
+            return msgspec.json.decode(line, type=HelperReply)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a node's container runs: the same node as everywhere, told by the environment who it is and where.
+"""What a node's container runs: the same node as in every runtime, with its name and address from the environment.
 
     EDGEBED_NODE, EDGEBED_CONTROLLER_ADDRESS             its name, and whom to say hello to
     EDGEBED_DATA_SUBNET, EDGEBED_MANAGEMENT_SUBNET       its own address in each is where it listens
@@ -12,19 +12,19 @@ import sys
 
 import msgspec
 
+from edgebed.core.errors import EdgebedError
 from edgebed.emulation.readback import Delay, Mechanism
-from edgebed.errors import EdgebedError
+from edgebed.emulation.resources import own_address
 from edgebed.learning.allocator import keep_freed_memory
-from edgebed.observe.resources import own_address
-from edgebed.runtimes.node import Surroundings, run_node
+from edgebed.runtimes.live.node import NodeEnvironment, run_node
 
 
 def main() -> int:
-    """Be the node; return the exit code."""
+    """Run the node; return the exit code."""
     keep_freed_memory()
     told = os.environ
     try:
-        here = Surroundings(
+        here = NodeEnvironment(
             node=told["EDGEBED_NODE"],
             contained=True,
             controller_address=told["EDGEBED_CONTROLLER_ADDRESS"],

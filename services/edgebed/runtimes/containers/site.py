@@ -16,20 +16,20 @@ from typing import Any
 
 import docker
 
-from edgebed.errors import InfrastructureError
-from edgebed.observe.resources import interface_of
-from edgebed.runtimes.containers.engine import Images, connect, explained
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.plan import NodePlan
+from edgebed.emulation.resources import interface_of
+from edgebed.runtimes.containers.engine import ImageNames, connect, explained
 from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, LABEL_SITE, PREFIX
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with, remove, remove_leftovers
 from edgebed.runtimes.containers.owner import own_container, own_name
-from edgebed.scenario.plan import NodePlan
 
 DATA, MANAGEMENT = "data", "management"
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Network:
+class EngineNetwork:
     """A network of the engine, by its id: names need not be unique."""
 
     id: str
@@ -37,8 +37,8 @@ class Network:
     gateway: str
 
     @classmethod
-    def inspected(cls, client: docker.DockerClient, network_id: str) -> "Network":
-        """As the engine describes it."""
+    def inspected(cls, client: docker.DockerClient, network_id: str) -> "EngineNetwork":
+        """The network as the engine describes it."""
         for config in client.api.inspect_network(network_id)["IPAM"]["Config"]:
             if ipaddress.ip_network(config["Subnet"]).version == 4:
                 return cls(network_id, config["Subnet"], config.get("Gateway", "").partition("/")[0])
@@ -49,22 +49,22 @@ class Network:
 class Site:
     """Where one trial's containers go."""
 
-    data: Network
-    management: Network
+    data: EngineNetwork
+    management: EngineNetwork
     host: str
     """The controller's own address on the management network."""
     name: str
-    """What the names of the trial's containers begin with."""
+    """Prefix of the names of the trial's containers."""
     labels: dict[str, str]
     project: str | None = None
-    """The project of Compose that the controller belongs to."""
+    """The Compose project that the controller belongs to."""
 
     def container_name(self, node: NodePlan) -> str:
-        """Unique on this engine."""
+        """The name of a node's container, unique on this engine."""
         return f"{self.name}-{node.node}"
 
     def labels_of(self, node: NodePlan, number: int) -> dict[str, str]:
-        """What tells the node's container apart; `number` counts those of its class from 1."""
+        """Labels that identify a node's container; `number` counts the containers of its class from 1."""
         labels = self.labels | {
             f"{PREFIX}.node": node.node,
             f"{PREFIX}.role": node.role,
@@ -73,7 +73,7 @@ class Site:
         return labels | self._composed(node.device_class, node.node, number)
 
     def labels_of_helper(self, node: NodePlan, number: int) -> dict[str, str]:
-        """The same for the helper that sets the node's link."""
+        """Labels that identify the helper that sets the node's link."""
         labels = self.labels | {f"{PREFIX}.link": node.node}
         return labels | self._composed(f"{node.device_class}-link", f"{node.node}-link", number)
 
@@ -83,7 +83,7 @@ class Site:
             return {}
         return {
             f"{COMPOSE}.project": self.project,
-            f"{COMPOSE}.service": f"node-{service}",  # never one of the file: `up` would remove it
+            f"{COMPOSE}.service": f"node-{service}",  # never a service of the file: `up` would remove it
             f"{COMPOSE}.container-number": str(number),
             f"{COMPOSE}.oneoff": "False",
             f"{COMPOSE}.config-hash": hashlib.sha256(container.encode()).hexdigest(),
@@ -114,7 +114,7 @@ def find_site(client: docker.DockerClient, run: str, trial: str) -> Site:
 
 
 def _require_here(gateway: str) -> None:
-    """The engine's networks are this machine's own, so that nodes reach a controller on it."""
+    """Raise where the engine's networks are not this machine's own: nodes must reach a controller on it."""
     try:
         interface_of(gateway)
     except InfrastructureError as error:
@@ -125,15 +125,15 @@ def _require_here(gateway: str) -> None:
 
 
 def prepare(say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
-    """Before a run: remove what killed controllers have left, of which `say` is told, and look at the engine.
+    """Prepare for a run: remove what killed controllers have left, which `say` reports, and inspect the engine.
 
-    Returns where the controller's pages are to be served (on the host loopback, as a service of Compose its address on
-    the management network) and what of the engine a run's record should hold.
+    Returns the address for the controller's pages (on the host loopback, as a service of Compose its address on the
+    management network) and the facts of the engine for a run's manifest.
     """
     remove_leftovers(say, say_kept=lambda _: None)
     with closing(connect()) as client:
         with explained("the images of the nodes"):
-            images = {role: client.api.inspect_image(name)["Id"] for role, name in vars(Images.named()).items()}
+            images = {role: client.api.inspect_image(name)["Id"] for role, name in vars(ImageNames.named()).items()}
         with explained("the controller's own networks"):
             own_id = own_container(client)
             attached = _attachments(client, client.api.inspect_container(own_id)) if own_id else {}
@@ -144,13 +144,13 @@ def prepare(say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
 
 def _found(client: docker.DockerClient, own: dict[str, Any], name: str, labels: dict[str, str]) -> Site:
     attached = _attachments(client, own)
-    data, management = (Network.inspected(client, attached[label][0]) for label in (DATA, MANAGEMENT))
+    data, management = (EngineNetwork.inspected(client, attached[label][0]) for label in (DATA, MANAGEMENT))
     project = own["Config"]["Labels"][f"{COMPOSE}.project"]
     return Site(data, management, attached[MANAGEMENT][1], name, labels, project)
 
 
 def _attachments(client: docker.DockerClient, own: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """(id of the network, own address in it) for each network by the name that its Compose file gives it."""
+    """Id of the network, and own address in it, for each network by the name that its Compose file gives it."""
     found: dict[str, tuple[str, str]] = {}
     for attachment in own["NetworkSettings"]["Networks"].values():
         labels = client.api.inspect_network(attachment["NetworkID"])["Labels"] or {}
@@ -163,6 +163,6 @@ def _attachments(client: docker.DockerClient, own: dict[str, Any]) -> dict[str, 
     return found
 
 
-def _make(client: docker.DockerClient, name: str, labels: dict[str, str], *, internal: bool) -> Network:
+def _make(client: docker.DockerClient, name: str, labels: dict[str, str], *, internal: bool) -> EngineNetwork:
     made = client.api.create_network(name, driver="bridge", internal=internal, labels=labels)
-    return Network.inspected(client, made["Id"])
+    return EngineNetwork.inspected(client, made["Id"])

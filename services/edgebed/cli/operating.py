@@ -1,0 +1,179 @@
+"""The commands that act on nodes of a live run: the faults of scenarios, by hand."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgebed.cli.options import Json, RunsDir
+from edgebed.core.console import put, put_json
+from edgebed.core.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from edgebed.core.plan import Action, LinkChange
+
+AS_PLANNED = "as-planned"
+SHOWN_MAX = 6
+
+Targets = Annotated[
+    list[str],
+    typer.Argument(metavar="NODE", help="Nodes; a class of devices or 'workers' means all of its nodes."),
+]
+InRun = Annotated[
+    str | None,
+    typer.Option("--run", metavar="RUN", help="The run (default: the one in progress).", show_default=False),
+]
+
+
+def kill(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Kill nodes of the run in progress, as SIGKILL does."""
+    _act("killed", nodes, run, runs_dir, ["kill"], json=json)
+
+
+def restart(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Kill nodes, unless they are dead already, and start them anew."""
+    _act("restarted", nodes, run, runs_dir, ["kill", "launch"], json=json)
+
+
+def freeze(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Freeze nodes: they stand still, and their connections stay."""
+    _act("froze", nodes, run, runs_dir, ["freeze"], json=json)
+
+
+def thaw(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Thaw frozen nodes."""
+    _act("thawed", nodes, run, runs_dir, ["thaw"], json=json)
+
+
+def cut(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Cut nodes off from the data network."""
+    _act("cut", nodes, run, runs_dir, ["cut"], json=json)
+
+
+def heal(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+    """Heal the links of nodes that are cut off."""
+    _act("healed", nodes, run, runs_dir, ["heal"], json=json)
+
+
+def cpus(
+    nodes: Targets,
+    to: Annotated[str, typer.Argument(metavar="CPUS", help=f"The new cap in cores, e.g. 0.5, or '{AS_PLANNED}'.")],
+    *,
+    run: InRun = None,
+    json: Json = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Change the CPU cap of nodes."""
+    _act(f"set cpus {to} of", nodes, run, runs_dir, ["cpus"], json=json, cpus=_cores(to))
+
+
+def set_link(
+    nodes: Targets,
+    *,
+    uplink: Annotated[str | None, typer.Option(metavar="RATE", help="Upload rate, e.g. 1mbit.")] = None,
+    downlink: Annotated[str | None, typer.Option(metavar="RATE", help="Download rate, e.g. 10mbit.")] = None,
+    latency: Annotated[str | None, typer.Option(metavar="TIME", help="One-way latency, e.g. 40ms.")] = None,
+    jitter: Annotated[str | None, typer.Option(metavar="TIME", help="Variation of the latency, e.g. 5ms.")] = None,
+    loss: Annotated[str | None, typer.Option(metavar="PERCENT", help="Share of packets lost, e.g. 1%.")] = None,
+    as_planned: Annotated[bool, typer.Option(f"--{AS_PLANNED}", help="Restore the scenario's settings.")] = False,
+    run: InRun = None,
+    json: Json = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Change the links of nodes to the data network; settings that are not given stay as they are."""
+    change = _change(uplink=uplink, downlink=downlink, latency=latency, jitter=jitter, loss=loss)
+    if as_planned == (change is not None):
+        raise ScenarioError(
+            f"link set: give what is to change (--uplink, --downlink, --latency, --jitter, --loss), or --{AS_PLANNED}"
+        )
+    _act("set the link of", nodes, run, runs_dir, ["link"], json=json, change=change)
+
+
+def rollback(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run in progress, whose layers lie on several nodes.")],
+    step: Annotated[int, typer.Option("--step", metavar="N", min=0, help="Number of steps to keep at most.")],
+    *,
+    json: Json = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Have all shards resume from the newest backup that all have and that is not beyond a step."""
+    from edgebed.running.operate import roll_back
+
+    name, found = roll_back(run, step, runs_dir=runs_dir)
+    if json:
+        put_json({"run": name, "step": found})
+        return
+    put(f"{name} resumed from step {found:,}")
+
+
+def _act(
+    verb: str,
+    targets: Sequence[str],
+    run: str | None,
+    runs_dir: Path | None,
+    actions: "Sequence[Action]",
+    *,
+    json: bool,
+    **settings: Any,
+) -> None:
+    """Have the actions done to each node, and say what was done."""
+    import msgspec
+
+    from edgebed.core.plan import Injection
+    from edgebed.running.operate import act
+
+    done = act(
+        targets,
+        lambda node: [Injection(node=node, action=action, **settings) for action in actions],
+        run=run,
+        runs_dir=runs_dir,
+    )
+    if json:
+        put_json({"actions": actions, **msgspec.to_builtins(settings), **msgspec.to_builtins(done)})
+        return
+    put(f"{verb} {_names(done.nodes)} of {done.run} in {done.seconds:.2f} s")
+
+
+def _names(nodes: Sequence[str]) -> str:
+    shown = ", ".join(nodes[:SHOWN_MAX])
+    return f"{shown}, … ({len(nodes)} nodes)" if len(nodes) > SHOWN_MAX else shown
+
+
+def _cores(text: str) -> float | None:
+    """The CPU cap in cores; None: that of the plan."""
+    if text == AS_PLANNED:
+        return None
+    try:
+        cores = float(text)
+    except ValueError:
+        cores = 0.0
+    if not 0.0 < cores < float("inf"):
+        raise ScenarioError(f"cpus: {text!r} is not a number of cores above 0, e.g. 0.5, nor '{AS_PLANNED}'")
+    return cores
+
+
+def _change(
+    *, uplink: str | None, downlink: str | None, latency: str | None, jitter: str | None, loss: str | None
+) -> "LinkChange | None":
+    """The change of a link; None if nothing is given."""
+    from edgebed.core.plan import LinkChange
+    from edgebed.scenario import choices
+
+    given: dict[str, tuple[str, str | None, Callable[[object], float]]] = {
+        "uplink_bit_s": ("--uplink", uplink, choices.read_rate),
+        "downlink_bit_s": ("--downlink", downlink, choices.read_rate),
+        "latency_s": ("--latency", latency, choices.read_latency),
+        "jitter_s": ("--jitter", jitter, choices.read_latency),
+        "loss": ("--loss", loss, choices.read_loss),
+    }
+    problems, settings = [], {}
+    for name, (option, text, read) in given.items():
+        try:
+            if text is not None:
+                settings[name] = read(text)
+        except ValueError as error:
+            problems.append(f"{option}: {error}")
+    if problems:
+        raise ScenarioError(*problems)
+    return LinkChange(**settings) if settings else None  # type: ignore[arg-type]  # a rate is whole, by its reader

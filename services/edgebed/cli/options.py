@@ -1,0 +1,124 @@
+"""Arguments and options that several commands share."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from edgebed.core.console import say
+from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.runtimes import Emulation, Runtime
+
+if TYPE_CHECKING:
+    from edgebed.reports.writing.drawing import Chart
+
+INTERRUPTED = 130
+
+ScenarioFile = Annotated[Path, typer.Argument(help="A scenario's YAML file.", show_default=False)]
+RunName = Annotated[str, typer.Argument(help="A folder, a scenario (its latest run), scenario/number, or 'latest'.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. fleet.edge.count=8. Repeatable."),
+]
+Variants = Annotated[
+    list[str] | None,
+    typer.Option("--variant", metavar="NAME", help="Run this variant alone. Repeatable.", show_default=False),
+]
+RuntimeOption = Annotated[Runtime, typer.Option(help="Runtime that hosts the nodes.")]
+EmulationOption = Annotated[
+    Emulation,
+    typer.Option(
+        envvar="EDGEBED_EMULATION",
+        help="Mechanism of links and caps in the process runtime: the kernel (as root), the transport model "
+        "and pacing, or whichever is available.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Only warn of a memory cap that is too low for its container.")]
+Processes = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processes that compute gradients in the simulation (default: one a core)."),
+]
+Port = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=65535,
+        help="Port where the controller serves /metrics, /targets and /status: on loopback, or in a container on its "
+        "management network (0: any free port).",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
+Figures = Annotated[
+    Path | None,
+    typer.Option(
+        "--figures", metavar="DIR", help="Also write every chart as SVG and PNG for papers here.", show_default=False
+    ),
+]
+RunsDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of all runs (default: $EDGEBED_RUNS_DIR, else ./runs).", show_default=False),
+]
+
+
+def page_place(name: str, runs_dir: Path | None) -> Path:
+    """The default path of a page of several runs: in the folder of all runs, if there is one."""
+    from edgebed.journal.run_folder import runs_root
+
+    root = runs_root(runs_dir)
+    return root / name if root.is_dir() else Path(name)
+
+
+def require_place(option: str, place: Path, example: str = "report.html") -> None:
+    """Check that a file can be written to `place`, which `option` named; ScenarioError where it cannot."""
+    if place.is_dir():
+        raise ScenarioError(f"{option}: {place} is a folder; give a file, e.g. {place / example}")
+    if place.exists() and not place.is_file():
+        raise ScenarioError(f"{option}: {place} is not a file that can be replaced; choose another name")
+    if not place.parent.is_dir():
+        raise ScenarioError(f"{option}: there is no folder {place.parent}; make it first, or choose another")
+    if not os.access(place.parent, os.W_OK):
+        raise ScenarioError(f"{option}: the folder {place.parent} cannot be written to; choose another")
+
+
+def require_figures(folder: Path | None) -> None:
+    """Check that figures can go into `folder`, if one was named; ScenarioError where they cannot."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise ScenarioError(f"--figures: {folder} is a file; give a folder")
+    if not folder.exists() and not folder.parent.is_dir():
+        raise ScenarioError(f"--figures: there is no folder {folder.parent}; make it first, or choose another")
+
+
+def make_figures(folder: Path | None, charts: "Callable[[], Sequence[Chart]]") -> None:
+    """Write those charts into `folder`, if one was named, and report it."""
+    from edgebed.core.quantities import count_text
+    from edgebed.reports.writing.drawing import write_figures
+
+    if folder is not None:
+        say(f"figures: {folder}: {count_text(write_figures(folder, charts()), 'chart')}, each as SVG and PNG")
+
+
+def end_with(problems: Sequence[str]) -> None:
+    """End a command with many runs: report what went wrong, a sentence each, and how to try again, if anything did."""
+    if problems:
+        for problem in problems:
+            say(f"error: {problem}")
+        say(f"{_going_on()} tries again")
+        raise typer.Exit(InfrastructureError.exit_code)
+
+
+def end_interrupted() -> NoReturn:
+    """End a command with many runs that the user interrupted, and report how to resume it."""
+    say(f"interrupted; to resume: {_going_on()}")
+    raise typer.Exit(INTERRUPTED)
+
+
+def _going_on() -> str:
+    """The command that resumes what this one has begun."""
+    from edgebed.studies.cells.running_cells import going_on
+
+    return going_on(["edgebed", *sys.argv[1:]])

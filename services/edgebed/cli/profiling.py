@@ -1,0 +1,86 @@
+"""The command `profile`: measure the costs of each layer of a scenario's model on this machine."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgebed.cli.options import Json, ScenarioFile, Sets, Variants, require_place
+from edgebed.core.console import put, put_json, say
+from edgebed.core.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from edgebed.planning.planning import PlannedTrial
+    from edgebed.scenario.schema import Scenario
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Write the profile here (default: beside the scenario, its name with -profile).",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+
+def profile(
+    scenario: ScenarioFile, *, sets: Sets = None, variants: Variants = None, output: Output = None, json: Json = False
+) -> None:
+    """Measure the time and memory of each layer on this machine, for `shards: {profile: FILE}`."""
+    from edgebed.journal.run_folder import write_atomically
+    from edgebed.planning.describe_profile import as_text, remarks
+    from edgebed.scenario.profiles import write_profile
+    from edgebed.studies.host.profiling import profile_trials
+    from edgebed.studies.host.profiling_nodes import own_s
+
+    place = output or scenario.with_name(f"{scenario.stem}-profile.yaml")
+    require_place("--output", place, "profile.yaml")
+    trials = _layerwise(_loaded(scenario, sets or ()).only(variants or ()), scenario)
+    found = profile_trials(trials, say)
+    say("what a live shard needs whatever layers it has …")
+    found = found.model_copy(update={"own": own_s()})
+    task, methods = trials[0].plan.nodes[0].task, [trial.plan.nodes[0].method for trial in trials]
+    write_atomically(place, write_profile(found, list(remarks(task, methods))).encode(), "--output")
+    if json:
+        put_json(found.model_dump(mode="json"))
+    else:
+        put(as_text(found))
+        put(f"written to {place}; a scenario beside it uses it with shards: {{profile: {place.name}}}")
+
+
+def _loaded(path: Path, sets: Sequence[str]) -> "Scenario":
+    """The scenario; also where the profile that it names does not exist yet."""
+    from edgebed.scenario.load import load_scenario
+
+    try:
+        return load_scenario(path, sets)
+    except ScenarioError as error:
+        if not any("profile" in problem for problem in error.problems):
+            raise
+        return load_scenario(path, (*sets, "shards.profile=null"))
+
+
+def _layerwise(scenario: "Scenario", path: Path) -> "list[PlannedTrial]":
+    """The trials whose layers are measured, with any cuts; ScenarioError where their models differ."""
+    from edgebed.planning.planning import plan_trials
+
+    chosen = {}
+    for name, trial in scenario.trials.items():
+        if (section := trial.sharding) is not None:
+            plain = section.model_copy(update={"profile": None, "cuts": "even"})
+            chosen[name] = trial.model_copy(update={"shards": plain})
+    if not chosen:
+        raise ScenarioError(f"{path}: no trial has a layer-wise method; only such a model is cut into layers")
+    trials = plan_trials(scenario.model_copy(update={"trials": chosen}))
+    kinds = {(each.plan.nodes[0].task.layout, each.plan.nodes[0].task.batch_size, _optimizer(each)) for each in trials}
+    if len(kinds) > 1:
+        names = ", ".join(chosen)
+        raise ScenarioError(
+            f"{path}: its trials differ in model, batch or optimizer, and a profile is of one; "
+            f"choose by --variant: {names}"
+        )
+    return trials
+
+
+def _optimizer(trial: "PlannedTrial") -> str:
+    return trial.plan.nodes[0].method.parts["optimizer"].name

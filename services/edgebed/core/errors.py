@@ -1,0 +1,66 @@
+"""What can go wrong, sorted by whose fault it is; the command line turns each into its exit code.
+
+A message says where, what, what is allowed and what to do next. A broken invariant is an `assert`, never one of these.
+"""
+
+import errno
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Error numbers of a disk, or of a user's part of it, that is full."""
+REMEDIES = {
+    **dict.fromkeys(FULL, "make room, or choose another folder with {option}"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "give yourself the right to, or choose another folder with {option}"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "let more files be open (ulimit -n), or run fewer nodes"),
+    errno.EROFS: "its file system cannot be written to; choose another folder with {option}",
+    errno.ENOENT: "its folder is gone; make it again, or choose another with {option}",
+    errno.ELOOP: "it is a link, and nothing is written through one; take it away",
+}
+"""Remedies by error number, where a file could not be written."""
+
+
+def unwritten(error: OSError, option: str) -> str:
+    """Say why a file could not be written, and what to do: `cannot be written: No space left on device; make room, …`.
+
+    `option` is the one that chooses another folder.
+    """
+    remedy = REMEDIES.get(error.errno or 0, "choose another folder with {option}").format(option=option)
+    return f"cannot be written: {error.strerror}; {remedy}"
+
+
+class EdgebedError(Exception):
+    """Base of the errors that edgebed reports to a person without a traceback."""
+
+    exit_code = 3
+
+
+class ScenarioError(EdgebedError):
+    """The user's mistake: a scenario, an option or a file that cannot be used. Found before anything starts.
+
+    `problems` holds every mistake found, one complete message each.
+    """
+
+    exit_code = 2
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class OwnCodeError(EdgebedError):
+    """A part that is the user's own failed at its work; says which, in what, why, and the line of the user's file."""
+
+    exit_code = 3
+
+    def at(self, when: str) -> "OwnCodeError":
+        """Return this error with its time in front: `step 7`."""
+        return OwnCodeError(f"{when}: {self}")
+
+    def on(self, node: str) -> "OwnCodeError":
+        """Return this error with its node in front."""
+        return OwnCodeError(f"{node}, {self}")
+
+
+class InfrastructureError(EdgebedError):
+    """The machine, the network or a node failed; the scenario was fine."""
+
+    exit_code = 3

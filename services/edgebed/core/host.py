@@ -1,0 +1,79 @@
+"""The facts of this machine and of the software on it that a run depends on; they go into its manifest."""
+
+import datetime as dt
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from edgebed.core.package import VERSION
+
+PACKAGES = ("torch", "numpy", "pyzmq", "msgspec")
+
+
+def facts() -> dict[str, Any]:
+    """Start time (UTC, ISO 8601), versions, git commit of the current folder, kernel, CPU, cores, memory in bytes."""
+    return {
+        "started": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "folder": str(Path.cwd()),
+        "commit": _commit(),
+        "versions": {
+            "edgebed": VERSION,
+            "python": platform.python_version(),
+            **{name: version for name in PACKAGES if (version := _version(name))},
+        },
+        "host": machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """Kernel, CPU, cores and memory in bytes."""
+    return {
+        "kernel": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpu": _cpu_model(),
+        "cores": _cores(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cores() -> int:
+    """The cores this process may use, which in a container or under taskset are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cpu_model() -> str:
+    """The processor's name as the kernel gives it, else its architecture."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in {"model name", "Model"}:
+                return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str | None:
+    """The git commit checked out in the current folder, with `+changes` where tracked files differ; None if none."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    try:
+        found = subprocess.run(  # noqa: S603 # every word is ours
+            [git, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"],
+            capture_output=True, text=True, timeout=5, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None

@@ -1,0 +1,162 @@
+"""Finding what a user wrote: `package.module:name` to what it names, for models, data sets, parts and faults alike.
+
+Each process imports for itself: a node that is to build the user's model imports the user's module, so what stands at
+the top of that module runs once in each node.
+"""
+
+import contextlib
+import difflib
+import importlib
+import inspect
+import re
+import sys
+import tokenize
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from edgebed.core.errors import ScenarioError
+
+PATTERN = r"^\w+(\.\w+)*:\w+$"
+"""The pattern of an import path, for editors."""
+FORM = "package.module:Name"
+"""How it is told."""
+ENCODING_COOKIE = re.compile(r"^([ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+", re.ASCII | re.MULTILINE)  # PEP 263
+
+
+def is_import_path(name: str) -> bool:
+    """Whether `name` has the form `package.module:function`, and so cannot be a built-in name."""
+    module, colon, function = name.partition(":")
+    return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+def resolve(name: str, python_path: Sequence[str] = ()) -> Callable[..., Any]:
+    """Return the callable that `package.module:function` names.
+
+    The folders of `python_path` are searched before everything else, and stay on `sys.path`, since the user's module
+    may import its neighbours later. ScenarioError if the name, the module or the function is not usable.
+    """
+    if not is_import_path(name):
+        raise ScenarioError(f"{name}: not of the form package.module:function, e.g. mypackage.nets:tiny.")
+    module_name, _, function_name = name.partition(":")
+    module = load_module(name, module_name, python_path)
+    found = getattr(module, function_name, None)
+    if not callable(found):
+        raise ScenarioError(f"{name}: {_what_is_wrong(module, function_name, found)}")
+    return found  # type: ignore[no-any-return]  # `callable` narrows to a function of unknown result
+
+
+def load_module(name: str, module_name: str, python_path: Sequence[str] = ()) -> ModuleType:
+    """The module of the import path `name`, found as for `resolve`; ScenarioError where it cannot be imported."""
+    search(python_path)
+    importlib.invalidate_caches()  # the module may have been written after this process began
+    return _import(name, module_name)
+
+
+def own_folders(folder: Path) -> tuple[str, ...]:
+    """Where modules of one's own are looked for: that of the scenario file, then the one that a user is in."""
+    return tuple(dict.fromkeys((str(folder), str(Path.cwd()))))
+
+
+def search(python_path: Sequence[str]) -> None:
+    """Look for modules in these folders as well, before everything else."""
+    sys.path[:0] = [folder for folder in python_path if folder not in sys.path]
+
+
+@contextlib.contextmanager
+def forgetting(*folders: Path) -> Iterator[None]:
+    """Context at whose end imports from these folders are forgotten: other folders may have modules of these names."""
+    path, known = list(sys.path), set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in [name for name, _ in _modules([str(folder) for folder in folders])]:
+            if name.partition(".")[0] not in known:
+                del sys.modules[name]
+        sys.path[:] = path
+
+
+def sources(python_path: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return (relative path, text) of every module imported from `python_path`, for nodes that do not see its folders.
+
+    A module that is imported later, or a file that is no module, is not among them. A text is to be written as UTF-8,
+    whatever its file was in.
+    """
+    return tuple((path, _text(file)) for _, (path, file) in _modules(python_path))
+
+
+def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
+    """Call a user's function with those of the `offers` that its parameters name, or with all if it takes `**kwargs`.
+
+    ScenarioError with the reason if the call raises.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some functions written in C do not tell
+        parameters = {}.values()
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    by_keyword = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    taken = {key: value for key, value in offers.items() if takes_all or key in by_keyword}
+    try:
+        return function(**taken)
+    except (Exception, SystemExit) as error:  # whatever the user's code raises is the user's to read
+        arguments = ", ".join(f"{key}={value!r}" for key, value in taken.items())
+        raise ScenarioError(f"{name}: calling it with ({arguments}) failed: {reason(error)}") from error
+
+
+def reason(error: BaseException) -> str:
+    """An exception in one line: its type, its message, and the place in the code where it arose."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        place = f" ({traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno})"
+        traceback = traceback.tb_next
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
+
+
+def _modules(folders: Sequence[str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each module imported from these folders: its name, the path in its folder, its file."""
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        stem = name.replace(".", "/")
+        for path in (f"{stem}.py", f"{stem}/__init__.py"):
+            if file and any(Path(file) == Path(folder).absolute() / path for folder in folders):
+                yield name, (path, file)
+
+
+def _text(file: str) -> str:
+    """Return a module's text, which says UTF-8 where it said another encoding."""
+    with tokenize.open(file) as source:
+        text = source.read()
+        return text if source.encoding.startswith("utf-8") else ENCODING_COOKIE.sub(r"\1utf-8", text, count=1)
+
+
+def _import(name: str, module_name: str) -> ModuleType:
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if f"{module_name}.".startswith(f"{missing}."):
+            searched = ", ".join(folder or "the current folder" for folder in sys.path[:4])
+            raise ScenarioError(
+                f"{name}: there is no module '{missing}' in {searched} ... "
+                "Put its folder next to the scenario file, or install the package."
+            ) from None
+        raise ScenarioError(f"{name}: the module needs '{missing}', which is not installed.") from None
+    except (Exception, SystemExit) as error:  # a script without a main guard may end the process on import
+        raise ScenarioError(f"{name}: importing '{module_name}' failed: {reason(error)}") from error
+
+
+def _what_is_wrong(module: ModuleType, function_name: str, found: object) -> str:
+    if found is not None:
+        return f"'{function_name}' is a {type(found).__name__}, not a function or class."
+    callables = [
+        key
+        for key, value in vars(module).items()
+        if callable(value) and not key.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    ]
+    close = difflib.get_close_matches(function_name, callables, n=1)
+    hint = f" Did you mean '{close[0]}'?" if close else f" It has: {', '.join(sorted(callables)) or 'no functions'}."
+    return f"module '{module.__name__}' has no '{function_name}'.{hint}"

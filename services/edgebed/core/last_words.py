@@ -1,0 +1,58 @@
+"""How a node's process ended, in words, and the end of what it printed."""
+
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+END_BYTES = 64 * 1024  # a log may be long
+SIGNALLED = 128  # a shell's exit code for a child that a signal ended is this and the signal's number
+
+
+def describe_status(status: int) -> str:
+    """Describe a wait status in words."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        known = number in signal.valid_signals() and number < signal.SIGRTMIN
+        return f"killed by {signal.Signals(number).name}" if known else f"killed by signal {number}"
+    return f"exited with code {os.WEXITSTATUS(status)}"
+
+
+def describe_exit_code(code: int) -> str:
+    """Describe the exit code of a container or shell in words."""
+    by_signal = SIGNALLED < code <= SIGNALLED + max(signal.valid_signals())
+    return describe_status(code - SIGNALLED if by_signal else code << 8)
+
+
+def out_of_memory(memory: Mapping[str, int]) -> str:
+    """Describe an OOM kill, with the cgroup's `limit` and `peak` in bytes as far as they are known."""
+    limit = f"its limit of {_mebibytes(memory['limit'])}" if "limit" in memory else "the machine's limit"
+    peak = f", peak {_mebibytes(memory['peak'])}" if "peak" in memory else ""
+    return f"out of memory: killed by the kernel at {limit}{peak}"
+
+
+def end_of(log: Path, begins_at: int = 0) -> str:
+    """Return the last lines of a log, empty if none; what lies before `begins_at` is an earlier incarnation's."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(begins_at, log.stat().st_size - END_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def last_words(log: Path, begins_at: int = 0) -> str:
+    """Return the last line of a log that is not blank."""
+    lines = [line for line in end_of(log, begins_at).splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def last_line(log: Path, begins_at: int = 0) -> str:
+    """Return the last line of a log as an addition to how its node ended; empty if there is none."""
+    text = last_words(log, begins_at)
+    return f"; last line: {text!r}" if text else ""
+
+
+def _mebibytes(size: int) -> str:
+    """Format a size in MiB, as caps are written."""
+    return f"{size / 2**20:.0f}MiB"

@@ -1,0 +1,58 @@
+"""What Linux offers a process: network namespaces of a thread, to end with one's parent, to come before others."""
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
+
+_CLONE_NEWNET = 0x4000_0000  # linux/sched.h
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_NICE_FIRST = -10
+
+Result = TypeVar("Result")
+
+
+def enter_new_network_namespace() -> None:
+    """Move the calling thread alone into a network namespace made for it. Raises OSError, e.g. without the right."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.unshare(_CLONE_NEWNET))
+
+
+def enter_network_namespace(descriptor: int) -> None:
+    """Move the calling thread alone into an open network namespace. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.setns(descriptor, _CLONE_NEWNET))
+
+
+def come_first() -> int:
+    """Let this process run before most others as soon as it has something to do, if it has the right to.
+
+    Return the niceness that it had before, for children that are not to come first.
+    """
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, min(before, _NICE_FIRST))
+    return before
+
+
+def in_own_thread(function: Callable[[], Result]) -> Result:
+    """Run `function` in its own thread, and return or raise what it does; a namespace that it enters ends with that."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(function).result()
+
+
+def die_with_parent(parent: int) -> bool:
+    """Have this process killed when its parent ends; False if the parent is not `parent` any more.
+
+    To the kernel the parent is the thread that started this process: it must last as long as this is needed.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    return os.getppid() == parent
+
+
+def _check(status: int) -> None:
+    if status:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

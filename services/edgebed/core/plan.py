@@ -1,0 +1,396 @@
+"""The plan: every node of a trial with its caps, its data and its parts, fixed by the scenario and the seed.
+
+These are plain msgspec structs, so that a node can read its own entry without importing pydantic. `planning.py` makes
+them from a scenario; nothing here decides anything. Times are seconds, memory is bytes, CPU is cores.
+"""
+
+import math
+from typing import Any, Literal
+
+import msgspec
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """One exchangeable part of a method by name, with the settings its `Config` declares."""
+
+    name: str
+    settings: dict[str, Any] = {}
+
+
+class Method(msgspec.Struct, frozen=True, kw_only=True):
+    """A method: independent choices, one of each kind that its family has (see `algorithms/`)."""
+
+    name: str
+    """Name in tables: the preset's, or `custom`."""
+    parts: dict[str, Part]
+    """Parts by kind: `aggregation`, `compression`, `local_work`; or of layer-wise training `learning`, `optimizer`,
+    `exchange`, and perhaps `module_optimizer`."""
+
+    @property
+    def is_layerwise(self) -> bool:
+        """Whether the model's layers lie on different nodes."""
+        return "learning" in self.parts
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """The random pause a worker makes between its gradient and its push, to emulate slow or busy devices."""
+
+    distribution: Literal["constant", "uniform", "exponential"] = "constant"
+    low_s: float = 0.0
+    """The pause if constant; its lower end if uniform."""
+    high_s: float = 0.0
+    """Upper end of a uniform pause."""
+    mean_s: float = 0.0
+    """Mean of an exponential pause."""
+
+
+class LinkChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a link changes to at a time; None: stays as it is."""
+
+    at_s: float = 0.0
+    """Time since training began; in a link that repeats, since the beginning of the period. A fault's change is at
+    once."""
+    uplink_bit_s: int | None = None
+    downlink_bit_s: int | None = None
+    latency_s: float | None = None
+    jitter_s: float | None = None
+    loss: float | None = None
+
+
+class LinkPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A node's link to the data network: what it may carry, and how that changes during training.
+
+    Rates count what is on the wire, headers and acknowledgements included. None: as fast as the machine.
+    """
+
+    uplink_bit_s: int | None = None
+    """Rate at which the node may send."""
+    downlink_bit_s: int | None = None
+    """Rate at which the node may receive."""
+    latency_s: float = 0.0
+    """Latency one way, in each direction."""
+    jitter_s: float = 0.0
+    """Latency is drawn evenly from latency - jitter to latency + jitter."""
+    loss: float = 0.0
+    """Share of the packets that are lost, in each direction, from 0 to 1."""
+    changes: tuple[LinkChange, ...] = ()
+    """Changes in the order of their times."""
+    period_s: float | None = None
+    """Time after which the changes are repeated; None: they happen once."""
+    offset_s: float = 0.0
+    """Place in the period at which training begins."""
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the link is anything but as fast as the machine."""
+        return self != LinkPlan()
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the link ever loses packets."""
+        return self.loss > 0.0 or any(change.loss for change in self.changes)
+
+    @property
+    def delayed(self) -> bool:
+        """Whether the link ever has latency or jitter."""
+        return any(each.latency_s or each.jitter_s for each in self._moments())
+
+    @property
+    def limited(self) -> bool:
+        """Whether a rate of the link is ever limited."""
+        return any(each.uplink_bit_s is not None or each.downlink_bit_s is not None for each in self._moments())
+
+    def _moments(self) -> "tuple[LinkPlan | LinkChange, ...]":
+        return (self, *self.changes)
+
+
+Action = Literal["kill", "launch", "freeze", "thaw", "cut", "heal", "link", "cpus", "memory"]
+"""Actions on a node from outside. `launch` starts a dead one again; `memory` has it fill its memory."""
+LINK_ACTIONS: tuple[Action, ...] = ("cut", "heal", "link")
+"""Actions on a node's link."""
+Point = Literal["before-push", "during-push", "after-push", "during-pull", "after-pull"]
+"""Points of a worker's protocol: about to push; the push is leaving; all of it has left; the model is coming; the model
+is there and nothing has been done with it."""
+
+
+class Injection(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing done to one node."""
+
+    node: str
+    action: Action
+    change: LinkChange | None = None
+    """`link`: the change, whatever the plan says; None: back to the plan."""
+    cpus: float | None = None
+    """`cpus`: the new cap in cores; None: back to the plan's."""
+
+
+class Trigger(msgspec.Struct, frozen=True, kw_only=True):
+    """When a fault happens: at a time, at a number of updates, or where a worker is in its protocol.
+
+    At a point it happens once at most for each push. Without a probability it happens in the first incarnation of the
+    node alone, and without a step the first time only: a restarted node does not die at once again.
+    """
+
+    at_s: float | None = None
+    """Time since training began."""
+    at_update: int | None = None
+    """Number of updates that the server has applied when the fault happens."""
+    point: Point | None = None
+    step: int | None = None
+    """At `point`: only at this push, counted from 0; a pull counts as that of the push which follows it."""
+    probability: float | None = None
+    """At `point`: by chance at every push of every incarnation; the draw's key is (seed, fault, node and incarnation,
+    k-th push)."""
+
+
+class FaultStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a fault: what is done, and how long after the fault was triggered."""
+
+    after_s: float
+    injection: Injection
+
+
+class FaultPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault of one node, with all draws made."""
+
+    name: str
+    """Name of the scenario's entry, which several nodes may share: its own, or e.g. `freeze-2`, the second entry."""
+    node: str
+    trigger: Trigger
+    steps: tuple[FaultStep, ...]
+    """Steps in the order of their times, the first at once; e.g. cut and heal."""
+
+
+class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault at a point of a worker's protocol, as the worker knows it: where to stop and ask."""
+
+    fault: int
+    """Index of the fault in `Plan.faults`."""
+    trigger: Trigger
+
+
+class TensorLayout(msgspec.Struct, frozen=True):
+    """A named tensor and its place in the model's flat vector, in order."""
+
+    name: str
+    shape: tuple[int, ...]
+    kept: bool = False
+    """Whether the tensor is a buffer, such as a running mean, and no parameter."""
+
+    @property
+    def size(self) -> int:
+        """Entries in the flat vector."""
+        return math.prod(self.shape)
+
+
+GRADIENT_TIME_S = 0.005
+"""The virtual time of a gradient where nothing else is said: of no model in particular."""
+Loss = Literal["cross-entropy", "squared"]
+"""Losses of scores: see learning/models/losses.py."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What is trained, as every node needs to know it."""
+
+    model: str
+    """A built-in name (`small`, `mlp`, `cnn`) or `package.module:function`."""
+    input_shape: tuple[int, ...]
+    """Shape of one input without the batch axis, e.g. (1, 28, 28)."""
+    classes: int
+    layout: tuple[TensorLayout, ...]
+    """Tensors that training changes, parameters and buffers, in the flat vector's order."""
+    batch_size: int
+    inputs: Literal["unit", "standardized"] = "unit"
+    """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
+    gradient_time_s: float
+    """Virtual time of one gradient on a device of compute speed 1; only the simulation uses it."""
+    compression_time_s: float = 0.0
+    """Virtual time of compressing and encoding a push on such a device; only the simulation uses it."""
+    loss: Loss = "cross-entropy"
+    """Loss that training minimises, and that is measured on the test set."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Sizes of the model by name, `width` or `kernel`, where they are not its authors'."""
+    python_path: tuple[str, ...] = ()
+    """Folders in which the user's own `package.module` is found."""
+
+
+class Shard(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of the model that a node has, and the nodes beside it."""
+
+    first: int = 0
+    """Number of the part's first layer."""
+    end: int = 0
+    """Number of the layer behind the part's last."""
+    below: str = ""
+    """The node that its inputs come from; empty: it has the examples themselves."""
+    above: str = ""
+    """The node that its outputs go to; empty: it has the model's end."""
+    store: str = ""
+    """Node that stores what shards send each other until it is asked for; empty: they send it to each other."""
+    modules: str = ""
+    """The node that has all gradient modules; empty: each lies beside its layers."""
+    queue: int = 4
+    """Outputs that may be on their way or unanswered at a time."""
+    frozen: bool = False
+    """Whether the layers keep their initial weights."""
+    batches: int | None = None
+    """Batches of an epoch, where all epochs have the same and what is exchanged is stored by batch; None: by step."""
+    steps: int | None = None
+    """Mini-batches of the whole training; None: without end."""
+    backup_every: int | None = None
+    """Steps from one backup of all that training depends on to the next."""
+    weights_every: int | None = None
+    """Steps from one copy of the weights for the evaluator to the next."""
+    owners: tuple[tuple[str, int], ...] = ()
+    """For the node that has all gradient modules: the shards that own them, from the bottom, and the end of each."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Server: each node that it stores backups of, and how many of the model's weights it has."""
+    memory_bytes: int = 0
+    """Memory of the layers, with moments and with what they hold until their gradient is there, about."""
+    kept_bytes: int = 0
+    """Memory of what is stored by batch, at most."""
+    costs: tuple[tuple[str, float], ...] = ()
+    """Costs by kind of work: its share of a whole gradient's time; see roles/layerwise/shard_time.py."""
+
+
+class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The plan of one node: all that it is sent when it joins."""
+
+    node: str
+    """Unique name: `server`, `evaluator`, `<class>-<index>` for workers."""
+    role: Literal["server", "worker", "evaluator", "store", "modules"]
+    """`worker`: any node that trains, with a layer shard as well; `store` and `modules` serve shards."""
+    device_class: str
+    """The fleet's class for a worker, else the role."""
+    seed: int
+    cpus: float | None = None
+    """CPU cap in cores; None: no cap."""
+    memory_bytes: int | None = None
+    compute_speed: float = 1.0
+    """Speed relative to the machine's: at 0.5 a gradient takes twice as long."""
+    waiting: Waiting = Waiting()
+    link: LinkPlan = LinkPlan()
+    task: Task
+    method: Method
+    num_workers: int = 1
+    """Number of workers in the trial."""
+    epochs_a_push: float = 0.0
+    """Server: passes through all workers' data that a push stands for."""
+    num_examples: int = 0
+    """Size of the node's own part of the data."""
+    label_counts: tuple[int, ...] = ()
+    """Number of those examples with each label."""
+    evaluate_every_updates: int | None = None
+    evaluate_every_s: float | None = None
+    stop_updates: int | None = None
+    """Server: the update that ends the trial."""
+    pull: Literal["full", "changed-since"] = "full"
+    """Server, worker: what a push is answered with: the whole model, or its changes since the worker's last."""
+    shard: Shard | None = None
+    """Where layers lie on different nodes: the node's part of the model, or what it has to know of the others'."""
+    trace: bool = False
+    """Journal every message sent and received."""
+    changeable: bool = False
+    """Whether a fault cuts or changes the node's link: something must hold the link that can do so."""
+    points: tuple[PointTrigger, ...] = ()
+    """Worker: where faults wait for it."""
+    silence_s: float | None = None
+    """Server: time after which a worker that was answered, and is silent, has left: its state is released.
+    None: never."""
+    checkpoint_every_updates: int | None = None
+    """Server: updates from one checkpoint to the next, from which it can be restored."""
+    checkpoint_every_s: float | None = None
+    check_s: float = 1.0
+    """Time in which the node sends the controller several heartbeats."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the nodes that this one connects to; the others connect to it."""
+        if self.role in ("server", "store"):
+            return ()
+        if self.role != "worker" or self.shard is None:
+            return ("server",)
+        shard = self.shard
+        return tuple(host for host in ("server", shard.store or shard.above, shard.modules) if host)
+
+    @property
+    def counts_traffic(self) -> bool:
+        """Whether the node reports its data socket's traffic: the server, and all nodes where layers are divided."""
+        return self.role == "server" or (self.role != "evaluator" and (self.shard is not None or self.role == "store"))
+
+    @property
+    def counts_messages(self) -> bool:
+        """Whether the node also reports messages by kind and sender: shards do, who have few neighbours."""
+        return self.counts_traffic and (self.shard is not None or self.role == "store")
+
+    @property
+    def is_vital(self) -> bool:
+        """Whether training stops without this node: workers that have the whole model can be replaced by others."""
+        return self.role != "worker" or self.shard is not None
+
+    @property
+    def is_host(self) -> bool:
+        """Whether others connect to this node on the data network."""
+        is_above = self.shard is not None and bool(self.shard.below) and not self.shard.store
+        return self.role in ("server", "store", "modules") or (self.role == "worker" and is_above)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One trial: the scenario, or one of its variants, with all draws made."""
+
+    scenario: str
+    trial: str
+    """The variant's name, or the method's where the scenario has none."""
+    question: str
+    seed: int
+    nodes: tuple[NodePlan, ...]
+    """server, evaluator, what serves shards, then the workers in order of class and index."""
+    stop_updates: int | None = None
+    stop_time_s: float | None = None
+    stop_accuracy: float | None = None
+    stop_window: int = 1
+    """Evaluations whose mean must reach that accuracy."""
+    join_deadline_s: float = 60.0
+    """How long no node may start, join or become ready before continuing without those that are not ready (workers), or
+    giving up (server, evaluator)."""
+    stall_deadline_s: float = 60.0
+    """How long the run may make no progress before it is ended."""
+    faults: tuple[FaultPlan, ...] = ()
+    on_failure: Literal["ignore", "restart", "stop"] = "ignore"
+    """What is done when a node has died, or has missed two checks: nothing; it is restarted; the trial ends."""
+    restart_delay_s: float = 1.0
+    """`restart`: time from the failure to the launch."""
+    detector: Literal["network", "oracle"] = "network"
+    """How the server learns that a worker has failed: from its own connections, or at once from the controller."""
+    check_s: float = 1.0
+    """Time between checks: a node without a heartbeat in two of them in a row has failed; with the next one it is
+    back."""
+    expectations: tuple[tuple[str, str, float], ...] = ()
+    """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
+    expects_trusted: bool = False
+    """Whether a live run fails if what was asked of links and caps did not hold."""
+    is_profiled: bool = False
+    """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
+
+    def workers(self) -> tuple[NodePlan, ...]:
+        """Return the worker nodes, in order."""
+        return tuple(node for node in self.nodes if node.role == "worker")
+
+    def pairs(self) -> "tuple[tuple[str, str], ...]":
+        """Return who connects to whom on the data network."""
+        clients = (node for node in self.nodes if node.role != "evaluator")
+        return tuple((client.node, host) for client in clients for host in client.hosts)
+
+    def neighbours(self) -> "dict[str, tuple[str, ...]]":
+        """Return the nodes at the other end of each node's messages, in order."""
+        found: dict[str, dict[str, None]] = {node.node: {} for node in self.nodes}
+        for client, host in self.pairs():
+            found[client][host] = found[host][client] = None
+        return {name: tuple(others) for name, others in found.items()}
+
+    def node(self, name: str) -> NodePlan:
+        """Return the node called `name`; KeyError if there is none."""
+        for node in self.nodes:
+            if node.node == name:
+                return node
+        raise KeyError(name)

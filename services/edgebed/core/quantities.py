@@ -1,0 +1,121 @@
+"""Quantities as people read them: three significant digits, decimal units, a dash for what was not measured."""
+
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping
+
+UNMEASURED = "–"
+NOT_FINITE = "not finite"
+"""Text for a value of a computation that diverged."""
+VERDICTS = ("degraded", "trusted", "modelled", "unknown")
+"""Verdicts on a trial's conditions; a measure or metric of one is its index here."""
+
+
+def bytes_text(value: float | None) -> str:
+    """Bytes with a decimal unit, e.g. 12.7 kB, 254 MB."""
+    if value is None or not math.isfinite(value):
+        return _absent(value)
+    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(value) >= factor * 0.9995:
+            return f"{number_text(value / factor)} {unit}"
+    return f"{number_text(value)} B"
+
+
+def number_text(value: float | None) -> str:
+    """A number to three significant digits, whole numbers from 100 up with thousands set apart by a comma."""
+    if value is None or not math.isfinite(value):
+        return _absent(value)
+    if value == int(value) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    if abs(value) < 0.001:
+        return f"{value:.3g}"
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}".rstrip("0").rstrip(".")
+
+
+def percent_text(value: float | None) -> str:
+    """A fraction as per cent with two decimals, e.g. 97.25 %."""
+    return _absent(value) if value is None or not math.isfinite(value) else f"{100 * value:.2f} %"
+
+
+def seconds_text(value: float | None) -> str:
+    """A duration: 0.42 s, 12.3 s, 3 min 05 s, 2 h 07 min."""
+    if value is None or not math.isfinite(value):
+        return _absent(value)
+    if value < 0:
+        return f"-{seconds_text(-value)}"
+    if value < 99.95:
+        return f"{value:.1f} s" if value >= 9.995 else f"{value:.2f} s"
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"
+
+
+def measure_text(measure: str, value: float | None) -> str:
+    """A measure's value in its own unit, which its name tells."""
+    return _writer(measure)(value)
+
+
+def compared_texts(measure: str, measured: float | None, bound: float) -> tuple[str, str]:
+    """A measured value and its bound; with all their digits where rounding would make them look the same."""
+    texts = measure_text(measure, measured), measure_text(measure, bound)
+    if texts[0] == texts[1] and measured is not None and measured != bound:
+        return f"{measured:.10g}", f"{bound:.10g}"
+    return texts
+
+
+def updates_text(examples_per_update: Mapping[str, float | None]) -> str:
+    """Return what an update of each trial, by name, stands for, where that is not the same in all; else "".
+
+    E.g. `An update stands for 10 training examples in asgd, for 600 in fedavg.`
+    """
+    names: dict[str, list[str]] = {}
+    for name, examples in examples_per_update.items():
+        names.setdefault(number_text(examples), []).append(name)
+    if len(names) < 2:
+        return ""
+    parts = [f"{text} in {' and '.join(each)}" for text, each in names.items()]
+    return f"An update stands for {', for '.join(parts).replace(' in ', ' training examples in ', 1)}."
+
+
+def count_text(count: int, noun: str) -> str:
+    """A count with its noun, e.g. 1 worker, 2 workers."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def utc_text(moment: str) -> str:
+    """A moment of ISO 8601 as a date and a time of the day in UTC, e.g. 20 November 2026, 13:56 UTC; "" for none."""
+    return f"{dt.datetime.fromisoformat(moment).astimezone(dt.UTC):%-d %B %Y, %H:%M} UTC" if moment else ""
+
+
+def local_text(moment: str) -> str:
+    """A moment of ISO 8601 in a list, in this machine's time, e.g. 2026-11-20 13:56; "" for none."""
+    return f"{dt.datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M}" if moment else ""
+
+
+def rate_text(bit_s: float | None) -> str:
+    """Bits a second in tc's units, e.g. 9.94 mbit."""
+    if bit_s is None or not math.isfinite(bit_s):
+        return _absent(bit_s)
+    for factor, unit in ((1e9, "gbit"), (1e6, "mbit"), (1e3, "kbit")):
+        if abs(bit_s) >= factor * 0.9995:
+            return f"{number_text(bit_s / factor)} {unit}"
+    return f"{number_text(bit_s)} bit"
+
+
+def verdict_text(place: float | None) -> str:
+    """The verdict on a trial's conditions as a word, by its place in VERDICTS."""
+    return _absent(place) if place is None else VERDICTS[int(place)]
+
+
+def _writer(measure: str) -> Callable[[float | None], str]:
+    if measure == "verdict":
+        return verdict_text
+    if measure.endswith("_accuracy"):
+        return percent_text
+    if measure.endswith("_bytes"):
+        return bytes_text
+    return seconds_text if measure.endswith("_s") else number_text
+
+
+def _absent(value: float | None) -> str:
+    return UNMEASURED if value is None else NOT_FINITE

@@ -1,0 +1,482 @@
+"""What became of every update that a worker has begun; pure, in one pass over a trial's journal.
+
+    begun --> applied | refused | lost in flight, with its worker, with the server | unfinished | unexplained
+
+An update is known by worker, incarnation and step, the worker's own count. The server says which of them it has seen:
+applied or refused, with the join that they belong to. What it has not seen is missing, and needs evidence: the worker's
+report that it gave up waiting (`Unanswered`), the worker's end, or the end of a server whose last records are gone. An
+update that was applied after the version which a later server was restored to is lost with the server.
+
+The accounting closes if nothing is unexplained and all checks hold: the updates applied are those of the final model,
+one for each version; no step was seen twice, none before its worker had pushed it, none of a worker that had not
+joined. What a dead node had not reported yet counts as neither begun nor seen, with one exception.
+
+A worker that is killed cannot say which update it was at; its last report is up to a second old. If the server had
+answered all that it is known to have begun, it is taken to have been at the next one, whether it pulled, computed or
+pushed: one more is begun, and lost with its worker. Nothing is assumed of one that was killed where a fault waited for
+it, which it reports before, nor in the simulation, which reports how far each had come.
+
+Where layer shards train, nobody pushes updates: step_accounts.py has what became of their steps.
+"""
+
+import math
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from typing import get_args
+
+import msgspec
+
+from edgebed.core import chance, records
+from edgebed.core.plan import Point
+from edgebed.journal.accounts.ledger import Accounting, Ledger, closed
+from edgebed.journal.accounts.step_accounts import StepAccounting
+from edgebed.journal.accounts.step_fates import End
+
+SERVER = "server"
+POINTS = get_args(Point)
+
+
+class Stretch(msgspec.Struct):
+    """Consecutive steps that one incarnation of the server has seen in one join."""
+
+    first: int
+    last: int
+    joins: int
+    server: int
+    """Index of the server's incarnation, from 0."""
+    t: float
+    """When the server saw the last of these steps."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Index of the server's incarnation, and number of the join."""
+        return self.server, self.joins
+
+
+class Halt(msgspec.Struct, frozen=True):
+    """When and how a worker stopped for good: it was killed, or frozen and not thawed."""
+
+    t: float
+    at_point: bool = False
+    """Whether the worker stood where a fault waited for it, and had reported how far it had come."""
+
+
+class WorkerIncarnation(msgspec.Struct):
+    """What is known of one incarnation of a worker."""
+
+    worker: str
+    incarnation: int
+    born: int
+    """Index of the server's incarnation in which the worker began."""
+    end: int | None = None
+    """Index of the server's incarnation in which the worker ended; None: not yet."""
+    is_gone: bool = False
+    """Whether the worker died, or was never heard of again."""
+    is_stopped: bool = False
+    """Whether the worker ended with the trial."""
+    seen: list[Stretch] = msgspec.field(default_factory=list)
+    """Steps that the server has seen, in order."""
+    joined: dict[int, int] = msgspec.field(default_factory=dict)
+    """Index of the server's incarnation by join."""
+    unanswered: dict[int, tuple[int, float]] = msgspec.field(default_factory=dict)
+    """Steps that the worker gave up waiting for: the join of each, and when it gave up."""
+    begun: int = 0
+    """Updates begun, by the worker's last report; `pushed` and `said_t` are of the same report."""
+    pushed: int = 0
+    said_t: float = 0.0
+    answered_joins: int = -1
+    """The last join of which the server has seen anything."""
+    answered_t: float = math.inf
+    """When the server sent a model for the last step it saw of that join; infinite: it has sent none."""
+    halt: Halt | None = None
+    """How the worker stopped, if it died."""
+    assumed: int = 0
+    """1 if the worker died at an update that nobody has reported."""
+    applied: int = 0
+    rolled_back: int = 0
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+
+    @property
+    def name(self) -> str:
+        """The worker's name in this incarnation, e.g. `edge-0`, and `edge-0#2` in its second."""
+        return chance.draw_name(self.worker, max(1, self.incarnation))
+
+
+class UpdateAccounting:
+    """Takes the records of a journal, in its order, and makes the accounting of updates."""
+
+    def __init__(self) -> None:
+        self.lives: dict[tuple[str, int], WorkerIncarnation] = {}
+        self.lineage = array("q")
+        """For each version of the model that was reported, which incarnation's update made it: its place in `order`."""
+        self.versions = array("q")
+        """The versions that were reported, in order; others take no room."""
+        self.version = 0
+        """Version of the present model."""
+        self.order: dict[tuple[str, int], int] = {}
+        self.servers_died = [False]
+        """For each incarnation of the server, whether it ended before it had reported all that it did."""
+        self.servers_end_t = [math.inf]
+        self.joined: set[tuple[str, int, int]] = set()
+        """Worker, incarnation and join that the present server knows; what it stores of an older one still counts."""
+        self.present: set[str] = set()
+        """Nodes that have come since training last began."""
+        self.incarnations: dict[str, int] = {}
+        self.frozen: dict[str, Halt] = {}
+        self.silent: set[str] = set()
+        self.finished: records.Finished | None = None
+        self.final_version: int | None = None
+        self.is_ended = False
+        self.is_told = False
+        """Whether nodes report joins and pushes, as all do except in old journals."""
+        self.has_updates = False
+        self.is_layerwise = False
+        """Whether shards make steps, so that nobody pushes updates."""
+        self.steps = StepAccounting()
+        """Accounting of the shards' steps."""
+        self.problems: Counter[str] = Counter()
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def add(self, t: float, node: str, record: records.Record) -> None:
+        """Take in one record; those that say nothing of updates or steps change nothing."""
+        match record:
+            case records.Update():
+                self._update(t, record)
+            case records.Step() | records.Progress() | records.Resumed() | records.BackedUp():
+                self.is_layerwise = True
+                self.steps.add(t, node, record)
+            case records.Refused():
+                if record.step >= 0 and record.worker:
+                    life = self._life(record.worker, record.incarnation)
+                    if self._see(life, t, record.joins, record.step):
+                        life.refused[record.code] += 1
+                    _answer(life, record.joins, t if record.code == "late" else math.inf)
+            case records.Pushes():
+                self._pushes(t, self._life(node, record.incarnation), record)
+            case records.Unanswered():
+                self.is_told = True
+                if record.step >= 0:
+                    self._life(node, record.incarnation).unanswered[record.step] = record.joins, t
+            case _:
+                self._event(t, record)
+
+    def _event(self, t: float, record: records.Record) -> None:
+        """Take in a record of a rare kind."""
+        match record:
+            case records.Joined():
+                self.is_told = True
+                life = self._life(record.worker, record.incarnation)
+                life.joined[record.joins] = self._server
+                _answer(life, record.joins, t)
+                self.joined.add((record.worker, record.incarnation, record.joins))
+                self.steps.add(t, SERVER, record)
+            case records.Node():
+                self._node(t, record)
+            case records.Fault():
+                self._fault(t, record)
+            case records.Restored():
+                self._restored(t, record)
+            case records.Finished():
+                self.finished = record
+            case records.Evaluated() if record.final:
+                self.final_version = record.version
+            case records.Trial():
+                self._began()
+            case records.Ended():
+                self.is_ended = True
+
+    def _fault(self, t: float, record: records.Fault) -> None:
+        if record.problem or record.moot:
+            return
+        halt = self.frozen.get(record.target) or Halt(t, record.trigger.partition(" ")[0] in POINTS)
+        if record.action in ("kill", "memory"):
+            life = self.lives.get((record.target, self.incarnations.get(record.target, 0)))
+            if life:
+                life.halt = halt
+        if record.action == "freeze":
+            self.frozen[record.target] = halt
+        elif record.action in ("thaw", "kill", "launch"):
+            self.frozen.pop(record.target, None)
+
+    @property
+    def _server(self) -> int:
+        return len(self.servers_died) - 1
+
+    def _life(self, worker: str, incarnation: int) -> WorkerIncarnation:
+        key = worker, incarnation
+        life = self.lives.get(key)
+        if life is None:
+            life = self.lives[key] = WorkerIncarnation(worker, incarnation, self._server)
+            self.order[key] = len(self.order)
+        return life
+
+    def _update(self, t: float, record: records.Update) -> None:
+        self.has_updates = True
+        life = self._life(record.worker, record.incarnation)
+        if self.is_told and (record.worker, record.incarnation, record.joins) not in self.joined:
+            self._problem(f"{life.name}: the server applied pushes of a join that it did not know")
+        _answer(life, record.joins, t)
+        if not self._see(life, t, record.joins, record.step):
+            return
+        if record.version <= self.version:
+            self._problem("the server reported a version of the model twice")
+            return
+        if record.version > self.version + 1:
+            self._problem("the server left out versions of the model")
+        self.version = record.version
+        self.versions.append(record.version)
+        self.lineage.append(self.order[record.worker, record.incarnation])
+        life.applied += 1
+
+    def _see(self, life: WorkerIncarnation, t: float, joins: int, step: int) -> bool:
+        """Note that the server has seen a step; False if it had seen it before."""
+        if t < life.said_t and step >= life.pushed:
+            self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
+        seen, place = life.seen, (self._server, joins)
+        at = len(seen)
+        if seen and step <= seen[-1].last:  # from an older join, overtaken by the next
+            at = bisect_right([stretch.first for stretch in seen], step)
+            if at and step <= seen[at - 1].last:
+                self._problem(f"{life.name}: the server saw an update twice")
+                return False
+        if at and seen[at - 1].last + 1 == step and seen[at - 1].place == place:
+            seen[at - 1].last, seen[at - 1].t = step, t
+        else:
+            seen.insert(at, Stretch(step, step, joins, self._server, t))
+        return True
+
+    def _pushes(self, t: float, life: WorkerIncarnation, record: records.Pushes) -> None:
+        self.is_told = True
+        if t >= life.said_t:
+            life.begun, life.pushed, life.said_t = record.begun, record.pushed, t
+        if life.seen and life.seen[-1].t < t and life.seen[-1].last >= record.pushed:
+            self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
+
+    def _node(self, t: float, record: records.Node) -> None:
+        if record.state == "joined":
+            self.present.add(record.name)
+            self.frozen.pop(record.name, None)
+            self.incarnations[record.name] = record.incarnation
+        (self.silent.add if record.state == "unresponsive" else self.silent.discard)(record.name)
+        if record.name == SERVER:
+            if record.state == "died" and self.finished is None:
+                self._server_ended(t)
+        elif record.state in ("joined", "died", "stopped"):
+            self._worker(t, self._life(record.name, record.incarnation), record.state)
+
+    def _worker(self, t: float, life: WorkerIncarnation, state: str) -> None:
+        """Note that an incarnation of a worker has begun or ended."""
+        if state != "joined":
+            life.end = self._server
+            life.is_gone, life.is_stopped = state == "died", state == "stopped"
+        if state == "died":
+            life.halt = life.halt or self.frozen.get(life.worker) or Halt(t)
+
+    def _server_ended(self, t: float) -> None:
+        self.servers_died[-1] = True
+        self.servers_end_t[-1] = min(t, self.servers_end_t[-1])
+
+    def _restored(self, t: float, record: records.Restored) -> None:
+        """Note a new incarnation of the server: what the one before did after this version is lost."""
+        if self.finished is None:
+            self._server_ended(t)
+        self.servers_died.append(False)
+        self.servers_end_t.append(math.inf)
+        self.joined.clear()
+        self.finished = self.final_version = None
+        if record.version > self.version:
+            self._problem("the server was restored to a version with updates that nobody has reported")
+        self.version = record.version
+        kept = bisect_right(self.versions, record.version)
+        lives = list(self.lives.values())
+        for place in self.lineage[kept:]:
+            lives[place].applied -= 1
+            lives[place].rolled_back += 1
+        del self.lineage[kept:], self.versions[kept:]
+
+    def _began(self) -> None:
+        """Training begins, or is resumed after its controller was gone, which no node survives."""
+        for life in self.lives.values():
+            is_old = life.incarnation < self.incarnations.get(life.worker, 0) or life.worker not in self.present
+            if is_old and not life.is_stopped:
+                life.is_gone = True
+                life.end = self._server - 1 if life.end is None else life.end
+        self.present.clear()
+        self.is_ended = False
+
+    def _problem(self, text: str) -> None:
+        self.problems[text] += 1
+
+    # --- closing ------------------------------------------------------------------------------------------------
+
+    def close(self) -> Accounting | None:
+        """The accounting of updates, or of steps in layer-wise training; None where the journal is too old."""
+        if self.has_updates and not self.is_told:
+            return None
+        lost = self.silent | self.frozen.keys()
+        if SERVER in lost and self.finished is None:
+            self.servers_died[-1] = True
+        newest = dict(sorted(self.lives))  # worker: its last incarnation
+        for life in self.lives.values():
+            life.is_gone |= life.incarnation < newest[life.worker] and not life.is_stopped
+            if life.incarnation == newest[life.worker] and life.worker in lost:
+                life.is_gone = True
+                life.halt = life.halt or self.frozen.get(life.worker)
+        if self.is_layerwise:
+            ends = {name: _end(life) for name, life in self.lives.items()}
+            return self.steps.close(ends, self.finished, is_cut=self.servers_died[-1] or not self.is_ended)
+        for life in self.lives.values():
+            life.assumed = int(_died_at_another(life))
+        lives = tuple(self._ledger(life) for _, life in sorted(self.lives.items()) if _begun(life))
+        self._check_version()
+        return closed(lives, self.problems)
+
+    def _check_version(self) -> None:
+        final = self.finished.version if self.finished else self.final_version
+        if final is not None and final != self.version:
+            self._problem(f"the final model is version {final:,}, and {self.version:,} updates made it")
+
+    def _ledger(self, life: WorkerIncarnation) -> Ledger:
+        """What became of each update of one incarnation."""
+        begun, told = _begun(life), sorted(life.unanswered)
+        fates: Counter[str] = Counter()
+        for gap in _missing(life):
+            first, last = bisect_left(told, gap.first), bisect_right(told, gap.last)
+            for fate, count in self._fates(life, gap, told[first:last], begun):
+                fates[fate] += count
+        ledger = Ledger(
+            worker=life.worker,
+            incarnation=life.incarnation,
+            begun=begun,
+            applied=life.applied,
+            refused=dict(life.refused),
+            lost_in_flight=fates["flight"],
+            lost_with_worker=fates["worker"],
+            lost_with_server=fates["server"] + life.rolled_back,
+            unfinished=fates["unfinished"],
+            unexplained=fates["unexplained"],
+        )
+        if ledger.unexplained:
+            self._problem(f"{life.name}: {ledger.unexplained:,} of its updates are missing without a reason")
+        return ledger
+
+    def _fates(self, life: WorkerIncarnation, gap: "Gap", told: list[int], begun: int) -> Iterator[tuple[str, int]]:
+        """What became of a run of missing steps, and of how many of them; a run is as long as its ends say.
+
+        `told` are the steps that the worker gave up waiting for, `begun` is how many steps the incarnation has begun.
+        """
+        if gap.is_within_a_join:
+            yield "unexplained", gap.last - gap.first + 1
+            return
+        lost_joins = gap.joins_between  # each of them may have ended with one lost
+        has_died = any(self._died(life, gap))
+        said = max(life.begun, max(life.unanswered, default=-1) + 1)
+        first, alone = gap.first, sorted({*told, begun - 1} if gap.last == begun - 1 else told)
+        for step in (*alone, gap.last + 1):
+            count = step - first
+            if has_died:
+                yield "server", count
+            elif gap.after is None and not self.is_ended and self.finished is None:
+                yield "unfinished", count  # the journal breaks off before the server's report of it
+            else:
+                silent = max(0, step - max(first, said - 1))
+                lost = min(silent, max(0, lost_joins))
+                lost_joins -= lost
+                yield "flight", lost  # the worker's report was lost with the worker
+                yield "unexplained", count - lost
+            first = step + 1
+            if step > gap.last:
+                return
+            if step in life.unanswered:
+                lost_joins -= 1
+                given_up = life.unanswered[step]
+                yield "server" if self._ended_with_server(life, *given_up, has_died=has_died) else "flight", 1
+            else:
+                yield self._last_fate(life, step), 1
+
+    def _last_fate(self, life: WorkerIncarnation, step: int) -> str:
+        """What became of the last update of an incarnation, which nobody saw."""
+        if life.is_gone:
+            return "worker"
+        return "server" if self.servers_died[-1] and step < life.pushed else "unfinished"
+
+    def _died(self, life: WorkerIncarnation, gap: "Gap") -> list[bool]:
+        """Whether each incarnation of the server died in which missing steps may have been pushed."""
+        since = gap.before.server if gap.before else life.born
+        if gap.after is not None:
+            return self.servers_died[since : gap.after.server]
+        return self.servers_died[since : None if life.end is None else life.end + 1]
+
+    def _ended_with_server(self, life: WorkerIncarnation, joins: int, t: float, *, has_died: bool) -> bool:
+        """Whether the worker gave up waiting for an answer in a join, at `t`, because the server was gone."""
+        server = life.joined.get(joins)
+        if server is None:  # the record of it went with a server
+            return has_died
+        return self.servers_died[server] and t >= self.servers_end_t[server]
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """A run of missing steps, and what the server has seen before and after them."""
+
+    first: int
+    last: int
+    before: Stretch | None
+    after: Stretch | None
+
+    @property
+    def is_within_a_join(self) -> bool:
+        """Whether the gap lies within one join, which cannot be: a worker pushes in order, and TCP loses nothing."""
+        return self.before is not None and self.after is not None and self.before.place == self.after.place
+
+    @property
+    def joins_between(self) -> int:
+        """Number of joins that ended within the gap."""
+        if self.after is None:
+            return 0
+        return self.after.joins - (self.before.joins if self.before else 0)
+
+
+def _end(life: WorkerIncarnation) -> End:
+    return End(life.is_gone, life.is_stopped, life.halt.t if life.halt else -math.inf)
+
+
+def _answer(life: WorkerIncarnation, joins: int, t: float) -> None:
+    """Note that the server has sent a model for what it saw of an incarnation, at `t`; older joins are ignored."""
+    if joins >= life.answered_joins:
+        life.answered_joins, life.answered_t = joins, t
+
+
+def _died_at_another(life: WorkerIncarnation) -> bool:
+    """Whether a worker died unreported, and the server had answered all that the worker is known to have begun."""
+    if not life.is_gone or life.halt is None or life.halt.at_point or life.said_t >= life.halt.t:
+        return False
+    last = _told(life) - 1
+    if last in life.unanswered:
+        is_over = life.unanswered[last][0] < life.answered_joins
+    else:
+        is_over = last == (life.seen[-1].last if life.seen else -1)
+    return is_over and life.answered_t <= life.halt.t
+
+
+def _told(life: WorkerIncarnation) -> int:
+    """Number of updates of an incarnation that somebody has reported."""
+    seen = life.seen[-1].last + 1 if life.seen else 0
+    return max(life.begun, seen, max(life.unanswered, default=-1) + 1)
+
+
+def _begun(life: WorkerIncarnation) -> int:
+    return _told(life) + life.assumed
+
+
+def _missing(life: WorkerIncarnation) -> Iterator[Gap]:
+    """The steps that the server has not seen."""
+    due, before = 0, None
+    for stretch in life.seen:
+        if stretch.first > due:
+            yield Gap(due, stretch.first - 1, before, stretch)
+        due, before = stretch.last + 1, stretch
+    if _begun(life) > due:
+        yield Gap(due, _begun(life) - 1, before, None)

@@ -1,0 +1,97 @@
+"""Faults and what was done by hand to a trial's nodes: how late, and how long until the nodes were back; pure."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from edgebed.core import records
+
+RETURNS = ("heal", "thaw", "launch")
+"""Actions that bring a node back to the server."""
+SERVER = "server"
+BY_HAND = "by hand"
+"""Name of the entry for what a user does during a run."""
+ON_FAILURE = "on_failure"
+"""Name of the entry for what a policy does to a node that has failed unasked."""
+
+
+class TimedFault(NamedTuple):
+    """A fault's record with its times."""
+
+    t: float
+    """When the fault was done, in seconds since training began."""
+    record: records.Fault
+    asked_t: float
+    """When the fault was due, in seconds since training began."""
+    back_s: float | None = None
+    """Seconds until the server heard of the node again or, where the node is the server, of any node; None: never."""
+
+    @property
+    def was_done(self) -> bool:
+        """Whether the fault could be done, and there was something to do."""
+        return not self.record.problem and not self.record.moot
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds by which the fault was done too late."""
+        return max(0.0, self.t - self.asked_t)
+
+
+class Faults:
+    """Collects faults, with the first record of each node that came back."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[float, records.Fault]] = []
+        self.back_s: dict[int, float] = {}
+        """Seconds until the node was back, by place in `found`."""
+        self.awaited: dict[str, int] = {}
+        """The place in `found` of the action that brings each awaited node back."""
+
+    def add(self, t: float, record: records.Record) -> None:
+        """Take in one record of the journal, at `t` seconds since the launch."""
+        if isinstance(record, records.Fault):
+            self._fault(t, record)
+        elif self.awaited and isinstance(record, records.Update | records.Joined):
+            for name in (record.worker, SERVER):
+                place = self.awaited.get(name)
+                if place is not None and t >= self.found[place][0]:
+                    self.back_s[place] = t - self.found[place][0]
+                    del self.awaited[name]
+
+    def _fault(self, t: float, record: records.Fault) -> None:
+        self.found.append((t, record))
+        if record.problem or record.moot:
+            return
+        if record.action in RETURNS:
+            self.awaited[record.target] = len(self.found) - 1
+        elif record.action in ("kill", "freeze", "cut", "memory"):
+            self.awaited.pop(record.target, None)
+
+    def done(self, began_t: float) -> tuple[TimedFault, ...]:
+        """All faults, in the journal's order."""
+        return tuple(
+            TimedFault(t - began_t, record, record.asked_s - began_t, self.back_s.get(place))
+            for place, (t, record) in enumerate(self.found)
+        )
+
+
+def unasked_losses(nodes: Iterable[tuple[float, records.Node]], faults: Iterable[TimedFault]) -> list[records.Node]:
+    """Nodes that died or never came, without those that were killed, or frozen to the end, on purpose."""
+    events: list[tuple[float, int, records.Node | records.Fault]] = [(t, 1, node) for t, node in nodes]
+    events += [
+        (done.t if done.record.action == "launch" else done.asked_t, 0, done.record)
+        for done in faults
+        if not done.record.problem and done.record.name != ON_FAILURE
+    ]
+    doomed: set[str] = set()
+    lost = []
+    for _, _, event in sorted(events, key=lambda each: each[:2]):
+        if isinstance(event, records.Fault):
+            if event.action in ("kill", "memory", "freeze"):
+                doomed.add(event.target)
+            elif event.action in ("thaw", "launch"):
+                doomed.discard(event.target)
+        elif event.state == "joined" and event.incarnation > 1:  # first joins come before training
+            doomed.discard(event.name)
+        elif event.state in ("died", "missing") and event.name not in doomed:
+            lost.append(event)
+    return lost

@@ -1,0 +1,248 @@
+"""The state of a trial, computed from its journal's records alone: what `edgebed run` and `edgebed watch` show.
+
+    plan, (t, node, record) ... --> TrialState --> TrialStatus
+
+Pure: times are handed in. What only the controller knows, e.g. that a node missed a single heartbeat, is added by
+runtimes/watch.py.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from edgebed.core import records
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.journal.troubles import Trouble, Troubles
+from edgebed.roles.control.controller import Phase
+from edgebed.roles.control.members import PRESENT
+
+RATE_WINDOW_S = 3.0
+
+
+class ClassStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the nodes of a device class."""
+
+    name: str
+    states: dict[str, int]
+    """Number of nodes in each state."""
+    rate_per_s: float = 0.0
+    """Updates a second of all its workers; of shards, the mean of their steps a second."""
+    share: float | None = None
+    """Share of all updates, from 0 to 1; None for shards, and before the first update."""
+    cpus_used: float | None = None
+    """Cores that a node used of late, on average; None: not reported."""
+    cpus_held: float | None = None
+    """CPU cap of a node in cores, on average; None where one has none."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes in the class."""
+        return sum(self.states.values())
+
+    @property
+    def nodes_up(self) -> int:
+        """Number of nodes that are there and answer."""
+        return sum(count for state, count in self.states.items() if is_up(state))
+
+
+class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a trial."""
+
+    trial: str
+    state: str
+    """What the trial is doing, e.g. starting, training, stopping."""
+    updates: int = 0
+    updates_per_s: float = 0.0
+    accuracy: float | None = None
+    """The last accuracy measured, as a fraction; None before the first."""
+    loss: float | None = None
+    ingress_bytes: int | None = 0
+    """Payload of the pushes received; None: nothing is pushed."""
+    nodes_up: int = 0
+    nodes_expected: int = 0
+    elapsed_s: float = 0.0
+    stop_updates: int | None = None
+    interrupted: bool = False
+    health: dict[str, str] = {}
+    """Health of each node: coming, good, late (it missed a heartbeat), failed (two, or it is gone) or over."""
+    classes: tuple[ClassStatus, ...] = ()
+    """The workers' device classes, in the plan's order."""
+    troubles: tuple[Trouble, ...] = ()
+    """What went wrong with nodes so far; of many the first."""
+    latest: tuple[Trouble, ...] = ()
+    """What went wrong with nodes last."""
+
+
+def is_up(state: str) -> bool:
+    """Whether a node in that state is there and answers."""
+    return state in PRESENT and state != "unresponsive"
+
+
+class TrialState:
+    """Follows the records of a trial, also one that broke off and was resumed."""
+
+    def __init__(self, plan: Plan, began_s: float | None = None) -> None:
+        """`began_s`: when training began, if that was before the first record that will be followed."""
+        self.plan = plan
+        self.began_s = began_s
+        self.phase = Phase.LAUNCHED
+        self.ended: records.Ended | None = None
+        self.last_t = 0.0
+        self.updates = 0
+        self.ingress_bytes = 0
+        self.accuracy: float | None = None
+        self.loss: float | None = None
+        self.states = {node.node: "expected" for node in plan.nodes}
+        self.troubles = Troubles()
+        workers = plan.workers()
+        self._is_layerwise = any(worker.shard for worker in workers)
+        self._work: Counter[str] = Counter()
+        """Updates applied, or steps made by all its shards, for each device class."""
+        self._class_of = {worker.node: worker.device_class for worker in workers}
+        self._classes: dict[str, list[NodePlan]] = {}
+        for worker in workers:
+            self._classes.setdefault(worker.device_class, []).append(worker)
+        self._usage: dict[str, tuple[records.Usage | None, records.Usage]] = {}
+        """The last two reports of each node's usage."""
+        self._looks: list[tuple[float, int, dict[str, int]]] = []
+        """Clock, updates and work by class at the looks of the last few seconds."""
+        self._take: dict[type[records.Record], Callable[[float, str, Any], None]] = {
+            records.Trial: self._trial,
+            records.Update: self._update,
+            records.Step: self._step,
+            records.Resumed: self._resumed,
+            records.Restored: self._restored,
+            records.Evaluated: self._evaluated,
+            records.Node: self._node,
+            records.Fault: self._fault,
+            records.Usage: self._used,
+            records.Finished: self._finished,
+            records.Ended: self._ended,
+        }
+        """Handlers by kind of record; other kinds say nothing of the trial's state."""
+
+    def follow(self, t: float, node: str, record: records.Record) -> None:
+        """Take in one record, said by `node` at `t` seconds since the launch."""
+        self.last_t = max(self.last_t, t)
+        take = self._take.get(type(record))
+        if take:
+            take(t, node, record)
+
+    def elapsed_s(self, t: float) -> float:
+        """Seconds since training began; before, since the launch."""
+        return max(0.0, t - (self.began_s or 0.0))
+
+    def status(self, now: float, clock_s: float) -> TrialStatus:
+        """The trial's state at `now`, a time of the trial's; `clock_s` is a clock from which rates are computed."""
+        self.troubles.tell_gathered(float("inf") if self.ended else self.elapsed_s(now))
+        span_s, updates, work = self._since(clock_s)
+        return TrialStatus(
+            trial=self.plan.trial,
+            state=self.phase.value,
+            updates=self.updates,
+            updates_per_s=max(0, updates) / span_s if span_s > 0.0 else 0.0,
+            accuracy=self.accuracy,
+            loss=self.loss,
+            ingress_bytes=None if self._is_layerwise else self.ingress_bytes,
+            nodes_up=sum(map(is_up, self.states.values())),
+            nodes_expected=len(self.states),
+            elapsed_s=self.elapsed_s(now),
+            stop_updates=self.plan.stop_updates,
+            classes=tuple(self._class_status(name, span_s, work.get(name, 0)) for name in self._classes),
+            troubles=tuple(self.troubles.told),
+            latest=tuple(self.troubles.latest),
+        )
+
+    def _since(self, clock_s: float) -> tuple[float, int, dict[str, int]]:
+        """Length of the last few seconds, and what was done in them: updates, work of each class."""
+        if self.phase is Phase.LAUNCHED:
+            self._looks = []
+            return 0.0, 0, {}
+        self._looks = [look for look in self._looks if look[0] >= clock_s - RATE_WINDOW_S]
+        self._looks.append((clock_s, self.updates, dict(self._work)))
+        first_s, updates, work = self._looks[0]
+        done = {name: count - work.get(name, 0) for name, count in self._work.items()}
+        return clock_s - first_s, self.updates - updates, done
+
+    def _class_status(self, name: str, span_s: float, done: int) -> ClassStatus:
+        nodes = self._classes[name]
+        total = 0 if self._is_layerwise else self._work.total()
+        caps = [self._cap(node) for node in nodes]
+        used = [cpus for node in nodes if (cpus := self._cpus_used(node.node)) is not None]
+        known = [cap for cap in caps if cap is not None]
+        return ClassStatus(
+            name=name,
+            states=dict(Counter(self.states[node.node] for node in nodes)),
+            rate_per_s=done / span_s / (len(nodes) if self._is_layerwise else 1) if span_s > 0.0 else 0.0,
+            share=self._work[name] / total if total else None,
+            cpus_used=sum(used) / len(used) if used else None,
+            cpus_held=sum(known) / len(known) if len(known) == len(nodes) else None,
+        )
+
+    def _cap(self, node: NodePlan) -> float | None:
+        usage = self._usage.get(node.node)
+        held = usage[1].cpus_held if usage else None
+        return node.cpus if held is None else held
+
+    def _cpus_used(self, node: str) -> float | None:
+        """Cores that a node used between its last two reports; for a first report since training began."""
+        before, last = self._usage.get(node, (None, None))
+        if last is None:
+            return None
+        if before is None or before.time_s >= last.time_s or before.cpu_s > last.cpu_s:  # a new incarnation
+            return last.cpu_s / last.time_s if last.time_s > 0.0 else None
+        return (last.cpu_s - before.cpu_s) / (last.time_s - before.time_s)
+
+    # --- records ------------------------------------------------------------------------------------------------
+
+    def _trial(self, t: float, _: str, __: records.Trial) -> None:
+        self.phase = Phase.RUNNING
+        self.began_s = t if self.began_s is None else self.began_s
+
+    def _update(self, _: float, __: str, record: records.Update) -> None:
+        self.updates = record.version
+        self.ingress_bytes += record.bytes
+        if record.worker in self._class_of:
+            self._work[self._class_of[record.worker]] += 1
+
+    def _step(self, _: float, node: str, record: records.Step) -> None:
+        self.updates = record.made or self.updates
+        if node in self._class_of:
+            self._work[self._class_of[node]] += record.every
+
+    def _resumed(self, t: float, _: str, record: records.Resumed) -> None:
+        self.updates = record.step
+        self.troubles.follow(self.elapsed_s(t), record)
+
+    def _restored(self, t: float, _: str, record: records.Restored) -> None:
+        self.updates = record.version
+        self.phase = Phase.RUNNING if self.phase is Phase.FINISHING else self.phase
+        self.troubles.follow(self.elapsed_s(t), record)
+
+    def _evaluated(self, _: float, __: str, record: records.Evaluated) -> None:
+        self.accuracy, self.loss = record.accuracy, record.loss
+        self.phase = Phase.ENDING if record.final else self.phase
+
+    def _node(self, t: float, _: str, record: records.Node) -> None:
+        if self.ended and record.state == "expected":  # the trial had broken off and is resumed
+            self.ended, self.phase = None, Phase.LAUNCHED
+        if record.name in self.states:
+            self.states[record.name] = record.state
+        if record.state == "stopped" and self.phase is not Phase.OVER:
+            self.phase = Phase.ENDING
+        self.troubles.follow(self.elapsed_s(t), record)
+
+    def _fault(self, t: float, _: str, record: records.Fault) -> None:
+        self.troubles.follow(self.elapsed_s(t), record)
+
+    def _used(self, _: float, node: str, record: records.Usage) -> None:
+        before = self._usage.get(node)
+        self._usage[node] = (before[1] if before else None, record)
+
+    def _finished(self, _: float, __: str, ___: records.Finished) -> None:
+        self.phase = Phase.FINISHING
+
+    def _ended(self, _: float, __: str, record: records.Ended) -> None:
+        self.ended, self.phase = record, Phase.OVER

@@ -1,0 +1,110 @@
+"""The verdict on a trial: did the conditions that its plan asks for hold, as far as they were measured? Pure.
+
+    plan, series --> rows of what was asked, held, measured --> rules --> `trusted`, or `degraded` and why
+                     measured.py                                fault_, link_, traffic_, host_rules.py
+
+In a simulation links and caps are a model, which nobody measures: what holds there is `modelled`, and the rules about
+faults alone can degrade it.
+
+Each rule has a threshold and says which figures broke it and what to do; docs/verdict.md has them in a table. What was
+not asked for is not judged. A device or a link that is slow because of another condition that was asked for, a fault
+done to a node included, is as it should be, and so is a host that is busy with nodes without caps; such things are
+remarks.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from edgebed.core.plan import Plan
+from edgebed.core.runtimes import is_virtual
+from edgebed.journal.missed_faults import missed_faults
+from edgebed.journal.series import Series
+from edgebed.journal.series_faults import unasked_losses
+from edgebed.journal.verdict.fault_rules import FAULT_RULES
+from edgebed.journal.verdict.findings import Judged, Observed, can_be_spoiled
+from edgebed.journal.verdict.host_rules import HOST_RULES
+from edgebed.journal.verdict.link_rules import LINK_RULES
+from edgebed.journal.verdict.measured import HostConditions, NodeConditions, host_of, rows_of
+from edgebed.journal.verdict.traffic_rules import TRAFFIC_RULES
+from edgebed.planning.virtual_time import virtual_time_text
+
+SIMULATED = "simulated: links, caps and times are a model, not measured"
+NOT_JUDGED = "expect.verdict: whether conditions can be trusted is not judged in a simulation"
+NOTHING_ASKED = "nothing was asked of the emulation: no link, no cap, no waiting time"
+TOO_SHORT = "too short to be measured; train for ten seconds or more"
+
+
+Verdict = Literal["trusted", "degraded", "modelled", "unknown"]
+
+
+class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on a trial's conditions, and what it rests on."""
+
+    verdict: Verdict
+    """The verdict: trusted or degraded; modelled: a simulation in which all happened that was asked for; unknown:
+    nothing of that was measured."""
+    reasons: tuple[str, ...] = ()
+    """Why the conditions are degraded, each as `cause: who, by how much; what to do`; or why nothing is known."""
+    remarks: tuple[str, ...] = ()
+    """What else a reader should know."""
+    host: HostConditions | None = None
+    """The machine during training; None: not observed."""
+    nodes: tuple[NodeConditions, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The verdict in lines: `trusted` or `modelled`; or `degraded: …` or `unknown: …` for each reason."""
+        return tuple(f"{self.verdict}: {reason}" for reason in self.reasons) or (self.verdict,)
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """Why conditions are degraded in a word or two each, e.g. `host CPU`; none where they are not."""
+        words = (reason.partition(":")[0] for reason in self.reasons)
+        return tuple(dict.fromkeys(words)) if self.verdict == "degraded" else ()
+
+
+def judge(plan: Plan, series: Series) -> Fidelity | None:
+    """The verdict on a trial; None where it never trained."""
+    if series.trial is None:
+        return None
+    trial = _observed(plan, series)
+    is_simulated = is_virtual(series.trial.runtime)
+    rules = FAULT_RULES if is_simulated else (*FAULT_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
+    findings = [finding for rule in rules for finding in rule(trial)]
+    reasons = tuple(finding.text for finding in findings if finding.is_fault)
+    advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
+    remarks = (*advice, *(finding.text for finding in findings if not finding.is_fault))
+    rows = tuple(node.row for node in trial.everybody)
+    if is_simulated:
+        told = [SIMULATED, f"virtual time: {virtual_time_text(plan)}"] + [NOT_JUDGED] * plan.expects_trusted
+        verdict: Verdict = "degraded" if reasons else "modelled"
+        return Fidelity(verdict=verdict, reasons=reasons, remarks=(*told, *remarks), nodes=rows)
+    asked = any(can_be_spoiled(node) or node.memory_bytes for node in plan.nodes)
+    if asked and not reasons and not any(node.row.time_s for node in trial.nodes):
+        return Fidelity(verdict="unknown", reasons=(TOO_SHORT,), remarks=remarks, host=trial.host, nodes=rows)
+    return Fidelity(
+        verdict="degraded" if reasons else "trusted",
+        reasons=reasons,
+        remarks=remarks if asked else (NOTHING_ASKED, *remarks),
+        host=trial.host,
+        nodes=rows,
+    )
+
+
+def _observed(plan: Plan, series: Series) -> Observed:
+    """The facts that the rules look at."""
+    everybody = tuple(map(Judged, plan.nodes, rows_of(plan, series)))
+    watching = {node.name for node in everybody if node.plan.role == "evaluator"}
+    losses = unasked_losses([(t, node) for t, node in series.nodes if t <= series.trained_s], series.faults)
+    return Observed(
+        plan=plan,
+        everybody=everybody,
+        host=host_of(series),
+        faults=series.faults,
+        missed=missed_faults(plan, series),
+        lost=tuple(node for node in losses if node.name not in watching),
+        traffic=series.traffic[-1][1] if series.traffic else None,
+        trained_s=series.trained_s,
+        was_stopped=series.outcome in ("interrupted", "failed"),
+    )

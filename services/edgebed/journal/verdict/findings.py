@@ -1,0 +1,181 @@
+"""What the rules of the verdict share: what they look at, what they find, and their words."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from edgebed.core import records
+from edgebed.core.plan import NodePlan, Plan, Waiting
+from edgebed.journal.missed_faults import Missed
+from edgebed.journal.series_faults import TimedFault
+from edgebed.journal.verdict.measured import DirectionConditions, HostConditions, NodeConditions
+
+BUSY_MIN = 0.9
+"""Share of all cores' time from which on what is late is the host's fault."""
+LOAD_MIN = 2.0
+"""Threads per core that run or wait, on the mean, from which on what is late is the host's fault, however busy the
+cores were: whoever is woken up waits for another's slice of 3 to 4 ms, most of what a message may take to be handled.
+Idle cores at other times do not help: the others came in bursts."""
+STARVED_MAX = 0.1
+"""Share of the training in which nodes of a class, on the mean, may miss a core that they were promised."""
+STARVED_WORST_MAX = 0.2
+"""Share of the training in which the worst node may miss a core that it was promised: twice as much as the mean, so
+that one unlucky node does not condemn a run."""
+SERVER_BUSY_MIN = 0.8
+"""Share of a core, or of its cap, from which on the server is busy: then messages wait for it, and what it waits for
+holds everybody up."""
+FOREIGN_MIN = 0.25
+"""Share of all cores' time from which on what does not belong to the trial is worth stopping."""
+NAMED_MAX = 2
+"""Nodes that a finding names."""
+
+
+class Finding(NamedTuple):
+    """What a rule has found."""
+
+    text: str
+    is_fault: bool = True
+    """Whether something that was asked for did not hold; else the finding is only worth knowing."""
+    advice: str = ""
+    """What to do about it, where several findings may have the same: it is shown once."""
+
+
+class Judged(NamedTuple):
+    """A node: what was asked of its conditions, and its row."""
+
+    plan: NodePlan
+    row: NodeConditions
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.plan.node
+
+    def way(self, direction: str) -> DirectionConditions:
+        """The node's link in one direction, `up` or `down`."""
+        return self.row.uplink if direction == "up" else self.row.downlink
+
+    def ways(self, direction: str) -> "tuple[DirectionConditions, ...]":
+        """The node's link in one direction by receivers of its messages, if they are reported; else all together."""
+        return tuple(way for way in self.row.pairs if way.direction == direction) or (self.way(direction),)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The facts about a trial that rules look at."""
+
+    plan: Plan
+    everybody: tuple[Judged, ...]
+    """All nodes, in the plan's order."""
+    host: HostConditions | None
+    faults: tuple[TimedFault, ...] = ()
+    """What was done to nodes on purpose."""
+    missed: tuple[Missed, ...] = ()
+    """Faults that were to be done, and were not, since training had ended."""
+    lost: tuple[records.Node, ...] = ()
+    """Nodes that died during training, or never came, unasked."""
+    traffic: records.Traffic | None = None
+    """Bytes that passed the server's data socket, and its interface; None where nobody counted."""
+    trained_s: float = 0.0
+    """Duration of training, in seconds."""
+    was_stopped: bool = False
+    """Whether the trial did not run to its end: somebody interrupted it, or it failed."""
+
+    def was_done(self, node: Judged, *actions: str) -> bool:
+        """Whether one of these was done to a node; a cap changed while it was away is its next incarnation's."""
+        return any(
+            (done.was_done or (done.record.action == "cpus" and done.record.moot))
+            and done.record.target == node.name
+            and done.record.action in actions
+            for done in self.faults
+        )
+
+    @cached_property
+    def nodes(self) -> tuple[Judged, ...]:
+        """All nodes but the evaluator: watching is no condition of the experiment."""
+        return tuple(node for node in self.everybody if node.plan.role != "evaluator")
+
+    @property
+    def server(self) -> Judged:
+        """The parameter server."""
+        return next(node for node in self.nodes if node.plan.role == "server")
+
+    @property
+    def workers(self) -> list[Judged]:
+        """All workers."""
+        return [node for node in self.nodes if node.plan.role == "worker"]
+
+    def classes(self) -> Iterator[list[Judged]]:
+        """The nodes of each device class; the server is its own."""
+        found: dict[str, list[Judged]] = {}
+        for node in self.nodes:
+            found.setdefault(node.plan.device_class, []).append(node)
+        return iter(found.values())
+
+    @property
+    def is_overloaded(self) -> bool:
+        """Whether nodes waited for cores, whatever they were promised."""
+        is_busy = self.host is not None and (self.host.busy >= BUSY_MIN or self.host.load >= LOAD_MIN)
+        return is_busy or any((node.row.starved or 0.0) > STARVED_WORST_MAX for node in self.nodes)
+
+    @property
+    def busy_text(self) -> str:
+        """How busy the host was, as words that follow what it explains."""
+        if self.host is None:
+            return ""
+        own = f", of it {share_text(self._own_busy)} with this trial's nodes" if self._has_company else ""
+        load = f"; {self.host.load:.1f} threads a core ran or waited" if self.host.load >= LOAD_MIN else ""
+        return f" (cores busy {share_text(self.host.busy)}{own}{load})"
+
+    @property
+    def advice(self) -> str:
+        """What to do where the host's cores did not suffice."""
+        caps = sum(node.plan.cpus or 0.0 for node in self.nodes)
+        lower = "lower the caps, " if caps else ""
+        stop = "stop what else runs on this host, " if self._has_company else ""
+        return f"{stop}{lower}ask for fewer nodes, or take a host with more cores"
+
+    @property
+    def _own_busy(self) -> float:
+        """The share of the cores' time that the trial's own nodes used."""
+        assert self.host is not None
+        cpus = sum(node.row.cpus_measured or 0.0 for node in self.everybody)
+        return cpus / self.host.cores if self.host.cores else self.host.busy
+
+    @property
+    def _has_company(self) -> bool:
+        return self.host is not None and self.host.busy - self._own_busy >= FOREIGN_MIN
+
+
+Rule = Callable[[Observed], Iterator[Finding]]
+
+
+def can_be_spoiled(node: NodePlan) -> bool:
+    """Whether the plan asks for anything that takes time, which a busy host stretches."""
+    return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or node.waiting != Waiting()
+
+
+def share_text(share: float) -> str:
+    """A share in whole per cent, small ones with a digit more."""
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
+
+
+def seconds_text(value_s: float) -> str:
+    """Seconds as text, short times in milliseconds."""
+    return f"{1000 * value_s:,.0f} ms" if value_s < 1.0 else f"{value_s:.1f} s"
+
+
+def of_class(found: Sequence[Judged], nodes: Sequence[Judged]) -> str:
+    """The nodes that a finding is about: one by its name, several as so many of their class."""
+    if len(found) == 1:
+        return found[0].name
+    share = f"{len(found)} of {len(nodes)} nodes" if len(found) < len(nodes) else f"all {len(nodes)} nodes"
+    return f"{share} of {nodes[0].plan.device_class}".replace("all 2 nodes", "both nodes")
+
+
+def names_text(nodes: Iterable[Judged]) -> str:
+    """The names of the first few nodes, and how many more."""
+    names = [node.name for node in nodes]
+    rest = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return f"{', '.join(names[:NAMED_MAX])}{rest}"

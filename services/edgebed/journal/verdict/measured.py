@@ -1,0 +1,246 @@
+"""Each node's conditions as asked, as held and as measured: one row a node, from plan and series.
+
+Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked, or not measured.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from edgebed.core import records
+from edgebed.core.framing import burst_bytes
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.emulation.conditions import LinkSchedule
+from edgebed.journal.series import Series
+
+
+class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
+    """One direction of a node's link; rates in bits a second on the wire."""
+
+    direction: Literal["up", "down"]
+    to: str = ""
+    """The receiver, where only messages to one node are meant (among shards)."""
+    asked_low_bit_s: int | None = None
+    """The lowest rate asked over time; None: there was no limit at some time."""
+    asked_high_bit_s: int | None = None
+    held_bit_s: int | None = None
+    """The rate that was read back last."""
+    burst_bytes: int | None = None
+    measured_bit_s: float | None = None
+    """The measured rate. Worker: while a message passed. Server, whose link all share: in the third-busiest two seconds
+    or so."""
+    busiest: float | None = None
+    """The share of the asked rate that passed the interface in the third-busiest two seconds or so."""
+    messages: int = 0
+    bytes: int = 0
+    time_s: float = 0.0
+    """Seconds that the measured messages were on their way, together."""
+    asked_s: float = 0.0
+    """Seconds that these messages would have taken over links exactly as asked."""
+    latency_s: float = 0.0
+    """The part of `asked_s` that is latency."""
+    delay_s: float | None = None
+    """The latency as measured, with handling, on the message that was delayed least. None: none was small enough."""
+    early: int = 0
+    """Number of messages that came sooner than their bytes allow, by a tenth or more."""
+    drops: float | None = None
+    """Share of the packets that the queue dropped."""
+    dropped: int | None = None
+    """Number of packets that the queue dropped."""
+
+
+class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
+    """One node's conditions as asked, held and measured."""
+
+    node: str
+    role: str
+    device_class: str
+    mechanism: str = ""
+    """The mechanism that held the node's link: tc, model or none; empty where it was not reported."""
+    delay: str = ""
+    latency_s: float = 0.0
+    """The latency as asked at the beginning, like the next two."""
+    jitter_s: float = 0.0
+    loss: float = 0.0
+    uplink: DirectionConditions
+    downlink: DirectionConditions
+    pairs: tuple[DirectionConditions, ...] = ()
+    """Messages on the uplink by receiver, for a shard or a node that serves them; empty for others."""
+    problems: tuple[str, ...] = ()
+    """Differences that reading back found, the first in each direction."""
+    differed: int = 0
+    """Number of reads, one a second, that found a difference."""
+    time_s: float = 0.0
+    """Seconds for which the node was measured."""
+    cpus_asked: float | None = None
+    cpus_held: float | None = None
+    """CPU cap in cores, as the node's own cgroup holds it."""
+    cpus_measured: float | None = None
+    """Mean number of cores that the node used."""
+    capped_s: float = 0.0
+    """Seconds in which the node used its cap up."""
+    cpus_capped: float | None = None
+    """Mean number of cores that the node had while it used its cap up."""
+    starved: float | None = None
+    """Share of the time in which the node could compute, was entitled to, and got no core."""
+    throttled: float | None = None
+    """Share of the time in which the node's own CPU cap held it back; None where no cgroup of its own holds one."""
+    memory_asked_bytes: int | None = None
+    memory_held_bytes: int | None = None
+    memory_bytes: int | None = None
+    """The node's peak memory."""
+
+
+class HostConditions(msgspec.Struct, frozen=True, kw_only=True):
+    """The machine during training."""
+
+    busy: float
+    """Mean share of all cores' time in use."""
+    steal: float
+    """Mean share of the cores' time that the machine under this one took away."""
+    load: float
+    """Mean number of threads, per core, that run or wait for a core."""
+    lag_s: float
+    """Seconds by which a sleeping thread woke up late: the median of what 99 % stayed below in two seconds."""
+    cores: int = 0
+    """Number of cores; 0: unknown."""
+
+
+def rows_of(plan: Plan, series: Series) -> tuple[NodeConditions, ...]:
+    """A row for every node of the plan, in its order."""
+    return tuple(_row(node, series) for node in plan.nodes)
+
+
+def host_of(series: Series) -> HostConditions | None:
+    """The machine during training; None where nobody observed it, as in the simulation."""
+    if not series.host:
+        return None
+    loads = series.host
+    return HostConditions(
+        busy=float(np.mean([load.busy for load in loads])),
+        steal=float(np.mean([load.steal for load in loads])),
+        load=float(np.mean([load.load for load in loads])),
+        lag_s=float(np.median([load.lag_s for load in loads])),
+        cores=loads[-1].cores,
+    )
+
+
+def _row(plan: NodePlan, series: Series) -> NodeConditions:
+    links = series.links.get(plan.node, ())
+    last = links[-1] if links else records.Link(mechanism="")
+    ends = series.usage.get(plan.node, ())
+    time_s, capped_s = (sum(getattr(end, name) for end in ends) for name in ("time_s", "capped_s"))
+    return NodeConditions(
+        node=plan.node,
+        role=plan.role,
+        device_class=plan.device_class,
+        mechanism=last.mechanism,
+        delay=last.delay,
+        latency_s=plan.link.latency_s,
+        jitter_s=plan.link.jitter_s,
+        loss=plan.link.loss,
+        uplink=_way(plan, "up", series, last),
+        downlink=_way(plan, "down", series, last),
+        pairs=tuple(_pairs(plan, series)),
+        problems=_differences(links),
+        differed=sum(link.differed for link in links),
+        time_s=time_s,
+        cpus_asked=plan.cpus,
+        cpus_held=ends[-1].cpus_held if ends else None,
+        cpus_measured=_ratio(sum(end.cpu_s for end in ends), time_s),
+        capped_s=capped_s,
+        cpus_capped=_ratio(sum(end.capped_cpu_s for end in ends), capped_s),
+        starved=_ratio(_total(end.starved_s for end in ends), time_s),
+        throttled=_ratio(_total(end.throttled_s for end in ends), time_s),
+        memory_asked_bytes=plan.memory_bytes,
+        memory_held_bytes=ends[-1].memory_held_bytes if ends else None,
+        memory_bytes=max((end.memory_bytes for end in ends if end.memory_bytes is not None), default=None),
+    )
+
+
+def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last: records.Link) -> DirectionConditions:
+    name = "uplink" if direction == "up" else "downlink"
+    schedule = LinkSchedule(plan.link)
+
+    asked: list[int | None] = [getattr(each, f"{name}_bit_s") for each in (schedule.initial, *schedule.conditions)]
+    limits = [each for each in asked if each is not None]
+    lowest = min(limits) if len(limits) == len(asked) else None
+    usage = series.usage.get(plan.node, ())
+    told = [end for _, ends in _to_others(plan, series) for end in ends] if direction == "up" else []
+    ends = (*series.transfers.get((plan.node, direction, ""), ()), *told)
+    messages, size, time_s, asked_s, latency_s, early = _sums(ends)
+    passed_bits = 8 * (size - messages * burst_bytes(min(limits))) if limits else 0
+    packets, drops = (_total(getattr(end, f"{name}_{what}") for end in usage) for what in ("packets", "drops"))
+    busiest, busiest_bit_s = (
+        max((value for end in usage if (value := getattr(end, f"{name}_{what}")) is not None), default=None)
+        for what in ("busiest", "busiest_bit_s")
+    )
+    alone_bit_s = _ratio(passed_bits, time_s - latency_s) if passed_bits > 0 else None  # else all passed in bursts
+    return DirectionConditions(
+        direction=direction,
+        asked_low_bit_s=lowest,
+        asked_high_bit_s=max(limits, default=None),
+        held_bit_s=getattr(last, f"{name}_held"),
+        burst_bytes=getattr(last, f"{name}_burst"),
+        measured_bit_s=busiest_bit_s if plan.role == "server" else alone_bit_s,
+        busiest=busiest,
+        messages=messages,
+        bytes=size,
+        time_s=time_s,
+        asked_s=asked_s,
+        latency_s=latency_s,
+        delay_s=_delay_s(ends),
+        early=early,
+        drops=_ratio(drops, (packets or 0) + (drops or 0)),
+        dropped=None if drops is None else int(drops),
+    )
+
+
+def _pairs(plan: NodePlan, series: Series) -> Iterator[DirectionConditions]:
+    for to, ends in _to_others(plan, series):
+        messages, size, time_s, asked_s, latency_s, early = _sums(ends)
+        if messages:
+            yield DirectionConditions(
+                direction="up", to=to, messages=messages, bytes=size, time_s=time_s, asked_s=asked_s,
+                latency_s=latency_s, early=early,
+            )  # fmt: skip
+
+
+def _to_others(plan: NodePlan, series: Series) -> list[tuple[str, tuple[records.Transfers, ...]]]:
+    """Transfers of a shard, or of a node that serves them, by receiver."""
+    if not plan.counts_messages:
+        return []
+    return [(to, ends) for (name, _, to), ends in sorted(series.transfers.items()) if name == plan.node and to]
+
+
+def _sums(ends: Sequence[records.Transfers]) -> list[Any]:
+    fields = ("messages", "bytes", "time_s", "asked_s", "latency_s", "early")
+    return [sum(getattr(end, field) for end in ends) for field in fields]
+
+
+def _delay_s(ends: Sequence[records.Transfers]) -> float | None:
+    """Measured latency: delay behind the first byte, by the receiver's account, and before it, by the sender's."""
+    received, sent = (
+        min((end.delay_s for end in ends if end.delay_s is not None and bool(end.messages) == whose), default=None)
+        for whose in (True, False)
+    )
+    return None if received is None else round(received + (sent or 0.0), 6)
+
+
+def _differences(links: Iterable[records.Link]) -> tuple[str, ...]:
+    """The first difference of each direction, over all incarnations of a node."""
+    found: dict[str, str] = {}
+    for text in (each for link in links for each in link.differences):
+        found.setdefault(text.partition(":")[0], text)
+    return tuple(found.values())
+
+
+def _total(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _ratio(part: float | None, whole: float) -> float | None:
+    return part / whole if part is not None and whole > 0.0 else None

@@ -1,0 +1,128 @@
+"""A model's layers in numbers, counted and not measured: the same on every machine.
+
+Operations are those of going forward, for one example; going back takes twice as many, one product for the gradient of
+the inputs and one for that of the weights.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from edgebed.core import imports
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import Method, Task
+from edgebed.learning import weights
+from edgebed.learning.models.footprint import kept_bytes
+from edgebed.learning.shards.building import PROBE, shapes_of, task_layers
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anatomy:
+    """Numbers of L layers, in order; each field has L entries."""
+
+    flops: tuple[int, ...]
+    outputs: tuple[int, ...]
+    """Values that a layer gives for one example."""
+    weights: tuple[int, ...]
+    """Weights of a layer that training changes: parameters and buffers."""
+    constants: tuple[int, ...]
+    """Bytes of a layer's constants, which training does not change."""
+    kept: tuple[int, ...]
+    """Bytes that a layer holds of one example until its gradient is there."""
+    modules: tuple[int, ...]
+    """Operations of a gradient module for a layer's outputs."""
+    heads: tuple[int, ...]
+    """Operations of a head of the layer's own."""
+    inputs: tuple[int, ...]
+    """Operations of a module that predicts a layer's inputs."""
+    module_weights: tuple[int, ...]
+    """Weights of those three networks, parameters and buffers."""
+    head_weights: tuple[int, ...]
+    input_weights: tuple[int, ...]
+
+
+def anatomy_of(task: Task, method: Method) -> Anatomy:
+    """Return the anatomy of the task's model, and of the networks that the method would put beside it.
+
+    ScenarioError where the model is no row of layers, or one of these does not take what the one before gives.
+    """
+    settings = method.parts["learning"].settings
+    with torch.random.fork_rng(devices=[]):
+        layers = task_layers(task)
+        try:
+            shapes = shapes_of(task, layers)
+        except Exception as error:
+            raise ScenarioError(f"{task.model}: its layers do not fit together: {imports.reason(error)}") from error
+        beside = {key: settings[key] for key in ("hidden", "hidden_layers", "labels") if key in settings}
+        outputs = shapes[1:]
+        modules = [_beside(GradientModule(shape, task.classes, **beside), shape, labels=True) for shape in outputs]
+        heads = [_beside(LocalHead(shape, task.classes), shape) for shape in outputs]
+        hidden = settings.get("input_hidden")
+        guesses = [
+            _beside(InputModule(task.input_shape, shape, hidden=hidden), task.input_shape) for shape in shapes[:-1]
+        ]
+        return Anatomy(
+            flops=tuple(operations(layer, shape) for layer, shape in zip(layers, shapes, strict=False)),
+            outputs=tuple(prod(shape) for shape in outputs),
+            weights=tuple(_weights(layer) for layer in layers),
+            constants=tuple(weights.packed(layer).nbytes for layer in layers),
+            kept=tuple(
+                kept_bytes(layer.train(), torch.zeros(PROBE, *shape)) // PROBE
+                for layer, shape in zip(layers, shapes, strict=False)
+            ),
+            modules=tuple(count for count, _ in modules),
+            heads=tuple(count for count, _ in heads),
+            inputs=tuple(count for count, _ in guesses),
+            module_weights=tuple(size for _, size in modules),
+            head_weights=tuple(size for _, size in heads),
+            input_weights=tuple(size for _, size in guesses),
+        )
+
+
+def _beside(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> tuple[int, int]:
+    """Return operations for one example, and weights, of a network beside the layers."""
+    return operations(module, shape, labels=labels), _weights(module)
+
+
+def _weights(module: nn.Module) -> int:
+    return sum(each.tensor.numel() for each in weights.trained(module))
+
+
+def operations(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> int:
+    """Count operations for an input of this shape, with its label if asked; one a value if a module has no products."""
+    inputs = [torch.zeros(PROBE, *shape)]
+    if labels:
+        inputs.append(torch.zeros(PROBE, dtype=torch.int64))
+    # Torch has no formula for fused attention: it takes the plain one where gradients are asked for, of this backend.
+    with _Products() as products, torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        outputs = module.eval()(*inputs)
+    return int(max(products.flops, outputs.numel()) // PROBE)
+
+
+class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the operations of matrix products, convolutions and attention by torch's own formulas.
+
+    Torch's `FlopCounterMode` loads torch's compiler besides, which takes more than a second.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flops = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch's compiler from wrapping this mode, either."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if count := flop_registry.get(func.overloadpacket):
+            self.flops += count(*args, **(kwargs or {}), out_val=result)
+        return result

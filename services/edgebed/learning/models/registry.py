@@ -1,0 +1,231 @@
+"""The models that can be trained: three built-in ones, and the user's own by import path.
+
+`cnn`    the 211,690-parameter network of Hardy, Le Merrer, Sericola 2017, Distributed deep learning on edge-devices:
+         feasibility via adaptive compression, IEEE NCA, for images of 28x28; the pools round up, as TensorFlow's do.
+`mlp`    784-128-64-10, the family of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS; 109,386.
+`small`  64-64-10, for the 8x8 digits; 4,810 parameters.
+
+Those whose layers may lie on different devices are in layered.py.
+
+All take other input shapes and numbers of classes. A model is known to the rest of edgebed by its flat vector and the
+`TensorLayout` that cuts it: the parameters that are trained and the buffers that training changes, such as running
+means (weights.py). Frozen parameters and constant buffers are not in it: every node is given them once.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
+
+from edgebed.core import chance, imports
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import Task, TensorLayout
+from edgebed.learning import weights
+from edgebed.learning.models.layered import LAYERED_MODELS
+from edgebed.learning.models.residual import RESIDUAL_MODELS
+
+
+def build(
+    name: str,
+    input_shape: tuple[int, ...],
+    classes: int,
+    python_path: Sequence[str] = (),
+    sizes: Sequence[tuple[str, int]] = (),
+    *,
+    with_weights: bool = False,
+) -> nn.Module:
+    """The model called `name`, with parameters as its author initialises them, drawn from torch's generator.
+
+    A user's function is called with `input_shape`, `classes`, the `sizes`, such as `width`, and `with_weights`, where
+    it has parameters of these names. The latter says whether the values of its tensors count; else it may leave out
+    what only gives them values, such as reading them from a file.
+    ScenarioError if there is no such model, or if it cannot be trained here.
+    """
+    if name in MODELS:
+        for size, _ in sizes:
+            if size not in inspect.signature(MODELS[name]).parameters:
+                raise ScenarioError(f"model: '{name}' has one {size} alone; leave `{size}` out.")
+        return MODELS[name](input_shape, classes, **dict(sizes))
+    if not imports.is_import_path(name):
+        raise ScenarioError(f"model: '{name}' is unknown; allowed: {', '.join(MODELS)} or package.module:function.")
+    function = imports.resolve(name, python_path)
+    offers = {"input_shape": tuple(input_shape), "classes": classes, "with_weights": with_weights}
+    model = imports.call(name, function, **offers, **dict(sizes))
+    _check(name, model)
+    assert isinstance(model, nn.Module)
+    return model
+
+
+def layout(
+    name: str,
+    input_shape: tuple[int, ...],
+    classes: int,
+    python_path: Sequence[str] = (),
+    sizes: Sequence[tuple[str, int]] = (),
+) -> tuple[TensorLayout, ...]:
+    """Name and shape of each tensor of the model that training changes, in the order of the flat vector.
+
+    Tries the model on inputs, so that a model that does not fit the data, or cannot be trained, is found before
+    anything starts: ScenarioError then. What torch draws meanwhile is always the same.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        model = build(name, input_shape, classes, python_path, sizes)
+        _try(name, model, input_shape, classes)
+        found = weights.trained(model)
+        try:
+            changing = weights.changed_by_training(model, torch.rand(2, *input_shape))
+        except Exception as error:
+            raise ScenarioError(f"{name}: the model cannot be trained: {imports.reason(error)}") from error
+    for each in changing.values():
+        if each.tensor.dtype != torch.float32:
+            raise ScenarioError(
+                f"{name}: training changes the buffer '{each.name}', which is {each.tensor.dtype}; "
+                "only float32 is exchanged."
+            )
+    return tuple(
+        TensorLayout(each.name, tuple(each.tensor.shape), not each.is_parameter)
+        for each in found
+        if each.is_parameter or each.name in changing
+    )
+
+
+def _try(name: str, model: nn.Module, input_shape: tuple[int, ...], classes: int) -> None:
+    """Raise ScenarioError unless the model gives scores for inputs of this shape."""
+    try:
+        with torch.no_grad():
+            output = model.eval()(torch.zeros(2, *input_shape))
+    except Exception as error:
+        raise ScenarioError(
+            f"{name}: the model does not take inputs of shape {tuple(input_shape)}: {imports.reason(error)}"
+        ) from error
+    expected = (2, classes)
+    if not isinstance(output, Tensor) or tuple(output.shape) != expected:
+        got = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else f"a {type(output).__name__}"
+        raise ScenarioError(
+            f"{name}: for two inputs of shape {tuple(input_shape)} the model gives {got}, not one score "
+            f"for each of the {classes} classes, shape {expected}."
+        )
+
+
+def initial_parameters(task: Task, seed: int) -> NDArray[np.float32]:
+    """(n,) parameters and buffers that training changes, as it begins with them."""
+    return weights.flat(initial_model(task, seed))
+
+
+def initial_model(task: Task, seed: int) -> nn.Module:
+    """Return the model that training begins with, determined by the task and `seed`; torch's generator is left as is.
+
+    The built-in `cnn` is initialised as its authors did, the others as torch does.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(chance.key(seed, "init") >> 65)
+        return build_for(task, with_weights=True)
+
+
+def build_for(task: Task, *, with_weights: bool = False) -> nn.Module:
+    """Build the task's model, whose buffers are constant where the task's layout has them not.
+
+    ScenarioError where its tensors are others than when the layout was made.
+    """
+    model = build(task.model, task.input_shape, task.classes, task.python_path, task.sizes, with_weights=with_weights)
+    weights.hold_constant(model, {tensor.name for tensor in task.layout if tensor.kept})
+    found = [(each.name, tuple(each.tensor.shape)) for each in weights.trained(model)]
+    if found != [(tensor.name, tensor.shape) for tensor in task.layout]:
+        raise ScenarioError(
+            f"{task.model}: it gives a model with other tensors to train than when the trial was planned; what is "
+            "trained and what is frozen must not depend on `with_weights`, on chance or on where it runs."
+        )
+    return model
+
+
+class ChannelsLast(nn.Module):
+    """Lays images (B, C, H, W) out with the channels innermost: the same numbers, and convolutions take 2/3 the time.
+
+    A copy with its own strides, because `contiguous` takes an image of one channel to be in that layout already and
+    the convolution that follows does not.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, C, H, W) -> the same values."""
+        return images.clone(memory_format=torch.channels_last)
+
+
+def _cnn(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    if len(input_shape) != 3:
+        raise ScenarioError(f"model: 'cnn' needs images of shape (channels, height, width), not {tuple(input_shape)}.")
+    channels, height, width = input_shape
+    flat = 32 * math.ceil(height / 4) * math.ceil(width / 4)
+    model = nn.Sequential(
+        ChannelsLast(),
+        nn.Conv2d(channels, 32, 3, padding="same"),
+        # ReLU after the pool gives the same function and gradient as before it, on a quarter of the values
+        nn.MaxPool2d(2, ceil_mode=True),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, padding="same"),
+        nn.MaxPool2d(2, ceil_mode=True),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(flat, 128),
+        nn.ReLU(),
+        nn.Linear(128, classes),
+    )
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            nn.init.trunc_normal_(parameter, std=0.1, a=-0.2, b=0.2)  # TensorFlow cuts at two standard deviations
+        else:
+            nn.init.constant_(parameter, 0.1)
+    return model
+
+
+def _mlp(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(math.prod(input_shape), 128),
+        nn.ReLU(),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Linear(64, classes),
+    )
+
+
+def _small(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(math.prod(input_shape), 64),
+        nn.ReLU(),
+        nn.Linear(64, classes),
+    )
+
+
+def _check(name: str, model: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise ScenarioError(f"{name}: it returned a {type(model).__name__}, not a torch.nn.Module.")
+    parameters = dict(model.named_parameters())
+    if not parameters:
+        raise ScenarioError(f"{name}: the model has no parameters, so there is nothing to train.")
+    if not any(parameter.requires_grad for parameter in parameters.values()):
+        raise ScenarioError(f"{name}: every parameter is frozen (requires_grad=False), so there is nothing to train.")
+    if lazy := [key for key, parameter in parameters.items() if isinstance(parameter, UninitializedParameter)]:
+        raise ScenarioError(
+            f"{name}: parameter '{lazy[0]}' has no shape yet; use layers with given sizes, not lazy ones."
+        )
+    trained = (key for key, parameter in parameters.items() if parameter.requires_grad)
+    if other := [key for key in trained if parameters[key].dtype != torch.float32]:
+        raise ScenarioError(
+            f"{name}: parameter '{other[0]}' is {parameters[other[0]].dtype}; only float32 is exchanged."
+        )
+
+
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    "small": _small,
+    "mlp": _mlp,
+    "cnn": _cnn,
+    **LAYERED_MODELS,
+    **RESIDUAL_MODELS,
+}

@@ -1,0 +1,138 @@
+"""From a plan to the networks of a shard, or of the node that has all gradient modules.
+
+The server says where the layers begin; what lies beside them begins as drawn here, by the plan's seed.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.algorithms.registry import configure, rule_of
+from edgebed.core import chance
+from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
+from edgebed.learning import weights
+from edgebed.learning.models import registry as models
+from edgebed.learning.models.layers import joined, layers_of
+from edgebed.learning.optimizers import Optimizer, optimizer
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.shards.module_networks import ModuleNetworks
+from edgebed.learning.shards.network import ShardNetwork
+
+PROBE = 2  # examples: one alone is refused by batch normalisation
+
+
+def task_layers(task: Task) -> list[nn.Sequential]:
+    """Return the layers of the task's model. ScenarioError where it is no row of layers."""
+    return layers_of(task.model, models.build_for(task))
+
+
+def shapes_of(task: Task, layers: Sequence[nn.Sequential]) -> list[tuple[int, ...]]:
+    """Return the shape of one input, and of what each layer makes of it."""
+    shapes = [task.input_shape]
+    x = torch.zeros(PROBE, *task.input_shape)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        for layer in layers:
+            x = layer.eval()(x)
+            shapes.append(tuple(x.shape[1:]))
+    return shapes
+
+
+def optimizer_of(method: Method) -> Optimizer:
+    """Return the method's optimizer of layers and heads."""
+    return _optimizer(method.parts["optimizer"])
+
+
+def module_optimizer_of(method: Method) -> Optimizer:
+    """Return the method's optimizer of the modules that predict gradients and inputs."""
+    return _optimizer(method.parts.get("module_optimizer", method.parts["optimizer"]))
+
+
+def _optimizer(part: Part) -> Optimizer:
+    return optimizer(part.name, **part.settings)
+
+
+def shard_network(plan: NodePlan, constants: NDArray[np.uint8] | None = None) -> ShardNetwork:
+    """Build the networks of the shard that the plan describes.
+
+    Without its `constants`, as packed in weights.py, they are as the model's function makes them here.
+    """
+    shard, task, method = plan.shard, plan.task, plan.method
+    assert shard is not None
+    rule = rule_of(method)
+    layers, shapes = _layers(plan)
+    has_module = rule.has_module and bool(shard.above) and not shard.modules
+    head = input_module = None
+    if rule.source == "head" and shard.above:
+        with _drawn(plan, "head", shard.end):
+            head = LocalHead(shapes[shard.end], task.classes)
+    if rule.synthetic_inputs and shard.below:
+        with _drawn(plan, "input-module", shard.first):
+            hidden = getattr(configure("learning", method.parts["learning"]), "input_hidden", None)
+            input_module = InputModule(task.input_shape, shapes[shard.first], hidden=hidden)
+    every = rule.stride(is_first=not shard.below)
+    own = joined(layers[shard.first : shard.end])
+    if constants is not None:
+        weights.unpack(own, constants)
+    return ShardNetwork(
+        own,
+        replace(optimizer_of(method), every=every, is_frozen=shard.frozen),
+        loss=task.loss,
+        gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
+        head=head,
+        input_module=input_module,
+        module_optimizer=replace(module_optimizer_of(method), every=rule.send_every),
+        key=lambda at: _dropout_key(plan, at),
+        layout=_layout(plan, layers),
+    )
+
+
+def module_networks(plan: NodePlan) -> ModuleNetworks:
+    """Build the gradient modules of the shards that the plan names."""
+    assert plan.shard is not None
+    _, shapes = _layers(plan)
+    modules = {owner: gradient_module(plan, end, shapes[end]) for owner, end in plan.shard.owners}
+    return ModuleNetworks(modules, module_optimizer_of(plan.method))
+
+
+def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> GradientModule:
+    """Build what predicts the gradient of these outputs, of the layers before the one of number `end`."""
+    config = configure("learning", plan.method.parts["learning"])
+    with _drawn(plan, "gradient-module", end):
+        return GradientModule(
+            shape,
+            plan.task.classes,
+            **{key: getattr(config, key) for key in ("hidden", "hidden_layers", "labels") if hasattr(config, key)},
+        )
+
+
+def _layout(plan: NodePlan, layers: Sequence[nn.Sequential]) -> tuple[TensorLayout, ...]:
+    """Return the part of the model's layout that a shard of these layers has."""
+    assert plan.shard is not None
+    first, end = (sum(len(weights.trained(layer)) for layer in layers[:k]) for k in (plan.shard.first, plan.shard.end))
+    return plan.task.layout[first:end]
+
+
+def _layers(plan: NodePlan) -> tuple[list[nn.Sequential], list[tuple[int, ...]]]:
+    """Return the layers of the whole model, and the shapes between them."""
+    with _drawn(plan, "init", 0):
+        layers = task_layers(plan.task)
+    return layers, shapes_of(plan.task, layers)
+
+
+@contextmanager
+def _drawn(plan: NodePlan, what: str, k: int) -> Iterator[None]:
+    """Context in which torch's draws depend on the seed, `what` and `k` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(chance.key(plan.seed, what, "shards", k) >> 65)
+        yield
+
+
+def _dropout_key(plan: NodePlan, at: BatchPart) -> int:
+    assert plan.shard is not None
+    return chance.key(plan.seed, f"dropout {plan.shard.first} {at.micro}", "shards", at.step)

@@ -1,0 +1,64 @@
+"""A gradient module at work: it predicts the gradient of outputs, and is taught when the gradient comes.
+
+Shapes: B examples of a (micro-)batch.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.learning.optimizers import Optimizer
+from edgebed.learning.shards.gradient_modules import GradientModule
+from edgebed.learning.trained import Trained
+
+Floats = NDArray[np.float32]
+
+
+class Predictor:
+    """One gradient module, which remembers what it has seen until it is taught."""
+
+    def __init__(self, module: GradientModule, optimizer: Optimizer) -> None:
+        self.trained = Trained(module, optimizer)
+        self.untaught: dict[BatchPart, tuple[Tensor, Tensor]] = {}
+        """Outputs and labels whose gradient has yet to come."""
+
+    def see(self, at: BatchPart, outputs: Tensor, labels: Tensor) -> None:
+        """Remember (B, ...) outputs of the layers and their (B,) labels."""
+        self.untaught[at] = outputs, labels
+
+    def predict(self, at: BatchPart) -> Floats:
+        """Return the (B, ...) gradient of the batch's mean loss, as predicted from what the module has seen."""
+        outputs, labels = self.untaught[at]
+        with torch.no_grad():
+            predicted: Floats = (self.trained(outputs, labels) / len(outputs)).numpy()
+        return predicted
+
+    def teach(self, at: BatchPart, target: Floats) -> float:
+        """Make one step towards (B, ...) `target`; return the loss before.
+
+        The loss is the squared error of B times the gradient, summed over features and averaged over the batch: of the
+        gradient of a mean itself it would be lost beside Adam's epsilon.
+        """
+        outputs, labels = self.untaught.pop(at)
+        loss = self._loss(outputs, labels, target)
+        self.trained.step(torch.autograd.grad(loss, self.trained.parameters))
+        return loss.item()
+
+    def teach_both(self, at: BatchPart, target: Floats) -> tuple[Floats, float]:
+        """Make one step as `teach` does; return also the (B, ...) gradient of its loss by the outputs.
+
+        The outputs could learn of that gradient, too.
+        """
+        outputs, labels = self.untaught.pop(at)
+        outputs = outputs.detach().requires_grad_()
+        loss = self._loss(outputs, labels, target)
+        gradient, *gradients = torch.autograd.grad(loss, [outputs, *self.trained.parameters])
+        self.trained.step(gradients)
+        return gradient.contiguous().numpy(), loss.item()
+
+    def _loss(self, outputs: Tensor, labels: Tensor, target: Floats) -> Tensor:
+        predicted = self.trained(outputs, labels)
+        wanted = torch.from_numpy(target).clone().view(predicted.shape) * len(predicted)
+        return (predicted - wanted).square().sum() / len(predicted)

@@ -1,0 +1,260 @@
+"""What Prometheus would have read during a trial, made again from its journal.
+
+Each record goes to the metrics of the node that reported it and to the controller's, as it does while a trial runs
+(`exporter.py`); every few seconds of the trial's own time, virtual in a simulation, all of them are read. So dashboards
+show a finished or a simulated run by the same queries as one in progress.
+
+    journal --> NodeMetrics of each incarnation of each node, and of the controller --> SampleStore (openmetrics.py)
+
+A journal does not contain everything that a node counts: what clients send and receive is left out, and of the server's
+ingress that is no applied push the kind is `other`. In a simulation an applied update stands for an iteration.
+A node's counters continue in its next incarnation, where Prometheus would have seen a new instance that begins at zero.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as MetricFamily
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+from edgebed.core import records
+from edgebed.core.plan import Plan
+from edgebed.journal.journal import Entry
+from edgebed.metrics import table
+from edgebed.metrics.exporter import NodeMetrics, resource_families
+from edgebed.metrics.openmetrics import SampleStore
+from edgebed.roles.control.controller import NAME as CONTROLLER
+
+STEP_S = 5.0
+"""Seconds between two readings, as Prometheus scrapes nodes."""
+NODES_JOB, CONTROLLER_JOB = "edgebed-nodes", "edgebed-controller"
+"""Names of the jobs in dashboards/prometheus/prometheus.yml."""
+UP = frozenset({"started", "joined", "ready", "running"})
+"""States of a node in which it answers."""
+INCARNATIONS = UP | {"unresponsive"}
+"""States of a node that is there."""
+UNTOLD = ("edgebed_client_", "edgebed_messages_received", "edgebed_ps_queue_length", "edgebed_shard_queue_length")
+"""Prefixes of metrics that a journal does not contain."""
+TOLD_BY: dict[str, type[records.Record]] = {
+    "edgebed_ps_acknowledgement_bytes": records.Traffic,
+    "edgebed_ps_pull": records.Traffic,
+    "edgebed_worker_phase_seconds": records.Phases,
+    "edgebed_worker_step_duration_seconds": records.Phases,
+    "edgebed_shard_steps": records.Step,
+    "edgebed_shard_phase_seconds": records.ShardPhases,
+    "edgebed_link_bytes": records.Usage,
+    "edgebed_link_differs": records.Link,
+    "edgebed_link_dropped_packets": records.Usage,
+    "edgebed_transfer_": records.Transfers,
+    "edgebed_starved_seconds": records.Usage,
+}
+"""Prefixes of metrics that only one kind of record sets: without such a record, zero would be a guess."""
+
+COUNTERS = ("counter", "histogram")
+"""Kinds of metrics whose samples only increase."""
+Counted = dict[tuple[str, tuple[str, ...]], float]
+"""Values of counters, by the sample's name and its labels' values."""
+
+
+class TrialFacts(NamedTuple):
+    """What a trial's journal does not say about the trial."""
+
+    run: str
+    """Name of the run, `<scenario>/<number>`."""
+    runtime: str
+    start_s: float
+    """When the trial was launched, in Unix time."""
+    verdict: str | None = None
+    """Verdict on the trial's conditions."""
+    steps_per_s: float | None = None
+    """Steps a second of the trial's slowest shard."""
+
+
+def replay(
+    plan: Plan, journal: Callable[[], Iterable[Entry]], told: TrialFacts, store: SampleStore, step_s: float = STEP_S
+) -> float:
+    """Read the metrics of a trial into `store` every `step_s` seconds, and at its end; return that time, in Unix time.
+
+    The `journal` is read twice.
+    """
+    fleet = _Fleet(plan, told, rest_of(journal()))
+    next_s = t = 0.0
+    for t, node, record in journal():
+        while t >= next_s:
+            fleet.read(store, next_s)
+            next_s += step_s
+        fleet.observe(t, node, record, store)
+    fleet.judge(t)
+    fleet.read(store, t)
+    return told.start_s + t
+
+
+def rest_of(entries: Iterable[Entry]) -> Iterator[int]:
+    """For each `Traffic` of the server, in order: bytes received by then in its incarnation that were no applied push.
+
+    Pushes that wait for the end of a round have come as well, and are applied later. Since what is no push never
+    becomes less, it was at most what is left over at any later time.
+    """
+    incarnations: list[list[int]] = [[]]
+    pushed_bytes, state = 0, ""
+    for _, node, record in entries:
+        match record:
+            case records.Node(name=table.SERVER):
+                if _begins_incarnation(state, record.state):
+                    pushed_bytes = 0
+                    incarnations.append([])
+                state = record.state
+            case records.Update():
+                pushed_bytes += record.bytes
+            case records.Traffic() if node == table.SERVER:
+                incarnations[-1].append(max(0, record.ingress_payload - pushed_bytes))
+    return (rest for incarnation in incarnations for rest in reversed([*accumulate(reversed(incarnation), min)]))
+
+
+def _begins_incarnation(before: str, state: str) -> bool:
+    """Whether a node that goes from one state to another, or enters its first, is a new process."""
+    return state == "started" or (state in UP and before not in INCARNATIONS)
+
+
+class _Fleet:
+    """The controller and the nodes that exist now."""
+
+    def __init__(self, plan: Plan, told: TrialFacts, rest: Iterator[int]) -> None:
+        self.told = told
+        self.rest = rest
+        self.now_s = told.start_s
+        self.plans = {node.node: node for node in plan.nodes}
+        self.labels: dict[str, dict[str, str]] = {
+            node.node: {
+                "job": NODES_JOB, "instance": node.node, "node": node.node, "role": node.role,
+                "device_class": node.device_class, "run": told.run, "trial": plan.trial,
+            }
+            for node in plan.nodes
+        }  # fmt: skip
+        self.incarnations: dict[str, _NodeIncarnation] = {}
+        self.states: dict[str, str] = {}
+        self.listed: dict[str, bool] = {}
+        """Whether each node answers that Prometheus asks."""
+        self.controller = NodeMetrics(CONTROLLER, resources=Recorded(), clock=lambda: self.now_s)
+        self.controller.start_trial(plan, told.run, told.runtime, told.start_s)
+
+    def observe(self, t: float, node: str, record: records.Record, store: SampleStore) -> None:
+        """Take in one record of the journal."""
+        self.now_s = self.told.start_s + t
+        self.controller.observe(record)
+        incarnation = self.incarnations.get(node)
+        if incarnation:
+            incarnation.observe(record)
+        if isinstance(record, records.Traffic) and node == table.SERVER:
+            rest_bytes = next(self.rest)
+            if incarnation:
+                incarnation.count_traffic(record, rest_bytes)
+        elif isinstance(record, records.Node):
+            self._changed(record, store)
+        elif isinstance(record, records.Update) and (worker := self.incarnations.get(record.worker)):
+            worker.iterated()
+
+    def judge(self, t: float) -> None:
+        """End the trial, with its verdict."""
+        self.now_s = self.told.start_s + t
+        self.controller.judge_trial(verdict=self.told.verdict, steps_per_s=self.told.steps_per_s)
+
+    def read(self, store: SampleStore, t: float) -> None:
+        """Read all that answers, at `t` seconds after the launch."""
+        at_s = self.now_s = self.told.start_s + t
+        store.add(at_s, self.controller.registry.collect(), {"job": CONTROLLER_JOB, "instance": CONTROLLER})
+        for node, answers in self.listed.items():
+            if answers:
+                store.add(at_s, self.incarnations[node].collect(), self.labels[node])
+            store.add(at_s, [GaugeMetricFamily("up", "Whether a node answered.", float(answers))], self.labels[node])
+
+    def _changed(self, record: records.Node, store: SampleStore) -> None:
+        """Begin a node's incarnation, or read a silent node for the last time; remove it if it ended in order."""
+        name = record.name
+        before, self.states[name] = self.states.get(name, ""), record.state
+        if _begins_incarnation(before, record.state):
+            past = self.incarnations.get(name)
+            self.incarnations[name] = _NodeIncarnation(self.plans[name].role, past.counted() if past else {})
+        if record.state in UP:
+            self.listed[name] = True
+            return
+        if self.listed.get(name):
+            store.add(self.now_s, self.incarnations[name].collect(), self.labels[name])
+        if record.state == "stopped":
+            self.listed.pop(name, None)
+        elif name in self.listed:
+            self.listed[name] = False
+
+
+class _NodeIncarnation:
+    """The metrics of one incarnation of a node, whose counters continue those of the incarnations `before`."""
+
+    def __init__(self, role: str, before: Counted) -> None:
+        self.before = before
+        self.resources = Recorded()
+        self.metrics = NodeMetrics(role, CollectorRegistry(), resources=self.resources)
+        self.told: set[type[records.Record]] = set()
+        """Kinds of records so far."""
+
+    def observe(self, record: records.Record) -> None:
+        """Take in a record that the node reported."""
+        self.metrics.observe(record)
+        self.told.add(type(record))
+        match record:
+            case records.Update():
+                self.metrics.count_bytes("ingress", "push", record.bytes)
+            case records.Usage():
+                self.resources.usage = record
+
+    def iterated(self) -> None:
+        """Count an iteration: the server applied an update of this worker."""
+        if records.Phases not in self.told:
+            self.metrics.iterated()
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """All metrics but those that the journal says nothing of."""
+        missing = (*UNTOLD, *(name for name, kind in TOLD_BY.items() if kind not in self.told))
+        for family in self.metrics.registry.collect():
+            if not family.name.startswith(missing):
+                if family.type in COUNTERS:
+                    family.samples = [self._goes_on(sample) for sample in family.samples]
+                yield family
+
+    def counted(self) -> Counted:
+        """Last values of the counters."""
+        families = [family for family in self.collect() if family.type in COUNTERS]
+        return self.before | {_key(sample): sample.value for family in families for sample in family.samples}
+
+    def _goes_on(self, sample: Sample) -> Sample:
+        return sample._replace(value=sample.value + self.before.get(_key(sample), 0.0))
+
+    def count_traffic(self, record: records.Traffic, rest_bytes: int) -> None:
+        """Count what came to the server besides the applied pushes, and the models that it sent."""
+        self.metrics.raise_bytes("ingress", "other", rest_bytes)
+        self.metrics.raise_bytes("egress", "model", record.pull_bytes)
+        self.metrics.raise_bytes("egress", "refuse", record.egress_payload - record.pull_bytes)
+
+
+def _key(sample: Sample) -> tuple[str, tuple[str, ...]]:
+    return sample.name, tuple(sample.labels.values())
+
+
+class Recorded(Collector):
+    """The resources that a node used, by its own last record of them, in place of this process's."""
+
+    usage: records.Usage | None = None
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """The resource metrics that the record contains."""
+        usage = self.usage
+        return resource_families({
+            "edgebed_process_cpu_seconds_total": usage.cpu_s,
+            "edgebed_cgroup_cpu_throttled_seconds_total": usage.throttled_s,
+            "edgebed_cgroup_cpu_limit_cores": usage.cpus_held,
+            "edgebed_cgroup_memory_working_set_bytes": usage.memory_bytes,
+            "edgebed_cgroup_memory_limit_bytes": usage.memory_held_bytes,
+        } if usage else {})  # fmt: skip

@@ -1,0 +1,76 @@
+"""What `edgebed validate` says of a scenario file: everything that `edgebed plan` would refuse, and what is doubtful.
+
+The scenario is loaded, and planned: own models and data are imported, examples counted and cut, layers laid on devices.
+Nothing is downloaded for that. What only a runtime cannot do, or this machine, is for `edgebed plan --runtime` to say.
+"""
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from edgebed.core.errors import ScenarioError
+from edgebed.core.imports import forgetting
+from edgebed.learning.data_sets.registry import data_directory, is_here
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.schema import Scenario
+
+
+class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found in one scenario file."""
+
+    scenario: str
+    valid: bool | None = None
+    """Whether the scenario can be planned; None: no mistake was found, but data is missing, so it was not planned."""
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What the scenario asks for and options have made impossible."""
+    absent: tuple[str, ...] = ()
+    """Data sets that are not on this machine."""
+
+    @property
+    def text(self) -> str:
+        """The result in a line, where there is no problem."""
+        if self.valid:
+            return f"{self.scenario}: valid"
+        return (
+            f"{self.scenario}: no mistake found, but the data of {' and '.join(self.absent)} is not in "
+            f"{data_directory()}: models, counts, splits and cuts were not checked. edgebed plan downloads it"
+        )
+
+
+def check(path: Path, sets: Sequence[str] = ()) -> FileCheck:
+    """Look at the scenario in `path`, with its overrides. What own modules print goes to standard error."""
+    with contextlib.redirect_stdout(sys.stderr), forgetting(path.absolute().parent, Path.cwd()):
+        return _check(path, sets)
+
+
+def _check(path: Path, sets: Sequence[str]) -> FileCheck:
+    try:
+        scenario = load_scenario(path, sets)
+        absent = tuple(dict.fromkeys(trial.task.data for trial in scenario.trials.values()))
+        absent = tuple(name for name in absent if not is_here(name))
+        here = {name: trial for name, trial in scenario.trials.items() if trial.task.data not in absent}
+        if here:
+            from edgebed.planning.planning import plan_trials  # loads torch; a mistake is reported without it
+
+            plan_trials(scenario.model_copy(update={"trials": here}))
+    except ScenarioError as error:
+        return FileCheck(scenario=str(path), valid=False, problems=error.problems)
+    return FileCheck(
+        scenario=str(path), valid=None if absent else True, warnings=tuple(_warnings(scenario)), absent=absent
+    )
+
+
+def _warnings(scenario: Scenario) -> list[str]:
+    """The warnings of all trials, each once; one that holds in some trials alone says in which."""
+    trials: dict[str, list[str]] = {}
+    for name, warnings in scenario.warnings.items():
+        for warning in warnings:
+            trials.setdefault(warning, []).append(name)
+    return [
+        warning if len(names) == len(scenario.trials) else f"{warning} (in variant {', '.join(names)})"
+        for warning, names in trials.items()
+    ]

@@ -1,0 +1,284 @@
+"""What a plan will do, before it does it: every node, the totals against this machine, and what to be warned of.
+
+`describe_plan` gathers the facts, `as_text` and `as_dict` show them. The bytes of a push are those of an example: the
+method's own compression, applied to a random gradient.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from edgebed.algorithms.compressor import StepContext
+from edgebed.algorithms.registry import compression_of
+from edgebed.core.plan import NodePlan, Plan, Waiting
+from edgebed.core.quantities import bytes_text
+from edgebed.core.runtimes import TRAITS, Emulation, Runtime
+from edgebed.core.units import format_duration, format_memory
+from edgebed.emulation.calibration import warnings_here
+from edgebed.emulation.means import Mechanisms, mechanisms_of
+from edgebed.planning.bursts import burst_step_s
+from edgebed.planning.describe_faults import FaultRow, fault_rows, fault_table
+from edgebed.planning.describe_links import LinkRow, link_rows, link_table
+from edgebed.planning.describe_shards import ShardRow, shard_rows, shard_table, step_text
+from edgebed.planning.memory import needs_of
+from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.virtual_time import virtual_time_text
+from edgebed.planning.warnings import HostCapacity, warnings_of
+from edgebed.wire.tensors import bits, encode_piece
+
+NOTHING = "-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRow:
+    """One node of the plan."""
+
+    node: str
+    role: str
+    device_class: str
+    cpus: float | None
+    memory_bytes: int | None
+    compute_speed: float
+    waiting: str
+    """Pauses between steps, as a scenario writes them."""
+    examples: int
+    label_counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """The plan of one trial in numbers."""
+
+    trial: str
+    method: str
+    parts: dict[str, dict[str, Any]]
+    """Name and all settings of each part of the method, by kind."""
+    data: str
+    model: str
+    nodes: tuple[NodeRow, ...]
+    num_workers: int
+    examples: int
+    """Training examples of all workers together."""
+    examples_total: int
+    """Examples in the whole training set."""
+    parameters: int
+    model_bytes: int
+    """Size of the dense model with float32 values: what a worker pulls."""
+    push_entries: int
+    push_bytes: int
+    """Bytes of a push: values, and 4 bytes for each index; the wire's encoding of indices saves about half of the
+    latter. 0 where shards train, which push nothing."""
+    cpus: float
+    """Sum of the CPU caps, in cores."""
+    memory_bytes: int
+    """Sum of the memory caps."""
+    host: HostCapacity
+    links: tuple[LinkRow, ...]
+    """Links of each class and of the server; none where every link is as fast as the machine."""
+    shards: tuple[ShardRow, ...]
+    """Shards of layer-wise training; none where each worker has the whole model."""
+    step_s: float | None
+    """Virtual seconds of a step in layer-wise training."""
+    step_under_caps_s: float | None
+    """About how many seconds a step of layer-wise training takes where the kernel holds CPU caps."""
+    links_held_by: str
+    """The mechanism that holds the links; empty where none is limited or delayed."""
+    faults: tuple[FaultRow, ...]
+    on_failure: str
+    """What is done when a node has failed."""
+    stop: tuple[str, ...]
+    expectations: tuple[str, ...]
+    virtual_time: str
+    """How long work takes in a simulation, and where that number comes from."""
+    warnings: tuple[str, ...]
+
+
+def describe_plan(
+    planned: PlannedTrial,
+    *,
+    runtime: Runtime = "process",
+    emulation: Emulation = "auto",
+    host: HostCapacity | None = None,
+) -> Description:
+    """The facts of a planned trial.
+
+    `runtime` and `emulation` decide what holds links and which settings have no effect; `host` is this machine if None.
+    """
+    plan, host = planned.plan, host or HostCapacity.here()
+    task, method = plan.nodes[0].task, plan.nodes[0].method
+    sizes = [tensor.size for tensor in task.layout]
+    entries, push_bytes = (0, 0) if method.is_layerwise else _push(plan, sum(sizes))
+    needs = needs_of(planned) if TRAITS[runtime].has_containers else {}
+    links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))
+    shards = tuple(shard_rows(plan, planned.partition))
+    mechanisms = mechanisms_of(runtime, emulation) if links else None
+    return Description(
+        trial=plan.trial,
+        method=method.name,
+        parts={kind: {"name": part.name, **part.settings} for kind, part in method.parts.items()},
+        data=planned.data.name,
+        model=task.model,
+        nodes=tuple(_row(node) for node in plan.nodes),
+        num_workers=len(plan.workers()),
+        examples=sum(node.num_examples for node in (plan.workers()[:1] if method.is_layerwise else plan.workers())),
+        examples_total=len(planned.data.train_y),
+        parameters=sum(sizes),
+        model_bytes=4 * sum(sizes),
+        push_entries=entries,
+        push_bytes=push_bytes,
+        cpus=sum(node.cpus or 0.0 for node in plan.nodes),
+        memory_bytes=sum(node.memory_bytes or 0 for node in plan.nodes),
+        host=host,
+        links=links,
+        shards=shards,
+        step_s=planned.partition.step_s if planned.partition else None,
+        step_under_caps_s=burst_step_s(planned.partition, plan) if planned.partition else None,
+        links_held_by=_held_by(plan, mechanisms) if mechanisms else "",
+        faults=tuple(fault_rows(plan)),
+        on_failure=_on_failure(plan),
+        stop=tuple(_stops(plan)),
+        expectations=tuple(_expectations(plan)),
+        virtual_time=virtual_time_text(plan),
+        warnings=(
+            *([f"task.data: {planned.data.name}: {planned.data.note}."] if planned.data.note else []),
+            *planned.warnings,
+            *warnings_of(plan, runtime, host, needs, emulation),
+            *_beyond_calibration(plan, mechanisms),
+        ),
+    )
+
+
+def as_dict(description: Description) -> dict[str, Any]:
+    """The description for JSON: plain dicts, lists, numbers and text."""
+    return asdict(description)
+
+
+def as_text(description: Description) -> str:
+    """The description for a terminal: a table of the nodes, then the totals and warnings, a line each."""
+    d = description
+    parts = ", ".join(f"{kind.replace('_', ' ')} {settings['name']}" for kind, settings in d.parts.items())
+    lines = [f"Trial {d.trial}: {d.method} ({parts})", f"Task: {d.model} on {d.data}", ""]
+    lines += _table(
+        ("node", "class", "cpus", "memory", "speed", "waiting", "examples", "labels"),
+        [_cells(row) for row in d.nodes],
+    )
+    if d.shards:
+        lines += ["", *_table(*shard_table(d.shards)), step_text(d.step_s or 0.0, d.step_under_caps_s or 0.0)]
+    if d.links:
+        lines += ["", *_table(*link_table(d.links)), f"Links are held by {d.links_held_by}."]
+    if d.faults:
+        lines += ["", *_table(*fault_table(d.faults)), f"When a node has failed: {d.on_failure}."]
+    cores = "core" if d.cpus == 1 else "cores"
+    lines += [
+        "",
+        f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples",
+        f"Caps: {d.cpus:g} {cores} of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
+        f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}",
+        *([] if d.shards else [f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"]),
+        f"Stop: {', or '.join(d.stop)}",
+    ]
+    lines += [f"Expected: {expectation}" for expectation in d.expectations]
+    lines.append(f"Virtual time: {d.virtual_time}")
+    lines += [f"Warning: {warning}" for warning in d.warnings]
+    return "\n".join(lines)
+
+
+def waiting_text(waiting: Waiting) -> str:
+    """A pause as a scenario writes it, without brackets."""
+    if waiting.distribution == "exponential":
+        return f"exponential {format_duration(waiting.mean_s)}"
+    if waiting.distribution == "uniform":
+        return f"uniform {format_duration(waiting.low_s)}..{format_duration(waiting.high_s)}"
+    return format_duration(waiting.low_s)
+
+
+def labels_text(counts: Sequence[int]) -> str:
+    """The labels that occur, neighbours joined: `0-3 7`."""
+    runs: list[list[int]] = []
+    for label, count in enumerate(counts):
+        if count and runs and runs[-1][1] == label - 1:
+            runs[-1][1] = label
+        elif count:
+            runs.append([label, label])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs) or NOTHING
+
+
+def _row(node: NodePlan) -> NodeRow:
+    return NodeRow(
+        node=node.node,
+        role=node.role,
+        device_class=node.device_class,
+        cpus=node.cpus,
+        memory_bytes=node.memory_bytes,
+        compute_speed=node.compute_speed,
+        waiting=waiting_text(node.waiting),
+        examples=node.num_examples,
+        label_counts=node.label_counts,
+    )
+
+
+def _push(plan: Plan, size: int) -> tuple[int, int]:
+    """Entries and bytes of the push of a random gradient."""
+    compression = compression_of(plan.nodes[0].method, plan.nodes[0].task)
+    gradient = np.random.default_rng(0).standard_normal(size, np.float32)
+    pieces, _ = compression.compress(gradient, None, StepContext(0))
+    return compression.restore(pieces).entries, sum(bits(encode_piece(piece)[0], piece) for piece in pieces) // 8
+
+
+def _on_failure(plan: Plan) -> str:
+    done = {
+        "ignore": "nothing is done",
+        "restart": f"it is restarted after {format_duration(plan.restart_delay_s)}",
+        "stop": "the trial ends",
+    }[plan.on_failure]
+    return f"{done}, and the server is told at once" if plan.detector == "oracle" else done
+
+
+def _stops(plan: Plan) -> Iterator[str]:
+    if plan.stop_updates is not None:
+        yield f"{plan.stop_updates:,} updates"
+    if plan.stop_time_s is not None:
+        yield format_duration(plan.stop_time_s)
+    if plan.stop_accuracy is not None:
+        yield f"accuracy {plan.stop_accuracy:g}{f', mean of {plan.stop_window}' if plan.stop_window > 1 else ''}"
+
+
+def _expectations(plan: Plan) -> Iterator[str]:
+    yield from (f"{measure} {comparison} {bound:g}" for measure, comparison, bound in plan.expectations)
+    if plan.expects_trusted:
+        yield "verdict trusted"
+
+
+def _beyond_calibration(plan: Plan, mechanisms: Mechanisms | None) -> Iterator[str]:
+    """Warnings where a plan asks for more than this machine's calibration found that it holds."""
+    if mechanisms is not None and mechanisms.place is not None:
+        yield from warnings_here(plan, mechanisms.place)
+
+
+def _held_by(plan: Plan, mechanisms: Mechanisms) -> str:
+    delayed = any(node.link.delayed for node in plan.nodes)
+    by_nodes = delayed and mechanisms.by_kernel and mechanisms.netem is False
+    return f"{mechanisms}, latency by the nodes themselves (this kernel has no netem)" if by_nodes else str(mechanisms)
+
+
+def _cells(row: NodeRow) -> tuple[str, ...]:
+    worker = row.role == "worker"
+    return (
+        row.node,
+        row.device_class,
+        NOTHING if row.cpus is None else f"{row.cpus:g}",
+        NOTHING if row.memory_bytes is None else format_memory(row.memory_bytes),
+        f"{row.compute_speed:g}" if worker else NOTHING,
+        row.waiting if worker else NOTHING,
+        f"{row.examples:,}" if row.examples else NOTHING,
+        labels_text(row.label_counts),
+    )
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns as wide as their widest cell."""
+    lines = [head, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]

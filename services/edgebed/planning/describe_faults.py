@@ -1,0 +1,116 @@
+"""The faults of a plan in words: when, what, and to which nodes; random ones with the expected number."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from edgebed.core.plan import FaultPlan, FaultStep, Plan, Trigger
+from edgebed.core.quantities import count_text, number_text
+from edgebed.core.units import format_duration
+from edgebed.roles.control.director import change_text, trigger_text
+
+TIMES_MAX = 4
+"""Moments, or steps, of a fault that are listed one by one; more are summed up."""
+RUNS_MAX = 6
+"""Runs of neighbouring nodes that are listed one by one; more are summed up."""
+MANY_TIMES = ("thaw", "heal", "link", "cpus")
+"""Last actions of random faults that can happen to a node more than once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultRow:
+    """What happens to some nodes at a time, by one entry of the scenario."""
+
+    name: str
+    when: str
+    """When the fault happens, e.g. `at 30s`, `after-push 12`, `after-push, 0.04 % of them`."""
+    what: str
+    """What is done, with seconds since the trigger, e.g. `cut, heal after 5s`."""
+    nodes: tuple[str, ...]
+    expected: float | None = None
+    """Expected number of times for a random fault; None where it cannot be predicted, or where it is certain."""
+
+
+def fault_rows(plan: Plan) -> Iterator[FaultRow]:
+    """The plan's faults; nodes to which the same happens at the same time are in one row."""
+    groups: dict[tuple[str, Trigger, str], list[FaultPlan]] = {}
+    for fault in plan.faults:
+        groups.setdefault((fault.name, fault.trigger, steps_text(fault.steps)), []).append(fault)
+    for (name, trigger, what), faults in groups.items():
+        yield FaultRow(
+            name=name,
+            when=when_text(trigger),
+            what=what,
+            nodes=tuple(fault.node for fault in faults),
+            expected=_expected(plan, trigger, faults),
+        )
+
+
+def fault_table(rows: Sequence[FaultRow]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and cells for a terminal: a line for each entry of the scenario, however many moments it has."""
+    entries: dict[tuple[str, str], list[FaultRow]] = {}
+    for row in rows:
+        entries.setdefault((row.name, row.what), []).append(row)
+    return ("fault", "when", "what", "nodes"), [
+        (name, _times(group), what, _whom(group)) for (name, what), group in entries.items()
+    ]
+
+
+def when_text(trigger: Trigger) -> str:
+    """A trigger in words, e.g. `at 30s`."""
+    if trigger.probability is not None:
+        return f"{trigger.point}, {number_text(100 * trigger.probability)} % of them"
+    first = "first " if trigger.point and trigger.step is None else ""
+    return first + trigger_text(trigger, trigger.step)
+
+
+def steps_text(steps: Sequence[FaultStep]) -> str:
+    """What a fault does to one node, in order."""
+    texts = [_step_text(each) for each in steps]
+    if len(texts) > TIMES_MAX:
+        span = format_duration(steps[-1].after_s)
+        return f"{', '.join(texts[:TIMES_MAX])}, ..., {count_text(len(texts), 'step')} in {span}"
+    return ", ".join(texts)
+
+
+def nodes_text(nodes: Sequence[str]) -> str:
+    """Nodes in few words: neighbours of a class joined, e.g. `edge-0..3, hub-0`."""
+    runs: list[tuple[str, int, int]] = []
+    for node in nodes:
+        owner, _, index = node.rpartition("-")
+        k = int(index) if owner and index.isdecimal() else -1
+        if k > 0 and runs and (runs[-1][0], runs[-1][2]) == (owner, k - 1):
+            runs[-1] = (owner, runs[-1][1], k)
+        else:
+            runs.append((owner if k >= 0 else node, k, k))
+    texts = [owner if first < 0 else f"{owner}-{first}{f'..{last}' * (last > first)}" for owner, first, last in runs]
+    if len(texts) > RUNS_MAX:
+        return f"{', '.join(texts[: RUNS_MAX - 1])} and others, {count_text(len(nodes), 'node')}"
+    return ", ".join(texts)
+
+
+def _step_text(each: FaultStep) -> str:
+    change = change_text(each.injection)
+    text = f"{each.injection.action} {change}" if change else each.injection.action
+    return f"{text} after {format_duration(each.after_s)}" if each.after_s else text
+
+
+def _expected(plan: Plan, trigger: Trigger, faults: Sequence[FaultPlan]) -> float | None:
+    """Expected number of a random fault: pushes of its nodes times its probability; at most one a node if final."""
+    if trigger.probability is None or plan.stop_updates is None:
+        return None
+    expected = trigger.probability * plan.stop_updates * len(faults) / len(plan.workers())
+    last = faults[0].steps[-1].injection.action
+    return expected if last in (*MANY_TIMES, "launch") else min(expected, float(len(faults)))
+
+
+def _times(rows: Sequence[FaultRow]) -> str:
+    texts = list(dict.fromkeys(row.when for row in rows))
+    if len(texts) > TIMES_MAX:
+        return f"{texts[0]} ... {texts[-1].removeprefix('at ')}, {count_text(len(texts), 'time')}"
+    return ", ".join(texts)
+
+
+def _whom(rows: Sequence[FaultRow]) -> str:
+    nodes = nodes_text(list(dict.fromkeys(node for row in rows for node in row.nodes)))
+    expected = sum(row.expected or 0.0 for row in rows)
+    return f"{nodes}; about {number_text(expected)} in all" if expected else nodes

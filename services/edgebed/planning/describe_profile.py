@@ -1,0 +1,59 @@
+"""A profile in words, for its file's head and a terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from edgebed.core.host import machine
+from edgebed.core.plan import Method, Task
+from edgebed.core.quantities import bytes_text, number_text
+from edgebed.scenario.profiles import LayerRow, Profile
+
+TIMES = ("forward", "backward", "step")
+BESIDE = {"predict": "predicts", "teach": "is taught", "head": "head", "guess": "guesses", "teach_guess": "is taught"}
+
+
+def remarks(task: Task, methods: Sequence[Method]) -> Iterator[str]:
+    """Sentences on where a profile's numbers come from."""
+    here = machine()
+    sizes = "".join(f", {name} {size}" for name, size in task.sizes)
+    names = ", ".join(dict.fromkeys(method.name for method in methods))
+    yield "What layers take, measured by edgebed profile: CPU time of one thread, a mini-batch at a time."
+    yield f"{task.model}{sizes}; {names}; {methods[0].parts['optimizer'].name}"
+    yield f"on {here.get('cpu', 'an unknown processor')}"
+
+
+def as_text(profile: Profile) -> str:
+    """A profile for a terminal: a table of layers, then what lies beside them, then messages."""
+    head = ("layer", "weights", "outputs", *TIMES, "keeps", "memory")
+    lines = _table(head, [_cells(k, row) for k, row in enumerate(profile.layers)])
+    for rows in profile.beside:
+        kinds = [kind for kind in BESIDE if any(getattr(row, kind) for row in rows.layers)]
+        cells = [
+            (str(k), *(_ms(getattr(row, kind)) for kind in kinds), bytes_text(row.memory + row.guess_memory))
+            for k, row in enumerate(rows.layers)
+        ]
+        lines += ["", f"Beside, with {rows.learning['name']}:"]
+        lines += _table(("layer", *(BESIDE[kind] for kind in kinds), "memory"), cells)
+    lines.append("")
+    for each in profile.messages:
+        sizes = f"{_ms(each.each)}, and for each MiB of values {_ms(each.encode + each.carry)}"
+        lines.append(f"A message with exchange {each.exchange['name']} takes {sizes}.")
+    if profile.own:
+        lines.append(f"A live shard needs {_ms(profile.own)} of each step whatever layers it has.")
+    total_s = sum(row.forward + row.backward + row.step for row in profile.layers)
+    lines.append(f"A step of the whole model takes {_ms(total_s)} with mini-batches of {profile.batch_size}.")
+    return "\n".join(lines)
+
+
+def _cells(k: int, row: LayerRow) -> tuple[str, ...]:
+    times = (_ms(getattr(row, kind)) for kind in TIMES)
+    return (str(k), f"{row.weights:,}", f"{row.outputs:,}", *times, bytes_text(row.kept), bytes_text(row.memory))
+
+
+def _ms(seconds: float) -> str:
+    return f"{number_text(1000 * seconds)} ms"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    lines = [head, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return ["  ".join(map(str.rjust, line, widths)).rstrip() for line in lines]

@@ -1,0 +1,109 @@
+"""Warnings about a plan's faults, before anything starts."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from edgebed.core.plan import FaultPlan, FaultStep, Plan
+from edgebed.core.quantities import count_text
+from edgebed.core.runtimes import Emulation, Runtime
+from edgebed.emulation.means import lacks_caps
+
+SETTINGS = {"link": "its link", "cpus": "its CPU cap"}
+"""Actions that give something a value, which the end of the fault takes back, with that thing in words."""
+AWAY = ("kill", "memory", "freeze", "cut")
+BACK = ("launch", "thaw", "heal")
+
+
+def fault_warnings(plan: Plan) -> Iterator[str]:
+    """A sentence for each thing about faults that may surprise, whatever the runtime."""
+    yield from _overlapping(plan)
+    yield from _server_gone(plan)
+    yield from _workers_gone(plan)
+    yield from _before_checkpoint(plan)
+
+
+def fault_mechanism_warnings(plan: Plan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
+    """Warnings about faults that cannot be done where the nodes run."""
+    if lacks_caps(runtime, emulation) and _entries(plan, "memory"):
+        yield (
+            f"{', '.join(_entries(plan, 'memory'))}: without root nothing caps the memory of a process, so that none "
+            "can run out of it; the fault is not done."
+        )
+
+
+class _Span(NamedTuple):
+    begin_s: float
+    end_s: float
+    name: str
+    node: str
+
+
+def _overlapping(plan: Plan) -> Iterator[str]:
+    """Warnings about two entries that set the same thing: the end of the first ends the second as well."""
+    for action, what in SETTINGS.items():
+        spans: dict[str, list[_Span]] = {}
+        for fault in plan.faults:
+            if fault.trigger.at_s is not None:
+                for span in _spans(fault, fault.trigger.at_s, action):
+                    spans.setdefault(span.node, []).append(span)
+        pairs: dict[tuple[str, str], list[str]] = {}
+        for node, of_node in spans.items():
+            for first, second in pairwise(sorted(of_node)):
+                if second.begin_s < first.end_s < float("inf"):
+                    pairs.setdefault((first.name, second.name), []).append(node)
+        for (first_name, second_name), nodes in pairs.items():
+            yield (
+                f"{first_name} and {second_name} overlap at {count_text(len(nodes), 'node')}, e.g. {nodes[0]}: what "
+                f"ends first sets {what} back to what is planned, whatever the other one says."
+            )
+
+
+def _spans(fault: FaultPlan, at_s: float, action: str) -> Iterator[_Span]:
+    """The times during which a fault holds a setting."""
+    steps = [each for each in fault.steps if each.injection.action == action]
+    for k, each in enumerate(steps):
+        if _sets(each):
+            end_s = at_s + steps[k + 1].after_s if k + 1 < len(steps) else float("inf")
+            yield _Span(at_s + each.after_s, end_s, fault.name, fault.node)
+
+
+def _sets(each: FaultStep) -> bool:
+    return each.injection.change is not None or each.injection.cpus is not None
+
+
+def _server_gone(plan: Plan) -> Iterator[str]:
+    """Warnings about faults that kill the server for good, which ends the trial."""
+    for fault in plan.faults:
+        actions = [each.injection.action for each in fault.steps]
+        if fault.node == "server" and actions[-1] in ("kill", "memory") and plan.on_failure != "restart":
+            yield f"{fault.name} kills the server, and nothing starts it anew: the trial ends there. See restart."
+
+
+def _workers_gone(plan: Plan) -> Iterator[str]:
+    """A warning where faults leave no worker, which ends the trial."""
+    lasts = [(fault, fault.steps[-1].injection.action) for fault in plan.faults if fault.trigger.probability is None]
+    gone = {fault.node: fault.name for fault, last in lasts if last in AWAY}
+    back = {fault.node for fault, last in lasts if last in BACK}
+    workers = {worker.node for worker in plan.workers()}
+    if workers <= gone.keys() and not workers & back and plan.on_failure != "restart":
+        names = " and ".join(dict.fromkeys(name for node, name in gone.items() if node in workers))
+        yield f"After {names} no worker is left, and nothing brings one back: the trial ends there."
+
+
+def _before_checkpoint(plan: Plan) -> Iterator[str]:
+    """Warnings where the server dies before its first checkpoint, and so begins at the beginning."""
+    every = plan.node("server").checkpoint_every_updates
+    for fault in plan.faults:
+        at_update, ends = fault.trigger.at_update, fault.steps[-1].injection.action
+        if fault.node == "server" and ends == "launch" and at_update is not None and every and at_update < every:
+            yield (
+                f"{fault.name} comes at update {at_update:,}, before the first checkpoint (every {every:,} updates): "
+                "all that was learnt is lost. See checkpoints."
+            )
+
+
+def _entries(plan: Plan, action: str) -> list[str]:
+    """The names of the scenario's entries that do this action."""
+    found = (fault.name for fault in plan.faults if any(each.injection.action == action for each in fault.steps))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,193 @@
+"""How much memory a node needs in a container of its own, and which caps are below that.
+
+A node above its cap is killed by the kernel, so a cap that cannot hold the node is found before anything starts. The
+constants are measured: each role as a process of its own in a memory cgroup (torch 2.13, numpy 2.4, Python 3.11 on
+x86-64), as the peak of its anonymous and kernel memory, which is also the lowest limit that it lived under. File pages
+are given back under pressure and do not count, but for a little room: a process whose code hardly fits reads it from
+the disk again and again. Inputs of up to 234 MiB, models of 5 thousand to 20 million parameters, batches of 10 to 512
+and 2 to 16 workers were tried: what is said here is 3 to 15 % above what was measured, and up to 30 % for models of
+tens of MiB and for batches of hundreds of images.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from edgebed.algorithms.compressor import Compressor
+from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs
+from edgebed.core.console import say
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.units import format_memory
+from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
+from edgebed.learning.data_sets.registry import DataSet
+from edgebed.learning.models.footprint import activation_bytes, constant_bytes
+from edgebed.learning.network import EVALUATION_CHUNK
+from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.shard_memory import CONSTANT_COPIES, MIB, TORCH_BYTES, examples_bytes
+from edgebed.scenario.schema import Scenario
+
+PYTHON_BYTES = 30 * MIB  # interpreter, numpy, ZeroMQ, metrics; measured: 27 MiB
+PEER_BYTES = 50_000  # buffers of a connection
+ACTIVATION_COPIES = 3  # with the gradients that flow back through them
+EVALUATION_COPIES = 2  # no gradients, but a chunk's arrays are freed only after the next one's are made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    """How often a model is in a node's memory at once."""
+
+    kept: float
+    """Copies while the model's arrays are small: what is freed stays with the process (learning/allocator.py)."""
+    returned: float
+    """Copies where arrays are above the allocator's threshold, and go back to the kernel when freed."""
+
+    def bytes(self, model_bytes: int) -> float:
+        """Bytes for a model; never less for a larger one."""
+        return max(self.kept * min(model_bytes, MMAP_THRESHOLD_BYTES), self.returned * model_bytes)
+
+
+EVALUATOR_COPIES = Copies(kept=9.0, returned=5.0)
+WORKER_COPIES = Copies(kept=8.5, returned=6.5)
+SELECTED_WORKER_COPIES = 6.0  # of the share that is sent: positions take 8 bytes each while they are encoded
+SELECTED_SERVER_COPIES = 8.0
+DENSE_SERVER_COPIES, DENSE_PEER_COPIES = 6.0, 1.25  # all workers may push at once
+SPARSE_SERVER_COPIES, SPARSE_PEER_COPIES = 4.5, 0.5  # the models of slow workers are on their way
+BACKUP_COPIES = 10  # weights and two moments, of the last backup and of the one that comes; and the model itself
+SHAPED_PEER_COPIES = 1.0  # a model may be on its way to every worker
+
+
+@dataclass(frozen=True)
+class Need:
+    """How much memory a node needs, and what for."""
+
+    parts: Mapping[str, int]
+    """Bytes by purpose."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in all."""
+        return sum(self.parts.values())
+
+    def __str__(self) -> str:
+        """The parts that matter, e.g. `torch 164MiB, model 9MiB`, so rounded that they add up to the whole."""
+        ends = [math.ceil(end / MIB) for end in accumulate(self.parts.values(), initial=0)]
+        return ", ".join(
+            f"{name} {end - begin}MiB"
+            for name, (begin, end) in zip(self.parts, pairwise(ends), strict=True)
+            if end > begin
+        )
+
+
+def mib_text(size: int) -> str:
+    """A size as a scenario writes it, rounded up to MiB."""
+    return f"{math.ceil(size / MIB)}MiB"
+
+
+def needs_of(planned: PlannedTrial) -> dict[str, Need]:
+    """What each node of a trial needs, by the node's name."""
+    task = planned.plan.nodes[0].task
+    activations, constants = activation_bytes(task), constant_bytes(task)
+    return {node.node: need_of(node, planned.plan, planned.data, activations, constants) for node in planned.plan.nodes}
+
+
+def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constants: int = 0) -> Need:
+    """How much memory `node` needs, by purpose.
+
+    `activations` are the bytes that one example takes on its way through the model, `constants` the bytes of
+    its tensors that training does not change.
+    """
+    model = 4 * sum(tensor.size for tensor in node.task.layout)
+    if node.method.is_layerwise and node.role != "evaluator":
+        return _shard_need(node, plan, data, model)
+    if node.role == "server":
+        shaped = any(each.link.shaped for each in plan.nodes)
+        return _server_need(node, len(plan.workers()), model, shaped=shaped)
+    if node.role == "evaluator":
+        copied = EVALUATOR_COPIES.bytes(model)
+        batch = EVALUATION_COPIES * EVALUATION_CHUNK * activations
+    else:
+        copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
+        batch = ACTIVATION_COPIES * node.task.batch_size * activations
+    examples = examples_bytes(node.num_examples, data.train_x[:1].nbytes)
+    kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
+    return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
+
+
+def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
+    """Estimated, not measured: memory of a shard, or of a node that serves shards."""
+    if node.role in ("server", "store"):
+        backups = BACKUP_COPIES * model if node.role == "server" else 0
+        kept = {"kept by batch": node.shard.kept_bytes} if node.shard and node.role == "store" else {}
+        connections = PEER_BYTES * len(plan.workers())
+        return Need({"Python": PYTHON_BYTES, "connections": connections, "backups": backups} | kept)
+    assert node.shard is not None
+    inputs = data.train_x[:1].nbytes if sees_inputs(node) else 0
+    examples = examples_bytes(node.num_examples, inputs)
+    kept_bytes = node.shard.kept_bytes
+    layers = {"layers": node.shard.memory_bytes - kept_bytes, "kept by batch": kept_bytes}
+    return Need({"torch": TORCH_BYTES, **layers, "data": examples})
+
+
+def worker_copies(compressor: Compressor, model: int) -> float:
+    """Bytes for a model of so many, with all that a worker makes of it that compresses its pushes like this."""
+    copies = compressor.copies + SELECTED_WORKER_COPIES * (compressor.share or 0.0)
+    return WORKER_COPIES.bytes(model) + copies * model
+
+
+def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> Need:
+    share = compression_of(node.method, node.task).share
+    if share is None:
+        copies = DENSE_SERVER_COPIES + DENSE_PEER_COPIES * workers
+    else:
+        peer_copies = SHAPED_PEER_COPIES if shaped else SPARSE_PEER_COPIES
+        copies = SPARSE_SERVER_COPIES + peer_copies * workers + SELECTED_SERVER_COPIES * share
+    aggregation, config = aggregation_of(node.method)
+    copies += aggregation.holds(config, workers, share)
+    if node.pull == "changed-since":
+        copies += 1  # for each parameter the version that last touched it
+    if "downlink" in node.method.parts:
+        copies += 2 if aggregation.in_rounds else workers  # what each has
+    models = {f"models for {workers} workers": math.ceil(copies * model)}
+    return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models)
+
+
+def _keeps_model(node: NodePlan) -> bool:
+    """Whether a worker needs its last model to make the next one."""
+    return node.pull == "changed-since" or "downlink" in node.method.parts
+
+
+def tight_caps(plan: Plan, needs: Mapping[str, Need]) -> Iterator[tuple[NodePlan, Need]]:
+    """For each class whose memory cap is below what a node of it needs: the node that needs most, and its need."""
+    worst: dict[str, NodePlan] = {}
+    for node in plan.nodes:
+        known = worst.setdefault(node.device_class, node)
+        if needs[node.node].bytes > needs[known.node].bytes:
+            worst[node.device_class] = node
+    for node in worst.values():
+        if node.memory_bytes is not None and node.memory_bytes < needs[node.node].bytes:
+            yield node, needs[node.node]
+
+
+def tight_text(node: NodePlan, need: Need) -> str:
+    """A sentence on a memory cap that is too low."""
+    assert node.memory_bytes is not None
+    who = {"server": "the server", "evaluator": "the evaluator"}.get(node.role, "a worker")
+    cap = format_memory(node.memory_bytes)
+    return f"{cap} is below the {mib_text(need.bytes)} that {who} of this task needs ({need})"
+
+
+def check_caps(scenario: Scenario, trials: Sequence[PlannedTrial], *, force: bool = False) -> None:
+    """ScenarioError with every memory cap that cannot hold its node, each where it was written; a warning if forced."""
+    problems: dict[str, tuple[int, str]] = {}
+    for planned in trials:
+        for node, need in tight_caps(planned.plan, needs_of(planned)):
+            path = f"{node.role}.memory" if node.role != "worker" else f"fleet.{node.device_class}.memory"
+            place = scenario.place(planned.plan.trial, path)
+            problems[place] = max(problems.get(place, (0, "")), (need.bytes, f"{place}: {tight_text(node, need)}"))
+    texts = [text for _, text in problems.values()]
+    if texts and not force:
+        raise ScenarioError(*(f"{text}; raise it, or run with --force" for text in texts))
+    for text in texts:
+        say(f"warning: {text}")

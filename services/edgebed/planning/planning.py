@@ -1,0 +1,358 @@
+"""Turn a checked scenario into the plan of every trial: data loaded and cut, the model's layout known, nodes named.
+
+What chance decides is decided here, by the scenario's seed alone, so two variants with the same task see the same data
+in the same parts. Mistakes that only the data or the model can show are found here, before anything starts.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.registry import local_work_of, rule_of, sees_inputs
+from edgebed.core import chance
+from edgebed.core.errors import ScenarioError
+from edgebed.core.imports import is_import_path, own_folders
+from edgebed.core.plan import LINK_ACTIONS, FaultPlan, NodePlan, Plan, PointTrigger, Task, TensorLayout
+from edgebed.core.quantities import count_text
+from edgebed.learning.data_sets.registry import DataSet, load_data
+from edgebed.learning.data_sets.split import split
+from edgebed.learning.models import registry as models
+from edgebed.learning.models.anatomy import anatomy_of
+from edgebed.planning.layer_costs import counted, measured
+from edgebed.planning.partition import LayerPartition
+from edgebed.planning.shard_memory import own_bytes
+from edgebed.planning.sharding import Sharding, shard
+from edgebed.scenario.choices import Bound
+from edgebed.scenario.faults.own import OwnKind
+from edgebed.scenario.faults.registry import plan_faults
+from edgebed.scenario.links import link_of
+from edgebed.scenario.own_parts import try_parts
+from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection, class_workers
+from edgebed.wire.tensors import MAX_BYTES
+
+SERVER = "server"
+EVALUATOR = "evaluator"
+_LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...]]
+SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlannedTrial:
+    """A plan and the data it cuts."""
+
+    plan: Plan
+    data: DataSet
+    parts: dict[str, NDArray[np.int64]]
+    """Positions of each worker's examples in `data.train_x`, increasing, by worker; no two workers share one, but all
+    shards have all."""
+    partition: LayerPartition | None = None
+    """How the model is cut, and the costs of that; None where each worker has the whole model."""
+    warnings: tuple[str, ...] = ()
+    """What the scenario asks for and options have made impossible (contradictions.py)."""
+
+    def examples(self, node: NodePlan) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The inputs that a node needs, which may be none, and its labels.
+
+        A node that serves shards, such as the one with all gradient modules, has the examples that all shards have.
+        """
+        part = self.parts.get(node.node, self.parts[self.plan.workers()[0].node])[: node.num_examples]
+        x, y = self.data.train_x, self.data.train_y
+        if not sees_inputs(node):
+            x = x[:0]
+        elif len(part) < len(x):  # of all of them no copy is made
+            x = x[part]
+        return x, y[part]
+
+
+def plan_trials(scenario: Scenario, *, trace: bool = False) -> list[PlannedTrial]:
+    """The plans of all trials in order; `trace` makes nodes journal every message.
+
+    ScenarioError with what is wrong in any of them. Data comes from `$EDGEBED_DATA_DIR` or the user's own data folder,
+    and may be downloaded into it.
+    """
+    planner = _Planner(scenario)
+    planned: list[PlannedTrial] = []
+    problems: dict[str, None] = {}  # in order, each once: variants share most of a scenario
+    for name, trial in scenario.trials.items():
+        try:
+            planned.append(planner.plan(name, trial, trace))
+        except ScenarioError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise ScenarioError(*problems)
+    return planned
+
+
+class _Planner:
+    """Loads each data set, and examines each model, once for all trials."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.data: dict[str, DataSet] = {}
+        self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
+
+    def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTrial:
+        data = self._load(name, trial.task)
+        task = self._task(name, trial, data)
+        workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
+        parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
+        self._check_parts(name, trial, data, parts)
+        sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
+        faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
+        plan = Plan(
+            scenario=self.scenario.name,
+            trial=name,
+            question=self.scenario.question,
+            seed=self.scenario.seed,
+            nodes=_told(_nodes(trial, task, data, parts, sharding, self.scenario.seed, trace), faults),
+            stop_updates=trial.stop.updates,
+            stop_time_s=trial.stop.time,
+            stop_accuracy=trial.stop.accuracy,
+            stop_window=trial.stop.window,
+            join_deadline_s=trial.deadlines.join,
+            stall_deadline_s=trial.deadlines.stall,
+            faults=faults,
+            on_failure=trial.on_failure,
+            restart_delay_s=trial.restart_delay,
+            detector=trial.detector,
+            check_s=trial.deadlines.check,
+            expectations=tuple(
+                (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
+            ),
+            expects_trusted=trial.expect.verdict == "trusted",
+            is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
+        )
+        return PlannedTrial(
+            plan=plan,
+            data=data,
+            parts=parts,
+            partition=sharding.partition if sharding else None,
+            warnings=tuple(self.scenario.warnings.get(name, ())),
+        )
+
+    def _load(self, name: str, task: TaskSection) -> DataSet:
+        if task.data not in self.data:
+            with self._locating(name, "task.data"):
+                self.data[task.data] = load_data(
+                    task.data, seed=self.scenario.seed, python_path=self._python_path(task.data)
+                )
+        return self.data[task.data]
+
+    def _shard(
+        self, name: str, trial: TrialSection, task: Task, examples: NDArray[np.int64], data: DataSet
+    ) -> Sharding:
+        assert trial.sharding is not None
+        profile, method = trial.sharding.profile, trial.method
+        with self._locating(name, "task.model", *SIZES):
+            anatomy = anatomy_of(task, method)
+        with self._locating(name, "shards.profile", "task.batch_size", *SIZES, "task.model", "method"):
+            found = measured(task, method, anatomy, profile) if profile else counted(task, method, anatomy)
+        rule, size = rule_of(method), data.train_x[:1].nbytes
+        own = [own_bytes(rule, len(examples), size, is_first=k == 0) for k in range(trial.num_workers)]
+        with self._locating(name, "shards.cuts", "task.model", *(f"fleet.{key}.count" for key in trial.fleet)):
+            return shard(trial, task, anatomy, found, own, self.scenario.seed, len(examples))
+
+    def _task(self, name: str, trial: TrialSection, data: DataSet) -> Task:
+        task = trial.task
+        parts = (part.name for part in trial.method.parts.values())
+        faults = (each.path for each in trial.faults if isinstance(each, OwnKind))
+        python_path = self._python_path(task.model, *parts, *faults)
+        key = (task.model, data.input_shape, data.classes, task.sizes)
+        if key not in self.layouts:
+            with self._locating(name, "task.model", "task.data", *SIZES):
+                self.layouts[key] = models.layout(*key[:3], python_path, task.sizes)
+        planned = Task(
+            model=task.model,
+            input_shape=data.input_shape,
+            classes=data.classes,
+            layout=self.layouts[key],
+            batch_size=task.batch_size,
+            inputs=task.inputs,
+            loss=task.loss,
+            sizes=task.sizes,
+            gradient_time_s=task.gradient_time,
+            compression_time_s=task.compression_time,
+            python_path=python_path,
+        )
+        with self._locating(name, "method"):
+            try_parts(trial.method, planned)
+        return planned
+
+    def _cut(self, name: str, trial: TrialSection, data: DataSet) -> list[NDArray[np.int64]]:
+        """The parts of the workers, as positions in the whole training set."""
+        total, seed, choice = len(data.train_y), self.scenario.seed, trial.task.split
+        used = max(1, int(total * trial.task.fraction))
+        chosen = np.arange(total)
+        if used < total:
+            chosen = np.sort(chance.generator(seed, "fraction").choice(total, used, replace=False))
+        if trial.method.is_layerwise:
+            return [chosen] * trial.num_workers
+        with self._locating(name, "task.split", *_shares(trial)):
+            parts = split(data.train_y[chosen], trial.num_workers, choice.kind, choice.parameter, seed)
+        return [chosen[part] for part in parts]
+
+    def _check_parts(self, name: str, trial: TrialSection, data: DataSet, parts: dict[str, NDArray[np.int64]]) -> None:
+        smallest = min(parts, key=lambda worker: len(parts[worker]))
+        size = len(parts[smallest])
+        largest = max(parts, key=lambda worker: len(parts[worker]))
+        if len(parts[largest]) * data.train_x[:1].nbytes > MAX_BYTES:
+            place = self.scenario.cause(name, "task.data", *_shares(trial))
+            raise ScenarioError(
+                f"{place}: the part of worker {largest} is larger than the "
+                f"{MAX_BYTES >> 30} GiB that a node can be sent. Use more workers, a smaller fraction or 8-bit inputs."
+            )
+        if size == 0:
+            raise ScenarioError(
+                f"{self.scenario.cause(name, 'task.split', *_shares(trial))}: worker {smallest} would get no example. "
+                "Use fewer workers, a larger fraction or a more even split."
+            )
+        if trial.task.batch_size > size:
+            place = self.scenario.cause(name, "task.batch_size", "task.split", *_shares(trial))
+            raise ScenarioError(
+                f"{place}: a batch of {trial.task.batch_size} is more than the {count_text(size, 'example')} of worker "
+                f"{smallest}, the smallest part. Use a smaller batch, fewer workers or a more even split."
+            )
+
+    def _python_path(self, *names: str) -> tuple[str, ...]:
+        """Where the user's modules are looked for; nothing if all is built in, so that such plans name no folder."""
+        return own_folders(self.scenario.folder) if any(map(is_import_path, names)) else ()
+
+    @contextlib.contextmanager
+    def _locating(self, name: str, path: str, *others: str) -> Iterator[None]:
+        """Put the place of `path`, or of an option for one of the `others`, in front of a ScenarioError."""
+        try:
+            yield
+        except ScenarioError as error:
+            place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
+            raise ScenarioError(*(f"{place}: {text.removeprefix(f'{key}: ')}" for text in error.problems)) from error
+
+
+def _shares(trial: TrialSection) -> tuple[str, ...]:
+    """The keys beside the split that decide how many examples a worker gets."""
+    return ("task.fraction", *(f"fleet.{name}.count" for name in trial.fleet))
+
+
+def _nodes(
+    trial: TrialSection,
+    task: Task,
+    data: DataSet,
+    parts: dict[str, NDArray[np.int64]],
+    sharding: Sharding | None,
+    seed: int,
+    trace: bool,
+) -> tuple[NodePlan, ...]:
+    """The plans of server, evaluator, nodes that serve shards, and workers, in this order."""
+    server = NodePlan(
+        node=SERVER,
+        role="server",
+        device_class=SERVER,
+        seed=seed,
+        cpus=trial.server.cpus,
+        memory_bytes=trial.server.memory,
+        link=link_of(trial.server, seed, SERVER),
+        task=task,
+        method=trial.method,
+        num_workers=trial.num_workers,
+        epochs_a_push=_epochs_a_push(trial, task, parts),
+        stop_updates=trial.stop.updates,
+        pull=trial.pull,
+        shard=sharding.server if sharding else None,
+        trace=trace,
+        silence_s=trial.deadlines.silence,
+        checkpoint_every_updates=trial.checkpoints.every.updates,
+        checkpoint_every_s=trial.checkpoints.every.time_s,
+        check_s=trial.deadlines.check,
+    )
+    evaluator = NodePlan(
+        node=EVALUATOR,
+        role="evaluator",
+        device_class=EVALUATOR,
+        seed=seed,
+        cpus=trial.evaluator.cpus,
+        memory_bytes=trial.evaluator.memory,
+        task=task,
+        method=trial.method,
+        num_examples=len(data.test_y),
+        label_counts=_label_counts(data.test_y, data.classes),
+        evaluate_every_updates=trial.evaluation.every.updates,
+        evaluate_every_s=trial.evaluation.every.time_s,
+        trace=trace,
+        check_s=trial.deadlines.check,
+    )
+    examples = next(iter(parts.values()))
+    serving = [
+        NodePlan(
+            node=role,
+            role=role,
+            device_class=role,
+            seed=seed,
+            cpus=section.cpus,
+            memory_bytes=section.memory,
+            link=link_of(section, seed, role),
+            task=task,
+            method=trial.method,
+            num_workers=trial.num_workers,
+            num_examples=len(examples) if role == "modules" else 0,
+            shard=sharding.serving.get(role) if sharding else None,
+            trace=trace,
+            check_s=trial.deadlines.check,
+        )
+        for role, section in trial.serving.items()
+    ]
+    workers = [
+        NodePlan(
+            node=node,
+            role="worker",
+            device_class=name,
+            seed=seed,
+            cpus=device_class.cpus,
+            memory_bytes=device_class.memory,
+            compute_speed=device_class.compute_speed,
+            waiting=device_class.waiting,
+            link=link_of(device_class, seed, node),
+            task=task,
+            method=trial.method,
+            num_workers=trial.num_workers,
+            num_examples=len(parts[node]),
+            label_counts=_label_counts(data.train_y[parts[node]], data.classes),
+            pull=trial.pull,
+            shard=sharding.workers[node] if sharding else None,
+            trace=trace,
+            check_s=trial.deadlines.check,
+        )
+        for name, device_class in trial.fleet.items()
+        for node in class_workers(name, device_class)
+    ]
+    return (server, evaluator, *serving, *workers)
+
+
+def _epochs_a_push(trial: TrialSection, task: Task, parts: Mapping[str, NDArray[np.int64]]) -> float:
+    """Epochs that a push stands for, at a worker with the average number of examples."""
+    if trial.method.is_layerwise:
+        return 0.0
+    total = sum(map(len, parts.values()))
+    batches = local_work_of(trial.method, task).batches(total // len(parts), task.batch_size)
+    return float(batches * task.batch_size / total)
+
+
+def _told(nodes: Sequence[NodePlan], faults: Sequence[FaultPlan]) -> tuple[NodePlan, ...]:
+    """The nodes with what each has to know of the faults: where it waits for one, and that its link changes."""
+    points: dict[str, list[PointTrigger]] = {}
+    changed: set[str] = set()
+    for k, fault in enumerate(faults):
+        if fault.trigger.point is not None:
+            points.setdefault(fault.node, []).append(PointTrigger(fault=k, trigger=fault.trigger))
+        changed |= {each.injection.node for each in fault.steps if each.injection.action in LINK_ACTIONS}
+    return tuple(
+        msgspec.structs.replace(node, points=tuple(points.get(node.node, ())), changeable=node.node in changed)
+        for node in nodes
+    )
+
+
+def _label_counts(labels: NDArray[np.integer], classes: int) -> tuple[int, ...]:
+    return tuple(int(count) for count in np.bincount(labels, minlength=classes))

@@ -1,0 +1,148 @@
+"""Warnings about a plan, before it runs: what cannot be learnt or reached, and settings without effect."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+
+from edgebed.core.plan import Plan, Waiting
+from edgebed.core.quantities import bytes_text, count_text
+from edgebed.core.runtimes import TRAITS, Emulation, Runtime
+from edgebed.core.units import format_duration, format_memory
+from edgebed.emulation.means import lacks_caps
+from edgebed.planning.fault_warnings import fault_mechanism_warnings, fault_warnings
+from edgebed.planning.link_warnings import link_warnings, pace_warnings
+from edgebed.planning.memory import Need, mib_text, tight_caps, tight_text
+from edgebed.scenario.schema import TaskSection
+
+MANY_CONTAINERS = 100  # each has a process and, in most of them, torch of its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostCapacity:
+    """What the machine has for a run."""
+
+    cpus: int
+    """Number of cores that this process may use."""
+    memory_bytes: int
+
+    @classmethod
+    def here(cls) -> "HostCapacity":
+        """The host that this process runs on."""
+        return cls(cpus=len(os.sched_getaffinity(0)), memory_bytes=psutil.virtual_memory().total)
+
+
+def warnings_of(
+    plan: Plan, runtime: Runtime, host: HostCapacity, needs: Mapping[str, Need], emulation: Emulation = "auto"
+) -> Iterator[str]:
+    """A sentence for each thing that may surprise when `plan` runs in `runtime` on `host`.
+
+    `needs` is what each node needs of memory, where that matters: in containers. `emulation` says what holds links and
+    caps in processes.
+    """
+    yield from _plan_warnings(plan)
+    yield from link_warnings(plan)
+    yield from fault_warnings(plan)
+    yield from _batch_warnings(plan, host)
+    if TRAITS[runtime].is_virtual:
+        if any(node.memory_bytes for node in plan.nodes):
+            yield "memory caps have no effect in the simulation."
+        return
+    yield from _live_warnings(plan, runtime, host)
+    yield from pace_warnings(plan, runtime, emulation)
+    yield from fault_mechanism_warnings(plan, runtime, emulation)
+    if lacks_caps(runtime, emulation):
+        yield from _process_warnings(plan)
+    if TRAITS[runtime].has_containers:
+        yield from _container_warnings(plan, host, needs)
+
+
+def _plan_warnings(plan: Plan) -> Iterator[str]:
+    """Warnings about what the scenario itself makes impossible or unlikely, whatever the runtime."""
+    if plan.stop_updates is None and plan.stop_time_s is None:
+        yield "only an accuracy ends this trial; if it is not reached the trial never ends by itself. Add stop.time."
+    labels = np.sum([node.label_counts for node in plan.workers()], axis=0)
+    if unseen := int((labels == 0).sum()):
+        verb = "is" if unseen == 1 else "are"
+        yield f"{unseen} of {len(labels)} labels {verb} with no worker and cannot be learnt. See task.split."
+    pause_s = min(_long_pause_s(node.waiting) for node in plan.workers())
+    if pause_s > plan.stall_deadline_s:
+        yield (
+            f"every worker may pause for {format_duration(pause_s)} or more, and a trial without progress for "
+            f"{format_duration(plan.stall_deadline_s)} is ended as failed. Raise deadlines.stall."
+        )
+
+
+def _batch_warnings(plan: Plan, host: HostCapacity) -> Iterator[str]:
+    """Warnings where tensors stored by batch, an epoch's activations of each kind, exceed caps or the machine."""
+    kept = [(node, node.shard.kept_bytes) for node in plan.nodes if node.shard and node.shard.kept_bytes]
+    total = sum(size for _, size in kept)
+    how = "Use a smaller task.fraction or width, other cuts, or match: step."
+    for node, size in kept:
+        if node.memory_bytes is not None and size > node.memory_bytes:
+            cap = format_memory(node.memory_bytes)
+            yield f"{node.node} may keep {mib_text(size)} by batch, above its memory cap of {cap}. {how}"
+    if total > host.memory_bytes:
+        have = bytes_text(host.memory_bytes)
+        yield f"nodes may keep {mib_text(total)} by batch together, but this machine has {have}. {how}"
+
+
+def _live_warnings(plan: Plan, runtime: Runtime, host: HostCapacity) -> Iterator[str]:
+    """Warnings about caps beyond the machine, and settings without effect where time is real."""
+    cpus = sum(node.cpus or 0.0 for node in plan.nodes)
+    memory_bytes = sum(node.memory_bytes or 0 for node in plan.nodes)
+    if cpus > host.cpus:
+        yield (
+            f"the CPU caps add up to {cpus:g} cores, but this machine has {host.cpus}: "
+            "if all are busy at once, nodes are slower than asked."
+        )
+    if memory_bytes > host.memory_bytes:
+        yield (
+            f"the memory caps add up to {format_memory(memory_bytes)}, but this machine has "
+            f"{bytes_text(host.memory_bytes)}."
+        )
+    if any(node.compute_speed > 1.0 for node in plan.workers()):
+        yield f"a compute speed above 1 has no effect in the {runtime} runtime: no node is faster than the machine."
+    task, fields = plan.nodes[0].task, TaskSection.model_fields
+    if task.gradient_time_s != fields["gradient_time"].default:
+        yield f"task.gradient_time has no effect in the {runtime} runtime: gradients take the time they take."
+    if task.compression_time_s != fields["compression_time"].default:
+        yield f"task.compression_time has no effect in the {runtime} runtime: compression takes the time it takes."
+
+
+def _process_warnings(plan: Plan) -> Iterator[str]:
+    """Warnings about what is not held, or not as one may think, in processes without cgroups."""
+    if any(node.memory_bytes for node in plan.nodes):
+        yield "memory caps are not enforced in the process runtime without root."
+    if any(node.cpus is not None for node in plan.nodes):
+        yield (
+            "CPU caps are paced in the process runtime without root: workers and the evaluator stretch their own work; "
+            "the server's cap and caps above 1 have no effect."
+        )
+
+
+def _container_warnings(plan: Plan, host: HostCapacity, needs: Mapping[str, Need]) -> Iterator[str]:
+    """Warnings about more than this machine can hold in containers, and caps too low for their nodes."""
+    capped_bytes = sum(node.memory_bytes or 0 for node in plan.nodes)
+    free = [node for node in plan.nodes if node.memory_bytes is None]
+    free_bytes = sum(needs[node.node].bytes for node in free)
+    if capped_bytes <= host.memory_bytes < capped_bytes + free_bytes:
+        beside = f" beside the memory caps of {format_memory(capped_bytes)}" if capped_bytes else ""
+        yield (
+            f"the {count_text(len(free), 'node')} without a memory cap need {mib_text(free_bytes)} together{beside}, "
+            f"but this machine has {bytes_text(host.memory_bytes)}."
+        )
+    for node, need in tight_caps(plan, needs):
+        yield f"memory cap of {node.device_class}: {tight_text(node, need)}; the kernel may kill it."
+    if len(plan.nodes) > MANY_CONTAINERS:
+        yield (
+            f"{len(plan.nodes)} containers are many: the docker runtime is meant for up to {MANY_CONTAINERS} nodes. "
+            "Use the process runtime or the simulation for more."
+        )
+
+
+def _long_pause_s(waiting: Waiting) -> float:
+    """Seconds of a long pause: the longest one, or where there is none the mean."""
+    return waiting.mean_s if waiting.distribution == "exponential" else max(waiting.low_s, waiting.high_s)

@@ -1,0 +1,253 @@
+"""The records of a journal in words: one short line a record, figures with their units.
+
+Figures of one kind are cumulative where the record's are; the words "so far" say so.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from edgebed.core import records
+from edgebed.core.console import quoted
+from edgebed.core.quantities import bytes_text, count_text, number_text, percent_text, rate_text, seconds_text
+from edgebed.journal.series_divergence import not_finite_text
+
+
+def event_text(record: records.Record) -> str:
+    """A record in words, on one line whatever a node has put into it."""
+    return " ".join(quoted(_TEXTS[type(record)](record)).split())
+
+
+def _listed(head: str, *parts: str) -> str:
+    """`head: a, b`, without the parts that are empty."""
+    there = [part for part in parts if part]
+    return f"{head}: {', '.join(there)}" if there else head
+
+
+def _if(condition: object, text: str) -> str:
+    return text if condition else ""
+
+
+def _trial(record: records.Trial) -> str:
+    size = f"{count_text(record.nodes, 'node')}, {count_text(record.parameters, 'parameter')}"
+    return f"training begins: {size}, seed {record.seed}, {record.runtime}"
+
+
+def _node(record: records.Node) -> str:
+    life = _if(record.incarnation > 1, f" (incarnation {record.incarnation})")
+    return _listed(f"{record.name} {record.state}{life}", record.reason, _if(record.pid, f"process {record.pid}"))
+
+
+def _update(record: records.Update) -> str:
+    return _listed(
+        f"update {record.version:,} from push {record.step:,} of {record.worker}",
+        bytes_text(record.bytes),
+        _entries(record.entries),
+        f"staleness {record.staleness:,}",
+        f"loss {number_text(record.loss)}",
+    )
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+def _step(record: records.Step) -> str:
+    return _listed(
+        f"step {record.step:,}{_history(record.history)}",
+        _if(record.made, f"{record.made:,} made in all"),
+        _if(record.loss is not None, f"loss {number_text(record.loss)}"),
+        _if(record.gradient_lag is not None, f"its gradient lags by {count_text(record.gradient_lag or 0, 'step')}"),
+        _if(record.input_lag is not None, f"its inputs lag by {count_text(record.input_lag or 0, 'step')}"),
+    )
+
+
+def _history(history: int) -> str:
+    return f" of history {history}" if history else ""
+
+
+def _diverged(record: records.Diverged) -> str:
+    what = not_finite_text(record.what, record.tensor)
+    return f"not finite in step {record.step:,}{_history(record.history)}: {what}"
+
+
+def _taught(record: records.Taught) -> str:
+    what = "inputs" if record.inputs else "gradients"
+    step = f"step {record.step:,}{_history(record.history)}"
+    return f"the module of {what} of {record.shard} was taught {step}: loss {number_text(record.loss)}"
+
+
+def _resumed(record: records.Resumed) -> str:
+    return _listed(f"all shards resume from step {record.step:,}{_history(record.history)}", record.reason)
+
+
+def _evaluated(record: records.Evaluated) -> str:
+    which = "final evaluation" if record.final else "evaluation"
+    return _listed(
+        f"{which} of update {record.version:,}",
+        f"accuracy {percent_text(record.accuracy)}",
+        f"loss {number_text(record.loss)}",
+    )
+
+
+def _refused(record: records.Refused) -> str:
+    times = _if(record.count > 1, f" ({record.count:,} times)")
+    push = _if(record.step >= 0, f"push {record.step:,} of ")
+    return f"refused {push}{record.worker or record.peer}, {record.code}: {record.reason}{times}"
+
+
+def _dropped(record: records.Dropped) -> str:
+    return f"dropped {count_text(record.count, 'message')} of the {record.socket} network: {record.reason}"
+
+
+def _traffic(record: records.Traffic) -> str:
+    return _listed(
+        "data socket so far",
+        f"{bytes_text(record.ingress_payload)} in",
+        f"{bytes_text(record.egress_payload)} out",
+        _if(record.pulls, f"{count_text(record.pulls, 'model')} sent with {bytes_text(record.pull_bytes)}"),
+        _if(
+            record.has_own_interface,
+            f"{bytes_text(record.ingress_interface)} in and {bytes_text(record.egress_interface)} out "
+            f"through {record.interface}",
+        ),
+    )
+
+
+def _messages(record: records.Messages) -> str:
+    received = f"{record.count:,} × {record.message} from {record.source}"
+    return f"received so far: {received}, {bytes_text(record.bytes)}"
+
+
+def _phases(record: records.Phases) -> str:
+    return _listed(f"time of {count_text(record.steps, 'step')} so far", *_spent(record, "steps"))
+
+
+def _shard_phases(record: records.ShardPhases) -> str:
+    return _listed("time so far", *_spent(record))
+
+
+def _spent(record: records.Record, *others: str) -> Iterator[str]:
+    for name in record.__struct_fields__:
+        if name not in others:
+            yield f"{name.removesuffix('_s')} {seconds_text(getattr(record, name))}"
+
+
+def _crossing(what: str, whom: str, version: int, size: int) -> str:
+    return _listed(f"{what} {whom}", _if(version >= 0, f"version {version:,}"), _if(size, bytes_text(size)))
+
+
+def _link(record: records.Link) -> str:
+    return _listed(
+        f"link held by {record.mechanism}{_if(record.interface, f' on {record.interface}')}",
+        _if(record.cut, "cut"),
+        _direction("up", record.uplink_asked, record.uplink_held),
+        _direction("down", record.downlink_asked, record.downlink_held),
+        _if(record.latency_s, f"latency {seconds_text(record.latency_s)}"),
+        _if(record.jitter_s, f"jitter {seconds_text(record.jitter_s)}"),
+        _if(record.loss, f"loss {percent_text(record.loss)}"),
+        _if(record.problem, f"not as asked: {record.problem}"),
+        _if(record.differed, f"{record.differed:,} looks differed: {'; '.join(record.differences)}"),
+    )
+
+
+def _direction(name: str, asked: int | None, held: int | None) -> str:
+    limit = "unlimited" if asked is None else rate_text(asked)
+    return f"{name} {limit}" + _if(held != asked, f" (held {'unlimited' if held is None else rate_text(held)})")
+
+
+def _usage(record: records.Usage) -> str:
+    return _listed(
+        f"used {seconds_text(record.cpu_s)} of CPU time in {seconds_text(record.time_s)} so far",
+        _if(record.cpus_held is not None, f"cap {number_text(record.cpus_held)} cores"),
+        _if(record.starved_s, f"{seconds_text(record.starved_s)} without a core it was promised"),
+        _if(record.throttled_s, f"{seconds_text(record.throttled_s)} held back by its cap"),
+        _if(record.memory_bytes is not None, f"{bytes_text(record.memory_bytes)} of memory at most"),
+        _if(record.uplink_bytes is not None, f"{bytes_text(record.uplink_bytes)} up"),
+        _if(record.downlink_bytes is not None, f"{bytes_text(record.downlink_bytes)} down"),
+    )
+
+
+def _transfers(record: records.Transfers) -> str:
+    whose = f"from {record.name} to {record.to}" if record.to else f"{record.direction} of {record.name}"
+    return _listed(
+        f"{count_text(record.messages, 'message')} {whose} so far",
+        bytes_text(record.bytes),
+        f"on their way for {seconds_text(record.time_s)}",
+        f"asked {seconds_text(record.asked_s)}",
+        _if(record.early, f"{record.early:,} too early"),
+    )
+
+
+def _host_load(record: records.HostLoad) -> str:
+    return _listed(
+        f"the host was {percent_text(record.busy)} busy",
+        f"load {number_text(record.load)} a core",
+        f"sleepers woke {number_text(1000 * record.lag_s)} ms late",
+        _if(record.steal, f"{percent_text(record.steal)} stolen"),
+    )
+
+
+def _unanswered(record: records.Unanswered) -> str:
+    what = "the join" if record.step < 0 else f"push {record.step:,}"
+    return f"gave up waiting for the answer to {what}: {record.reason}"
+
+
+def _pushes(record: records.Pushes) -> str:
+    return f"{count_text(record.begun, 'update')} begun in this incarnation, {record.pushed:,} pushed"
+
+
+def _progress(record: records.Progress) -> str:
+    steps = f"{count_text(record.begun, 'step')} begun, {record.made:,} made"
+    return f"{steps} since step {record.since:,}{_history(record.history)}"
+
+
+def _fault(record: records.Fault) -> str:
+    return _listed(
+        f"{record.action} {record.change}".rstrip() + f" of {record.target} ({record.name})",
+        record.trigger,
+        _if(record.problem, f"could not be done: {record.problem}"),
+        _if(record.moot, f"nothing to do: {record.moot}"),
+    )
+
+
+def _restored(record: records.Restored) -> str:
+    return f"the server (incarnation {record.incarnation}) resumes from update {record.version:,}"
+
+
+_TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
+    records.Trial: _trial,
+    records.Node: _node,
+    records.Update: _update,
+    records.Step: _step,
+    records.Diverged: _diverged,
+    records.Taught: _taught,
+    records.Resumed: _resumed,
+    records.Progress: _progress,
+    records.BackedUp: lambda record: f"backup of all shards after step {record.step:,}{_history(record.history)}",
+    records.Evaluated: _evaluated,
+    records.Finished: lambda record: _listed(f"no more updates after update {record.version:,}", record.reason),
+    records.Refused: _refused,
+    records.Dropped: _dropped,
+    records.Traffic: _traffic,
+    records.Messages: _messages,
+    records.Phases: _phases,
+    records.ShardPhases: _shard_phases,
+    records.Sent: lambda record: _crossing(f"sent {record.message} to", record.to, record.version, record.bytes),
+    records.Received: lambda record: _crossing(
+        f"received {record.message} from", record.sender, record.version, record.bytes
+    ),
+    records.Link: _link,
+    records.Usage: _usage,
+    records.Transfers: _transfers,
+    records.HostLoad: _host_load,
+    records.Joined: lambda record: (
+        f"{record.worker} joined{_if(record.joins, ' again')} (incarnation {record.incarnation})"
+    ),
+    records.Left: lambda record: f"{record.worker} has left (incarnation {record.incarnation}): {record.reason}",
+    records.Unanswered: _unanswered,
+    records.Pushes: _pushes,
+    records.Fault: _fault,
+    records.Restored: _restored,
+    records.Note: lambda record: f"note: {record.text}",
+    records.Ended: lambda record: _listed(f"the trial is over, {record.outcome}", record.reason),
+}

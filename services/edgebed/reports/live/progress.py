@@ -1,0 +1,132 @@
+"""Live progress of a run on standard error: lines that move on a terminal, a line every few seconds elsewhere.
+
+The code that runs or watches a trial calls it; nothing here has a thread or a timer of its own. Colours follow
+NO_COLOR.
+"""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Self, TextIO
+
+from rich.live import Live
+from rich.text import Text
+
+from edgebed.core.console import make_console
+from edgebed.core.plan import Plan
+from edgebed.core.quantities import bytes_text, count_text, measure_text, percent_text, seconds_text
+from edgebed.journal.outcome import outcome_text
+from edgebed.journal.summary import TrialSummary
+from edgebed.journal.trial_state import TrialStatus
+from edgebed.journal.troubles import Trouble
+from edgebed.reports.live.live_view import figures_of, live_view
+
+REFRESH_S = 0.1  # As fast as an eye follows figures; drawing costs about a millisecond.
+LINE_EVERY_S = 5.0  # A log of a ten-minute run then has some hundred lines.
+
+
+class ProgressDisplay:
+    """Shows one trial after the other; used as a context manager, so that the terminal is left clean.
+
+    A standard error that cannot be written ends the display, never the run.
+    """
+
+    def __init__(
+        self, stream: TextIO | None = None, *, width: int | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console = make_console(stream or sys.stderr, width=width)
+        self._clock = clock
+        self._live: Live | None = None
+        self._shown = float("-inf")
+        self._trial = ""
+        self._state = ""
+        self._troubles: Sequence[Trouble] = ()
+        """Troubles of the trial so far."""
+        self._told = 0
+
+    def __enter__(self) -> Self:
+        """The progress itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the display, and leave the terminal clean."""
+        self._stop()
+
+    def trial_started(self, plan: Plan) -> None:
+        """Announce a trial and begin its display."""
+        self._stop()
+        self._print(f"{plan.trial}: {count_text(len(plan.workers()), 'worker')}, seed {plan.seed}", style="bold")
+        self._shown, self._state, self._troubles, self._told = float("-inf"), "", (), 0
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._live = Live(
+                console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+            )
+            with contextlib.suppress(OSError):
+                self._live.start()
+
+    def update(self, status: TrialStatus) -> None:
+        """Show `status`, unless the last one was shown a moment ago; a new state is shown at once.
+
+        New troubles are shown at once in a log. A terminal shows the latest, and has a line of each when the trial is
+        over.
+        """
+        self._trial, self._troubles = status.trial, status.troubles
+        if not self._live:
+            self._tell_troubles()
+        now = self._clock()
+        state = "interrupted, stopping" if status.interrupted else status.state
+        if state == self._state and now - self._shown < (REFRESH_S if self._live else LINE_EVERY_S):
+            return
+        self._shown, self._state = now, state
+        if self._live:
+            with contextlib.suppress(OSError):
+                self._live.update(live_view(status, state, *self._console.size), refresh=True)
+        else:
+            self._print(f"{status.trial}: {state}, {', '.join(figures_of(status).values())}")
+
+    def trial_ended(self, summary: TrialSummary) -> None:
+        """End the display of a trial and leave one line about it."""
+        self._stop()
+        mark, style = ("✓", "green") if summary.met else ("✗", "red" if summary.ran_to_end else "yellow")
+        text = summary.outcome + (f" ({summary.reason})" if summary.reason else "")
+        if summary.outcome == "completed" and summary.is_sound:
+            missed = [
+                f"{each.measure} {each.comparison} {measure_text(each.measure, each.bound)}"
+                for each in summary.expectations
+                if each.met is False
+            ]
+            text = summary.outcome + (f" (expected {', '.join(missed)})" if missed else "")
+        elif summary.ran_to_end:
+            text = outcome_text(summary)
+        accuracy = f"accuracy {percent_text(summary.final_accuracy)}"
+        if summary.final_accuracy is None and summary.last_accuracy is not None:
+            version = summary.last_accuracy_version or 0
+            accuracy = f"accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
+        updates = count_text(summary.updates, "update")
+        passed = f"{bytes_text(summary.ingress_bytes)} up, {bytes_text(summary.egress_bytes)} down"
+        figures = (
+            accuracy,
+            updates if summary.time_s is None else f"{updates} in {seconds_text(summary.time_s)}",
+            f"{bytes_text(summary.exchanged_bytes)} exchanged" if summary.is_layerwise else passed,
+        )
+        self._print(f"{mark} {summary.trial} {text}: {', '.join(figures)}", style=style)
+
+    def _print(self, text: str, *, style: str = "") -> None:
+        with contextlib.suppress(OSError):
+            self._console.print(Text(text, style=style), soft_wrap=True)
+
+    def _stop(self) -> None:
+        """Wipe the display, before anything else is printed."""
+        live, self._live = self._live, None
+        if live:
+            with contextlib.suppress(OSError):
+                live.stop()
+            self._tell_troubles()
+
+    def _tell_troubles(self) -> None:
+        """Print a line for each trouble that has none yet."""
+        for trouble in self._troubles[self._told :]:
+            when = seconds_text(trouble.elapsed_s)
+            self._print(f"! {self._trial} at {when}: {trouble.text}", style="yellow")
+        self._told = len(self._troubles)

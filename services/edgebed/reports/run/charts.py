@@ -1,0 +1,291 @@
+"""Charts of trials: accuracy against bytes, updates and time, staleness, updates a second.
+
+Faults and actions by hand are marked: a line with words where there are few, else a tick above the axes; those close
+together are one mark.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from edgebed.core.quantities import updates_text
+from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
+from edgebed.reports.writing.drawing import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
+
+RATE_BINS = 40
+MARKS_APART = 0.02
+"""Share of the axis below which marks are merged."""
+LINES_MAX = 12
+"""Number of marks beyond which they become ticks."""
+NAMED_MARKS_MAX = 8
+NAMES_APART = 0.06
+"""Share of the axis below which words are merged into one text."""
+TICK_HEIGHT = 0.025
+"""Height of a tick, as a share of the axes."""
+AXES = {
+    "updates": "updates applied (number)",
+    "examples": "training examples gone through, by all workers (number)",
+    "traffic": "up and down: pushes and the models sent (bytes; logarithmic)",
+    "ingress": "up: payload of the pushes (bytes; logarithmic)",
+    "egress": "down: payload of the models sent (bytes; logarithmic)",
+    "time": "time since training started (s)",
+}
+"""Titles of horizontal axes."""
+
+Trials = Mapping[str, Series]
+"""Series by the trial's name, in the order of the legend."""
+ExamplesPerUpdate = Mapping[str, float | None]
+"""Training examples that an update of each trial stands for; None: not known."""
+Place = Callable[[str, Series, Floats], Floats | Ints]
+"""A function from times, (F,), of a trial of this name to places on the horizontal axis, (F,)."""
+Marks = list[tuple[float, str]]
+"""Places on the horizontal axis where something was done, with what."""
+
+
+def charts_of(trials: Trials, examples_per_update: ExamplesPerUpdate | None = None) -> tuple[Chart, ...]:
+    """All charts of trials, by name in the order of a report.
+
+    Where updates of trials stand for different numbers of examples, as a round of models and a gradient do, accuracies
+    are drawn against the examples instead of the updates.
+    """
+    examples = {name: (examples_per_update or {}).get(name) for name in trials}
+    drawn = {**CHARTS, "accuracy-updates": _over_examples(examples)} if updates_text(examples) else CHARTS
+    return tuple(draw(trials) for draw in drawn.values())
+
+
+def accuracy_over_traffic(trials: Trials) -> Chart:
+    """Test accuracy against the payload of all pushes and all models sent so far, on a logarithmic axis."""
+    return _over_bytes("Accuracy against bytes up and down", trials, "traffic")
+
+
+def accuracy_over_ingress(trials: Trials) -> Chart:
+    """Test accuracy against the payload of all pushes so far, on a logarithmic axis."""
+    return _over_bytes("Accuracy against bytes up", trials, "ingress")
+
+
+def accuracy_over_egress(trials: Trials) -> Chart:
+    """Test accuracy against the payload of all models sent so far, on a logarithmic axis."""
+    return _over_bytes("Accuracy against bytes down", trials, "egress")
+
+
+def accuracy_over_updates(trials: Trials) -> Chart:
+    """Test accuracy against the number of updates."""
+    return _over_work("Accuracy against updates", trials, "updates", dict.fromkeys(trials, 1))
+
+
+def accuracy_over_time(trials: Trials) -> Chart:
+    """Test accuracy against the time since training started."""
+    return _chart("Accuracy against time", trials, _accuracy_over_time, lambda _, __, t: t)
+
+
+def staleness(trials: Trials) -> Chart:
+    """Share of the updates by staleness."""
+    return _chart("Staleness", trials, _staleness)
+
+
+def update_rate(trials: Trials) -> Chart:
+    """Updates a second over time."""
+    return _chart("Updates a second", trials, _update_rate, lambda _, __, t: t)
+
+
+CHARTS: dict[str, Callable[[Trials], Chart]] = {
+    "accuracy-traffic": accuracy_over_traffic,
+    "accuracy-updates": accuracy_over_updates,
+    "accuracy-time": accuracy_over_time,
+    "accuracy-ingress": accuracy_over_ingress,
+    "accuracy-egress": accuracy_over_egress,
+    "staleness": staleness,
+    "update-rate": update_rate,
+}
+
+
+def bytes_of(counted: Updates | Evaluations, over: str) -> Floats:
+    """The bytes that the axis of this name shows, as a column; NaN: not known."""
+    columns = {"traffic": counted.traffic_bytes, "ingress": counted.ingress_bytes, "egress": counted.egress_bytes}
+    return columns[over].astype(np.float64)
+
+
+def _over_examples(examples: ExamplesPerUpdate) -> Callable[[Trials], Chart]:
+    factors = {name: math.nan if value is None else value for name, value in examples.items()}
+    return lambda trials: _over_work("Accuracy against examples", trials, "examples", factors)
+
+
+def _over_work(title: str, trials: Trials, over: str, factors: Mapping[str, float]) -> Chart:
+    """Test accuracy against the number of updates times a factor."""
+
+    def plot(axes: Axes, trials: Trials) -> None:
+        for index, (name, series) in enumerate(trials.items()):
+            evaluations = series.evaluations
+            if len(evaluations):
+                x = factors[name] * evaluations.version
+                axes.plot(x, evaluations.accuracy, label=name, **line_style(index, len(evaluations)))
+        axes.set_xlabel(AXES[over])
+        accuracy_axis(axes)
+
+    return _chart(title, trials, plot, lambda name, series, t: factors[name] * _at(series, t, series.updates.version))
+
+
+def _over_bytes(title: str, trials: Trials, over: str) -> Chart:
+    def plot(axes: Axes, trials: Trials) -> None:
+        low, high = np.inf, 0.0
+        for index, (name, series) in enumerate(trials.items()):
+            x, y = bytes_of(series.evaluations, over), series.evaluations.accuracy
+            seen = x > 0  # The evaluation of the initial model has no place on a logarithmic axis.
+            if seen.any():
+                axes.plot(x[seen], y[seen], label=name, **line_style(index, int(seen.sum())))
+                low, high = min(low, float(x[seen].min())), max(high, float(x[seen].max()))
+        bytes_scale(axes, over, low, high)
+        accuracy_axis(axes)
+
+    return _chart(title, trials, plot, lambda _, series, t: _at(series, t, bytes_of(series.updates, over)))
+
+
+def _chart(title: str, trials: Trials, plot: Callable[[Axes, Trials], None], place: Place | None = None) -> Chart:
+    def plot_marked(axes: Axes) -> None:
+        plot(axes, trials)
+        if place and axes.has_data():
+            _mark_faults(axes, trials, place)
+
+    return Chart(title, plot_marked, len(trials))
+
+
+def accuracy_axis(axes: Axes) -> None:
+    """Label the vertical axis for accuracies, in per cent."""
+    axes.set_ylabel("test accuracy (%)")
+    percent_axis(axes.yaxis)
+
+
+def bytes_scale(axes: Axes, over: str, low: float, high: float) -> None:
+    """Set up a logarithmic axis of bytes for data from `low` to `high`; 0 where there is none."""
+    if high:
+        axes.set_xscale("log")
+        bytes_axis(axes.xaxis, low, high)
+    axes.set_xlabel(AXES[over])
+
+
+def _accuracy_over_time(axes: Axes, trials: Trials) -> None:
+    for index, (name, series) in enumerate(trials.items()):
+        evaluations = series.evaluations
+        if len(evaluations):
+            axes.plot(evaluations.t, evaluations.accuracy, label=name, **line_style(index, len(evaluations)))
+    axes.set_xlabel(AXES["time"])
+    accuracy_axis(axes)
+
+
+def _staleness(axes: Axes, trials: Trials) -> None:
+    for index, (name, series) in enumerate(trials.items()):
+        values = series.updates.staleness
+        if not len(values) or series.resumed:  # shards push nothing
+            continue
+        width = int(values.max()) // 60 + 1
+        counts = np.bincount(values // width)
+        edges = np.arange(len(counts) + 1) * width - 0.5
+        style: dict[str, Any] = {
+            "color": PALETTE[index % len(PALETTE)],
+            "linestyle": DASHES[index % len(DASHES)],
+            "linewidth": 1.8,
+        }
+        axes.stairs(counts / len(values), edges, label=name, **style)
+        axes.stairs(counts / len(values), edges, fill=True, alpha=0.15, color=style["color"])
+    axes.set_xlabel("staleness (updates between a worker's pull and its push)")
+    axes.set_ylabel("share of the updates (%)")
+    percent_axis(axes.yaxis)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _update_rate(axes: Axes, trials: Trials) -> None:
+    for index, (name, series) in enumerate(trials.items()):
+        t = series.updates.t
+        if len(t) < 2 or t[-1] <= t[0]:
+            continue
+        counts, edges = np.histogram(t, bins=min(RATE_BINS, max(1, len(t) // 5)))
+        line = line_style(index, len(counts))
+        axes.plot((edges[1:] + edges[:-1]) / 2, counts / np.diff(edges), label=name, **{**line, "marker": None})
+    axes.set_xlabel(AXES["time"])
+    axes.set_ylabel("updates a second (1/s)")
+    if axes.has_data():
+        axes.set_ylim(bottom=0)
+
+
+def _at(series: Series, t: Floats, counted: Floats | Ints) -> Floats:
+    """Counters of updates, (U,), at each time; 0 before the first."""
+    reached = np.searchsorted(series.updates.t, t, side="right")
+    return np.concatenate([np.zeros(1), counted])[reached]
+
+
+def _mark_faults(axes: Axes, trials: Trials, place: Place) -> None:
+    limits = axes.get_xlim()
+    found = [_marks(axes, name, series, place) for name, series in trials.items()]
+    if all(_are_same(axes, found[0], other) for other in found):
+        found = found[:1]
+    number = sum(map(len, found))
+    style: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "alpha": 0.55, "linewidth": 1.0}
+    for index, marks in enumerate(found):
+        style["colors"] = PALETTE[index % len(PALETTE)] if len(found) > 1 else INK
+        places = [x for x, _ in marks]
+        if number <= LINES_MAX:
+            axes.vlines(places, 0.0, 1.0, linestyles="dotted", **style)
+        else:
+            bottom = 1.0 + 1.4 * index * TICK_HEIGHT
+            axes.vlines(places, bottom, bottom + TICK_HEIGHT, clip_on=False, **style)
+    if number <= NAMED_MARKS_MAX:
+        _name_marks(axes, [mark for marks in found for mark in marks])
+    if number > LINES_MAX:
+        axes.set_title(" ", fontsize=8 * len(found))  # room for the ticks
+    axes.set_xlim(*limits)
+
+
+def _name_marks(axes: Axes, marks: Marks) -> None:
+    """Write words beside lines, from the bottom; those of lines that are close together in one text."""
+    share_of = _share_of(axes)
+    named: list[tuple[float, list[str]]] = []
+    for x, label in sorted(marks):
+        if named and share_of(x) - share_of(named[-1][0]) < NAMES_APART:
+            named[-1][1].append(label)
+        else:
+            named.append((x, [label]))
+    how: dict[str, Any] = {"rotation": 90, "ha": "right", "va": "bottom", "fontsize": 8}
+    for x, labels in named:
+        axes.text(x, 0.015, ", ".join(dict.fromkeys(labels)), transform=axes.get_xaxis_transform(), **how)
+
+
+def _marks(axes: Axes, name: str, series: Series, place: Place) -> Marks:
+    """Marks of what was done, and when, e.g. `freeze x20`; only those that the axis shows."""
+    done = [each for each in series.faults if each.was_done]
+    low, high = axes.get_xlim()
+    share_of = _share_of(axes)
+    groups: list[tuple[float, float, Counter[str]]] = []
+    places = place(name, series, np.array([each.t for each in done], dtype=np.float64)).tolist()
+    for x, each in sorted(zip(places, done, strict=True), key=lambda pair: pair[0]):
+        if low <= x <= high:
+            share = share_of(x)
+            if not groups or share - groups[-1][1] > MARKS_APART:
+                groups.append((x, share, Counter()))
+            groups[-1][2][each.record.action] += 1
+    return [(x, _label(actions)) for x, _, actions in groups]
+
+
+def _share_of(axes: Axes) -> Callable[[float], float]:
+    """A function from a value to its place as a share of the horizontal axis."""
+    low, high = axes.get_xlim()
+    scale = math.log if axes.get_xscale() == "log" else float
+    return lambda x: (scale(x) - scale(low)) / (scale(high) - scale(low))
+
+
+def _are_same(axes: Axes, marks: Marks, others: Marks) -> bool:
+    """Whether two trials have the same marks, so that they need not be distinguished."""
+    low, high = axes.get_xlim()
+    pairs = zip(marks, others, strict=False)
+    return len(marks) == len(others) and all(
+        label == other and abs(x - at) <= MARKS_APART * (high - low) for (x, label), (at, other) in pairs
+    )
+
+
+def _label(actions: Counter[str]) -> str:
+    """Words for a mark, e.g. `freeze ×20`."""
+    return ", ".join(f"{action} ×{count}" if count > 1 else action for action, count in actions.items())

@@ -1,0 +1,107 @@
+"""The bytes that nodes sent each other, in words and by kind, for the report and the terminal.
+
+Up is the payload of the pushes, down that of the models. Beside them stands what crossed the server's interface where
+it has one of its own: headers, and the packets that acknowledge the models, which on a slow link outweigh small pushes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from edgebed.core.quantities import UNMEASURED, bytes_text, count_text
+from edgebed.journal.summary import STEP_MESSAGES, TrialSummary
+
+
+def interface_text(trial: TrialSummary, value: int | None) -> str:
+    """Bytes at the interface with its name, e.g. `5.2 MB (eth0)`."""
+    return UNMEASURED if value is None else f"{bytes_text(value)} ({trial.interface})"
+
+
+def ingress_interface_text(trial: TrialSummary) -> str:
+    """Bytes received at the interface, e.g. `5.2 MB (eth0), of it 3.1 MB (60 %) acknowledgements of pulls`."""
+    text = interface_text(trial, trial.ingress_interface_bytes)
+    if trial.ack_bytes is None or not trial.ingress_interface_bytes:
+        return text
+    share = trial.ack_bytes / trial.ingress_interface_bytes
+    return f"{text}, of it {bytes_text(trial.ack_bytes)} ({100 * share:.0f} %) acknowledgements of pulls"
+
+
+def whole_models_text(trial: TrialSummary) -> str:
+    """The whole models that workers were sent, e.g. `20 models, 16.9 MB`."""
+    if not trial.pulls:
+        return UNMEASURED
+    return _models_text(trial.pulls - trial.pulls_changed, (trial.egress_bytes or 0) - trial.pull_changed_bytes)
+
+
+def changed_models_text(trial: TrialSummary) -> str:
+    """The models with changed entries only that workers were sent, e.g. `20 models, 1.2 MB`."""
+    return _models_text(trial.pulls_changed, trial.pull_changed_bytes) if trial.pulls else UNMEASURED
+
+
+def bytes_by_kind(trial: TrialSummary) -> dict[str, int]:
+    """Payload of all messages by kind, as far as the journal says; {} where nothing was counted.
+
+    The kinds are up and down at the server, or the kinds of messages among shards. Together they are all payload.
+    """
+    parts = _exchanged_by_kind(trial) if trial.is_layerwise else _served_by_kind(trial)
+    return {kind: size for kind, size in parts.items() if size > 0}
+
+
+def byte_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
+    """Rows on the bytes at the server, a column a trial."""
+    pushes = not all(trial.is_layerwise for trial in trials)
+    rows = [
+        ("bits the method needs, as bytes", *(bytes_text(trial.bits / 8) for trial in trials)),
+        ("up: payload of the pushes", *(bytes_text(trial.ingress_bytes) for trial in trials)),
+    ]
+    models = [
+        ("down: whole models to workers", *map(whole_models_text, trials)),
+        ("down: changed entries to workers", *map(changed_models_text, trials)),
+    ]
+    return measured_rows([
+        *(rows if pushes else ()),
+        ("up: payload of all messages", *(bytes_text(trial.ingress_payload_bytes) for trial in trials)),
+        ("up: at the server's interface", *map(ingress_interface_text, trials)),
+        *(models if pushes else ()),
+        ("down: payload of all messages", *(bytes_text(trial.egress_payload_bytes) for trial in trials)),
+        ("down: at the server's interface", *(interface_text(trial, trial.egress_interface_bytes) for trial in trials)),
+    ])  # fmt: skip
+
+
+def measured_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows in which some trial has a value."""
+    return [row for row in rows if any(cell != UNMEASURED for cell in row[1:])]
+
+
+def traffic_lines(trial: TrialSummary) -> Iterator[str]:
+    """Lines for a terminal besides the table: nothing of what was not measured."""
+    if trial.ingress_interface_bytes is not None:
+        yield f"up, at the server's interface: {ingress_interface_text(trial)}"
+    if trial.pulls_changed:
+        yield f"down: {whole_models_text(trial)} whole; {changed_models_text(trial)} of changed entries"
+    elif trial.pulls:
+        yield f"down: {whole_models_text(trial)}"
+
+
+def _served_by_kind(trial: TrialSummary) -> dict[str, int]:
+    if trial.ingress_payload_bytes is None or trial.egress_payload_bytes is None:
+        return {}
+    down = min(trial.egress_bytes or 0, trial.egress_payload_bytes)
+    applied = min(trial.ingress_bytes or 0, trial.ingress_payload_bytes)  # a killed server reported the sum before
+    return {
+        "up: pushes that were applied": applied,
+        "up: pushes that were not, and joining": trial.ingress_payload_bytes - applied,
+        "down: whole models": down - trial.pull_changed_bytes,
+        "down: changed entries of models": trial.pull_changed_bytes,
+        "down: all else": trial.egress_payload_bytes - down,
+    }
+
+
+def _exchanged_by_kind(trial: TrialSummary) -> dict[str, int]:
+    found: Counter[str] = Counter(dict.fromkeys(STEP_MESSAGES, 0))
+    for each in trial.exchanges:
+        found[each.message] += each.bytes
+    return {**found, "sent and never received": (trial.exchanged_bytes or 0) - found.total()}
+
+
+def _models_text(number: int, size: int) -> str:
+    return f"{count_text(number, 'model')}, {bytes_text(size)}"

@@ -1,0 +1,120 @@
+"""Whether runtimes agree, in words and tables; agreement_text.py and agreement_page.py show them."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from edgebed.core.quantities import bytes_text, count_text, number_text, percent_text
+from edgebed.reports.writing.grid import Grid
+from edgebed.studies.agreement.agreeing import Agreements
+from edgebed.studies.agreement.agreement import (  # fmt: skip
+    NEGLIGIBLE_BYTES,
+    NEGLIGIBLE_STALENESS,
+    SEEDS_TO_TELL,
+    Agreement,
+    Figures,
+    Judgement,
+    Version,
+)
+from edgebed.studies.statistics import ConfidenceInterval
+
+ROWS_MAX = 13
+"""Versions in a table; the JSON has all."""
+FIGURES: tuple[tuple[str, Callable[[Figures], str]], ...] = (
+    ("final accuracy", lambda figures: percent_text(figures.final_accuracy.mean)),
+    ("updates a second", lambda figures: number_text(figures.updates_per_s.mean)),
+    ("entries per push", lambda figures: number_text(figures.entries.mean)),
+    ("bytes per push", lambda figures: bytes_text(figures.bytes.mean)),
+    ("staleness: mean", lambda figures: number_text(figures.staleness_mean)),
+    ("staleness: median", lambda figures: number_text(figures.staleness_median)),
+    ("staleness: 90 %", lambda figures: number_text(figures.staleness_p90)),
+    ("staleness: 99 %", lambda figures: number_text(figures.staleness_p99)),
+)
+DETECTABLE = 1.6
+"""Number of standard deviations over seeds by which accuracies must differ to be found in eight of ten studies, with
+two to ten seeds; drawn at random, see docs/agreement.md."""
+JUDGED_HEAD = ("judged", "runtime", "differs by", "allowed", "verdict")
+
+
+def grids(trial: Agreement) -> Iterator[Grid]:
+    """The tables of a trial: figures of each runtime, accuracy by version, what was judged."""
+    rows = [(name, *map(text, trial.figures.values())) for name, text in FIGURES]
+    yield Grid("Each runtime, mean over seeds", ("", *trial.figures), rows)
+    head = ("updates", trial.reference, "over seeds", *trial.versions[0].others)
+    title = "Accuracy (%): mean ± standard deviation over seeds; differences in points, run by run of the same seed"
+    yield Grid(title, head, list(_version_rows(_shown(trial.versions))))
+    yield Grid("What was judged", JUDGED_HEAD, list(map(_judged_row, trial.judgements)))
+
+
+def legend(trial: Agreement) -> tuple[str, ...]:
+    """Sentences on what the tables rest on."""
+    least = f"{100 * NEGLIGIBLE_BYTES:g} % of the bytes and {NEGLIGIBLE_STALENESS:g} of staleness (Kolmogorov-Smirnov)"
+    seeds = f"two seeds of {trial.reference} or of the other runtime differ by (root mean square)"
+    left_out = count_text(trial.versions_left_out, "version")
+    return (
+        "in brackets: 95 % interval of Student's t over pairs of runs",
+        f"allowed: what {seeds}, and at least {least}",
+        f"found in eight of ten studies: accuracies that differ by {DETECTABLE:g} standard deviations over seeds",
+        *((f"left out: {left_out} that not every run evaluated",) if trial.versions_left_out else ()),
+    )
+
+
+def title_of(agreements: Agreements, trial: Agreement) -> str:
+    """Title of a trial's tables, e.g. `hardy2017-agree-20, adacomp: seeds 1, 2, 3`."""
+    return f"{agreements.scenario}, {trial.trial}: seeds {', '.join(map(str, trial.seeds))}"
+
+
+def verdict_text(agreements: Agreements) -> str:
+    """The verdict in a sentence."""
+    reference, *others = agreements.runs
+    differing = [
+        f"{trial.trial}, {judgement.runtime}: {_what_text(judgement)}"
+        for trial in agreements.trials
+        for judgement in trial.judgements
+        if judgement.verdict == "differs"
+    ]
+    if differing:
+        return f"Further from {reference} than two seeds are from each other: {'; '.join(differing)}."
+    if agreements.verdict == "too few seeds to tell":
+        return (
+            f"Too few seeds to tell whether {' and '.join(others)} {'agree' if len(others) > 1 else 'agrees'} with "
+            f"{reference}: run {SEEDS_TO_TELL} at least, better 5."
+        )
+    verb = "agree" if len(others) > 1 else "agrees"
+    return f"{' and '.join(others)} {verb} with {reference} within what seeds differ by."
+
+
+def _version_rows(versions: Sequence[Version]) -> Iterator[tuple[str, ...]]:
+    for version in versions:
+        differences = (_difference_text(other.difference) for other in version.others.values())
+        yield f"{version.version:,}", f"{100 * version.mean:.2f}", f"± {100 * version.spread:.2f}", *differences
+
+
+def _shown(versions: Sequence[Version]) -> list[Version]:
+    """At most ROWS_MAX of the versions, at equal distances, with the last."""
+    every = -(-len(versions) // ROWS_MAX)
+    return list(versions[::-1][::every][::-1])
+
+
+def _difference_text(difference: ConfidenceInterval) -> str:
+    if difference.low is None or difference.high is None:
+        return f"{100 * difference.mean:+.2f}"
+    return f"{100 * difference.mean:+.2f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+
+
+def _judged_row(judgement: Judgement) -> tuple[str, ...]:
+    differs, allowed = (_amount_text(judgement, amount) for amount in (judgement.difference, judgement.allowed))
+    return _what_text(judgement), judgement.runtime, differs, allowed, judgement.verdict
+
+
+def _what_text(judgement: Judgement) -> str:
+    """What was judged, e.g. `accuracy, updates 100 to 700`."""
+    if judgement.versions is None:
+        return "staleness" if judgement.measure == "staleness" else f"{judgement.measure} per push"
+    first, last = judgement.versions
+    return f"{judgement.measure}, updates {first:,} to {last:,}" if last > first else f"{judgement.measure} at {last:,}"
+
+
+def _amount_text(judgement: Judgement, amount: float) -> str:
+    """A difference in its unit: points of accuracy, per cent of the mean, distance of distributions."""
+    if judgement.measure == "accuracy":
+        return f"{100 * amount:.2f} points"
+    return f"{amount:.4f}" if judgement.measure == "staleness" else f"{100 * amount:.2f} %"

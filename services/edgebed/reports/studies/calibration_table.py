@@ -1,0 +1,143 @@
+"""The results of a calibration, as tables for a terminal."""
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from edgebed.core.errors import EdgebedError
+from edgebed.core.quantities import UNMEASURED, bytes_text, local_text, number_text, percent_text
+from edgebed.core.units import format_rate
+from edgebed.emulation.calibration import (
+    PAYLOAD_SHARE,
+    TOLERANCES,
+    WHAT_HOLDS_IN,
+    Bulk,
+    Calibration,
+    Cpu,
+    PlaceMeasurements,
+    Single,
+    Together,
+)
+from edgebed.reports.run.terminal import plain_table
+
+Result = Bulk | Single | Cpu | Together
+
+
+def print_calibration(calibration: Calibration, console: Console) -> None:
+    """Print for each place a table of its rates, one of its CPU caps, one of its nodes, and the conclusions."""
+    for place, measured in calibration.places.items():
+        console.print(Text(f"{place}: {WHAT_HOLDS_IN[place]}, {local_text(measured.when)}", style="bold"))
+        for columns in (rate_columns(measured), cpu_columns(measured), together_columns(measured)):
+            if columns:
+                console.print()
+                console.print(plain_table(columns, console.width, right=list(columns)))
+        console.print()
+        for line in findings(measured):
+            console.print(Text(line), soft_wrap=True)
+        for problem in measured.problems:
+            console.print(Text(f"not measured: {problem}", style="yellow"), soft_wrap=True)
+        console.print()
+    console.print(Text(LEGEND, style="dim"), soft_wrap=True)
+
+
+LEGEND = (
+    f"Goodput: payload of messages of 847 kB, against {percent_text(PAYLOAD_SHARE)} of the rate, which is what headers "
+    "leave. A push after a rest: against (bytes on the wire - burst) / rate. See docs/calibration.md."
+)
+
+
+def rate_columns(measured: PlaceMeasurements) -> dict[str, list[str]]:
+    """A row for each rate: goodput up and down, and a small push; each with how far it is off."""
+    bulk = {(each.rate_bit_s, each.direction): each for each in measured.bulk}
+    single = {each.rate_bit_s: each for each in measured.single}
+    rates = sorted({rate for rate, _ in bulk} | {rate for rate in single if rate is not None})
+    columns: dict[str, list[str]] = {"link": [format_rate(rate) for rate in rates]}
+    for direction in ("up", "down"):
+        found = [bulk.get((rate, direction)) for rate in rates]
+        columns[f"{direction} Mbit/s"] = [
+            number_text(each.goodput_bit_s / 1e6) if each else UNMEASURED for each in found
+        ]
+        columns[f"{direction} off"] = [off_text(each.deviation) if each else UNMEASURED for each in found]
+    pushes = [single.get(rate) for rate in rates]
+    columns["push ms"] = [number_text(1000 * each.time_s) if each else UNMEASURED for each in pushes]
+    columns["ideal ms"] = [number_text(1000 * each.ideal_s) if each else UNMEASURED for each in pushes]
+    columns["push off"] = [off_text(each.deviation) if each else UNMEASURED for each in pushes]
+    return columns if rates else {}
+
+
+def cpu_columns(measured: PlaceMeasurements) -> dict[str, list[str]]:
+    """A row for each CPU cap."""
+    if not measured.cpu:
+        return {}
+    return {
+        "CPU cap": [number_text(each.asked) for each in measured.cpu],
+        "got": [f"{each.got:.3f}" for each in measured.cpu],
+        "off": [off_text(each.deviation) for each in measured.cpu],
+    }
+
+
+def together_columns(measured: PlaceMeasurements) -> dict[str, list[str]]:
+    """A row for each number of nodes."""
+    if not measured.together:
+        return {}
+    return {
+        "nodes": [str(each.nodes) for each in measured.together],
+        "each": [format_rate(each.rate_bit_s) for each in measured.together],
+        "off": [off_text(each.held - 1.0) for each in measured.together],
+        "host CPU": [percent_text(each.host_busy) for each in measured.together],
+        "memory a node": [bytes_text(each.node_bytes) for each in measured.together],
+    }
+
+
+def findings(measured: PlaceMeasurements) -> Iterator[str]:
+    """Conclusions from the tables, in sentences."""
+    for tolerance in reversed(TOLERANCES):
+        up, down = (measured.highest_bit_s(direction, tolerance) for direction in ("up", "down"))
+        if measured.bulk:
+            yield f"within {100 * tolerance:g} %: up to {_rate(up)} up and {_rate(down)} down"
+    own = next((each for each in measured.single if each.rate_bit_s is None), None)
+    if own:
+        yield f"a push of {bytes_text(own.bytes)} without a limit takes {ms_text(own.time_s)}, the nodes' own time"
+    together = measured.most_together()
+    if together:
+        total = format_rate(together.nodes * together.rate_bit_s)
+        yield f"at once: {together.nodes} links of {format_rate(together.rate_bit_s)}, together {total}"
+    if together and measured.most_nodes() > together.nodes:
+        yield f"at once: up to {measured.most_nodes()} nodes with slower links"
+
+
+def result_text(result: Result | EdgebedError) -> str:
+    """One result in a line, or why it is missing, while others are still being measured."""
+    if isinstance(result, EdgebedError):
+        return str(result)
+    if isinstance(result, Bulk):
+        rate = f"{format_rate(result.rate_bit_s)} {result.direction}"
+        return f"{rate}: {mbit_text(result.goodput_bit_s)} of payload, {off_text(result.deviation)}"
+    if isinstance(result, Single):
+        rate = format_rate(result.rate_bit_s) if result.rate_bit_s else "no limit"
+        off = f", {off_text(result.deviation)}" if result.rate_bit_s else ""
+        return f"push of {bytes_text(result.bytes)} at {rate}: {ms_text(result.time_s)}{off}"
+    if isinstance(result, Cpu):
+        return f"CPU cap {number_text(result.asked)}: {result.got:.3f}, {off_text(result.deviation)}"
+    rate = format_rate(result.rate_bit_s)
+    return f"{result.nodes} links of {rate} at once: {off_text(result.held - 1.0)}"
+
+
+def off_text(deviation: float) -> str:
+    """A deviation as text: -0.3 %, +1.2 %."""
+    return f"{100 * deviation:+.1f} %"
+
+
+def mbit_text(rate_bit_s: float) -> str:
+    """A measured rate, e.g. 9.56 Mbit/s."""
+    return f"{number_text(rate_bit_s / 1e6)} Mbit/s"
+
+
+def ms_text(time_s: float) -> str:
+    """A short time, e.g. 9.61 ms."""
+    return f"{number_text(1000 * time_s)} ms"
+
+
+def _rate(rate_bit_s: int) -> str:
+    return format_rate(rate_bit_s) if rate_bit_s else "no rate"

@@ -1,0 +1,269 @@
+"""A comparison as tables of text, for the terminal, the page and spreadsheets."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+
+from edgebed.core.quantities import (
+    UNMEASURED,
+    bytes_text,
+    count_text,
+    number_text,
+    percent_text,
+    seconds_text,
+    updates_text,
+)
+from edgebed.reports.writing.grid import Faint, Grid
+from edgebed.studies.comparison.comparison import ArmResult, Comparison, Measure, Outcome
+from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
+
+Write = Callable[[float | None], str]
+
+WHOLE: dict[str, tuple[str, Write]] = {
+    "best_accuracy": ("best accuracy", percent_text),
+    "final_accuracy": ("final accuracy", percent_text),
+    "updates": ("updates", number_text),
+    "time_s": ("time", seconds_text),
+    "ingress_bytes": ("up", bytes_text),
+    "egress_bytes": ("down", bytes_text),
+    "traffic_bytes": ("total", bytes_text),
+    "push_bytes": ("a push", bytes_text),
+}
+"""Measures of whole trials: column and text of a value, by name."""
+WHOLE_LAYERWISE = {key: WHOLE[key] for key in ("best_accuracy", "final_accuracy", "updates", "time_s")} | {
+    "steps_per_s": ("steps/s", number_text),
+    "exchanged_bytes": ("exchanged", bytes_text),
+}
+"""Measures of whole trials of shards, which push nothing."""
+REACHED: dict[str, tuple[str, Write]] = {
+    "updates_to": ("updates", number_text),
+    "time_s_to": ("time", seconds_text),
+    "ingress_bytes_to": ("up", bytes_text),
+    "egress_bytes_to": ("down", bytes_text),
+    "traffic_bytes_to": ("total", bytes_text),
+}
+"""Measures of what it took to reach an accuracy: column and text of a value, by name."""
+DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
+"""Measures for which the legend states the power of their tests."""
+REACHED_LAYERWISE = {key: REACHED[key] for key in ("updates_to", "time_s_to")}
+TRIAL_COLUMNS = (
+    "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
+    "ingress_bytes", "push_bytes", "to_accuracy", "updates_to", "time_s_to", "ingress_bytes_to", "steps_per_s",
+    "exchanged_bytes", "egress_bytes", "traffic_bytes", "egress_bytes_to", "traffic_bytes_to", "diverged",
+)  # fmt: skip
+
+
+def is_layerwise(comparison: Comparison) -> bool:
+    """Whether shards trained in every trial."""
+    return all(each.exchanged_bytes is not None for arm in comparison.arms.values() for each in arm.outcomes)
+
+
+def grids(comparison: Comparison) -> Iterator[Grid]:
+    """The tables: whole trials, and what it took to reach the accuracy, plain and against the baseline."""
+    layerwise = is_layerwise(comparison)
+    whole, reached = (WHOLE_LAYERWISE, REACHED_LAYERWISE) if layerwise else (WHOLE, REACHED)
+    yield _grid(comparison, "Whole trials", whole)
+    if len(comparison.arms) > 1:
+        yield _grid_against(comparison, f"Whole trials against {comparison.baseline}", whole)
+    if comparison.accuracy is not None:
+        to = f"To {level_text(comparison.accuracy)}"
+        yield _grid(comparison, to, reached)
+        if len(comparison.arms) > 1:
+            yield _grid_against(comparison, f"{to} against {comparison.baseline}", reached)
+
+
+def legend(comparison: Comparison) -> tuple[str, ...]:
+    """How to read the tables."""
+    best = (
+        "Best accuracy is the highest single evaluation"
+        if comparison.window == 1
+        else f"Best accuracy is the highest moving average over {comparison.window} evaluations"
+    )
+    what = (
+        "exchanged is the payload of all messages"
+        if is_layerwise(comparison)
+        else "up is the payload of the pushes, down that of the models sent to workers"
+    )
+    best += ", chosen by the test set and so a little too high"
+    sentences = [f"{best}; {what}.", *filter(None, [updates_text(comparison.examples_per_update)])]
+    if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
+        counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})
+        seeds = (f"{counts[0]} to " if len(counts) > 1 else "") + count_text(counts[-1], "seed")
+        sentences.append(f"± and (low to high): {100 * comparison.confidence:g} % Student-t interval over {seeds}.")
+    if len(comparison.arms) > 1:
+        sentences.append(
+            "Against the baseline, seed by seed: accuracies by their difference in points, all else by the ratio. An "
+            "interval that holds 0 points, or a ratio of 1, does not distinguish two arms."
+        )
+        sentences += [*_detectable(comparison), *_chance(comparison)]
+    if comparison.accuracy is None:
+        sentences.append("There is no accuracy that every arm reached in every seed; name one with --to.")
+    elif comparison.accuracy_chosen:
+        chosen = level_text(comparison.accuracy)
+        sentences.append(f"{chosen} is the highest round accuracy that every arm reached in every seed.")
+    return tuple(sentences)
+
+
+def _detectable(comparison: Comparison) -> Iterator[str]:
+    """Sentences on the differences that each arm's tests would find in eight of ten studies."""
+    for name, arm in comparison.arms.items():
+        found = [
+            f"{text} in {label.replace('_bytes', '').replace('_s_', '_').replace('_', ' ')}"
+            for label in DETECTABLE
+            if (text := _detectable_text(arm.measures[label]))
+        ]
+        if found:
+            words = ", ".join(found)
+            yield f"In eight of ten such studies, {name} would be distinguished from {comparison.baseline} by {words}."
+
+
+def _chance(comparison: Comparison) -> Iterator[str]:
+    """A sentence on how many of the tables' differences there would be with nothing to find."""
+    shown = WHOLE_LAYERWISE | REACHED_LAYERWISE if is_layerwise(comparison) else WHOLE | REACHED
+    measures = [arm.measures[key] for arm in comparison.arms.values() for key in shown]
+    if tested := sum(each.against is not None and _ends(each.against) is not None for each in measures):
+        expected = number_text((1 - comparison.confidence) * tested)
+        yield (
+            f"{count_text(tested, 'comparison')} with an interval: if nothing differed, chance alone would still find "
+            f"some {expected} differences. Nothing is corrected for that."
+        )
+
+
+def _detectable_text(measure: Measure) -> str:
+    """The detectable difference; empty where nothing was tested, or where all seeds are the same."""
+    if measure.against is None or _ends(measure.against) is None:
+        return ""
+    if measure.by == "difference":
+        return f"{100 * (detectable(measure.against) or 0.0):.2f} points"
+    return f"{number_text(detectable_ratio(measure.against) or 1.0)} ×"
+
+
+def level_text(accuracy: float | None) -> str:
+    """An accuracy that a user chose, with no more digits than it has, e.g. 97 %."""
+    return UNMEASURED if accuracy is None else f"{100 * accuracy:.6g} %"
+
+
+def mean_text(mean: ConfidenceInterval, write: Write) -> str:
+    """A mean, e.g. `98.59 % ± 0.11`, without the interval where there is one seed, or where all seeds are the same."""
+    ends = _ends(mean)
+    if ends is None:
+        return write(mean.mean)
+    half = write((ends[1] - ends[0]) / 2)
+    return f"{write(mean.mean)} ± {half.removesuffix(' %') if write is percent_text else half}"
+
+
+def difference_text(difference: ConfidenceInterval) -> str:
+    """A difference in percentage points, e.g. `+0.28 (-0.10 to +0.66)`."""
+    return _with_ends(difference, lambda value: f"{100 * value:+.2f}")
+
+
+def ratio_text(ratio: ConfidenceInterval) -> str:
+    """A ratio, e.g. `0.116 (0.115 to 0.117)`."""
+    return _with_ends(ratio, number_text)
+
+
+def csv_text(comparison: Comparison) -> str:
+    """The trials as CSV, a line each; accuracies from 0 to 1, seconds, bytes; empty: not measured."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(TRIAL_COLUMNS)
+    for name, arm in comparison.arms.items():
+        for outcome in arm.outcomes:
+            reached = outcome.reached
+            writer.writerow([
+                name, arm.scenario, arm.trial, arm.runtime, outcome.run, outcome.seed, outcome.best_accuracy,
+                outcome.final_accuracy, outcome.updates, outcome.time_s, outcome.ingress_bytes, outcome.push_bytes,
+                comparison.accuracy,
+                *((reached.updates, reached.time_s, reached.ingress_bytes) if reached else (None, None, None)),
+                outcome.steps_per_s, outcome.exchanged_bytes, outcome.egress_bytes, outcome.traffic_bytes,
+                *((reached.egress_bytes, reached.traffic_bytes) if reached else (None, None)),
+                "true" if outcome.diverged else "false",
+            ])  # fmt: skip
+    return stream.getvalue()
+
+
+def trial_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    """The trials, a row each, under `trial_head`."""
+    for name, arm in comparison.arms.items():
+        for outcome in arm.outcomes:
+            whole = (write(getattr(outcome, key)) for key, (_, write) in _of_trial(comparison).items())
+            yield (name, outcome.run, str(outcome.seed), *whole, *_reached_texts(outcome, comparison))
+
+
+def trial_head(comparison: Comparison) -> tuple[str, ...]:
+    """The heads of the columns of `trial_rows`."""
+    to = level_text(comparison.accuracy)
+    columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
+    reached = () if comparison.accuracy is None else (f"{label} to {to}" for label, _ in columns.values())
+    return ("arm", "run", "seed", *(label for label, _ in _of_trial(comparison).values()), *reached)
+
+
+def _of_trial(comparison: Comparison) -> dict[str, tuple[str, Write]]:
+    """Measures of a single trial."""
+    whole = WHOLE_LAYERWISE if is_layerwise(comparison) else WHOLE
+    return {key: column for key, column in whole.items() if key != "push_bytes"}
+
+
+def _reached_texts(outcome: Outcome, comparison: Comparison) -> tuple[str, ...]:
+    if comparison.accuracy is None:
+        return ()
+    columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
+    if outcome.reached is None:
+        return tuple("never: diverged" if outcome.diverged else "never" for _ in columns)
+    values = (getattr(outcome.reached, key.removesuffix("_to")) for key in columns)
+    return tuple(write(value) for value, (_, write) in zip(values, columns.values(), strict=True))
+
+
+def _grid(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:
+    head = ("arm", "seeds", *(label for label, _ in columns.values()))
+    rows = (
+        (name, str(len(arm.outcomes)), *(_value_text(arm, key, write) for key, (_, write) in columns.items()))
+        for name, arm in comparison.arms.items()
+    )
+    return Grid(title, head, tuple(rows))
+
+
+def _grid_against(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:
+    measures = comparison.arms[comparison.baseline].measures
+    units = {key: "points" if measures[key].by == "difference" else "×" for key in columns}
+    head = ("arm", "seeds", *(f"{label}, {units[key]}" for key, (label, _) in columns.items()))
+    base = set(comparison.arms[comparison.baseline].seeds)
+    rows = (
+        (name, str(len(base.intersection(arm.seeds))), *(_against_text(arm, key) for key in columns))
+        for name, arm in comparison.arms.items()
+        if name != comparison.baseline
+    )
+    return Grid(title, head, tuple(rows))
+
+
+def _value_text(arm: ArmResult, key: str, write: Write) -> str:
+    measure = arm.measures[key]
+    if measure.mean is not None:
+        return mean_text(measure.mean, write)
+    if key not in REACHED or arm.num_reached == len(arm.outcomes):
+        return UNMEASURED
+    reached = f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
+    return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
+
+
+def _against_text(arm: ArmResult, key: str) -> str:
+    """An arm against the baseline, faint where the interval includes no difference."""
+    measure = arm.measures[key]
+    if measure.against is None:
+        return "never" if key in REACHED and not arm.num_reached else UNMEASURED
+    is_difference = measure.by == "difference"
+    text = difference_text(measure.against) if is_difference else ratio_text(measure.against)
+    return text if measure.against.excludes(0.0 if is_difference else 1.0) else Faint(text)
+
+
+def _with_ends(interval: ConfidenceInterval, write: Callable[[float], str]) -> str:
+    ends = _ends(interval)
+    return write(interval.mean) + (f" ({write(ends[0])} to {write(ends[1])})" if ends else "")
+
+
+def _ends(interval: ConfidenceInterval) -> tuple[float, float] | None:
+    """The ends of an interval; None where there is one seed, or where all seeds are the same but for rounding."""
+    low, high = interval.low, interval.high
+    if low is None or high is None or high - low <= 1e-9 * abs(interval.mean):
+        return None
+    return low, high

@@ -1,0 +1,289 @@
+"""A reproduction as a page, in Markdown with charts beside it and in HTML, made from results alone.
+
+The page says what a reader needs to judge and to repeat the reproduction: the size of every row, the machine, versions,
+seeds, how long each cell took, and the commands. It names no path, host or user of this machine, so that it can be
+published as it is.
+"""
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, number_text, seconds_text, utc_text
+from edgebed.core.runtimes import Runtime, is_virtual
+from edgebed.reports.studies.curves import curves_chart
+from edgebed.reports.studies.reproduction_text import NOT_RUN, ONE_SEED, finding_text
+from edgebed.reports.writing.document import Document, image
+from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.markdown import code_block, markdown_table
+from edgebed.studies.cells.result_cache import FILE, RunResult
+from edgebed.studies.claims_text import criterion_text, detectable_text, measured_text, size_text, value_text
+from edgebed.studies.papers.paper import Paper, Table
+from edgebed.studies.reproduction.analytic_rows import FILE as COMPUTED_FILE
+from edgebed.studies.reproduction.analytic_rows import ComputedRow
+from edgebed.studies.reproduction.reproduction import CellResult, Curves, Reproduction, RowResult
+
+FINDINGS = """\
+An interval is Student's at 95 % over seeds, and decides. *Reproduced*: it confirms what the paper claims. *Differs*: it
+contradicts it. *Not distinguishable*: it does neither, because seeds differ too much, because not all of them got
+there, or because evaluations lie too far apart to tell. *So far inside*, *so far outside*: it would confirm or
+contradict, but the runs are shorter than the paper's, and what is measured still changes with their length. *One seed*:
+a value is shown, and nothing found, as seeds would decide. *Consistent*: the row follows by arithmetic, or it compares
+with what this project worked out itself; it counts as no confirmation. A size says how many updates were run, and which
+share of the paper's that is where it is not all. *Detectable* is the difference from the claim, or from zero, that the
+row's test would find in eight of ten studies with as many seeds that scatter as much."""
+
+TEST_SET = """\
+No images were set apart for validation: settings were tuned, runs stopped and best evaluations chosen by the test
+images that the accuracies are of. Such accuracies are a little too high."""
+
+COUNTED = {
+    "reproduced": "reproduced",
+    "differs": "differing",
+    "not distinguishable": "not distinguishable",
+    "so far inside": "so far inside",
+    "so far outside": "so far outside",
+    ONE_SEED: "of one seed, without a finding",
+    "consistent": "consistent, which confirms nothing",
+    "not consistent": "not consistent",
+    UNMEASURED: "measured without a claim to compare with",
+    NOT_RUN: "not run",
+}
+"""Words for the findings that the first line counts, in its order."""
+COARSE = 0.25
+"""Share of a value without a claim that evaluations may leave open without a note."""
+FALSE_FINDINGS = 0.05
+"""Share of tests at 95 % that find something where there is nothing to find."""
+NAMED_MAX = 5
+"""Number of runs, of those whose conditions did not hold, that are named."""
+
+BYTES = """\
+Bytes are those of the pushes, which go up; the models that come down are not among them."""
+
+WHERE: dict[Runtime, str] = {"simulation": "simulation", "process": "processes", "docker": "containers"}
+
+
+def charts_of_reproduction(paper: Paper, curves: Curves) -> list[Chart]:
+    """All charts of the page."""
+    return [
+        curves_chart(
+            curve.title,
+            {cell: series for cell, series in curves[curve.title].items() if series},
+            curve.over,
+            paper.window,
+        )
+        for table in paper.tables
+        for curve in table.curves
+    ]
+
+
+def results_page(paper: Paper, result: Reproduction, charts: Sequence[Chart]) -> Document:
+    """The page with these charts; pure."""
+    parts = [
+        paper.text,
+        _overview(result),
+        _chance(result),
+        FINDINGS,
+        TEST_SET,
+        *([BYTES] if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else []),
+        *(part for table in paper.tables for part in _table(paper, table, result.tables[table.title], charts)),
+        *_runs(paper, result.cells),
+        *_computed(paper, result.computed),
+        *host_text([run for cell in result.cells for run in cell.runs]),
+        *_repeat(paper, result),
+    ]
+    return Document.of(paper.name, paper.citation, parts)
+
+
+def _overview(result: Reproduction) -> str:
+    """A sentence on how many rows came to which finding, those that count first."""
+    texts = [finding_text(row) for rows in result.tables.values() for row in rows]
+    words = [f"{texts.count(word)} {words}" for word, words in COUNTED.items() if word in texts]
+    return f"{count_text(len(texts), 'row')}: {', '.join(words)}."
+
+
+def _chance(result: Reproduction) -> str:
+    """A sentence on how many findings there would be with nothing to find."""
+    tested = sum(row.is_tested for rows in result.tables.values() for row in rows)
+    if not tested:
+        return "No row was tested by an interval over seeds."
+    were, had_none = ("was", "Had it nothing") if tested == 1 else ("were", "Had none of them anything")
+    return (
+        f"{count_text(tested, 'row')} {were} tested by an interval over seeds. {had_none} to show, chance alone would "
+        f"still give some {number_text(FALSE_FINDINGS * tested)} findings; nothing is corrected for that."
+    )
+
+
+def _table(paper: Paper, table: Table, rows: Sequence[RowResult], charts: Sequence[Chart]) -> Iterator[str]:
+    yield f"## {table.title}"
+    yield table.text
+    yield markdown_table(
+        (
+            "",
+            "paper",
+            "measured (interval over seeds)",
+            "finding",
+            "reproduced if",
+            "detectable",
+            "size",
+            "row",
+            "cells",
+        ),
+        [
+            (
+                row.what,
+                row.paper,
+                measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs),
+                finding_text(row),
+                criterion_text(row.claim, row.unit),
+                detectable_text(row.measured, row.unit) if row.is_tested else UNMEASURED,
+                f"{size_text(row.updates, row.share)}, {count_text(len(row.values), 'seed')}"
+                if row.was_run and row.needs_runs
+                else UNMEASURED,
+                f"`{row.row}`",
+                ", ".join(f"`{cell}`" for cell in row.cells) or "computed",
+            )
+            for row in rows
+        ],
+    )
+    notes = {row.row: tuple(_notes(row)) for row in rows}
+    yield "\n".join(
+        f"- {'; '.join(row.what for row in rows if note in notes[row.row])}: {note}"
+        for note in dict.fromkeys(note for each in notes.values() for note in each)
+    )
+    titles = {curve.title for curve in table.curves}
+    yield from (image(paper.name, chart) for chart in charts if chart.title in titles)
+
+
+def _notes(row: RowResult) -> Iterator[str]:
+    """Notes on a row's comparison."""
+    if row.note:
+        yield row.note
+    if row.measured and row.resolution > (0.0 if row.claim else COARSE * abs(row.measured.mean)):
+        yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
+
+
+def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
+    yield "## Runs"
+    if not cells:
+        yield "Nothing has been run yet."
+        return
+    yield (
+        f"Each cell was run once for each seed, in virtual time{_live(cells)}; the time is that of the machine below. "
+        f"[{FILE}]({paper.name}/{FILE}) has what each run was set to and every evaluation."
+    )
+    yield markdown_table(
+        ("cell", "updates", "where", "seeds", "time of each", "runs", "code"),
+        [
+            (
+                f"`{cell.cell}`",
+                size_text((cell.updates, cell.updates), (cell.share, cell.share)),
+                WHERE[cell.runtime] + "".join(f", {run.verdict}" for run in cell.runs if run.verdict),
+                ", ".join(str(run.seed) for run in cell.runs),
+                ", ".join(map(_wall_text, cell.runs)),
+                ", ".join(f"{run.run} ({run.diverged})" if run.diverged else run.run for run in cell.runs),
+                ", ".join(dict.fromkeys(f"`{run.code}`" for run in cell.runs)),
+            )
+            for cell in cells
+        ],
+    )
+    yield from runs_text([run for cell in cells for run in cell.runs])
+
+
+def runs_text(found: Iterable[RunResult]) -> Iterator[str]:
+    """Sentences on how many runs there are, how long they took and when; several cells may share one.
+
+    Runs in several folders may have one name.
+    """
+    runs = list({(run.run, run.started, run.wall_s): run for run in found}.values())
+    known = [run.wall_s for run in runs if run.wall_s is not None]
+    at_least = "at least " if len(known) < len(runs) or any(run.resumed for run in runs) else ""
+    first, last = min(run.started for run in runs), max(run.started for run in runs)
+    yield (
+        f"{count_text(len(runs), 'run')}, in all {at_least}{seconds_text(sum(known))}; the first was begun on "
+        f"{utc_text(first)}, the last on {utc_text(last)}."
+    )
+    if any(run.resumed for run in runs):
+        yield "Times with + are of resumed runs; time spent before the interruption may be missing."
+    if degraded := [run.run for run in runs if run.verdict == "degraded"]:
+        more = f" and {len(degraded) - NAMED_MAX} more" if len(degraded) > NAMED_MAX else ""
+        yield (
+            f"Conditions did not hold as asked in {count_text(len(degraded), 'run')} (see {FILE}): "
+            f"{', '.join(degraded[:NAMED_MAX])}{more}."
+        )
+
+
+def _computed(paper: Paper, rows: Sequence[ComputedRow]) -> Iterator[str]:
+    """A sentence on which values need no run, and what computed them."""
+    if not rows:
+        return
+    makers = dict.fromkeys(
+        f"code `{row.code}`, " + ", ".join(f"{name} {version}" for name, version in row.versions.items())
+        for row in rows
+    )
+    yield (
+        f"{count_text(len(rows), 'row')} without a run (*computed*) took {seconds_text(sum(r.wall_s for r in rows))}"
+        f" ({'; '.join(makers)}). [{COMPUTED_FILE}]({paper.name}/{COMPUTED_FILE}) has their values."
+    )
+
+
+def _live(cells: Sequence[CellResult]) -> str:
+    if all(is_virtual(cell.runtime) for cell in cells):
+        return ""
+    return ", or live where time is what is measured, with the verdict on whether the conditions held"
+
+
+def host_text(runs: Sequence[RunResult]) -> Iterator[str]:
+    """A section on the machines and the software of the runs; nothing where there are none."""
+    if not runs:
+        return
+    machines = dict.fromkeys(
+        f"{run.cpu}, {count_text(run.cores, 'core')}, {bytes_text(run.memory_bytes)} of memory" for run in runs
+    )
+    software = dict.fromkeys(
+        ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items())) + f"; code `{run.code}`"
+        for run in runs
+    )
+    yield "## Machine and software"
+    yield "\n".join(f"- {line}" for line in (*machines, *software))
+    yield "`code` is the fingerprint of edgebed's sources that each run's manifest has."
+
+
+def _repeat(paper: Paper, result: Reproduction) -> Iterator[str]:
+    yield "## How to repeat it"
+    is_shipped = result.paper == paper.name
+    place = "In a checkout of edgebed" if is_shipped else f"In the folder that has `scenarios/{paper.name}`"
+    yield f"{place}; each command resumes where it was interrupted, and runs nothing twice:"
+    yield code_block(_reproduce_commands(paper, result))
+    if result.cells:
+        yield "Or cell by cell; another seed and another number of updates are set the same way:"
+        yield code_block(list(dict.fromkeys(cell.command for cell in result.cells)))
+
+
+def _reproduce_commands(paper: Paper, result: Reproduction) -> list[str]:
+    """Commands that measure the rows again at the same sizes; the rows of a size that the paper declares need none."""
+    declared: list[str] = []
+    others: dict[tuple[float, int], list[str]] = {}
+    for row in (row for rows in result.tables.values() for row in rows):
+        if not row.needs_runs:
+            declared.append(row.row)
+            continue
+        cells = [paper.cells[cell] for cell in paper.rows[row.row].cells]
+        shares = (min(cell.scale for cell in cells), max(cell.scale for cell in cells))
+        if (shares, min(cell.seeds for cell in cells)) == (row.share, row.seeds_wanted):
+            declared.append(row.row)
+        else:
+            others.setdefault((row.share[0], row.seeds_wanted), []).append(row.row)
+    base = ["edgebed", "reproduce", result.paper, "--resume"]
+    commands = [base if not others else [*base, *_options(declared)]] if declared else []
+    for (scale, seeds), rows in others.items():
+        chosen = [] if len(rows) == len(paper.rows) else _options(rows)
+        commands.append([*base, *chosen, "--scale", f"{scale:g}", "--seeds", str(seeds)])
+    return [shlex.join(words) for words in commands]
+
+
+def _options(rows: Sequence[str]) -> list[str]:
+    return [word for row in rows for word in ("--row", row)]
+
+
+def _wall_text(run: RunResult) -> str:
+    return f"{seconds_text(run.wall_s)}{'+' if run.resumed else ''}"

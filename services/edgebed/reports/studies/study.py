@@ -1,0 +1,175 @@
+"""Studies of many runs, for Python as for the command line: run what is wanted and missing, evaluate it, write a page.
+
+cells ---> runs ---> result ---> page with charts, and beside it what is left of the runs
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from edgebed.core.errors import ScenarioError
+from edgebed.core.runtimes import Emulation, Runtime
+from edgebed.journal.run_folder import runs_root
+from edgebed.reports.run.report import write_report
+from edgebed.reports.studies.results_page import charts_of_reproduction, results_page
+from edgebed.reports.studies.sweep_charts import charts_of_sweep
+from edgebed.reports.studies.sweep_page import sweep_page
+from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.markdown import make_folder
+from edgebed.running.run import ProgressLike
+from edgebed.studies.agreement.agreeing import Agreements, judge, run_all
+from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, runs_of_rows
+from edgebed.studies.cells.result_cache import FILE, ResultCache
+from edgebed.studies.cells.running_cells import CellRunner
+from edgebed.studies.papers.registry import find_paper
+from edgebed.studies.reproduction import analytic_rows
+from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
+from edgebed.studies.sweep.costs import FILE as COSTS
+from edgebed.studies.sweep.points import read_points, sweep_command
+from edgebed.studies.sweep.swept import SweepResult, evaluate_sweep
+from edgebed.studies.sweep.timing import measured
+
+R = TypeVar("R")
+SEEDS = 3
+"""Seeds of an agreement where none are asked for."""
+Display = AbstractContextManager[ProgressLike | None]
+"""What shows the progress of runs while it is open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Generic[R]):
+    """What came of a study."""
+
+    result: R
+    page: Path
+    """Its page in HTML; the same in Markdown lies beside it."""
+    charts: Sequence[Chart]
+    problems: tuple[str, ...]
+    """What could not be run or computed, a sentence each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """How a study runs what is missing."""
+
+    resume: bool = False
+    """Reuse what there is, and resume what broke off; else all is run anew."""
+    run: bool = True
+    """Else nothing is run: existing runs are evaluated."""
+    processes: int | None = None
+    """Processes that compute gradients (default: all cores)."""
+    runs_dir: str | Path | None = None
+    display: Display = field(default_factory=contextlib.nullcontext)
+    tell: Callable[[str], None] = lambda _: None
+    """Is told of each step, a sentence each."""
+
+    @property
+    def root(self) -> Path:
+        """The folder of all runs."""
+        return runs_root(self.runs_dir)
+
+    def run_cells(self, cells: Any, wanted: Sequence[CellRun], cache: ResultCache) -> tuple[str, ...]:
+        """Run what is wanted and missing; return what went wrong, a sentence each. KeyboardInterrupt ends it."""
+        with self.display as progress:
+            runner = CellRunner(
+                cells=cells, root=self.root, report=write_report, cache=cache, resume=self.resume,
+                processes=self.processes, progress=progress, tell=self.tell,
+            )  # fmt: skip
+            runner.run(list(wanted))
+        return tuple(f"{run.cell}, seed {run.seed}: {reason}" for run, reason in runner.failed.items())
+
+
+def folder_of(output: str | Path | None, default: Path) -> Path:
+    """Return the folder of a page; ScenarioError where a file is in its place."""
+    folder = Path(output) if output is not None else default
+    if folder.exists() and not folder.is_dir():
+        raise ScenarioError(f"--output: {folder} is not a folder; the page and its charts need one")
+    return folder
+
+
+def size_of(scale: float | None, seeds: int | None) -> Size:
+    """Return the size of a reproduction; ScenarioError where the scale is no share."""
+    if scale is not None and not 0 < scale <= 1:
+        raise ScenarioError(f"--scale: {scale:g} is no share of the paper's updates; above 0 and at most 1")
+    return Size(scale, seeds)
+
+
+def reproduce(
+    paper: str,
+    *,
+    rows: Sequence[str] = (),
+    scale: float | None = None,
+    seeds: int | None = None,
+    output: str | Path | None = None,
+    means: Means | None = None,
+) -> Study[Reproduction]:
+    """Reproduce a paper's rows, all or those named, and write the page into `output`.
+
+    `paper` is a name, e.g. hardy2017, or `package.module:NAME`; `scale` is the share of the paper's updates, `seeds`
+    the number of seeds (default: each cell's own). Raises ScenarioError for what is wrong with these, before anything
+    runs.
+    """
+    means, size, declared = means or Means(), size_of(scale, seeds), find_paper(paper)
+    chosen = check_rows(declared, rows)
+    folder = folder_of(output, means.root / "reproductions")
+    charts = make_folder(folder, declared.name)  # before hours of training, not after
+    cells = PaperCells(declared)
+    cache = ResultCache(cells, charts / FILE)
+    computed = analytic_rows.AnalyticRows(declared, charts / analytic_rows.FILE)
+    problems: tuple[str, ...] = ()
+    if means.run:
+        problems = tuple(computed.compute(chosen, means.tell, resume=means.resume))
+        problems += means.run_cells(cells, runs_of_rows(declared, chosen, size), cache)
+    result, curves = evaluate(cells, means.root, cache, chosen, size, means.tell, paper, computed.values)
+    cache.write()
+    drawn = charts_of_reproduction(declared, curves)
+    page = results_page(declared, result, drawn).write(drawn, folder)
+    return Study(result=result, page=page, charts=drawn, problems=problems)
+
+
+def sweep(
+    scenario: str | Path,
+    *,
+    set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
+    output: str | Path | None = None,
+    means: Means | None = None,
+) -> Study[SweepResult]:
+    """Run every method at every point of the scenario's section `sweep`, and write the page into `output`.
+
+    Raises ScenarioError where the scenario has no such section or is wrong, before anything runs.
+    """
+    means = means or Means()
+    points = read_points(Path(scenario), set)
+    folder = folder_of(output, means.root / "sweeps")
+    charts = make_folder(folder, points.scenario.name)  # before hours of training, not after
+    keep = means.resume or not means.run
+    costs, cells = measured(points, charts / COSTS, means.tell, keep=keep, measure=means.run)
+    cache = ResultCache(cells, charts / FILE)
+    problems = means.run_cells(cells, points.runs, cache) if means.run else ()
+    result = evaluate_sweep(points, cells, means.root, cache, costs, means.tell)
+    cache.keep_only(points.runs)
+    cache.write()
+    drawn = charts_of_sweep(result)
+    page = sweep_page(result, sweep_command(points, set), drawn).write(drawn, folder)
+    return Study(result=result, page=page, charts=drawn, problems=problems)
+
+
+def agree(
+    scenario: str | Path,
+    *,
+    runtimes: Sequence[Runtime] = ("simulation", "process"),
+    seeds: int = SEEDS,
+    set: Sequence[str] = (),  # noqa: A002 # as above
+    emulation: Emulation = "auto",
+    processes: int | None = None,
+    runs_dir: str | Path | None = None,
+) -> Agreements:
+    """Run a scenario in several runtimes with several seeds, and judge whether the others do what the first does."""
+    runs = run_all(
+        write_report, scenario, runtimes=runtimes, seeds=seeds, set=set, emulation=emulation, processes=processes,
+        runs_dir=runs_dir,
+    )  # fmt: skip
+    return judge(runs, runtimes)

@@ -1,0 +1,150 @@
+"""A sweep as tables of text, for the terminal and for its page."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from edgebed.core.quantities import (
+    UNMEASURED,
+    bytes_text,
+    count_text,
+    number_text,
+    percent_text,
+    rate_text,
+    seconds_text,
+)
+from edgebed.reports.studies.reproduction_text import print_table
+from edgebed.reports.writing.grid import Grid
+from edgebed.studies.sweep.points import axes_of
+from edgebed.studies.sweep.swept import PointResult, SweepResult
+from edgebed.studies.sweep.winners import Spread, Win
+
+TEXTS = {
+    "time_s": seconds_text,
+    "ingress_bytes": bytes_text,
+    "egress_bytes": bytes_text,
+    "traffic_bytes": bytes_text,
+    "cpu_s": seconds_text,
+}
+HEADS = {
+    "time_s": "time", "ingress_bytes": "up", "egress_bytes": "down", "traffic_bytes": "total", "cpu_s": "CPU",
+}  # fmt: skip
+RIGHT = ("updates", *HEADS.values())
+
+
+def points_grid(result: SweepResult) -> Grid:
+    """A table of what each method took at each point."""
+    labels = tuple(axis.label for axis in axes_of(result.axes))
+    return Grid(
+        f"To an accuracy of {percent_text(result.accuracy)}{mean_of(result)}",
+        ("method", *labels, *HEADS.values(), "updates", "best accuracy"),
+        [
+            (
+                point.method,
+                *point.values.values(),
+                *(_text(point, name) for name in TEXTS),
+                UNMEASURED if point.updates is None else number_text(round(point.updates)),
+                percent_text(point.best_accuracy),
+            )
+            for point in result.points
+        ],
+    )
+
+
+def wins_grid(result: SweepResult) -> Grid:
+    """A table of who is first at each place, how surely, and which factor would have been found."""
+    labels = tuple(axis.label for axis in axes_of(result.axes))
+    rows = [
+        (
+            *each.values.values(),
+            *(
+                (UNMEASURED,) * 5
+                if (found := each.time) is None
+                else (
+                    found.method,
+                    found.second or "nobody else",
+                    UNMEASURED if found.factor is None else f"{factor_text(found.factor)} ×",
+                    probability_text(found),
+                    UNMEASURED if found.detectable is None else f"{factor_text(found.detectable)} ×",
+                )
+            ),
+        )
+        for each in result.wins
+    ]
+    return Grid("Who is first", (*labels, "first", "second", "factor", "probability", "detectable"), rows)
+
+
+def factor_text(factor: float) -> str:
+    """A factor as text: 1.08, 12.3."""
+    return f"{factor:.2f}" if factor < 10 else number_text(factor)
+
+
+def probability_text(found: Win) -> str:
+    """The probability that the first is first; with one seed there is none."""
+    if found.probability is None:
+        return UNMEASURED if found.second is None else "not decided"
+    return "> 99 %" if found.probability > 0.99 else f"{100 * found.probability:.0f} %"
+
+
+def break_even_grid(result: SweepResult) -> Grid:
+    """A table of every pair of methods that crosses, with the rate; first those where the lead changes."""
+    rows = [
+        (each.where or "everywhere", each.below, rate_text(each.rate_bit_s), each.above, "yes" if each.is_lead else "")
+        for each in result.break_even
+    ]
+    return Grid("Break-even rates", ("where", "faster below", "rate", "faster above", "takes the lead"), rows)
+
+
+def mean_of(result: SweepResult) -> str:
+    """Words on the evaluations over which the accuracy is averaged; empty for one."""
+    return f" in the mean of {result.window} evaluations" if result.window > 1 else ""
+
+
+def costs_grid(result: SweepResult) -> Grid:
+    """A table of the CPU time of a push, by method; every time that any of its points had."""
+    rows = []
+    for method in result.methods:
+        points = [point for point in result.points if point.method == method and point.was_run]
+        columns = ([point.gradient_s, point.compression_s, point.restore_s] for point in points)
+        each = [dict.fromkeys(milliseconds(value) for value in column) for column in zip(*columns, strict=True)]
+        rows.append((method, *(", ".join(texts) for texts in each)) if each else (method, *(UNMEASURED,) * 3))
+    return Grid("CPU time of one push", ("method", "a gradient", "to compress", "to restore"), rows)
+
+
+def print_sweep(result: SweepResult, console: Console) -> None:
+    """Print a row for each point, who is first where, and where methods break even."""
+    grid = points_grid(result)
+    print_table(grid.columns, console, ("best accuracy", "updates", "up", "down"), grid.title, RIGHT)
+    console.print()
+    grid = wins_grid(result)
+    print_table(grid.columns, console, ("detectable",), grid.title, ("factor", "probability", "detectable"))
+    if result.break_even:
+        console.print()
+        grid = break_even_grid(result)
+        print_table(grid.columns, console, (), grid.title)
+
+
+def milliseconds(value: float | None) -> str:
+    """Time of a push as text: 8.12 ms."""
+    return UNMEASURED if value is None else f"{number_text(1e3 * value)} ms"
+
+
+def unreached_text(point: PointResult) -> str:
+    """The text for a point at which not every seed reached the accuracy."""
+    absent = f"not in {count_text(point.gives_up, 'update')}"
+    reached = f"{point.reached} of {count_text(len(point.seeds), 'seed')}" if point.reached else absent
+    return f"{reached}: {point.diverged} diverged" if point.diverged else reached
+
+
+def _text(point: PointResult, name: str) -> str:
+    if not point.was_run:
+        return "not run"
+    spread: Spread | None = getattr(point, name)
+    return unreached_text(point) if spread is None else spread_text(spread, name)
+
+
+def spread_text(spread: Spread, name: str) -> str:
+    """The mean, and the lowest and highest seed where there are several that differ."""
+    text = TEXTS[name]
+    ends: Sequence[str] = (text(spread.low), text(spread.high))
+    return text(spread.mean) if spread.low == spread.high else f"{text(spread.mean)} ({' to '.join(ends)})"

@@ -1,0 +1,224 @@
+"""Drawing of charts: deterministic, colour-blind safe, readable on light and on dark.
+
+A chart is drawn into a page (`Chart.svg`), where axes and text take the colour of the surrounding text; as a file of
+its own that follows its viewer's preference for light or dark (`Chart.svg_file`); and for papers, dark on white, as SVG
+whose letters are outlines and as PNG (`write_figures`).
+
+A line has a colour of Okabe and Ito's palette (the blue made lighter, for dark backgrounds), a dash and a marker of its
+own, so that it can be recognised in grey too. On a page text stays text. Figures are objects; the state of pyplot is
+never touched.
+"""
+
+import dataclasses
+import functools
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
+from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+    ScalarFormatter,
+    StrMethodFormatter,
+)
+
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.quantities import bytes_text
+from edgebed.journal.run_folder import write_atomically
+
+PALETTE = ("#2680c2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+DASHES = ("solid", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "P")
+INK = "#010203"
+"""Placeholder for the colour of the surrounding text until the SVG is written."""
+PRINTED_INK = "#222"
+MARKED_POINTS_MAX = 40
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10.0,
+    "text.parse_math": False,  # A `$` in a name is a dollar.
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": INK,
+    "grid.alpha": 0.12,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+}
+SIZE = (5.2, 3.4)
+"""Width and height of a chart in inches: so narrow that its text can be read on a phone."""
+LEGEND_ROW_HEIGHT = 0.22
+LEGEND_COLUMNS_MAX = 3
+LETTER_WIDTH = 0.085
+"""Width of a letter at the text's size, in inches, with room for other fonts."""
+HANDLE_WIDTH = 0.6
+"""Width of a legend's line with its surroundings, in inches."""
+GROUPED_MIN = 10_000
+"""Number from which on an axis that reaches it has commas in its numbers."""
+PRINTED_DPI = 300
+PIXELS_AN_INCH = 96
+SHRUNK_MIN = 0.66
+"""Least scale of a chart on a page, which scrolls instead."""
+GROWN_MAX = 1.3
+"""Greatest scale of a chart on a page."""
+NARROW_DECADES, WIDE_DECADES = 0.7, 1.8
+"""Decades of a logarithmic axis: below the first its ticks are as on a linear one, from the second on decades alone."""
+AXIS_TITLE = "axis-title"
+"""The class of an axis' title in an SVG."""
+ALONE = "<style>:root{color:#222}@media screen and (prefers-color-scheme:dark){:root{color:#ddd}}</style>"
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """A chart. One without data is drawn as nothing."""
+
+    title: str
+    """Title above the chart; in lower case, also the name of its file."""
+    plot: Callable[[Axes], None]
+    num_lines: int = 0
+    """Number of lines in the legend; there is none up to 1."""
+    size: tuple[float, float] = SIZE
+    """Width and height in inches, without the legend."""
+
+    @property
+    def name(self) -> str:
+        """The title as a file name without its suffix."""
+        return re.sub("[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
+    @functools.cached_property
+    def svg(self) -> str:
+        """An SVG element in the ink of its surroundings; "" where nothing was plotted."""
+        drawn = _tidy(self._draw("none", format="svg", metadata={"Date": None, "Creator": None}).decode())
+        least, most = (round(share * PIXELS_AN_INCH * self.size[0]) for share in (SHRUNK_MIN, GROWN_MAX))
+        style = f"min-width:{least}px;max-width:{most}px"
+        return drawn.replace(INK, "currentColor").replace("<svg ", f'<svg style="{style}" ', 1)
+
+    @property
+    def svg_file(self) -> bytes:
+        """The SVG with a text colour of its own, for a file; b"" where nothing was plotted."""
+        head, mark, rest = self.svg.partition(">")
+        return f"{head}{mark}{ALONE}{rest}".encode() if self.svg else b""
+
+    def printed_svg(self) -> bytes:
+        """An SVG for paper: dark, without a background, letters as outlines; b"" where nothing was plotted."""
+        drawn = _tidy(self._draw("path", format="svg", metadata={"Date": None, "Creator": None}).decode())
+        return drawn.replace(INK, PRINTED_INK).encode()
+
+    def printed_png(self) -> bytes:
+        """A PNG for paper, on white."""
+        return self._draw("none", format="png", dpi=PRINTED_DPI, facecolor="white", metadata={"Software": None})
+
+    def _draw(self, letters: str, **how: Any) -> bytes:
+        style: Any = {**STYLE, "svg.fonttype": letters, "svg.hashsalt": f"edgebed-{self.title}"}
+        with mpl.rc_context(style):
+            figure = Figure(figsize=self.size, layout="constrained")
+            axes = figure.add_subplot()
+            self.plot(axes)
+            if not axes.has_data():
+                return b""
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.label.set_gid(AXIS_TITLE)
+                _group_digits(axis)
+            if self.num_lines > 1:
+                _add_legend(figure, axes)
+            output = io.BytesIO()
+            figure.savefig(output, **how)
+        return output.getvalue()
+
+
+def write_figures(folder: Path, charts: Sequence[Chart]) -> int:
+    """Write each chart as SVG and PNG for papers into `folder`, which is made; return how many there were.
+
+    Raises InfrastructureError where that is impossible.
+    """
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(f"{folder}: cannot be made: {error.strerror}; choose another --figures") from error
+    drawn = [chart for chart in charts if chart.svg]
+    for chart, name in zip(drawn, numbered([chart.name for chart in drawn]), strict=True):
+        write_atomically(folder / f"{name}.svg", chart.printed_svg(), "--figures")
+        write_atomically(folder / f"{name}.png", chart.printed_png(), "--figures")
+    return len(drawn)
+
+
+def numbered(names: Iterable[str]) -> list[str]:
+    """The names, the second of a kind with `-2`, and so on, so that no two are the same."""
+    given: dict[str, None] = {}
+    for name in names:
+        tried = chain([name], (f"{name}-{number}" for number in count(2)))
+        given[next(each for each in tried if each not in given)] = None
+    return list(given)
+
+
+def line_style(index: int, points: int) -> dict[str, Any]:
+    """Style of the index-th line; markers only where they would not run into each other."""
+    return {
+        "color": PALETTE[index % len(PALETTE)],
+        "linestyle": DASHES[index % len(DASHES)],
+        "linewidth": 1.8,
+        "marker": MARKERS[index % len(MARKERS)],
+        "markersize": 4,
+        "markevery": max(1, points // MARKED_POINTS_MAX),
+    }
+
+
+def bytes_axis(axis: XAxis, low: float, high: float) -> None:
+    """Set up a logarithmic axis of bytes from `low` to `high`, with as many ticks as can be read."""
+    decades = math.log10(high / low)
+    if decades < NARROW_DECADES:
+        axis.set_major_locator(MaxNLocator(4))
+    elif decades < WIDE_DECADES:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
+    else:
+        axis.set_major_locator(LogLocator(numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def percent_axis(axis: YAxis) -> None:
+    """Format an axis of fractions in per cent."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}"))
+
+
+def _group_digits(axis: XAxis | YAxis) -> None:
+    """Write numbers as in tables, 250,000, where nothing else formats them."""
+    is_large = max(map(abs, axis.get_view_interval())) >= GROUPED_MIN
+    if is_large and isinstance(axis.get_major_formatter(), ScalarFormatter):
+        axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def _add_legend(figure: Figure, axes: Axes) -> None:
+    """Add a legend below the axes, in as many columns as fit; the figure grows by it."""
+    names = axes.get_legend_handles_labels()[1]
+    width, height = figure.get_size_inches()
+    needed = HANDLE_WIDTH + LETTER_WIDTH * max(map(len, names), default=0)
+    columns = max(1, min(len(names), LEGEND_COLUMNS_MAX, int(width / needed)))
+    rows = -(-len(names) // columns)
+    figure.set_size_inches(max(width, needed), height + LEGEND_ROW_HEIGHT * rows)
+    figure.legend(loc="outside lower center", ncols=columns)
+
+
+def _tidy(svg: str) -> str:
+    """Leave the bare <svg> element, without ids that nothing refers to."""
+    svg = svg[max(0, svg.find("<svg")) :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' id="[A-Za-z.]+[0-9]*_[0-9]+"', "", svg)
+    return svg.replace(f' id="{AXIS_TITLE}"', f' class="{AXIS_TITLE}"')

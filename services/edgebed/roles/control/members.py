@@ -1,0 +1,96 @@
+"""What the controller knows of each node of a trial, and the states that a node goes through.
+
+expected --> started --> joined --> ready --> running <--> unresponsive
+^           |           |          |          |              |
+|           +-----------+----------+----------+--------------+--> died, stopped
++-- launched again -- missing, died, stopped
+"""
+
+import enum
+from collections.abc import Mapping
+
+import msgspec
+
+from edgebed.core.plan import NodePlan
+from edgebed.wire import messages
+
+
+class State(enum.StrEnum):
+    """How a node stands; the values are those of the journal's record `node`."""
+
+    EXPECTED = "expected"
+    """The node is to be launched, or has been."""
+    STARTED = "started"
+    """Its process or container runs."""
+    JOINED = "joined"
+    """The node has said hello, and builds its heart and work."""
+    READY = "ready"
+    """The node waits for the training to start."""
+    RUNNING = "running"
+    UNRESPONSIVE = "unresponsive"
+    """The node missed two checks."""
+    MISSING = "missing"
+    """The node was not ready in time."""
+    DIED = "died"
+    STOPPED = "stopped"
+    """The node ended in order."""
+
+
+ENDS = frozenset((State.DIED, State.STOPPED))
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    State.EXPECTED: ENDS | {State.STARTED, State.JOINED, State.MISSING},
+    State.STARTED: ENDS | {State.JOINED, State.MISSING},
+    State.JOINED: ENDS | {State.READY, State.MISSING},
+    State.READY: ENDS | {State.RUNNING},
+    State.RUNNING: ENDS | {State.UNRESPONSIVE},
+    State.UNRESPONSIVE: ENDS | {State.RUNNING},
+    State.MISSING: ENDS | {State.EXPECTED, State.JOINED, State.READY},
+    State.DIED: frozenset((State.EXPECTED, State.JOINED)),
+    State.STOPPED: frozenset((State.EXPECTED, State.JOINED)),
+}
+"""State -> those that may follow it; a node that is gone comes back by a launch, or by its own hello."""
+
+PRESENT = frozenset((State.JOINED, State.READY, State.RUNNING, State.UNRESPONSIVE))
+"""The states of a node that can be talked to."""
+COMING = frozenset((State.EXPECTED, State.STARTED, State.JOINED))
+"""The states of a node that is waited for before training starts."""
+GONE = ENDS | {State.MISSING}
+
+
+class Member(msgspec.Struct):
+    """A node, whichever of its incarnations it is in."""
+
+    plan: NodePlan
+    state: State = State.EXPECTED
+    peer: str = ""
+    incarnation: int = 0
+    ready: messages.Ready | None = None
+    missed: int = 0
+    """Checks in a row without a heartbeat."""
+
+    def become(self, state: State) -> None:
+        """Change its state; AssertionError where that does not follow, which is a mistake of the controller's."""
+        if state not in TRANSITIONS[self.state]:
+            raise AssertionError(f"{self.plan.role} {self.plan.node} cannot become {state}: it is {self.state}")
+        self.state = state
+
+    @property
+    def health(self) -> str:
+        """`coming`, `good`, `late` where it missed the last check, `failed` after two or when it is gone, `over`."""
+        if self.state is State.STOPPED:
+            return "over"
+        if self.state in GONE or self.state is State.UNRESPONSIVE:
+            return "failed"
+        if self.state is not State.RUNNING:
+            return "coming"
+        return "late" if self.missed else "good"
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether other nodes can connect to this one."""
+        return self.ready is not None and self.state in (State.READY, State.RUNNING, State.UNRESPONSIVE)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has a process or container."""
+        return self.state in PRESENT or self.state is State.STARTED

@@ -1,0 +1,115 @@
+"""The model as it is sent: encoded once for all who need the same.
+
+With `pull: changed-since` a worker that has been answered since it joined gets only the entries that may have changed
+since then, with their new values, bit for bit. It gets the whole model when it has joined, when its push names another
+version than it was last sent, when the model is final, and when the whole model is no larger. With a `downlink` it gets
+what it lacks as that compresses it (downlink.py); the whole model when it has joined, and in the end.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.registry import compression_of
+from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.plan import NodePlan
+from edgebed.roles.server.changes import Changes
+from edgebed.roles.server.downlink import Downlink
+from edgebed.wire.messages import Checkpoint, Model, Tensor
+from edgebed.wire.tensors import Buffer, as_bytes, encode_dense, encode_update, payload_bytes
+
+Snapshot = Callable[[NDArray[np.float32]], Sequence[Buffer]]
+"""Copies (n,) values into frames that can be sent."""
+
+
+class Answers:
+    """What the server has sent to each worker, and the encodings of its present model."""
+
+    def __init__(self, plan: NodePlan, aggregation: Aggregator, snapshot: Snapshot) -> None:
+        self.node = plan.node
+        self.aggregation = aggregation
+        self.snapshot = snapshot
+        size = aggregation.theta.size
+        self.tensor = Tensor("theta", "float32", (size,), "dense", size)
+        self.changes = Changes(size, aggregation.version) if plan.pull == "changed-since" else None
+        self.downlink = None
+        if "downlink" in plan.method.parts:
+            self.downlink = Downlink(compression_of(plan.method, plan.task, "downlink"), plan.seed)
+        self.held: dict[str, int] = {}
+        """Version that each worker was last sent, and said it had if it has pushed since; absent: it needs all of the
+        model."""
+        self.final = False
+        """Whether no update will follow."""
+        self.encoded: dict[int | None, tuple[Model, Sequence[Buffer]]] = {}
+        """Encodings of the present model since each version asked for (None: whole)."""
+        self.present = (-1, False)
+        """(version, final) of these encodings."""
+
+    def changed(self, indices: NDArray[np.int64] | None) -> None:
+        """Note that the model got to its present version, by changes at `indices` (k,); None: to any entry."""
+        if self.changes:
+            self.changes.note(self.aggregation.version, indices)
+
+    def pushed(self, worker: str, base: int) -> None:
+        """Note that `worker` says that it has version `base`."""
+        if self.held.get(worker) != base:
+            self.forget(worker)
+
+    def forget(self, worker: str) -> None:
+        """Note that `worker` needs all of the model."""
+        self.held.pop(worker, None)
+        if self.downlink:
+            self.downlink.forget(worker)
+
+    def to_worker(self, worker: str) -> tuple[Model, Sequence[Buffer]]:
+        """Return what `worker` needs of the present model."""
+        version = self.aggregation.version
+        since = self.held.get(worker) if self.changes and not self.final else None
+        self.held[worker] = version
+        if self.downlink and not self.final:
+            sent = self.downlink.changes(worker, self.aggregation.theta, version, self.aggregation.epoch)
+            if sent is not None:
+                model = Model(sender=self.node, version=version, final=False, since=sent.since, tensors=sent.tensors)
+                return model, sent.frames
+            self.downlink.whole(worker, self.aggregation.theta, version)
+        return self._since(since)
+
+    def whole(self) -> tuple[Model, Sequence[Buffer]]:
+        """Return all of the present model."""
+        return self._since(None)
+
+    def checkpoint(self) -> tuple[Checkpoint, Sequence[Buffer]]:
+        """Return the present model, to be stored, and what the aggregation resumes from besides."""
+        model, frames = self.whole()
+        tensors, state = model.tensors, self.aggregation.state()
+        if len(state):
+            tensor, own = encode_dense("state", as_bytes(state))
+            tensors, frames = (*tensors, tensor), [*frames, *own]
+        return Checkpoint(sender=self.node, version=model.version, final=model.final, tensors=tensors), frames
+
+    def _since(self, version: int | None) -> tuple[Model, Sequence[Buffer]]:
+        present = (self.aggregation.version, self.final)
+        if self.present != present:
+            self.present = present
+            self.encoded.clear()
+        if version not in self.encoded:
+            self.encoded[version] = self._encode(version)
+        return self.encoded[version]
+
+    def _encode(self, since: int | None) -> tuple[Model, Sequence[Buffer]]:
+        """Encode the present model, whole, or what may have changed of it since a version if that is smaller."""
+        version, final = self.present
+        theta = self.aggregation.theta
+        model = Model(sender=self.node, version=version, final=final, tensors=(self.tensor,))
+        if since is None:
+            return model, self.snapshot(theta)
+        assert self.changes is not None
+        changed = self.changes.since(since)
+        if changed is not None and len(changed) < len(theta):
+            tensor, frames = encode_update("theta", ModelUpdate(len(theta), changed, theta[changed]))
+            if payload_bytes(tensor) < payload_bytes(self.tensor):
+                return msgspec.structs.replace(model, since=since, tensors=(tensor,)), frames
+        return self._since(None)

@@ -1,0 +1,150 @@
+"""Members of the training, as far as the server can tell from the data network.
+
+    expected ---> join ---> takes part ---> silent for `silence_s`, or its connection broken for BROKEN_S ---> has left
+       |            ^
+       '--- not joined for JOIN_S: nobody waits for it
+
+A worker's processes are counted by its incarnation, and the joins of each; the pair orders them all, and the highest
+alone holds. What is remembered of a worker that has left is this pair.
+
+Silent is a worker that was answered and sends nothing: while it waits for an answer, as at a barrier, it has nothing to
+say.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+BROKEN_S = 2.0  # more than what a worker needs to connect again and join
+JOIN_S = 10.0  # more than what a worker needs to join once it is asked to begin
+
+Reason = Literal["reset", "silence", "oracle"]
+"""How the server knows that a worker has left: by itself, or from the controller."""
+
+
+class JoinId(NamedTuple):
+    """Incarnation and join that a worker is in."""
+
+    incarnation: int
+    joins: int
+
+    def __str__(self) -> str:
+        return f"join {self.joins} of incarnation {self.incarnation}"
+
+
+class Objection(NamedTuple):
+    """Why a message is refused."""
+
+    code: str
+    reason: str
+    told: bool = True
+    """Whether its sender is answered: one that has joined again since waits for another answer, and must not mistake
+    it."""
+
+
+class Membership:
+    """Workers that take part. Times are seconds of the trial, and never decrease from call to call."""
+
+    def __init__(self, silence_s: float | None) -> None:
+        """`silence_s`: how long a worker may be silent; None: for ever."""
+        self.silence_s = silence_s
+        self.expected: dict[str, float] = {}
+        """Workers that were asked to begin and have not joined: since when, the longest first."""
+        self.latest: dict[str, JoinId] = {}
+        """Highest incarnation and join of each worker that ever joined."""
+        self.peers: dict[str, str] = {}
+        """Connection on which each worker that takes part has joined."""
+        self.silent: dict[str, float] = {}
+        """Workers that have something to say: since when they have said nothing, the longest first."""
+        self.broken: dict[str, float] = {}
+        """Workers whose connection broke, and that have said nothing since: when, the longest first."""
+
+    def refuse_join(self, worker: str, join_id: JoinId, peer: str) -> Objection | None:
+        """Return why `worker` may not join, if so."""
+        latest = self.latest.get(worker)
+        if latest is None or join_id > latest:
+            return None
+        if join_id < latest:
+            return Objection("stale-incarnation", f"{latest} holds", told=join_id.incarnation < latest.incarnation)
+        if self.peers.get(worker, peer) != peer:
+            return Objection("duplicate", f"{latest} was on another connection")
+        return None
+
+    def refuse_push(self, worker: str, join_id: JoinId, peer: str) -> Objection | None:
+        """Return why a push of `worker` is not for the model, if so."""
+        latest = self.latest.get(worker)
+        if latest is None or join_id > latest:
+            return Objection("not-joined", f"{worker!r} has not joined")
+        if join_id.incarnation < latest.incarnation:
+            return Objection("stale-incarnation", f"{latest} holds")
+        if join_id < latest:
+            return Objection("not-joined", f"{latest} holds", told=False)
+        if worker not in self.peers:
+            return Objection("not-joined", f"{worker!r} was given up")
+        if self.peers[worker] != peer:
+            return Objection("duplicate", f"{latest} was on another connection")
+        return None
+
+    def expect(self, worker: str, now: float) -> bool:
+        """Expect `worker`, which was asked to begin; False: it takes part already."""
+        if worker in self.peers:
+            return False
+        self.expected.setdefault(worker, now)
+        return True
+
+    def join(self, worker: str, join_id: JoinId, peer: str) -> bool:
+        """Let `worker` take part; False: it did already, in this very incarnation and join."""
+        known = worker in self.peers and self.latest[worker] == join_id
+        self.latest[worker] = join_id
+        self.peers[worker] = peer
+        self.expected.pop(worker, None)
+        self.broken.pop(worker, None)
+        return not known
+
+    def heard(self, worker: str, peer: str, now: float) -> None:
+        """Note a message of `worker`: its connection is there."""
+        if self.peers.get(worker) == peer:
+            self.broken.pop(worker, None)
+            if worker in self.silent:
+                self.answered(worker, now)
+
+    def waits(self, worker: str) -> None:
+        """Note that `worker` waits for the server's answer."""
+        self.silent.pop(worker, None)
+
+    def answered(self, worker: str, now: float) -> None:
+        """Note that `worker` was answered, and has something to say."""
+        self.silent.pop(worker, None)
+        self.silent[worker] = now
+
+    def disconnected(self, peer: str, now: float) -> None:
+        """Note a connection that broke; a worker's earlier join's is of no interest."""
+        for worker, present in self.peers.items():
+            if present == peer:
+                self.broken.setdefault(worker, now)
+
+    def leave(self, worker: str) -> None:
+        """Remove `worker`, which takes part no more, and is not expected to."""
+        for table in (self.expected, self.peers, self.silent, self.broken):
+            table.pop(worker, None)
+
+    def lost(self, now: float) -> list[tuple[str, Reason]]:
+        """Return the workers that have left, and why."""
+        reset = [worker for worker, at_s in self.broken.items() if at_s + BROKEN_S <= now]
+        silent = [
+            worker
+            for worker, at_s in self.silent.items()
+            if worker not in reset and self.silence_s is not None and at_s + self.silence_s <= now
+        ]
+        return [*((worker, "reset") for worker in reset), *((worker, "silence") for worker in silent)]
+
+    def absent(self, now: float) -> list[str]:
+        """Return the workers that are not waited for any more: they should have joined by now."""
+        return [worker for worker, since_s in self.expected.items() if since_s + JOIN_S <= now]
+
+    @property
+    def next_s(self) -> float:
+        """Return when a worker may be lost, or absent, at the earliest."""
+        absent_s = next(iter(self.expected.values()), math.inf) + JOIN_S
+        broken_s = next(iter(self.broken.values()), math.inf) + BROKEN_S
+        silence_s = math.inf if self.silence_s is None else self.silence_s
+        return min(absent_s, broken_s, next(iter(self.silent.values()), math.inf) + silence_s)

@@ -1,0 +1,180 @@
+"""The results of a run for scripted experiments: `edgebed.load("quickstart").trials["adacomp"].series.evaluations`.
+
+Series and summaries are computed from the journals when first asked for, so a run that crashed, or is still in
+progress, can be loaded as well.
+"""
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import Plan
+from edgebed.journal import summary as summaries
+from edgebed.journal.checkpoints import read_checkpoint
+from edgebed.journal.journal import Entry, read_journal
+from edgebed.journal.outcome import outcome_of
+from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
+from edgebed.journal.series import Series
+from edgebed.journal.summary import RunSummary, TrialSummary
+from edgebed.roles.control.controller import NAME as CONTROLLER
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+class Trial:
+    """One trial of a run."""
+
+    def __init__(self, folder: TrialFolder) -> None:
+        self.folder = folder
+        self.name = folder.name
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Every node with its caps, its data and its parts."""
+        return self.folder.read_plan()
+
+    @cached_property
+    def series(self) -> Series:
+        """The journal as arrays; EdgebedError where it is broken before its last line."""
+        return Series.from_journal(self.folder.journal) if self.folder.journal.exists() else Series.empty()
+
+    @cached_property
+    def summary(self) -> TrialSummary:
+        """The numbers and the judged expectations."""
+        return summaries.summarise(self.plan, self.series)
+
+    def events(self) -> Iterator[Entry]:
+        """The journal's entries, (t in seconds, node, record), in order; none where there is no journal yet."""
+        return read_journal(self.folder.journal) if self.folder.journal.exists() else iter(())
+
+    def checkpoint(self) -> NDArray[np.float32]:
+        """The trained model, flat, shape (n,); EdgebedError where the trial left none.
+
+        `plan.nodes[0].task.layout` has the names and shapes of its tensors, in order.
+        """
+        return read_checkpoint(self.folder.final_checkpoint).theta
+
+    def model(self) -> "nn.Module":
+        """The trained model as a torch module, in evaluation mode; EdgebedError where the trial left none.
+
+        The model's function is called once more, and makes the tensors that training does not change.
+        """
+        from edgebed.learning import weights  # loads torch, which other results do not need
+        from edgebed.learning.models import registry as models
+
+        model = models.initial_model(self.plan.nodes[0].task, self.plan.seed)
+        weights.fill(model, self.checkpoint())
+        return model.eval()
+
+    def __repr__(self) -> str:
+        """The trial's name and folder."""
+        return f"Trial({self.name!r}, {str(self.folder.path)!r})"
+
+
+class Run:
+    """One run: its trials by name, in order."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.path = folder.path
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Seed, runtime, versions, host facts, command; empty where the run died before writing them."""
+        return self.folder.read_manifest()
+
+    @cached_property
+    def trials(self) -> dict[str, Trial]:
+        """The trials that have begun, by name."""
+        return {folder.name: Trial(folder) for folder in self.folder.trials()}
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        return self.folder.scenario_name
+
+    @property
+    def exit_code(self) -> int:
+        """0: all expectations met; 1: one is not, or a trial diverged; 3: there is no result; 130: interrupted.
+
+        journal/outcome.py says which of several decides.
+        """
+        return self.summary.exit_code
+
+    @property
+    def started_s(self) -> float:
+        """When the run began, in Unix time; 0 where it died before noting that."""
+        started = self.manifest.get("started")
+        return dt.datetime.fromisoformat(started).timestamp() if started else 0.0
+
+    def chosen_trials(self, names: Sequence[str], purpose: str) -> list[Trial]:
+        """The trials with these names, all if none is given, in the run's order; ScenarioError where there is none.
+
+        `purpose`: what they are wanted for, e.g. `export`.
+        """
+        there = ", ".join(self.trials) or "none yet"
+        unknown = [name for name in names if name not in self.trials]
+        if unknown:
+            raise ScenarioError(
+                *(f"--trial: {self.folder.name} has no trial '{name}'; there are {there}" for name in unknown)
+            )
+        if not self.trials:
+            raise ScenarioError(f"{self.folder.name}: nothing to {purpose}: no trial has begun")
+        return [trial for trial in self.trials.values() if not names or trial.name in names]
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether something is left to do and no process is doing it: a trial that broke off, or has not begun."""
+        done = self.summary.not_begun == () and all(trial.ran_to_end for trial in self.summary.trials)
+        return bool(self.manifest.get("options")) and not done and not self.folder.is_running()
+
+    @cached_property
+    def summary(self) -> RunSummary:
+        """The run in numbers, computed from the journals."""
+        trials = tuple(trial.summary for trial in self.trials.values())
+        not_begun = tuple(name for name in self.manifest.get("trials", ()) if name not in self.trials)
+        is_running = self.folder.is_running()
+        if is_running:
+            trials = tuple(_still_running(trial) if trial.outcome == "unfinished" else trial for trial in trials)
+        outcome = outcome_of(trials, not_begun, is_running=is_running)
+        notes = (text for trial in self.trials.values() for _, node, text in trial.series.notes if node == CONTROLLER)
+        plans = [trial.plan for trial in self.trials.values()]
+        return RunSummary(
+            scenario=self.scenario,
+            question=plans[0].question if plans else "",
+            runtime=str(self.manifest.get("runtime", "unknown")),
+            seed=int(self.manifest.get("seed", plans[0].seed if plans else 0)),
+            **outcome._asdict(),
+            trials=trials,
+            not_begun=not_begun,
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+    def summary_json(self) -> bytes:
+        """The summary as written in `summary.json`."""
+        return msgspec.json.format(msgspec.json.encode(self.summary)) + b"\n"
+
+    def __repr__(self) -> str:
+        """The run's scenario, number and trials."""
+        return f"Run({self.scenario}/{self.path.name}, trials={list(self.trials)})"
+
+
+def _still_running(summary: TrialSummary) -> TrialSummary:
+    """The summary of a trial in progress: its journal ends because it is still being written."""
+    return msgspec.structs.replace(summary, outcome="running", reason="")
+
+
+def load(run: str | Path, *, runs_dir: str | Path | None = None) -> Run:
+    """The run meant by a path, `<scenario>` (its latest), `<scenario>/<number>`, or `latest`.
+
+    Raises ScenarioError listing the runs there are in `runs_dir` (else $EDGEBED_RUNS_DIR, else ./runs).
+    """
+    return Run(RunFolder.find(runs_root(runs_dir), run))

@@ -1,0 +1,195 @@
+"""Resume a run that has broken off, in its own folder.
+
+Trials that came to their end stay as they are. One that did not is resumed from its latest checkpoint: its journal is
+appended to, its clock continues from the journal's last line, and each node's incarnations are counted on. Trials that
+had not begun follow.
+
+The resumed run must be the one that was begun: the scenario in the run's folder is planned anew, and has to give the
+same plans, with the same code.
+"""
+
+import contextlib
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.core import records
+from edgebed.core.errors import ScenarioError
+from edgebed.core.fingerprint import fingerprint
+from edgebed.core.plan import Plan
+from edgebed.journal.journal import read_journal
+from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
+from edgebed.planning.planning import PlannedTrial
+from edgebed.roles.control.controller import ResumedTrial
+from edgebed.running.results import Run, Trial
+from edgebed.running.run import (
+    Options,
+    ProgressLike,
+    ReportWriter,
+    host_of,
+    own_code,
+    plan_checked,
+    run_trials,
+    working_on,
+    write_results,
+)
+from edgebed.runtimes.live.control import SOCKET
+from edgebed.runtimes.signals import ending_by_signal
+from edgebed.scenario.load import load_scenario
+
+ANEW = "begin a new run"
+
+
+def resume(
+    report: ReportWriter,
+    run: str | Path,
+    *,
+    processes: int | None = None,
+    runs_dir: str | Path | None = None,
+    port: int = 0,
+    progress: ProgressLike | None = None,
+) -> Run:
+    """Resume a run that was interrupted, has failed, or whose controller was killed; return its results.
+
+    `run` is named as for `edgebed.load`; the other arguments are those of `edgebed.run`. Raises ScenarioError where
+    there is nothing to resume, or where it would not be the same run.
+    """
+    folder = RunFolder.find(runs_root(runs_dir), run)
+    if folder.is_running():
+        raise ScenarioError(f"run {folder.name} is in progress")
+    _require_own(folder)
+    options = _options(folder)
+    with contextlib.redirect_stdout(sys.stderr), _in_folder_of(folder):
+        left = _left(folder, _planned(folder, options))
+        with ending_by_signal(), host_of(options, processes, port) as host, working_on(folder, report):
+            folder.reopen(sys.argv)  # from here on, whoever looks sees that it is in progress
+            pasts = {trial.plan.trial: past_of(folder.trial(trial.plan.trial)) for trial in left}
+            run_trials(left, folder, host, progress, pasts)
+        return write_results(folder, report)
+
+
+def past_of(folder: TrialFolder) -> ResumedTrial | None:
+    """How far a trial had come. Files of a trial that had not begun to train are removed."""
+    began_s, until_s, updates, update_bytes = None, 0.0, 0, 0
+    incarnations: dict[str, int] = {}
+    triggered_s: dict[tuple[str, str], float] = {}
+    for t, _, record in read_journal(folder.journal) if folder.journal.exists() else ():
+        until_s = max(until_s, t)
+        if isinstance(record, records.Trial) and began_s is None:
+            began_s = t
+        elif isinstance(record, records.Update):
+            updates = max(updates, record.version)
+            update_bytes += record.bytes
+        elif isinstance(record, records.Step):
+            updates = max(updates, record.made)
+        elif isinstance(record, records.Node):
+            incarnations[record.name] = max(record.incarnation, incarnations.get(record.name, 0))
+        elif isinstance(record, records.Fault):
+            triggered_s.setdefault((record.name, record.target), record.asked_s)
+    folder.final_checkpoint.unlink(missing_ok=True)
+    if began_s is None:
+        folder.journal.unlink(missing_ok=True)
+        folder.latest_checkpoint.unlink(missing_ok=True)
+        return None
+    return ResumedTrial(
+        began_s=began_s,
+        until_s=until_s,
+        updates=updates,
+        incarnations=incarnations,
+        update_bytes=update_bytes,
+        triggered_s=triggered_s,
+    )
+
+
+def _require_own(folder: RunFolder) -> None:
+    """ScenarioError where something in the folder leads out of it, or can't be read as a file.
+
+    Resuming a run writes into its folder, which may be a stranger's.
+    """
+    for place in folder.path.rglob("*"):
+        kind = place.lstat().st_mode
+        if not (stat.S_ISDIR(kind) or stat.S_ISREG(kind) or place == folder.path / SOCKET):
+            leads = f"a link to {place.readlink()}" if stat.S_ISLNK(kind) else "no file"
+            raise ScenarioError(f"{place}: it is {leads}, where a run has its own file; put that here, or {ANEW}")
+
+
+def _options(folder: RunFolder) -> Options:
+    """The options with which the run was begun; ScenarioError where other code began it."""
+    manifest = folder.read_manifest()
+    try:
+        options = msgspec.convert(manifest.get("options"), Options)
+    except msgspec.ValidationError:
+        raise ScenarioError(
+            f"{folder.manifest}: does not say how the run was begun, as an older edgebed's does not; {ANEW}"
+        ) from None
+    if manifest.get("code") != fingerprint():
+        commit = manifest.get("commit")
+        remedy = (
+            f"resume with the code of that time (commit {commit})" if commit else "resume with the code of that time"
+        )
+        raise ScenarioError(f"run {folder.name} was begun by other code of edgebed; {remedy}, or {ANEW}")
+    return options
+
+
+def _in_folder_of(folder: RunFolder) -> contextlib.AbstractContextManager[None]:
+    """Change to the folder in which the run was begun: names of files and modules are relative to it."""
+    begun_in = Path(folder.read_manifest().get("folder", ""))
+    return contextlib.chdir(begun_in) if begun_in.is_dir() else contextlib.nullcontext()
+
+
+def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
+    """The plans of every trial of the run; ScenarioError where one is no longer what it was."""
+    manifest = folder.read_manifest()
+    begun_from = manifest.get("scenario_file") or ""
+    loaded = load_scenario(folder.scenario, resolved_from=begun_from)
+    planned = plan_checked(loaded.model_copy(update={"source": begun_from}), options)
+    now = own_code(trial.plan for trial in planned)
+    changed = [path for path, digest in manifest.get("own_code", {}).items() if now.get(path, digest) != digest]
+    if changed:
+        raise ScenarioError(f"run {folder.name} was begun with another {', '.join(changed)}; restore it, or {ANEW}")
+    begun = {trial.name for trial in folder.trials()}
+    for trial in planned:
+        if trial.plan.trial in begun:
+            _require_same(folder.trial(trial.plan.trial), trial.plan)
+    return planned
+
+
+def _require_same(folder: TrialFolder, plan: Plan) -> None:
+    """ScenarioError where the plan is not the one that the trial began with."""
+    was, now = msgspec.to_builtins(folder.read_plan()), msgspec.json.decode(msgspec.json.encode(plan))
+    difference = first_difference(was, now)
+    if difference:
+        raise ScenarioError(
+            f"{folder.plan}: trial {plan.trial} would not be the same: {difference}. The data or what the scenario "
+            f"refers to has changed since; restore it, or {ANEW}"
+        )
+
+
+def first_difference(was: Any, now: Any, place: str = "") -> str:
+    """Where two trees of plain values differ first, and how; empty if they are equal."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        inside = [(f"{place}.{key}".lstrip("."), was.get(key), now.get(key)) for key in was | now]
+    elif isinstance(was, list | tuple) and isinstance(now, list | tuple) and len(was) == len(now):
+        inside = [(f"{place}[{k}]", before, after) for k, (before, after) in enumerate(zip(was, now, strict=True))]
+    else:
+        return "" if was == now else f"{place} was {_short(was)} and is {_short(now)}"
+    differences = (first_difference(before, after, where) for where, before, after in inside)
+    return next((difference for difference in differences if difference), "")
+
+
+def _short(value: Any, length_max: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= length_max else f"{text[:length_max]}…"
+
+
+def _left(folder: RunFolder, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+    """The trials that did not come to their end; ScenarioError where all did."""
+    over = {trial.name for trial in folder.trials() if Trial(trial).series.ran_to_end}
+    left = [trial for trial in planned if trial.plan.trial not in over]
+    if not left:
+        raise ScenarioError(f"run {folder.name} is complete: there is nothing to resume")
+    return left

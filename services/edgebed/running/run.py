@@ -1,0 +1,222 @@
+"""Run a scenario: load it, plan it, run one trial after another, write summary and report.
+
+load ---> plan ---> for each trial: runtime ---> journal ---> summary.json, report.html
+
+The function that writes a report is handed in, so that this package imports no reports.
+"""
+
+import contextlib
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import msgspec
+
+from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.fingerprint import fingerprint
+from edgebed.core.imports import sources
+from edgebed.core.plan import Plan
+from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
+from edgebed.emulation.means import check_mechanisms
+from edgebed.journal.journal import JournalWriter
+from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root, write_atomically
+from edgebed.journal.summary import TrialSummary
+from edgebed.journal.trial_state import TrialStatus
+from edgebed.learning.beginning import Beginning
+from edgebed.planning.link_warnings import check_links
+from edgebed.planning.memory import check_caps
+from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.roles.control.controller import ResumedTrial
+from edgebed.running.results import Run, Trial
+from edgebed.runtimes.hosting import TrialHost
+from edgebed.runtimes.runtime import runtime_of
+from edgebed.runtimes.signals import ending_by_signal
+from edgebed.scenario.load import load_scenario, resolved_yaml
+from edgebed.scenario.schema import Scenario
+
+ReportWriter = Callable[[Run], None]
+"""A function that writes the report of a run into its folder."""
+
+
+def without_report(run: Run) -> None:
+    """Write no report: for runs that nobody looks at."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a scenario is run, as far as resuming the run depends on it."""
+
+    runtime: Runtime
+    emulation: Emulation
+    trace: bool
+    force: bool
+
+
+class ProgressLike(Protocol):
+    """An observer of a run's progress (reports/live/progress.py)."""
+
+    def trial_started(self, plan: Plan) -> None:
+        """Called when a trial begins."""
+        ...
+
+    def update(self, status: TrialStatus) -> None:
+        """Called with the trial's state, again and again."""
+        ...
+
+    def trial_ended(self, summary: TrialSummary) -> None:
+        """Called when a trial is over."""
+        ...
+
+
+def run(
+    report: ReportWriter,
+    scenario: str | Path | Mapping[str, Any],
+    *,
+    runtime: Runtime = "process",
+    emulation: Emulation = "auto",
+    set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
+    variants: Sequence[str] = (),
+    trace: bool = False,
+    processes: int | None = None,
+    runs_dir: str | Path | None = None,
+    port: int = 0,
+    force: bool = False,
+    progress: ProgressLike | None = None,
+) -> Run:
+    """Run the trials of a scenario and return the results; `Run.exit_code` says whether the expectations were met.
+
+    `set` overrides parts of the scenario, e.g. `["fleet.edge.count=8"]`; `variants` names the trials to run (default:
+    all). `processes` is how many the simulation
+    computes with (default: all cores); it changes no result. `port` is where the controller serves metrics, targets
+    and status, on loopback, or in a container on its management network (0: any free one). `force` runs a scenario
+    although a container's memory cap is below what its node needs. `emulation` is what holds links and caps in the
+    process runtime: the kernel, which takes root, or the transport's model and pacing. Raises ScenarioError for a
+    scenario that cannot be run, found before anything starts, and InfrastructureError when this machine fails.
+    """
+    if isinstance(set, str):
+        raise ScenarioError(f"set: {set!r} is one string; give a list of them, e.g. ['fleet.edge.count=8']")
+    if isinstance(variants, str):
+        raise ScenarioError(f"variants: {variants!r} is one string; give a list of names, e.g. ['adacomp']")
+    if runtime not in RUNTIMES:
+        raise ScenarioError(f"--runtime: {runtime!r} is none of {', '.join(RUNTIMES)}")
+    if emulation not in EMULATIONS:
+        raise ScenarioError(f"--emulation: {emulation!r} is none of {', '.join(EMULATIONS)}")
+    if processes is not None and processes < 1:
+        raise ScenarioError(f"--processes: {processes} is below 1")
+    options = Options(runtime=runtime, emulation=emulation, trace=trace, force=force)
+    with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
+        loaded = load_scenario(scenario, set).only(variants)
+        planned = plan_checked(loaded, options)
+        with ending_by_signal(), host_of(options, processes, port) as host:
+            folder = RunFolder.create(runs_root(runs_dir), loaded.name)
+            with working_on(folder, report):  # from here on, others see that the run is in progress
+                folder.write_manifest(
+                    seed=loaded.seed,
+                    runtime=runtime,
+                    command=sys.argv,
+                    trials=[trial.plan.trial for trial in planned],
+                    scenario_file=None if isinstance(scenario, Mapping) else str(scenario),
+                    sets=set,
+                    variants=variants,
+                    options=msgspec.to_builtins(options),
+                    code=fingerprint(),
+                    own_code=own_code(trial.plan for trial in planned),
+                    data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
+                    engine=host.engine,
+                )
+                folder.write_scenario(resolved_yaml(loaded))
+                run_trials(planned, folder, host, progress)
+        return write_results(folder, report)
+
+
+def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
+    """The plans of all trials of a scenario; ScenarioError where this machine cannot run it as asked."""
+    planned = plan_trials(scenario, trace=options.trace)
+    check_mechanisms([trial.plan for trial in planned], options.runtime, options.emulation)
+    check_links(scenario, planned, options.runtime, options.emulation)
+    if TRAITS[options.runtime].has_containers:
+        check_caps(scenario, planned, force=options.force)
+    return planned
+
+
+def host_of(options: Options, processes: int | None, port: int) -> TrialHost:
+    """Where the trials are to run."""
+    cores = len(os.sched_getaffinity(0))
+    return TrialHost(runtime_of(options.runtime, processes=processes or cores, emulation=options.emulation), port)
+
+
+def own_code(plans: Iterable[Plan]) -> dict[str, str]:
+    """Paths of the user's own modules that these trials have imported, each with a digest of its text."""
+    texts = {path: text for plan in plans for path, text in sources(plan.nodes[0].task.python_path)}
+    return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
+
+
+def run_trials(
+    planned: Sequence[PlannedTrial],
+    folder: RunFolder,
+    host: TrialHost,
+    progress: ProgressLike | None,
+    pasts: Mapping[str, ResumedTrial | None] = MappingProxyType({}),
+) -> None:
+    """Run trials one after the other, as long as they complete; `pasts` has the past of those that are resumed."""
+    host.run = folder.name
+    for trial in planned:
+        name = trial.plan.trial
+        folder.trial_begins(name)
+        if not _run_trial(trial, folder.trial(name), host, progress, pasts.get(name)):
+            break
+
+
+@contextlib.contextmanager
+def working_on(folder: RunFolder, report: ReportWriter) -> Iterator[None]:
+    """Hold the run's folder, and note how long it was worked on; where the run breaks off, write what there is of it.
+
+    Raises ScenarioError where another process holds it.
+    """
+    with contextlib.ExitStack() as hold:
+        hold.enter_context(folder.held())
+        began_s = time.monotonic()
+        try:
+            yield
+            folder.add_wall_time(time.monotonic() - began_s)
+        except (EdgebedError, KeyboardInterrupt):
+            with contextlib.suppress(EdgebedError):
+                folder.add_wall_time(time.monotonic() - began_s)
+            hold.close()
+            with contextlib.suppress(EdgebedError):  # worth reading, if it can be written
+                write_results(folder, report)
+            raise
+
+
+def write_results(folder: RunFolder, report: ReportWriter) -> Run:
+    """Write the summary and the report of a run that is over."""
+    result = Run(folder)
+    write_atomically(folder.summary, result.summary_json())
+    report(result)
+    return result
+
+
+def _run_trial(
+    planned: PlannedTrial,
+    folder: TrialFolder,
+    host: TrialHost,
+    progress: ProgressLike | None,
+    past: ResumedTrial | None,
+) -> bool:
+    """Run one trial; False if no other is to follow."""
+    folder.make(planned.plan)
+    beginning = Beginning(planned.plan)
+    if progress:
+        progress.trial_started(planned.plan)
+    trial = Trial(folder)
+    with JournalWriter(folder.journal) as journal:
+        show = progress.update if progress else lambda _: None
+        host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
+    summary = trial.summary
+    if progress:
+        progress.trial_ended(summary)
+    return summary.ran_to_end

@@ -1,0 +1,53 @@
+"""Whether a trial can be resumed from what was kept of it: its server from a model, its shards from a backup."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from edgebed.core.errors import EdgebedError
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint, ShardBackup
+from edgebed.learning.beginning import Beginning
+from edgebed.roles.server.parameter_server import ParameterServer
+
+
+def require_fitting(checkpoints: CheckpointStore, plan: Plan, beginning: Beginning) -> None:
+    """Raise EdgebedError where the trial's server, or a shard, cannot resume from the stored checkpoints."""
+    folder, latest, server = checkpoints.folder, checkpoints.latest, plan.node("server")
+    if server.shard is None:
+        _require_kept(plan, folder.latest_checkpoint, latest.version, lambda: _begin_server(server, latest))
+    elif backup := checkpoints.backup:
+        _require_kept(plan, folder.backup(backup.step), backup.step, lambda: _begin_shards(plan, backup, beginning))
+
+
+def _require_kept(plan: Plan, path: Path, version: int, begin: Callable[[], None]) -> None:
+    problem = ""
+    if plan.stop_updates is not None and version > plan.stop_updates:
+        problem = f"version: {version:,}, where the trial ends at update {plan.stop_updates:,}"
+    else:
+        try:
+            begin()
+        except ValueError as error:
+            problem = str(error)
+    if problem:
+        raise EdgebedError(f"{path}: no checkpoint of this trial: {problem}; restore its own, or remove it")
+
+
+def _begin_server(server: NodePlan, latest: ModelCheckpoint) -> None:
+    if latest.state is not None:
+        ParameterServer(server, latest.theta.copy(), (), version=latest.version, state=latest.state)
+
+
+def _begin_shards(plan: Plan, backup: ShardBackup, beginning: Beginning) -> None:
+    from edgebed.learning.shards.building import module_networks, shard_network
+
+    server = plan.node("server").shard
+    names = [name for name, _ in server.sizes] if server else []
+    if sorted(backup.states) != sorted(names):
+        raise ValueError(f"it is of {', '.join(backup.states) or 'no shards'}, where the trial has {', '.join(names)}")
+    for node in map(plan.node, names):
+        apart = node.role == "modules"
+        networks = module_networks(node) if apart else shard_network(node, beginning.constants(node))
+        try:
+            networks.restore(backup.states[node.node])
+        except ValueError as error:
+            raise ValueError(f"{node.node}: {error}") from error

@@ -1,0 +1,126 @@
+"""One ZeroMQ socket as a place where messages come from and go to.
+
+It decodes what arrives, counts and drops what cannot be read, and never blocks: a message that a peer does not take
+waits (DEALER) or is dropped with a complaint (ROUTER), as its kind demands.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import zmq
+import zmq.utils.monitor
+
+from edgebed.roles.events import MessageReceived
+from edgebed.wire import frames as codec
+from edgebed.wire.errors import RemoteWireError
+from edgebed.wire.messages import AnyMessage
+from edgebed.wire.tensors import Buffer
+
+COMPLAINT_LENGTH_MAX = 200  # the reason may quote a stranger
+
+Complain = Callable[[str], None]
+"""A function called for each message that had to be dropped, with the reason."""
+
+
+class Endpoint:
+    """Base of all endpoints: receives without blocking, and drops what cannot be read."""
+
+    def __init__(self, socket: zmq.Socket[bytes], network: str, complain: Complain) -> None:
+        """`network` is `data` or `management`: it decides which messages are understood."""
+        self.socket = socket
+        self.network = network
+        self.complain = complain
+
+    def receive(self, limit: int = 64) -> Iterator[MessageReceived]:
+        """Up to `limit` of the messages that have arrived."""
+        for _ in range(limit):
+            try:
+                parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            peer, buffers = self.sort_out(parts)
+            try:
+                message, payload = codec.decode(buffers, self.network)
+            except RemoteWireError as error:
+                self.complain(f"from {peer!r}: {error}"[:COMPLAINT_LENGTH_MAX])
+                continue
+            yield MessageReceived(peer, message, payload, codec.size_bytes(buffers))
+
+    def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
+        """The peer that the message is from, and its own frames."""
+        raise AssertionError(f"{type(self).__name__} does not say whom a message is from")
+
+
+class RouterEndpoint(Endpoint):
+    """An endpoint that binds: many peers, each named by its connection's identity."""
+
+    def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
+        """The peer that the message is from, and its own frames; the first frame is the identity: any bytes."""
+        return parts[0].bytes.decode("latin-1"), [part.buffer for part in parts[1:]]
+
+    def send(self, to: str, message: AnyMessage, payload: Sequence[Buffer]) -> int:
+        """Send a message; return its bytes, or 0 with a complaint if the peer is gone or does not read."""
+        buffers = codec.encode(message, payload)
+        try:
+            self.socket.send_multipart([to.encode("latin-1"), *buffers], zmq.NOBLOCK, copy=False)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                raise
+            state = "is gone" if error.errno == zmq.EHOSTUNREACH else "does not read"
+            self.complain(f"{type(message).__name__} to {to!r}: the peer {state}")
+            return 0
+        return codec.size_bytes(buffers)
+
+
+class DealerEndpoint(Endpoint):
+    """An endpoint that connects: one peer."""
+
+    def __init__(self, socket: zmq.Socket[bytes], peer: str, network: str, complain: Complain) -> None:
+        super().__init__(socket, network, complain)
+        self.peer = peer
+        self.outbox: deque[list[Buffer]] = deque()
+        self.lost_at_s: float | None = None
+
+    @cached_property
+    def monitor(self) -> zmq.Socket[bytes]:
+        """A socket that reports connections made and broken, from the first time it is asked for."""
+        return self.socket.get_monitor_socket(
+            zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
+        )
+
+    def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
+        """The one peer, and the message's frames."""
+        return self.peer, [part.buffer for part in parts]
+
+    def send(self, message: AnyMessage, payload: Sequence[Buffer]) -> int:
+        """Send a message as soon as there is a connection; return its bytes."""
+        buffers = codec.encode(message, payload)
+        self.outbox.append(buffers)
+        self.flush()
+        return codec.size_bytes(buffers)
+
+    def flush(self) -> None:
+        """Send what is waiting, as far as the socket takes it."""
+        while self.outbox:
+            try:
+                self.socket.send_multipart(self.outbox[0], zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            self.outbox.popleft()
+
+    def lost_for_s(self, now: float) -> float:
+        """Seconds since the connection broke without coming back; 0 while it stands."""
+        for event in monitored(self.monitor):
+            if event["event"] == zmq.EVENT_DISCONNECTED:
+                self.lost_at_s = now
+            elif event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self.lost_at_s = None
+        return 0.0 if self.lost_at_s is None else now - self.lost_at_s
+
+
+def monitored(monitor: zmq.Socket[bytes]) -> Iterator[dict[str, Any]]:
+    """Events of a monitor, in order: event, value, endpoint."""
+    while monitor.poll(0):
+        yield zmq.utils.monitor.recv_monitor_message(monitor)  # type: ignore[misc]

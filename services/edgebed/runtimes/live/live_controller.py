@@ -1,0 +1,344 @@
+"""The live shell of the controller: hosts its heart for the runtimes whose nodes are processes or containers.
+
+The controller alone writes the run folder. Nodes come and go through a launcher; everything else comes over the
+management network.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Protocol
+
+import zmq
+
+from edgebed.core import records
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.plan import Injection
+from edgebed.emulation.host_load import HostProbe
+from edgebed.journal.checkpoints import CheckpointStore
+from edgebed.journal.journal import JournalWriter
+from edgebed.roles.control.controller import NAME, Controller, Phase
+from edgebed.roles.events import (
+    ApplyInjection,
+    CommandResult,
+    Effect,
+    EndNode,
+    Event,
+    HealthChecked,
+    Injected,
+    Interrupted,
+    Journal,
+    MessageReceived,
+    NodeExited,
+    NodeStarted,
+    Send,
+    Wake,
+    Woken,
+)  # fmt: skip
+from edgebed.runtimes.live.control import Control
+from edgebed.runtimes.live.endpoint import RouterEndpoint
+from edgebed.runtimes.live.heartbeat import HEARTBEAT
+from edgebed.runtimes.live.rate_limit import RateLimiter
+from edgebed.runtimes.live.sockets import bind, management_socket
+from edgebed.runtimes.live.timers import Timers
+from edgebed.runtimes.signals import catch_signals, restore_signals
+from edgebed.runtimes.watch import SHOW_S, StatusFeed
+from edgebed.wire import messages
+from edgebed.wire.errors import RemoteWireError
+from edgebed.wire.tensors import decode_dense
+
+LAUNCHES_AT_ONCE = 16  # then messages of running nodes are handled again
+LAUNCH_AGAIN_S = 0.02
+LAST_WORDS_S = 0.1  # what a node sent before it ended is handled before its end is
+RECEIVED_AT_ONCE = 1024  # messages
+
+
+class Launcher(Protocol):
+    """What a runtime must be able to do with nodes."""
+
+    name: str
+    notes: tuple[str, ...]
+    host: str
+    """The address at which nodes reach the controller: its management socket binds there."""
+
+    def fileno(self) -> int:
+        """A file descriptor that is readable when `poll_events` has events."""
+        ...
+
+    def launch(self, node: str, controller_address: str) -> bool:
+        """Start a node, which says hello to the controller by itself. Never blocks: False means try again later."""
+        ...
+
+    def inject(self, number: int, injection: Injection) -> None:
+        """Have an action but `launch` done to a node; `Injected(number)` is among the happenings. Never blocks."""
+        ...
+
+    def poll_events(self) -> Iterator[NodeStarted | NodeExited | Injected]:
+        """Events since the last call: nodes that started or ended, and how; called when `fileno` is readable."""
+        ...
+
+    def began(self, monotonic_s: float) -> None:
+        """Note when training began, on the machine's monotonic clock: links change with time from here on."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything that still runs."""
+        ...
+
+
+@dataclass
+class LiveController:
+    """Hosts the controller's heart for one trial; `run` returns when the trial is over and every node is gone."""
+
+    heart: Controller
+    launcher: Launcher
+    journal: JournalWriter
+    checkpoints: CheckpointStore
+    """Stores the models and backups that the server sends."""
+    watch: StatusFeed
+    control: Control | None = None
+    """The socket for commands by hand."""
+    timers: Timers[Event] = field(default_factory=Timers)
+    reported: dict[str, int] = field(default_factory=dict)
+    """Number of records that each connection of a node has reported."""
+    senders: dict[str, str] = field(default_factory=dict)
+    """The node of each connection, also for incarnations that are over."""
+    heartbeats: set[str] = field(default_factory=set)
+    """Nodes whose heartbeat has come since the last check."""
+    next_check_s: float = math.inf
+    to_launch: deque[str] = field(default_factory=deque)
+    asked: dict[str, int] = field(default_factory=dict)
+    """Nodes to be launched again, with the number of the effect that asks for it."""
+    launched: dict[str, int] = field(default_factory=dict)
+    """Nodes that the launcher is about to start again, with the number of the effect that asks for it."""
+    ending: set[str] = field(default_factory=set)
+    """Nodes whose end is not handled yet."""
+    flood: RateLimiter = field(default_factory=RateLimiter)
+    interruptions: int = 0
+    has_begun: bool = False
+    over: bool = False
+    probe: HostProbe | None = None
+    """Measures the host during training."""
+
+    def now(self) -> float:
+        """Seconds since the trial's launch."""
+        return (time.monotonic_ns() - self.heart.epoch_ns) * 1e-9
+
+    def run(self) -> None:
+        """Launch every node, host the heart until it stops, leave nothing running, however often the user asks."""
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        socket = management_socket(context, zmq.ROUTER)
+        self.endpoint = RouterEndpoint(socket, "management", self._complain)
+        with self._interruptible():
+            try:
+                address = bind(socket, self.launcher.host)
+                for text in self.launcher.notes:
+                    self._journal(records.Note(text=text))
+                self._carry_out(self.heart.launch(self.now()))
+                self._serve(socket, address)
+            finally:
+                if self.probe:
+                    self.probe.close()
+                try:
+                    self.launcher.close()
+                finally:
+                    socket.close(linger=0)
+                    context.term()
+        self.watch.interrupted |= self.interruptions > 0  # also while the launcher was closing
+
+    def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
+        poller = zmq.Poller()
+        poller.register(socket, zmq.POLLIN)
+        poller.register(self.launcher.fileno(), zmq.POLLIN)
+        if self.control:
+            poller.register(self.control.fileno(), zmq.POLLIN)
+        self.to_launch.extend(node.node for node in self.heart.plan.nodes)
+        next_release_s = 0.0
+        while not self.over:
+            now = self.now()
+            self.watch.tick(now)
+            if now >= next_release_s:
+                self._release()
+                next_release_s = now + 1.0
+            if self.heart.phase is Phase.ENDING:
+                self.to_launch.clear()
+                self._end_probe()
+            self._launch(address)
+            due_s = min(now + (LAUNCH_AGAIN_S if self.to_launch else SHOW_S), self.timers.next_s, self.next_check_s)
+            self._turn(dict(poller.poll(max(0, int((due_s - now) * 1000) + 1))))
+
+    def _launch(self, address: str) -> None:
+        """Start nodes that are to be started, each when the end of its last incarnation has been handled."""
+        later = []
+        for _ in range(min(LAUNCHES_AT_ONCE, len(self.to_launch))):
+            node = self.to_launch.popleft()
+            if node in self.ending or not self.launcher.launch(node, address):
+                later.append(node)
+            elif node in self.asked:
+                self.launched[node] = self.asked.pop(node)
+        self.to_launch.extend(later)  # behind the others, which need not wait for them
+
+    def _turn(self, ready: dict[Any, int]) -> None:
+        """Handle what has come, what is due, and commands by hand."""
+        received = 0
+        for event in self.endpoint.receive(limit=RECEIVED_AT_ONCE):
+            received += 1
+            try:
+                self._received(event)
+            except RemoteWireError as error:
+                self._complain(f"from {event.peer!r}: {error}")
+        if self.launcher.fileno() in ready:
+            for happened in self.launcher.poll_events():
+                self._happened(happened)
+        for ordered in self.control.orders() if self.control else ():
+            self._handle(ordered)
+        for due in self.timers.due(self.now):
+            self._handle(due)
+        if self.now() >= self.next_check_s and received < RECEIVED_AT_ONCE:  # no heartbeat waits to be read
+            self._check()
+        if self.interruptions and not self.watch.interrupted:
+            self.watch.interrupted = True
+            self._handle(Interrupted())
+        if self.interruptions > 1:
+            self._handle(Woken("grace"))  # asked twice: do not wait for goodbyes
+
+    def _happened(self, event: NodeStarted | NodeExited | Injected) -> None:
+        """Handle an event of the launcher; a launch is done when the node has started."""
+        if isinstance(event, NodeExited):
+            if event.node in self.launched:
+                self._handle(Injected(self.launched.pop(event.node), event.reason))
+            self.ending.add(event.node)
+            self.timers.add(self.now() + LAST_WORDS_S, event)
+            return
+        self._handle(event)
+        if isinstance(event, NodeStarted) and event.node in self.launched:
+            self._handle(Injected(self.launched.pop(event.node)))
+
+    def _check(self) -> None:
+        """Report to the heart which nodes' heartbeats have come."""
+        goes_on = self.heart.phase in (Phase.RUNNING, Phase.FINISHING)
+        self.next_check_s = self.now() + self.heart.plan.check_s if goes_on else math.inf
+        alive, self.heartbeats = frozenset(self.heartbeats), set()
+        self._handle(HealthChecked(alive))
+
+    def _received(self, event: MessageReceived) -> None:
+        message = event.message
+        if isinstance(message, messages.Alive):
+            self._note_sign(event)
+            return
+        if self.heart.knows(event):
+            self.senders[event.peer] = message.sender
+        elif isinstance(message, messages.Report) and self.senders.get(event.peer) == message.sender:
+            self._keep_report(event.peer, message)  # from an incarnation that is over
+            return
+        elif not isinstance(message, messages.Hello):
+            self._complain(f"from {event.peer!r}: {type(message).__name__} of a stranger")
+            return
+        if isinstance(message, messages.Report):
+            self._keep_report(event.peer, message)
+        elif isinstance(message, messages.Checkpoint):
+            self.checkpoints.keep_sent(message, event.frames)
+        elif isinstance(message, messages.Keep):
+            state = decode_dense(message.tensors[0], event.frames)
+            self.checkpoints.keep_backup(message.step, message.parts, state)
+        self._handle(event)
+
+    def _note_sign(self, event: MessageReceived) -> None:
+        """Note a heartbeat, unless it is from an incarnation that is over."""
+        member = self.heart.members.get(event.message.sender)
+        if member is None:
+            self._complain(f"from {event.peer!r}: {type(event.message).__name__} of a stranger")
+        elif event.peer == member.peer + HEARTBEAT:
+            self.heartbeats.add(event.message.sender)
+
+    def _keep_report(self, peer: str, report: messages.Report) -> None:
+        lost = report.first - self.reported.get(peer, 0)
+        if lost:
+            self._journal(records.Note(text=f"{lost} records of {report.sender} were lost on the way"))
+        self.reported[peer] = report.first + len(report.records)
+        self.journal.write_many((t, report.sender, record) for t, record in report.records)
+        for t, record in report.records:
+            self.watch.follow(t, report.sender, record)
+            if isinstance(record, records.Resumed):
+                self.checkpoints.give_up(record.step)
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, NodeExited):
+            self.ending.discard(event.node)
+        self._carry_out(self.heart.handle(event, self.now()))
+        if self.heart.phase is Phase.RUNNING and not self.has_begun:
+            self.has_begun = True
+            self.next_check_s = self.now() + self.heart.plan.check_s
+            self.probe = HostProbe()
+            self.launcher.began(self.heart.epoch_ns * 1e-9 + self.heart.started_at_s)
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.endpoint.send(effect.to, effect.message, effect.frames)
+            elif isinstance(effect, Journal):
+                self._journal(effect.record)
+            elif isinstance(effect, ApplyInjection):
+                self._inject(effect)
+            elif isinstance(effect, Wake):
+                self.timers.add(effect.at_s, Woken(effect.token))
+            elif isinstance(effect, CommandResult) and self.control:
+                self.control.answer(effect)
+            elif isinstance(effect, EndNode):
+                self.over = True
+
+    def _inject(self, effect: ApplyInjection) -> None:
+        if effect.injection.action == "launch":
+            self.asked[effect.injection.node] = effect.number
+            self.to_launch.append(effect.injection.node)
+        else:
+            self.launcher.inject(effect.number, effect.injection)
+
+    def _journal(self, record: records.Record) -> None:
+        t = round(self.now(), 6)
+        self.journal.write(t, NAME, record)
+        self.watch.follow(t, NAME, record)
+
+    def _complain(self, reason: str) -> None:
+        record = records.Dropped(socket="management", reason=reason)
+        if self.flood.admit(record):
+            self._journal(record)
+
+    def _release(self) -> None:
+        for record in self.flood.release():
+            self._journal(record)
+        self._keep_host_load()
+
+    def _keep_host_load(self) -> None:
+        for monotonic_ns, load in self.probe.take() if self.probe else ():
+            t = round((monotonic_ns - self.heart.epoch_ns) * 1e-9, 6)
+            self.journal.write(t, NAME, load)
+            self.watch.follow(t, NAME, load)
+
+    def _end_probe(self) -> None:
+        if self.probe:
+            self.probe.close()
+            self._keep_host_load()
+            self.probe = None
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM end the run in order; a second one at once."""
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            self.interruptions += 1
+
+        previous = catch_signals(interrupt)
+        try:
+            yield
+        except Exception as error:
+            if self.heart.phase is not Phase.OVER:
+                with suppress(InfrastructureError):  # the journal itself may be what failed
+                    self._journal(records.Ended(outcome="failed", reason=f"the controller failed: {error}"[:200]))
+            raise
+        finally:
+            restore_signals(previous)

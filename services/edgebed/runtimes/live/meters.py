@@ -1,0 +1,382 @@
+"""Measurements of a live node during training: what it used, what it was denied, how long its messages took.
+
+Its own threads' waiting for a core is the kernel's count (schedstat). That contains the time in which its own CPU cap
+held the node back, and of what is left, not all is a loss: a capped node that used up its cap had all it was promised,
+and a paced node would have rested for as long anyway. What remains is `Usage.starved_s`.
+"""
+
+import os
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from edgebed.core import records
+from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES, wire_bytes
+from edgebed.core.plan import Injection, LinkPlan, NodePlan
+from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState
+from edgebed.emulation.netlink import LinkReader, Queue
+from edgebed.emulation.resources import ROOT, account, cgroup_folders, private_bytes
+from edgebed.emulation.shared_link import SharedDownlink, SharedUplink
+from edgebed.emulation.transfer_time import transfer_s
+from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
+from edgebed.runtimes import timestamps
+from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model, SharedLink
+from edgebed.wire.shared_links import links_of
+
+if TYPE_CHECKING:
+    from edgebed.runtimes.live.live_node import LiveNode
+
+RECOVERY_S = 5.0
+"""Seconds after which connections have been made anew once a link was healed."""
+SETTLED_S = 1.0
+"""Seconds after which a reported change has been made: it may also have been made a moment before."""
+THREADS = Path("/proc/self/task")
+USAGE_S = 10.0
+TRANSFERS_S = 10.0
+MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
+CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
+UNLIMITED = LinkSchedule(LinkPlan())
+Key = tuple[str, str, str]
+"""Name, direction and receiver of `Transfers`."""
+PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
+EARLY_SHARE = 0.9
+"""Share of the time that its bytes need below which a message came early."""
+BYTES_S_MAX = 0.05
+"""Seconds that a message's bytes may need if its time is to show the link's latency: the time for bytes is exact to
+some per cent only. `BYTES_A_LATENCY_MAX` is the alternative."""
+BYTES_A_LATENCY_MAX = 10
+"""Multiple of the link's latency that a message's bytes may need if its time is to show that latency."""
+CAPPED_SHARE = 0.9
+"""Share of a window's periods in which a CPU cap was used up: then the node would have computed on and on."""
+
+
+def attach(
+    node: "LiveNode", others: tuple[SharedLink, ...], *, own_cgroup: bool, delay: str, link: LinkReader | None = None
+) -> None:
+    """Attach its meters to a node. `others` are the links of the nodes whose messages come to it; see the classes."""
+    node.meters.append(UsageMeter(node, own_cgroup=own_cgroup, link=link))
+    links = links_of(others)
+    if node.plan.link.shaped or any(other.shaped for other in links.values()):
+        node.transfers = TransfersMeter(node, links, delay=delay)
+        node.meters.append(node.transfers)
+
+
+class Reading(NamedTuple):
+    """Cumulative counters at one time."""
+
+    t: float
+    cpu_s: float
+    waited_s: float | None
+    """Seconds that all threads waited for a core, for whatever reason."""
+    absorbed_s: float
+    """Share of `waited_s`, in seconds, within the stretch that paces the node."""
+    throttled_s: float | None
+    throttled_periods: int
+
+
+class UsageMeter:
+    """Measures a node's `Usage`; a cgroup counts only where it is the node's own."""
+
+    def __init__(
+        self, node: "LiveNode", *, own_cgroup: bool = False, link: LinkReader | None = None, root: Path = ROOT
+    ) -> None:
+        """`link` reads the interface and the queues that are the node's own."""
+        self.node = node
+        self.root = root
+        self.folders = cgroup_folders(None, root) if own_cgroup else {}
+        self.link = link
+        self.threads_ns: dict[str, int] = {}
+        self.before: Reading | None = None
+        self.effective = EffectiveLink(node.plan.link)
+        self.busiest = Busiest(self.effective, "uplink"), Busiest(self.effective, "downlink")
+        self.link_first: LinkReading | None = None
+        self.link_last: LinkReading | None = None
+        self.usage = records.Usage(time_s=0.0, cpu_s=0.0)
+        self.next_s = 0.0
+        self.next_memory_s = 0.0
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """Note a fault of the node's link, so long after training began."""
+        if injection.node == self.node.plan.node:
+            self.effective.inject(time_s, injection)
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Usage]:
+        """The usage, every ten seconds of training, and at the end."""
+        if began_s is None:
+            return
+        reading = self._look(now)
+        self._look_at_link(began_s)
+        if self.before is None:
+            self.next_s = now + USAGE_S
+        else:
+            self.usage = add_window(self.usage, self.node.plan, self.before, reading)
+        self.before = reading
+        is_last = self.node.stopped is not None
+        if self.usage.time_s > 0.0 and (now >= self.next_s or is_last):
+            self.next_s = now + USAGE_S - 0.5  # between two looks, which are a second apart
+            yield self._record(now, is_last)
+
+    def _look(self, now: float) -> Reading:
+        cgroup = account({name: folder for name, folder in self.folders.items() if name in ("", "cpu")})
+        return Reading(
+            t=now,
+            cpu_s=time.process_time(),
+            waited_s=self._waited_s(),
+            absorbed_s=self.node.times.absorbed_s,
+            throttled_s=cgroup.throttled_s,
+            throttled_periods=cgroup.throttled_periods or 0,
+        )
+
+    def _waited_s(self) -> float | None:
+        """Seconds that threads waited, ended ones included; None where the kernel does not count."""
+        for thread in THREADS.iterdir():
+            with suppress(OSError):  # the thread has just ended, or the kernel does not count
+                self.threads_ns[thread.name] = int((thread / "schedstat").read_bytes().split()[1])
+        return sum(self.threads_ns.values()) * 1e-9 if self.threads_ns else None
+
+    def _record(self, now: float, is_last: bool) -> records.Usage:
+        cgroup = account(self.folders)
+        memory_bytes = cgroup.peak_bytes or cgroup.working_set_bytes
+        if not self.folders and (now >= self.next_memory_s or is_last):
+            memory_bytes = private_bytes(os.getpid(), self.root)
+            self.next_memory_s = now + MEMORY_S
+        self.usage = msgspec.structs.replace(
+            self.usage,
+            cpus_held=cgroup.cpu_limit_cores,
+            memory_bytes=max(memory_bytes or 0, self.usage.memory_bytes or 0) or None,
+            memory_held_bytes=cgroup.memory_limit_bytes,
+            **self._grown(),
+        )
+        return self.usage
+
+    def _look_at_link(self, began_s: float) -> None:
+        """Add what passed the link, some two seconds at a time."""
+        if self.link is None or (self.link_last and self.node.now() < self.link_last.until_s + WINDOW_S - 0.5):
+            return
+        reading = read_link(self.link, self.node.now)
+        if reading is None:
+            return
+        self.link_first = self.link_first or reading
+        if last := self.link_last:  # the counters were read at some moment within each reading: the longest time counts
+            for busiest, before, after in zip(self.busiest, last.passed, reading.passed, strict=True):
+                busiest.add(last.since_s - began_s, reading.until_s - began_s, after - before)
+        self.link_last = reading
+
+    def _grown(self) -> dict[str, float | None]:
+        """Growth of the link's counters since the first look; a queue that was set anew counts from 0 again."""
+        if self.link is None or self.link_first is None:
+            return {}
+        reading = read_link(self.link, self.node.now)
+        counters = reading.counters() if reading else {}
+        first = self.link_first.counters()
+        grown: dict[str, float | None] = {name: max(0, value - first.get(name, 0)) for name, value in counters.items()}
+        up, down = self.busiest
+        return grown | {
+            "uplink_busiest": up.share,
+            "downlink_busiest": down.share,
+            "uplink_busiest_bit_s": up.bit_s,
+            "downlink_busiest_bit_s": down.bit_s,
+        }
+
+
+class LinkReading(NamedTuple):
+    """An interface's counters and its queues, as they were at some moment between two times of the trial."""
+
+    since_s: float
+    until_s: float
+    received: int
+    sent: int
+    up: Queue | None
+    down: Queue | None
+
+    @property
+    def passed(self) -> tuple[int, int]:
+        """Bytes sent, and bytes received without what still waits before the node, or was dropped there."""
+        down = self.down or Queue()
+        return self.sent, self.received - down.waiting_bytes - down.drops * PACKET_BYTES
+
+    def counters(self) -> dict[str, int]:
+        """Counters as `Usage` names them; those of queues only where they limit."""
+        found = {"uplink_bytes": self.sent, "downlink_bytes": self.received}
+        for name, queue in (("uplink", self.up), ("downlink", self.down)):
+            if queue is not None and queue.rate_bit_s is not None:
+                found |= {f"{name}_packets": queue.packets, f"{name}_drops": queue.drops}
+        return found
+
+
+def read_link(link: LinkReader, now: Callable[[], float]) -> LinkReading | None:
+    """All counters of a link at once; None where the interface is gone or the kernel gives no answer."""
+    since_s = now()
+    try:
+        received, sent = link.bytes()
+        up, down = link.queues()
+    except (OSError, ValueError):
+        return None
+    return LinkReading(since_s, now(), received, sent, up, down)
+
+
+def add_window(usage: records.Usage, plan: NodePlan, before: Reading, after: Reading) -> records.Usage:
+    """The usage with what happened between two readings added."""
+    window_s, cpu_s = after.t - before.t, after.cpu_s - before.cpu_s
+    starved_s = throttled_s = None
+    if before.throttled_s is not None and after.throttled_s is not None:
+        throttled_s = after.throttled_s - before.throttled_s
+    if before.waited_s is not None and after.waited_s is not None:
+        explained_s = max(throttled_s or 0.0, after.absorbed_s - before.absorbed_s)
+        entitled_s = window_s if plan.cpus is None else plan.cpus * window_s - cpu_s
+        starved_s = max(0.0, min(after.waited_s - before.waited_s - explained_s, entitled_s, window_s))
+    is_capped = after.throttled_periods - before.throttled_periods >= CAPPED_SHARE * window_s / CPU_PERIOD_S
+    return msgspec.structs.replace(
+        usage,
+        time_s=round(usage.time_s + window_s, 6),
+        cpu_s=round(usage.cpu_s + cpu_s, 6),
+        starved_s=None if starved_s is None else round((usage.starved_s or 0.0) + starved_s, 6),
+        throttled_s=None if throttled_s is None else round((usage.throttled_s or 0.0) + throttled_s, 6),
+        capped_s=round(usage.capped_s + (window_s if is_capped else 0.0), 6),
+        capped_cpu_s=round(usage.capped_cpu_s + (cpu_s if is_capped else 0.0), 6),
+    )
+
+
+class TransfersMeter:
+    """Measures how long messages took to this node, against what its link and the sender's would take as asked."""
+
+    def __init__(self, node: "LiveNode", others: Mapping[str, LinkPlan], *, delay: str) -> None:
+        """`others`: the links of the nodes whose messages come. `delay`: what makes latency (see `NodeEnvironment`)."""
+        self.node = node
+        link = node.plan.link
+        self.own = EffectiveLink(link)
+        self.others = {name: EffectiveLink(other) for name, other in others.items() if other.shaped or link.shaped}
+        self.delay = delay
+        self.uplink, self.downlink = SharedUplink(), SharedDownlink()
+        self.totals: dict[Key, records.Transfers] = {}
+        self.changed: set[Key] = set()
+        self.next_s = 0.0
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """Note a fault of a link at one end of the messages, so long after training began."""
+        effective = self.own if injection.node == self.node.plan.node else self.others.get(injection.node)
+        if effective:
+            effective.inject(time_s, injection)
+
+    def received(
+        self, now: float, message: AnyMessage, payload_bytes: int, source: str = "", busy_until_s: float = 0.0
+    ) -> None:
+        """Measure a message that came to the heart at `now`, in seconds of the trial, from `source` or its sender.
+
+        Messages with an impossible time are left out, and those that met a fault of a link: how long they should take
+        is not known. Among shards also those due while the node computed, until `busy_until_s`: when they came is not
+        known.
+        """
+        source = source or message.sender
+        other, sent_s = self.others.get(source), timestamps.sent_s(message)
+        if other is None or not 0.0 <= sent_s <= now:
+            return
+        own_name, began_s = self.node.plan.node, self.node.began_s or 0.0
+        since_s, size = sent_s - began_s, wire_bytes(payload_bytes)
+        latency_s, jitter_s = self._delay_s(other, since_s)
+        bytes_s = transfer_s(other, self.own, since_s, size, acknowledged=False)
+        least_s = bytes_s + latency_s
+        asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True) + latency_s
+        key = (own_name, "down", "") if isinstance(message, Model) else (source, "up", "")
+        if isinstance(message, Activation | Gradient):
+            key = source, "up", own_name
+            is_seen = busy_until_s <= sent_s + asked_s
+            asked_s += self._beside(now, since_s, source, size)
+            if not is_seen:
+                return
+        if any(_met_fault(effective, since_s, now - began_s) for effective in (self.own, other)):
+            return
+        time_s = now - sent_s
+        subject, far = (self.own, other) if key[0] == own_name else (other, self.own)
+        delay_s = None
+        if bytes_s <= max(BYTES_S_MAX, BYTES_A_LATENCY_MAX * subject.at(since_s).latency_s):
+            delay_s = time_s - bytes_s - self._part_s(far, since_s)
+        total = self._total(key)
+        self.totals[key] = msgspec.structs.replace(
+            total,
+            messages=total.messages + 1,
+            bytes=total.bytes + size,
+            time_s=total.time_s + time_s,
+            asked_s=total.asked_s + asked_s,
+            latency_s=total.latency_s + latency_s,
+            early=total.early + (time_s < EARLY_SHARE * (least_s - jitter_s)),
+            delay_s=_least(total.delay_s, delay_s),
+        )
+        self.changed.add(key)
+
+    def left(self, now: float, leaving: timestamps.Leaving) -> None:
+        """Note that a message which the node's own link delayed has left."""
+        key = self.node.plan.node, "up", ""
+        total, delay_s = self._total(key), (now - leaving.asked_s) - (leaving.gone_s - leaving.first_s)
+        self.totals[key] = msgspec.structs.replace(total, delay_s=_least(total.delay_s, delay_s))
+        self.changed.add(key)
+
+    def sent(self, now: float, to: str, payload_bytes: int) -> None:
+        """Note bytes given to the kernel, which has one uplink for all that a shard, or what serves shards, sends."""
+        since_s = now - (self.node.began_s or 0.0)
+        alone_s = transfer_s(self.own, UNLIMITED, since_s, wire_bytes(payload_bytes), acknowledged=False)
+        for other, extra_s in self.uplink.send(now, to, alone_s).items():
+            self._allow((self.node.plan.node, "up", other), extra_s)
+
+    def _beside(self, now: float, since_s: float, source: str, size: int) -> float:
+        """Seconds that others on the node's own downlink may add to a message's time; adds to theirs as well."""
+        alone_s = transfer_s(UNLIMITED, self.own, since_s, size, acknowledged=False)
+        extra = self.downlink.receive(now - (self.node.began_s or 0.0), since_s, source, alone_s)
+        own_s = extra.pop(source)
+        for other, extra_s in extra.items():
+            self._allow((other, "up", self.node.plan.node), extra_s)
+        return own_s
+
+    def _allow(self, key: Key, extra_s: float) -> None:
+        if extra_s > 0.0:
+            total = self._total(key)
+            self.totals[key] = msgspec.structs.replace(total, asked_s=total.asked_s + extra_s)
+            self.changed.add(key)
+
+    def _total(self, key: Key) -> records.Transfers:
+        name, direction, to = key
+        nothing = records.Transfers(name=name, direction=direction, to=to, messages=0, bytes=0, time_s=0.0, asked_s=0.0)
+        return self.totals.get(key, nothing)
+
+    def _delay_s(self, other: EffectiveLink, since_s: float) -> tuple[float, float]:
+        """Latency and jitter: the kernel's at both ends, a delay line's at this one; the sender's comes before."""
+        own, far = self.own.at(since_s), other.at(since_s) if self.delay == "netem" else LinkState()
+        return own.latency_s + far.latency_s, own.jitter_s + far.jitter_s
+
+    def _part_s(self, effective: EffectiveLink, since_s: float) -> float:
+        """Seconds that the latency of one end adds behind the first byte."""
+        return effective.at(since_s).latency_s if effective is self.own or self.delay == "netem" else 0.0
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Transfers]:
+        """Transfers that have changed, every ten seconds, and at the end."""
+        if now < self.next_s and self.node.stopped is None:
+            return
+        self.next_s = now + TRANSFERS_S - 0.5
+        for key in sorted(self.changed):
+            total = self.totals[key]
+            yield msgspec.structs.replace(
+                total,
+                time_s=round(total.time_s, 6),
+                asked_s=round(total.asked_s, 6),
+                latency_s=round(total.latency_s, 6),
+                delay_s=None if total.delay_s is None else round(max(0.0, total.delay_s), 6),
+            )
+        self.changed.clear()
+
+
+def _least(before: float | None, value: float | None) -> float | None:
+    return min((each for each in (before, value) if each is not None), default=None)
+
+
+def _met_fault(effective: EffectiveLink, since_s: float, until_s: float) -> bool:
+    """Whether a link was changed by a fault while a message was on its way, or shortly before."""
+    index = bisect_right(effective.injected_s, until_s)
+    if index == 0:
+        return False
+    last_s, before = effective.injected_s[index - 1], effective.overrides[index - 1]
+    return effective.overrides[index].cut or since_s <= last_s + (RECOVERY_S if before.cut else SETTLED_S)

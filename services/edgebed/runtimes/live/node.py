@@ -1,0 +1,248 @@
+"""A node's course: say hello, receive a plan, build the node, host it, say goodbye.
+
+    node                      controller
+      | --- hello ------------->  |
+      | <-- configure ----------  |   the node's plan; its data part, or the initial model
+      | --- ready ------------->  |   where it can be reached
+      | <-- start --------------  |   where the server is
+      | --- report, report, … ->  |
+      | <-- stop ---------------  |
+      | --- bye --------------->  |
+
+The data socket is opened only after `configure`.
+"""
+
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import zmq
+
+from edgebed.core.errors import EdgebedError, OwnCodeError
+from edgebed.core.fingerprint import fingerprint
+from edgebed.core.plan import NodePlan, Task
+from edgebed.emulation.conditions import EffectiveLink
+from edgebed.emulation.link_model import link_model_of
+from edgebed.emulation.namespaces import inside
+from edgebed.emulation.netlink import LinkReader
+from edgebed.emulation.readback import Delay, LinkMeter, Mechanism, StatedLink
+from edgebed.emulation.resources import InterfaceBytes
+from edgebed.emulation.tcp import IncomingCount
+from edgebed.metrics.discovery import serve_metrics
+from edgebed.metrics.exporter import NodeMetrics
+from edgebed.runtimes.live import meters
+from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
+from edgebed.runtimes.live.data_ends import DataEnds
+from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
+from edgebed.runtimes.live.filling import NO_CAP, fill_memory
+from edgebed.runtimes.live.heartbeat import heartbeats
+from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
+from edgebed.runtimes.node_building import live_node
+from edgebed.wire import messages
+from edgebed.wire.shared_links import links_of
+from edgebed.wire.tensors import Buffer, decode_dense, split_frames
+
+HELLO_TIMEOUT_S = 60.0
+
+Context = zmq.Context[zmq.Socket[bytes]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeEnvironment:
+    """What the runtime tells a node before it says hello."""
+
+    node: str
+    controller_address: str
+    data_host: str = "127.0.0.1"
+    management_host: str = "127.0.0.1"
+    pace_cpus: bool = False
+    """Whether the node holds itself back, as no cgroup holds its CPU cap here."""
+    mechanism: Mechanism = "none"
+    """The mechanism that limits the rates of the node's link: nothing, the kernel's queues, or the transport's own
+    model."""
+    delay: Delay = ""
+    """The mechanism that makes the link's latency and jitter: nothing, the kernel, or the transport's own delay line.
+    """
+    namespace: str = ""
+    """Path of the network namespace that the data sockets belong in; empty: the process's own."""
+    cgroups: tuple[str, ...] = ()
+    """Folders of the cgroups that the process moves into before anything else."""
+    contained: bool = False
+    """Whether the node is alone in a container: the cgroup that it finds itself in is its own."""
+
+    @property
+    def own_cgroup(self) -> bool:
+        """Whether the node's cgroup is its own."""
+        return self.contained or bool(self.cgroups)
+
+    @property
+    def links_by_kernel(self) -> bool:
+        """Whether the kernel does what faults do to the node's link."""
+        return self.contained or bool(self.namespace) or self.mechanism == "tc"
+
+    def pace(self, plan: NodePlan) -> float:
+        """Share of the machine's speed that the node may use."""
+        return (min(1.0, plan.cpus or 1.0) if self.pace_cpus else 1.0) * min(1.0, plan.compute_speed)
+
+
+def run_node(here: NodeEnvironment) -> int:
+    """Run the node; return the process's exit code."""
+    context: Context = zmq.Context()
+    data_context: Context = zmq.Context() if here.namespace else context
+    try:
+        return _run(here, context, data_context)
+    except OwnCodeError as error:
+        print(error.on(here.node), file=sys.stderr)
+        return error.exit_code
+    except EdgebedError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    finally:
+        data_context.destroy()
+        context.destroy()  # each socket lingers as its network demands: reports still leave
+
+
+def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
+    identity = f"{here.node}~{secrets.token_hex(4)}"
+    socket = management_socket(context, zmq.DEALER, identity)
+    management = DealerEndpoint(socket, "controller", "management", _complain)
+    management.lost_for_s(0.0)  # from here on the end of the connection is noticed
+    socket.connect(here.controller_address)
+    management.send(messages.Hello(sender=here.node, pid=os.getpid(), code=fingerprint()), [])
+    configured = _await_configure(management)
+    if configured is None:
+        return 1
+    configure, frames = configured
+    alive = messages.Alive(sender=here.node, incarnation=configure.incarnation)
+    with heartbeats(context, here.controller_address, identity, alive, configure.plan.check_s):
+        node = _build(here, context, data_context, management, configure, frames)
+        del configured, configure, frames  # a second copy of the data
+        reason = node.run()
+    print(f"{here.node}: {reason}", file=sys.stderr)
+    management.send(messages.Bye(sender=here.node, reason=reason), [])
+    return 0
+
+
+def _await_configure(management: DealerEndpoint) -> tuple[messages.Configure, list[Buffer]] | None:
+    deadline_s = time.monotonic() + HELLO_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        management.flush()
+        management.socket.poll(100 if management.outbox else 1_000)
+        for event in management.receive(limit=1):
+            if isinstance(event.message, messages.Configure):
+                return event.message, list(event.frames)
+            if isinstance(event.message, (messages.Refuse, messages.Stop)):
+                print(f"refused: {event.message.reason}", file=sys.stderr)
+                return None
+    print(f"no answer from the controller within {HELLO_TIMEOUT_S:g} s; is a firewall in between?", file=sys.stderr)
+    return None
+
+
+def _with_sources(task: Task, sources: Sequence[tuple[str, str]]) -> Task:
+    """The task, with the paths of its own modules as this node finds them."""
+    if not sources:
+        return task
+    folder = Path(tempfile.mkdtemp(prefix="edgebed-"))
+    for path, text in sources:
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    return msgspec.structs.replace(task, python_path=(str(folder),))
+
+
+def _complain(reason: str) -> None:
+    print(f"dropped a message: {reason}", file=sys.stderr)
+
+
+def _build(
+    here: NodeEnvironment,
+    context: Context,
+    data_context: Context,
+    management: DealerEndpoint,
+    configure: messages.Configure,
+    frames: list[Buffer],
+) -> LiveNode:
+    plan = configure.plan
+    arrays = {
+        name: decode_dense(tensor, parts) for name, (tensor, parts) in split_frames(configure.tensors, frames).items()
+    }
+    heart, work = live_node(configure, arrays, _with_sources(plan.task, configure.sources))
+    metrics = NodeMetrics(plan.role)
+    pages, port = serve_metrics(metrics.registry, here.management_host)
+    ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
+    courses = {name: EffectiveLink(link) for name, link in links_of(configure.links).items()} | {
+        plan.node: EffectiveLink(plan.link)
+    }
+    reader = None
+    if here.namespace or here.mechanism == "tc":
+        with inside(here.namespace):
+            reader = LinkReader(here.data_host)
+    data, ready = _open(here, data_context, configure, ready, courses)
+    interface = watch = None
+    if plan.role == "server":
+        watch_socket = data_socket(context, zmq.ROUTER)
+        ready = msgspec.structs.replace(ready, management_address=bind(watch_socket, here.management_host))
+        watch = RouterEndpoint(watch_socket, "data", _complain)
+    if plan.is_host:
+        interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
+    node = LiveNode(
+        plan=plan,
+        heart=heart,
+        work=work,
+        management=management,
+        data=data,
+        metrics=metrics,
+        epoch_ns=configure.epoch_ns,
+        link=PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel),
+        watch=watch,
+        pace_of=here.pace,
+        fill_memory=fill_memory if here.own_cgroup else lambda: NO_CAP,
+        interface=interface,
+        incoming=IncomingCount(ready.data_address) if ready.data_address else None,
+        visits=pages.visits,
+        courses=courses if plan.hosts else {},
+    )
+    meters.attach(node, configure.links, own_cgroup=here.own_cgroup, delay=here.delay, link=reader)
+    if reader is not None and here.mechanism == "tc":
+        meter = LinkMeter(plan.node, EffectiveLink(plan.link), reader, here.delay)
+        node.meters.append(meter)
+        meter.wait_until_held(node.hear)  # before that, the node may not talk
+    elif plan.link.shaped or plan.changeable:
+        node.meters.append(StatedLink(plan.node, EffectiveLink(plan.link), here.mechanism, here.delay))
+    data.complain_to(node.complain)
+    if watch:
+        watch.complain = lambda reason: node.complain(reason, "management")
+    management.send(ready, [])
+    return node
+
+
+def _open(
+    here: NodeEnvironment,
+    context: Context,
+    configure: messages.Configure,
+    ready: messages.Ready,
+    courses: Mapping[str, EffectiveLink],
+) -> tuple[DataEnds, messages.Ready]:
+    """The node's ends on the data network, and the address at which it is reached."""
+    plan = configure.plan
+    router, dealers = None, {}
+    is_of_shards = plan.method.is_layerwise and plan.role != "evaluator"
+    room = SHARDS_ROOM if is_of_shards else HIGH_WATER_MARK
+    patience = patience_s(*(effective.at(0.0) for effective in courses.values()))
+    with inside(here.namespace):  # where the context's threads stay, which make its connections
+        if plan.is_host:
+            socket = data_socket(context, zmq.ROUTER, room=room)
+            ready = msgspec.structs.replace(ready, data_address=bind(socket, here.data_host))
+            router = DataRouter(socket, _complain)
+        for host in plan.hosts:
+            socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}", patience, room)
+            dealers[host] = DataDealer(socket, _complain, host, always_asks=is_of_shards)
+    return DataEnds(router, dealers), ready

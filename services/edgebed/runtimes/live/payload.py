@@ -1,0 +1,64 @@
+"""What each node of a live trial is given when it has said hello: its model, its part of the data, its backup."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.core.plan import NodePlan
+from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint
+from edgebed.learning.beginning import Beginning
+from edgebed.planning.planning import PlannedTrial
+from edgebed.roles.control.controller import NodeInputs
+from edgebed.wire.tensors import as_bytes, encode_dense
+
+
+def payload_of(
+    planned: PlannedTrial, checkpoints: CheckpointStore, beginning: Beginning
+) -> Callable[[NodePlan], NodeInputs]:
+    """Return a function for what each node is given: the server the latest model, others their part of the data.
+
+    Nodes that compute with a model that has constants are given these, too.
+    """
+    data = planned.data
+
+    def payload(node: NodePlan) -> NodeInputs:
+        arrays: dict[str, NDArray[Any]]
+        version = 0
+        backup = checkpoints.backup if node.shard else None
+        if node.role == "server":
+            version, theta, state = ModelCheckpoint(0, checkpoints.initial) if node.shard else checkpoints.latest
+            arrays = {"theta": theta}
+            if backup:
+                arrays["state"] = backup.joined()
+            elif state is not None:
+                arrays["state"] = as_bytes(state)
+        elif node.role == "evaluator":
+            arrays = {"x": data.test_x, "y": data.test_y}
+        else:
+            x, y = planned.examples(node)
+            arrays = {"x": x, "y": y}
+        if (constants := beginning.constants(node)).size:
+            arrays["constants"] = constants
+        encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
+        frames = [frame for _, frames in encoded for frame in frames]
+        tensors = tuple(tensor for tensor, _ in encoded)
+        if node.role != "server" or backup is None:
+            return NodeInputs(tensors, frames, version)
+        return NodeInputs(tensors, frames, version, backup.step, backup.parts)
+
+    return payload
+
+
+def backups_of(checkpoints: CheckpointStore) -> Callable[[int], NodeInputs | None]:
+    """Return a function for the newest backup of all shards that is not beyond a step."""
+
+    def backup_at(step: int) -> NodeInputs | None:
+        backup = checkpoints.backup_at(step)
+        if backup is None:
+            return None
+        tensor, frames = encode_dense("state", backup.joined())
+        return NodeInputs((tensor,), frames, backup_step=backup.step, backup_parts=backup.parts)
+
+    return backup_at

@@ -1,0 +1,63 @@
+"""What the runtimes have in common whose nodes are processes, in containers or not: real time, and a controller."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from edgebed.core.console import say
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.fingerprint import fingerprint
+from edgebed.core.imports import sources
+from edgebed.core.runtimes import TRAITS, Runtime
+from edgebed.roles.control.controller import Controller
+from edgebed.runtimes.live.control import Control
+from edgebed.runtimes.live.live_controller import Launcher, LiveController
+from edgebed.runtimes.live.payload import backups_of, payload_of
+from edgebed.runtimes.runtime import Assignment
+
+
+class LiveRuntime(ABC):
+    """A controller in this process, and nodes that a launcher starts."""
+
+    name: Runtime
+
+    @abstractmethod
+    def prepare(self, say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
+        """As `Runtime.prepare`."""
+
+    @abstractmethod
+    def launcher(self, assignment: Assignment) -> Launcher:
+        """What starts the trial's nodes; InfrastructureError where that is impossible."""
+
+    def run(self, assignment: Assignment) -> bool:
+        """Run a trial to its end; whether the user asked for an end that the trial had come to by itself."""
+        plan, traits = assignment.planned.plan, TRAITS[self.name]
+        heart = Controller(
+            plan,
+            payload_of(assignment.planned, assignment.checkpoints, assignment.beginning),
+            self.name,
+            time.monotonic_ns() - round(assignment.until_s * 1e9),
+            code=fingerprint(),
+            other_code_remedy=traits.other_code_remedy,
+            sources=sources(plan.nodes[0].task.python_path) if traits.has_containers else (),
+            linger_s=assignment.linger_s,
+            past=assignment.past,
+            backup_at=backups_of(assignment.checkpoints),
+        )
+        watch = assignment.watch(heart)
+        with _control_in(assignment.folder.path.parent) or nullcontext() as control:
+            launcher = self.launcher(assignment)
+            LiveController(heart, launcher, assignment.journal, assignment.checkpoints, watch, control).run()
+        return watch.interrupted and heart.outcome != "interrupted"
+
+
+def _control_in(folder: Path) -> Control | None:
+    """The run's control socket; None where its folder cannot have one, which is no reason not to train."""
+    try:
+        return Control(folder)
+    except InfrastructureError as error:
+        say(f"nobody can act on the nodes of this run by hand: {error}")
+        return None

@@ -1,0 +1,87 @@
+"""ZeroMQ sockets with the options that each network needs.
+
+The *data* sockets have no ZeroMQ heartbeats: on a slow link a large frame outlasts their time-out and the message is
+lost in silence (libzmq issue 2709). The kernel asks a silent server instead, between the bytes of a message and not
+after them, and what that means is for data_endpoints.py to say. Their high-water marks are low, so that no hidden queue
+falsifies staleness. The *management* sockets have heartbeats. A frame above the limit ends its connection.
+"""
+
+import zmq
+
+from edgebed.core.errors import InfrastructureError
+from edgebed.wire.frames import MAX_HEADER_BYTES
+
+DATA_FRAME_BYTES_MAX = 1024 * 1024  # four times the largest frame that is ever sent
+HIGH_WATER_MARK = 4  # messages; a worker has one on its way
+SHARDS_ROOM = 1_000  # messages; how many a shard has on its way, its queue says
+HEARTBEAT_MS = 5_000
+HEARTBEAT_TIMEOUT_MS = 60_000  # a frozen peer may come back: cutting its connection would lose what is on its way
+RECONNECT_MS = 200
+RECONNECT_MAX_MS = 5_000
+KEEPALIVE_S_MAX = 120  # the kernel itself gives a connection up only then
+
+
+def data_socket(
+    context: zmq.Context[zmq.Socket[bytes]],
+    kind: int,
+    identity: str = "",
+    patience_s: float = 4.0,
+    room: int = HIGH_WATER_MARK,
+) -> zmq.Socket[bytes]:
+    """A socket for the data network: `zmq.ROUTER` where others connect, `zmq.DEALER` elsewhere.
+
+    `patience_s`: for how long a living server is silent at most to a node that waits, given its link and this one.
+    `room`: messages that a peer may leave unread; a router drops what is beyond.
+    """
+    socket = _socket(context, kind, identity)
+    socket.setsockopt(zmq.SNDHWM, room)
+    socket.setsockopt(zmq.RCVHWM, room)
+    socket.setsockopt(zmq.MAXMSGSIZE, DATA_FRAME_BYTES_MAX)
+    socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+    socket.setsockopt(zmq.LINGER, 0)
+    ask_s = max(1, int(patience_s / 4)) if kind == zmq.DEALER else 30  # one end asks: each asking takes its share
+    socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, ask_s)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, ask_s)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_CNT, max(1, KEEPALIVE_S_MAX // ask_s))
+    if kind == zmq.DEALER:
+        socket.setsockopt(zmq.CONNECT_TIMEOUT, int(patience_s * 500))
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, 0)  # without back-off
+    return socket
+
+
+def management_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str = "") -> zmq.Socket[bytes]:
+    """A socket for the management network: `zmq.ROUTER` at the controller, `zmq.DEALER` elsewhere."""
+    socket = _socket(context, kind, identity)
+    socket.setsockopt(zmq.SNDHWM, 0)  # reports are never dropped
+    socket.setsockopt(zmq.RCVHWM, 0)
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_HEADER_BYTES)
+    socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+    socket.setsockopt(zmq.LINGER, 2_000)
+    return socket
+
+
+def bind(socket: zmq.Socket[bytes], host: str) -> str:
+    """Bind to any free port of that address, and return what to connect to.
+
+    Raises InfrastructureError where this machine cannot listen there.
+    """
+    try:
+        socket.bind(f"tcp://{host}:*")
+    except zmq.ZMQError as error:
+        raise InfrastructureError(f"cannot listen on {host}: {error.strerror}") from error
+    return socket.getsockopt_string(zmq.LAST_ENDPOINT)
+
+
+def _socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str) -> zmq.Socket[bytes]:
+    socket = context.socket(kind)
+    if identity:
+        socket.setsockopt(zmq.IDENTITY, identity.encode())
+    if kind == zmq.ROUTER:
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # a peer whose connection broke comes back on a new one
+    else:
+        socket.setsockopt(zmq.IMMEDIATE, 1)
+        socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
+    return socket

@@ -1,0 +1,153 @@
+"""Builds a node by its plan: its heart, and what does its work."""
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import zmq
+from numpy.typing import NDArray
+
+from edgebed.algorithms.registry import exchange_of, rule_of
+from edgebed.core.imports import search
+from edgebed.core.plan import NodePlan, Task
+from edgebed.roles.evaluator import Evaluator
+from edgebed.roles.events import Heart
+from edgebed.roles.layerwise.activation_store import ActivationStore
+from edgebed.roles.layerwise.batch_shard import shard_of
+from edgebed.roles.layerwise.module_host import ModuleHost
+from edgebed.roles.layerwise.shard_server import ShardServer, split_parts
+from edgebed.roles.layerwise.shard_work import ModuleWork, ShardWork
+from edgebed.roles.server.parameter_server import ParameterServer
+from edgebed.roles.work import EvaluatorWork, JobRunner, Work
+from edgebed.roles.worker import Worker
+from edgebed.wire.messages import Configure
+from edgebed.wire.tensors import as_numbers, cut
+
+
+class Kept(NamedTuple):
+    """What a server begins with."""
+
+    theta: NDArray[np.float32]
+    """(n,) the model, which is the server's to write from now on."""
+    state: Any = None
+    """What the aggregation remembers besides; None: nothing."""
+    backup: Any = None
+    """Where shards go on, as `ShardServer` takes it; None: they begin."""
+
+
+def heart_of(
+    configure: Configure,
+    plan: NodePlan,
+    kept: Callable[[], Kept],
+    frames: Callable[[NDArray[np.float32]], Sequence[Any]],
+    copy: Callable[[NDArray[np.float32]], NDArray[np.float32]] = np.copy,
+) -> Heart:
+    """The heart of a node by its role; `plan` is that of `configure`, as this node sees it.
+
+    A server asks for what was `kept`, and for the `frames` of a model that it sends, which it may write afterwards;
+    `copy` makes a model that a worker keeps.
+    """
+    match plan.role:
+        case "server" if plan.shard:
+            begins = kept()
+            return ShardServer(plan, begins.theta, frames, configure.incarnation, begins.backup)
+        case "server":
+            begins = kept()
+            return ParameterServer(plan, begins.theta, configure.peers, frames, configure.version, begins.state)
+        case "store":
+            return ActivationStore(plan)
+        case "modules":
+            return ModuleHost(plan, configure.incarnation)
+        case "worker" if plan.shard:
+            return shard_of(plan, rule_of(plan.method), configure.incarnation)
+        case "worker":
+            return Worker(plan, configure.incarnation, copy)
+        case "evaluator":
+            return Evaluator(plan)
+
+
+def work_of(
+    plan: NodePlan,
+    examples: Callable[[], tuple[NDArray[Any], NDArray[Any]]],
+    constants: NDArray[Any] | None,
+    network: Callable[[], Any],
+    clock: Callable[[], float] = lambda: 0.0,
+) -> JobRunner | None:
+    """Who does a node's jobs by its role, None where it has none.
+
+    `examples` are the inputs and labels of a shard, `network` is the model bound to a worker's or evaluator's data.
+    """
+    if plan.role in ("server", "store"):
+        return None
+    if plan.shard:
+        return shard_work(plan, *examples(), constants, clock)
+    return EvaluatorWork(network()) if plan.role == "evaluator" else Work(plan, network(), clock)
+
+
+def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -> tuple[Heart, JobRunner | None]:
+    """The heart and the work of a live node, from what it was given; `task` with modules where this node has them."""
+    plan = msgspec.structs.replace(configure.plan, task=task)
+    search(task.python_path)
+
+    def kept() -> Kept:
+        state = arrays.get("state")
+        backup = _backup(configure, arrays) if plan.shard else None
+        return Kept(np.array(arrays["theta"]), None if state is None or plan.shard else as_numbers(state), backup)
+
+    def network() -> Any:
+        from edgebed.learning.network import Network  # torch, which a server is without
+
+        return Network(task, arrays["x"], arrays["y"], arrays.get("constants"))
+
+    work = work_of(plan, lambda: (arrays["x"], arrays["y"]), arrays.get("constants"), network, time.perf_counter)
+    return heart_of(configure, plan, kept, own_frames), work
+
+
+def shard_work(
+    plan: NodePlan,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    constants: NDArray[Any] | None,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> ShardWork | ModuleWork:
+    """The work of a shard, or of the node that has all gradient modules; `x`, `y` as the node receives them."""
+    from edgebed.learning.shards.building import module_networks, shard_network  # torch, which a server is without
+
+    exchange = exchange_of(plan.method)
+    if plan.role == "modules":
+        return ModuleWork(module_networks(plan), y, clock, exchange)
+    return ShardWork(
+        shard_network(plan, constants),
+        rule_of(plan.method),
+        x,
+        y,
+        clock,
+        exchange,
+        functools.partial(_given, plan.task),
+    )
+
+
+def _given(task: Task, x: NDArray[Any]) -> NDArray[np.float32]:
+    """The examples as the model takes them."""
+    import torch
+
+    from edgebed.learning.inputs import prepared
+
+    return prepared(torch.from_numpy(x), task).numpy()
+
+
+def _backup(
+    configure: Configure, arrays: Mapping[str, NDArray[Any]]
+) -> tuple[int, dict[str, NDArray[np.float32]]] | None:
+    """The backup that the shards resume from; None where there is none."""
+    if not configure.backup_parts:
+        return None
+    return configure.backup_step, split_parts(configure.backup_parts, arrays["state"])
+
+
+def own_frames(theta: NDArray[np.float32]) -> Sequence[Any]:
+    """A copy of (n,) `theta` in memory of ZeroMQ's own, which it sends without copying or tracking it once more."""
+    return [zmq.Frame(part, copy=True) for part in cut(theta.data)]

@@ -1,0 +1,75 @@
+"""What a runtime is: how a planned trial is run to its end, and by whom its nodes are started."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from edgebed.core.runtimes import Emulation
+from edgebed.core.runtimes import Runtime as RuntimeName
+from edgebed.journal.checkpoints import CheckpointStore
+from edgebed.journal.journal import JournalWriter
+from edgebed.journal.run_folder import TrialFolder
+from edgebed.learning.beginning import Beginning
+from edgebed.planning.planning import PlannedTrial
+from edgebed.roles.control.controller import Controller, ResumedTrial
+from edgebed.runtimes.watch import StatusFeed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """A trial to be run."""
+
+    planned: PlannedTrial
+    beginning: Beginning
+    """The initial model."""
+    run: str
+    """The run's name, `<scenario>/<number>`."""
+    folder: TrialFolder
+    journal: JournalWriter
+    checkpoints: CheckpointStore
+    past: ResumedTrial | None
+    """What was before, where the trial is resumed."""
+    watch: Callable[[Controller], StatusFeed]
+    """What shows the controller's heart to the user and to Prometheus."""
+    linger_s: Callable[[], float]
+    """How long a node may have to wait at its end until Prometheus has read its last metrics."""
+
+    @property
+    def until_s(self) -> float:
+        """The time at which the trial's clock starts, in seconds."""
+        return self.past.until_s if self.past else 0.0
+
+
+class Runtime(Protocol):
+    """One of the ways to run the nodes of a trial."""
+
+    name: RuntimeName
+
+    def prepare(self, say: Callable[[str], None]) -> tuple[str | None, dict[str, Any]]:
+        """Make ready for a run; InfrastructureError where that is impossible.
+
+        Returns the address at which the controller's pages are to be served, None where no node has any, and the facts
+        of what the nodes run in. `say` is told what was found and done.
+        """
+        ...
+
+    def run(self, assignment: Assignment) -> bool:
+        """Run a trial to its end; whether the user asked for an end that the trial had come to by itself."""
+        ...
+
+
+def runtime_of(name: RuntimeName, *, processes: int, emulation: Emulation = "auto") -> Runtime:
+    """The runtime of that name; `processes` is how many the simulation computes with."""
+    match name:
+        case "simulation":
+            from edgebed.runtimes.simulation.runtime import SimulationRuntime
+
+            return SimulationRuntime(processes)
+        case "process":
+            from edgebed.runtimes.processes.runtime import ProcessRuntime
+
+            return ProcessRuntime(emulation)
+        case "docker":
+            from edgebed.runtimes.containers.runtime import ContainerRuntime
+
+            return ContainerRuntime()

@@ -1,0 +1,174 @@
+"""The connection between two nodes in virtual time: it stalls while the link of either is cut.
+
+Messages on their way then come later, or are lost: emulation/outage.py says which. Where something else ends the
+connection, a node's death or a host that is elsewhere now, all that has not quite left is lost, too.
+"""
+
+from collections import Counter
+
+import msgspec
+
+from edgebed.emulation.link_model import LinkModel
+from edgebed.emulation.outage import RECONNECT_S, Outage
+from edgebed.roles.events import MessageReceived, Send
+from edgebed.runtimes import tracing
+from edgebed.runtimes.simulation.agenda import Agenda
+from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation
+from edgebed.wire import messages
+
+THE_TRIAL_ENDED = "the trial ended"
+
+
+class Departure(msgspec.Struct, frozen=True, gc=False):
+    """A message that is sent, until its last byte has left."""
+
+    effect: Send
+    target: SimulatedIncarnation
+    connection: "SimulatedConnection"
+    first_s: float
+    """When the message's first byte left, or will."""
+
+
+class Arrival(msgspec.Struct, frozen=True, gc=False):
+    """A message whose last byte has left its sender, until its receiver handles it."""
+
+    event: MessageReceived
+    connection: "SimulatedConnection"
+
+
+class PendingSend(msgspec.Struct, frozen=True, gc=False):
+    """A message that is sent as soon as the link is healed."""
+
+    effect: Send
+    target: SimulatedIncarnation
+    connection: "SimulatedConnection"
+
+
+OnItsWay = Departure | Arrival | PendingSend
+
+
+class LostMessages:
+    """Messages that were lost. No node in the trial knows all of them."""
+
+    def __init__(self) -> None:
+        self.pushes: dict[tuple[str, int, int], str] = {}
+        """Why each lost push was lost, by worker, incarnation and step."""
+        self.others: Counter[str] = Counter()
+        """Number of other lost messages by kind."""
+        self.has_ended = False
+        """Whether the nodes have been told to stop: what is on its way from then on is lost for no other reason."""
+
+    def note(self, message: messages.AnyMessage, why: str) -> None:
+        """Note that a message was lost, and why."""
+        if isinstance(message, messages.Push):
+            known = message.sender, message.incarnation, message.step
+            self.pushes[known] = THE_TRIAL_ENDED if self.has_ended else why
+        else:
+            self.others[tracing.kind_of(message)] += 1
+
+
+class Renewed(msgspec.Struct, frozen=True, gc=False):
+    """The event that the client makes a new connection in place of one that died."""
+
+    connection: "SimulatedConnection"
+
+
+class SimulatedConnection:
+    """A connection between a client and its host; the next incarnation of either uses the same object."""
+
+    def __init__(self, agenda: Agenda[SimulatedIncarnation], losses: LostMessages, passage: LinkModel | None) -> None:
+        """`passage` holds the client's messages, where its link is limited and no other connection uses it."""
+        self.agenda = agenda
+        self.losses = losses
+        self.passage = passage
+        self.client: SimulatedIncarnation | None = None
+        self.host: SimulatedIncarnation | None = None
+        self.cut_links: set[str] = set()
+        """The ends of the connection whose links are cut."""
+        self.outage = Outage()
+        self.is_broken = True
+        """Whether there is no connection at present."""
+        self.standing: list[tuple[float, SimulatedIncarnation, OnItsWay]] = []
+        """While the connection is cut, all that is on its way: (seconds left, owner, event)."""
+
+    def make(self, client: SimulatedIncarnation, host: SimulatedIncarnation | None) -> None:
+        """Connect the client with this host; nothing of a previous connection remains."""
+        self.lose("the server was elsewhere")
+        self.client, self.host = client, host
+        self.is_broken = host is None or host.ended
+
+    def renew(self) -> bool:
+        """Replace a connection that died; return whether there is one: after the host's end there is none."""
+        self.is_broken = self.host is None or self.host.ended
+        return not self.is_broken
+
+    def add(self, at_s: float, incarnation: SimulatedIncarnation, message: OnItsWay) -> None:
+        """Add an event of a message on its way, at that time, or as much later as the connection stalls."""
+        if self.outage.is_cut:
+            self.standing.append((max(0.0, at_s - self.agenda.now), incarnation, message))
+        else:
+            self.agenda.add(at_s, incarnation, message)
+
+    def cut(self, node: str) -> None:
+        """Let nothing pass that node's link from now on."""
+        self.cut_links.add(node)
+        if self.outage.is_cut:
+            return
+        self.outage.cut(self.agenda.now)
+        self.agenda.take(self, lambda _, event: isinstance(event, Renewed))
+        self.standing = self.agenda.take(self)
+
+    def heal(self, node: str) -> None:
+        """Undo the cut of that node's link."""
+        self.cut_links.discard(node)
+        if self.cut_links or not self.outage.is_cut:
+            return
+        if resume(self.outage, self.passage, self.agenda.now):
+            for left_s, incarnation, message in self.standing:
+                self.agenda.add(self.agenda.now + left_s, incarnation, message)
+            self.standing = []
+        else:
+            self.is_broken = True
+            self.lose("its connection died")
+        if self.is_broken and self.client:
+            self.agenda.add(self.agenda.now + RECONNECT_S, self.client, Renewed(self))
+
+    def end(self, ended: SimulatedIncarnation) -> None:
+        """Break the connection, as one of its ends is gone."""
+        self.is_broken = True
+        self.lose("a node ended", ended)
+
+    def lose(self, why: str, ended: SimulatedIncarnation | None = None) -> None:
+        """Lose all that is on its way; with `ended`, what has quite left that end still arrives."""
+
+        def is_lost(incarnation: SimulatedIncarnation, message: OnItsWay) -> bool:
+            return ended is None or not isinstance(message, Arrival) or incarnation is ended
+
+        lost = self.agenda.take(
+            self, lambda incarnation, event: isinstance(event, OnItsWay) and is_lost(incarnation, event)
+        )
+        lost += [entry for entry in self.standing if is_lost(entry[1], entry[2])]
+        self.standing = [entry for entry in self.standing if not is_lost(entry[1], entry[2])]
+        if client := self.client:
+            on_hold = [point for point, (_, message) in client.on_hold.items() if is_lost(client, message)]
+            lost += [(0.0, client, client.on_hold.pop(point)[1]) for point in on_hold]
+        for _, _, message in lost:
+            self.losses.note(message_of(message), why)
+        if self.passage:
+            self.passage.clear(self.agenda.now)
+
+
+def message_of(on_its_way: OnItsWay) -> messages.AnyMessage:
+    """The message of an event on its way."""
+    return on_its_way.event.message if isinstance(on_its_way, Arrival) else on_its_way.effect.message
+
+
+def resume(outage: Outage, passage: LinkModel | None, now: float) -> bool:
+    """Heal the link; return whether what was on its way still arrives."""
+    since_s, later_s = outage.since_s, outage.heal(now)
+    if passage and since_s is not None:
+        if later_s is None:
+            passage.clear(now)
+        else:
+            passage.stand_still(since_s, later_s)
+    return later_s is not None

@@ -1,0 +1,212 @@
+"""Messages between nodes in virtual time: what delays them, and where faults wait for them.
+
+    send ---> uplink ---> the last byte has left ---> downlink ---> there
+        during-push |   | after-push    during-pull |
+
+The evaluator uses the management network, which has neither links nor faults. A message is lost if it has not quite
+left a node which ends, is on its way over a connection which dies, or reaches a receiver that ends before handling it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from edgebed.core import records
+from edgebed.core.plan import Injection, Plan, Point
+from edgebed.emulation.link_model import link_model_of
+from edgebed.emulation.outage import Outage
+from edgebed.roles.events import AtPoint, Disconnected, MessageReceived, Send
+from edgebed.runtimes import timestamps, tracing
+from edgebed.runtimes.simulation.agenda import Agenda
+from edgebed.runtimes.simulation.simulated_connection import (
+    Arrival,
+    Departure,
+    LostMessages,
+    PendingSend,
+    SimulatedConnection,
+    resume,
+)
+from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation
+from edgebed.runtimes.traffic import TrafficCount
+from edgebed.wire import frames as codec
+from edgebed.wire import messages
+
+EVALUATOR = "evaluator"
+
+
+class SimulatedNetwork:
+    """The links and connections of one trial. It calls no heart: events of arrival are on the agenda."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        agenda: Agenda[SimulatedIncarnation],
+        incarnations: Mapping[str, SimulatedIncarnation],
+        journal: Callable[[str, records.Record], None],
+    ) -> None:
+        """`incarnations`: the present incarnation of each node, updated by the caller."""
+        self.agenda = agenda
+        self.incarnations = incarnations
+        self.journal = journal
+        self.traces = plan.nodes[0].trace
+        self.passages = {
+            node.node: passage for node in plan.nodes if (passage := link_model_of(node, "model", "line")) is not None
+        }
+        """Link models that delay nodes' messages; none where a link is as fast as the machine."""
+        self.losses = LostMessages()
+        pairs = plan.pairs()
+        uses = Counter(name for pair in pairs for name in pair)
+        hosts = {host for _, host in pairs}
+        self.outages = {name: Outage() for name, count in uses.items() if count > 1 or name in hosts}
+        """Outages of nodes whose links several connections may use."""
+        self.connections = {
+            pair: SimulatedConnection(
+                agenda, self.losses, None if pair[0] in self.outages else self.passages.get(pair[0])
+            )
+            for pair in pairs
+        }
+        """Connections by client and host."""
+        self.used: dict[str, list[SimulatedConnection]] = {name: [] for name in uses}
+        """Connections of each node."""
+        for pair, connection in self.connections.items():
+            for name in pair:
+                self.used[name].append(connection)
+        self.hosts = {node.node: node.hosts for node in plan.nodes if node.role != "evaluator"}
+        self.traffic = {node.node: TrafficCount() for node in plan.nodes if node.counts_traffic}
+
+    def start(self, incarnation: SimulatedIncarnation, began_s: float) -> None:
+        """Start a node: its link changes with time from `began_s`; it connects."""
+        if passage := self.passages.get(incarnation.name):
+            passage.began(began_s)
+        for host in self.hosts.get(incarnation.name, ()):
+            self.connections[incarnation.name, host].make(incarnation, self.incarnations.get(host))
+
+    # --- a message's way ----------------------------------------------------------------------------------------
+
+    def send(self, incarnation: SimulatedIncarnation, effect: Send) -> None:
+        """Send a message from node to node: it leaves as its sender's link allows."""
+        if EVALUATOR in (incarnation.name, effect.to):
+            self._tell(incarnation, effect)
+            return
+        made = self.connections.get((incarnation.name, effect.to))
+        connection = made or self.connections[effect.to, incarnation.name]
+        target = connection.host if made else connection.client
+        if connection.is_broken or target is None or incarnation not in (connection.client, connection.host):
+            self.losses.note(effect.message, "there was no connection")
+        elif connection.outage.is_cut:
+            connection.add(self.agenda.now, incarnation, PendingSend(effect, target, connection))
+        else:
+            self.leave(incarnation, PendingSend(effect, target, connection))
+
+    def _tell(self, incarnation: SimulatedIncarnation, effect: Send) -> None:
+        """Send a message over the management network, which takes no time."""
+        target = self.incarnations.get(effect.to)
+        if target is None:
+            self.losses.note(effect.message, "nobody was there")
+            return
+        received = self._carry(incarnation, effect, self.agenda.now)
+        self._trace_received(target, received)
+        self.agenda.add(self.agenda.now, target, received)
+
+    def leave(self, incarnation: SimulatedIncarnation, sent: PendingSend) -> None:
+        """Let a message begin to leave: bytes leave when it is their turn."""
+        first_s = gone_s = self.agenda.now
+        if passage := self.passages.get(incarnation.name):
+            first_s, gone_s = passage.leave(first_s, timestamps.payload_bytes(sent.effect))
+        departure = Departure(sent.effect, sent.target, sent.connection, first_s)
+        if "during-push" in incarnation.awaited:
+            self._hold(incarnation, "during-push", first_s, gone_s, departure)
+        elif passage:
+            sent.connection.add(gone_s, incarnation, departure)
+        else:
+            self.left(incarnation, departure)
+
+    def left(self, incarnation: SimulatedIncarnation, departure: Departure) -> None:
+        """Handle that a message's last byte has left: it arrives as its receiver's link allows, in real bytes."""
+        first_s, due_s, target = departure.first_s, self.agenda.now, departure.target
+        received = self._carry(incarnation, departure.effect, first_s)
+        if traffic := self.traffic.get(incarnation.name):
+            traffic.sent(received.message, received.bytes)
+        if "after-push" in incarnation.awaited:
+            self.agenda.add(due_s, incarnation, AtPoint("after-push"))
+        begins_s = due_s
+        if passage := self.passages.get(target.name):
+            due_s, begins_s = passage.arrive(first_s, due_s, received.bytes), passage.begins_s(first_s)
+        arrival = Arrival(received, departure.connection)
+        if "during-pull" in target.awaited - target.on_hold.keys() and isinstance(received.message, messages.Model):
+            self._hold(target, "during-pull", begins_s, due_s, arrival)
+        else:
+            departure.connection.add(due_s, target, arrival)
+
+    def arrived(self, incarnation: SimulatedIncarnation, arrival: Arrival) -> MessageReceived:
+        """Count and trace a message that has arrived."""
+        if traffic := self.traffic.get(incarnation.name):
+            traffic.received(arrival.event.peer, arrival.event.message, arrival.event.bytes)
+        self._trace_received(incarnation, arrival.event)
+        return arrival.event
+
+    def _carry(self, incarnation: SimulatedIncarnation, effect: Send, first_s: float) -> MessageReceived:
+        """The message as its receiver decodes it."""
+        buffers = codec.encode(timestamps.stamp(effect.message, first_s), effect.frames)
+        size = codec.size_bytes(buffers)
+        message, frames = codec.decode(buffers, "data")
+        if self.traces:
+            self.journal(incarnation.name, tracing.sent(effect.to, message, size))
+        return MessageReceived(incarnation.name, message, frames, size)
+
+    def _trace_received(self, incarnation: SimulatedIncarnation, event: MessageReceived) -> None:
+        if self.traces:
+            self.journal(incarnation.name, tracing.received(event.peer, event.message, event.bytes))
+
+    # --- where faults wait --------------------------------------------------------------------------------------
+
+    def _hold(
+        self, worker: SimulatedIncarnation, point: Point, at_s: float, due_s: float, message: Departure | Arrival
+    ) -> None:
+        """Hold a message that a fault waits for: it continues when the worker does."""
+        worker.on_hold[point] = due_s, message
+        self.agenda.add(min(at_s, due_s), worker, AtPoint(point))
+
+    def proceed(self, worker: SimulatedIncarnation) -> None:
+        """Let a worker continue, and with it the messages that were held."""
+        for point in sorted(worker.told & worker.on_hold.keys()):
+            due_s, message = worker.on_hold.pop(point)
+            message.connection.add(due_s, worker, message)
+        worker.told.clear()
+
+    # --- faults of links, and ends of nodes ---------------------------------------------------------------------
+
+    def cut(self, node: str) -> None:
+        """Let nothing pass a node's link from now on."""
+        if node in self.outages:
+            self.outages[node].cut(self.agenda.now)
+        for connection in self.used.get(node, ()):
+            connection.cut(node)
+
+    def heal(self, node: str) -> None:
+        """Undo the cut of a node's link."""
+        if node in self.outages:
+            resume(self.outages[node], self.passages.get(node), self.agenda.now)
+        for connection in self.used.get(node, ()):
+            connection.heal(node)
+
+    def change(self, injection: Injection) -> str:
+        """Change a link's rates or latency; return why that is impossible, empty if it is done."""
+        passage = self.passages.get(injection.node)
+        if passage is None:
+            return "its link was not limited when the trial began, and no fault of the scenario changes it"
+        passage.inject(self.agenda.now, injection)
+        return ""
+
+    def end(self, incarnation: SimulatedIncarnation) -> None:
+        """Handle a node's end: nodes that it had connected to see that, behind what had left before."""
+        now = self.agenda.now
+        for connection in self.used.get(incarnation.name, ()):
+            if incarnation is connection.client and not connection.is_broken and not connection.outage.is_cut:
+                assert connection.host is not None
+                passage = self.passages.get(connection.host.name)
+                due_s = passage.arrive(now, now, 0) if passage else now
+                self.agenda.add(due_s, connection.host, Disconnected(incarnation.name))
+            if incarnation in (connection.client, connection.host):
+                connection.end(incarnation)
+        if incarnation.name in self.passages:
+            self.passages[incarnation.name].clear(now)

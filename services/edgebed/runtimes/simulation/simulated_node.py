@@ -1,0 +1,63 @@
+"""A node in virtual time: one incarnation of it, from its launch to its end.
+
+launched ---> configured: it has a heart ---> ended: its events never happen
+frozen ---> its events wait, and its work stands still ---> thawed
+"""
+
+from typing import Any
+
+from edgebed.core.plan import NodePlan, Point
+from edgebed.roles.events import Heart
+from edgebed.runtimes.simulation.agenda import Agenda
+
+
+class PendingResult:
+    """A job's result that will be there when its time comes."""
+
+    __slots__ = ("ticket",)
+
+    def __init__(self, ticket: int) -> None:
+        self.ticket = ticket
+
+
+class SimulatedIncarnation:
+    """One incarnation of a node; the next is another object, so nothing of this one can reach it."""
+
+    def __init__(self, name: str, plan: NodePlan | None = None) -> None:
+        """`plan`: None for the controller."""
+        self.name = name
+        self.plan = plan
+        self.heart: Heart | None = None
+        self.ended = False
+        self.is_frozen = False
+        self.deferred: list[Any] = []
+        """Events since the node was frozen, in order."""
+        self.work: list[tuple[float, PendingResult]] = []
+        """Results of the node's work that stands still, as (seconds left, result)."""
+        self.awaited: frozenset[Point] = frozenset()
+        """Worker: points on the way of what it sent last, and of the answer, at which a fault waits for it."""
+        self.on_hold: dict[Point, tuple[float, Any]] = {}
+        """Worker: messages that such a fault holds, as (when due, message) by point."""
+        self.told: set[Point] = set()
+        """Worker: points that it has been told of, and has not continued from."""
+
+    def freeze(self, agenda: "Agenda[SimulatedIncarnation]") -> None:
+        """Let nothing happen to the node until it is thawed."""
+        if not self.is_frozen:
+            self.is_frozen = True
+            work = agenda.take(self, lambda _, event: isinstance(event, PendingResult))
+            self.work = [(left_s, due) for left_s, _, due in work]
+
+    def thaw(self, agenda: "Agenda[SimulatedIncarnation]") -> None:
+        """Let missed events happen now, in order; the node's work takes as much longer as it was frozen."""
+        self.is_frozen = False
+        for event in self.deferred:
+            agenda.add(agenda.now, self, event)
+        for left_s, due in self.work:
+            agenda.add(agenda.now + left_s, self, due)
+        self.deferred, self.work = [], []
+
+    def unfinished(self, agenda: "Agenda[SimulatedIncarnation]") -> list[Any]:
+        """Take a node's events off the agenda, and return them, as it has ended."""
+        left = [event for _, _, event in agenda.take(self)]
+        return [*self.deferred, *left, *(due for _, due in self.work)]

@@ -1,0 +1,23 @@
+"""`heal`: a link that was cut carries again, whatever cut it."""
+
+from types import MappingProxyType
+from typing import ClassVar
+
+from edgebed.core.plan import FaultStep
+from edgebed.scenario.faults.entry import NO_LINK, FaultSection, step
+from edgebed.scenario.faults.targets import Target
+
+
+class Heal(FaultSection):
+    """A link that was cut carries again; for a `cut` without `for`."""
+
+    kind: ClassVar[str] = "heal"
+    example: ClassVar[str] = "{ heal: edge-0, at: 40s }"
+    not_for = MappingProxyType({"evaluator": NO_LINK})
+
+    heal: Target
+    """Node(s) whose link is healed."""
+
+    def steps(self, node: str) -> tuple[FaultStep, ...]:
+        """Return the one step: the link is healed."""
+        return (step(0.0, node, "heal"),)

@@ -1,0 +1,98 @@
+"""When a fault happens: at a time, at a number of updates, or where a worker is in its protocol; one of these.
+
+A worker has five points: `before: push`, `during: push`, `after: push`, `during: pull`, `after: pull`. There a fault
+happens the first time, or at one `step`, in the first of the node's incarnations; or by chance, with a `probability`
+at every push of every incarnation.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal, get_args
+
+from pydantic import Field
+
+from edgebed.core.plan import Point, Trigger
+from edgebed.scenario.problems import Problem
+from edgebed.scenario.section import DurationFromZero, Section
+
+MOMENTS = ("before", "during", "after")
+POINTS: tuple[Point, ...] = get_args(Point)
+
+
+class Timed(Section):
+    """A trigger that all nodes can have."""
+
+    triggers: ClassVar[tuple[str, ...]] = ("at", "at_update")
+    """Keys of which exactly one is given."""
+
+    at: DurationFromZero | None = None
+    """Time since training began."""
+    at_update: int | None = Field(default=None, ge=1)
+    """Number of updates that the server has applied when the fault happens."""
+
+    @classmethod
+    def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
+        """Yield a problem unless there is exactly one trigger."""
+        yield from super().contradictions(given)
+        triggers = [key for key in cls.triggers if given.get(key) is not None]
+        strangers = [key for key in Timed.model_fields if key not in cls.triggers and given.get(key) is not None]
+        if strangers:
+            reason = cls.not_here.get(strangers[0]) or f"not a trigger of this kind; give {_one_of(cls.triggers)}"
+            yield Problem((strangers[0],), reason, at_key=True)
+        elif not triggers:
+            yield Problem((), f"when? give {_one_of(cls.triggers)}")
+        elif len(triggers) > 1:
+            yield Problem((triggers[1],), f"{' and '.join(triggers)}: one fault has one trigger", at_key=True)
+
+    @property
+    def point(self) -> Point | None:
+        """Return where in its protocol a worker has to be, if that is the trigger."""
+        return None
+
+    def trigger(self) -> Trigger:
+        """Return the trigger for a plan."""
+        return Trigger(at_s=self.at, at_update=self.at_update)
+
+
+class Triggered(Timed):
+    """A trigger that may be a point in a worker's protocol."""
+
+    triggers: ClassVar[tuple[str, ...]] = (*Timed.triggers, *MOMENTS)
+
+    before: Literal["push"] | None = None
+    """Before the worker pushes."""
+    during: Literal["push", "pull"] | None = None
+    """While the push is leaving; or while the model is coming."""
+    after: Literal["push", "pull"] | None = None
+    """When all of the push has left; or when the model is there and nothing has been done with it."""
+    step: int | None = Field(default=None, ge=0)
+    """With `before`, `during` or `after`: at this push of the worker, counted from 0, a pull as the push that follows
+    it; the first time if left out."""
+    probability: float | None = Field(default=None, gt=0.0, le=1.0)
+    """With `before`, `during` or `after`: by chance, drawn by the seed at every push."""
+
+    @classmethod
+    def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
+        """Yield a problem where `step` or `probability` lacks its point, or both are given."""
+        yield from super().contradictions(given)
+        details = [key for key in ("step", "probability") if given.get(key) is not None]
+        if details and not any(given.get(key) is not None for key in MOMENTS):
+            yield Problem((details[0],), f"{details[0]} goes with {_one_of(MOMENTS)} of a push or pull", at_key=True)
+        elif len(details) > 1:
+            yield Problem((details[1],), "step and probability exclude each other", at_key=True)
+
+    @property
+    def point(self) -> Point | None:
+        """Return where in its protocol a worker has to be, if that is the trigger."""
+        given = {f"{moment}-{what}" for moment in MOMENTS if (what := getattr(self, moment))}
+        return next((point for point in POINTS if point in given), None)
+
+    def trigger(self) -> Trigger:
+        """Return the trigger for a plan."""
+        return Trigger(
+            at_s=self.at, at_update=self.at_update, point=self.point, step=self.step, probability=self.probability
+        )
+
+
+def _one_of(keys: Iterable[str]) -> str:
+    *most, last = keys
+    return f"{', '.join(most)} or {last}" if most else last

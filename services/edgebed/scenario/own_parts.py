@@ -1,0 +1,128 @@
+"""Parts of one's own, tried before anything starts: once as they are declared, and once with the task's own model.
+
+What works on the parameter server has numpy alone: its image has no torch, and one that imports it would fail there.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgebed.algorithms.compressor import StepContext
+from edgebed.algorithms.registry import aggregation_of, code_of, compression_of, configure
+from edgebed.core.errors import OwnCodeError, ScenarioError
+from edgebed.core.imports import is_import_path, sources
+from edgebed.core.plan import Method, Part, Task
+from edgebed.wire.errors import LocalWireError
+from edgebed.wire.tensors import decode_pieces, encode_pieces
+
+ON_THE_SERVER = ("aggregation", "compression", "downlink")
+"""Kinds of parts that the parameter server has, too."""
+HEAVY = "torch"
+TRIED = ((1, None), (8, None), (8, 0.5))
+"""Workers, and the share that they push."""
+
+
+def check_part(kind: str, part: Part, python_path: Sequence[str]) -> None:
+    """ScenarioError, or OwnCodeError, where a part of one's own could not work, whatever the model."""
+    if kind in ON_THE_SERVER:
+        for place in _heavy_imports(part.name, python_path):
+            raise ScenarioError(
+                f"{part.name}: its module imports {HEAVY} ({place}), and the parameter server has numpy alone; "
+                f"put what needs {HEAVY} into another module, or import it where it is used"
+            )
+    config, code = configure(kind, part), code_of(kind, part.name)
+    if kind == "aggregation":
+        for workers, share in TRIED:
+            code.Aggregation.together(config, workers)
+            code.Aggregation.holds(config, workers, share)
+    elif kind == "learning":
+        code.rule(config)
+
+
+def try_parts(method: Method, task: Task) -> None:
+    """ScenarioError where a part of one's own fails with a vector as long as the task's model.
+
+    A push is compressed twice, encoded, decoded, restored and applied.
+    """
+    for kind in ("compression", "downlink"):
+        if kind in method.parts and is_import_path(method.parts[kind].name):
+            _tried(kind, method.parts[kind].name, lambda kind=kind: _try_compression(method, task, kind))
+    if "aggregation" in method.parts and is_import_path(method.parts["aggregation"].name):
+        _tried("aggregation", method.parts["aggregation"].name, lambda: _try_aggregation(method, task))
+
+
+def _tried(kind: str, name: str, work: Any) -> None:
+    try:
+        with np.errstate(all="ignore"):
+            work()
+    except OwnCodeError as error:
+        raise ScenarioError(str(error)) from error
+    except LocalWireError as error:
+        raise ScenarioError(f"{kind} {name} makes what cannot be sent: {error}") from error
+
+
+def _vector(task: Task) -> np.ndarray[Any, np.dtype[np.float32]]:
+    size = sum(tensor.size for tensor in task.layout)
+    return np.random.default_rng(0).standard_normal(size, dtype=np.float32)
+
+
+def _try_compression(method: Method, task: Task, kind: str) -> None:
+    compression, vector, memory = compression_of(method, task, kind), _vector(task), None
+    for step in range(1 if kind == "downlink" else 2):
+        at = StepContext(key=step, step=step, loss=1.0)
+        pieces, memory = compression.compress(vector, memory, at)
+        compression.restore(decode_pieces(*encode_pieces(pieces)))
+
+
+def _try_aggregation(method: Method, task: Task) -> None:
+    aggregation, config = aggregation_of(method)
+    vector = _vector(task)
+    compression = compression_of(method, task)
+    pieces, _ = compression.compress(vector, None, StepContext(key=0, loss=1.0))
+    made = aggregation(config, np.zeros_like(vector))
+    made.expected("a")
+    made.joined("a")
+    made.pulled("a")
+    before = made.version
+    if not made.late(before):
+        made.push("a", compression.restore(pieces), before)
+    made.restore(made.state())
+    made.left("a")
+
+
+def _heavy_imports(name: str, python_path: Sequence[str]) -> Iterator[str]:
+    """Where the part's module, or one of the user's own that it imports, loads what the server has not."""
+    texts = dict(sources(python_path))
+    waiting, seen = [name.partition(":")[0]], set[str]()
+    while waiting:
+        module = waiting.pop()
+        stem = module.replace(".", "/")
+        path = next((each for each in (f"{stem}.py", f"{stem}/__init__.py") if each in texts), None)
+        if path is None or path in seen:
+            continue
+        seen.add(path)
+        for line, imported in _imported(texts[path], module, is_package=path.endswith("__init__.py")):
+            if imported.partition(".")[0] == HEAVY:
+                file = getattr(sys.modules.get(module), "__file__", None)
+                yield f"{Path(file).name if file else path}:{line}"
+            waiting += [imported, imported.rpartition(".")[0]]
+
+
+def _imported(text: str, module: str, *, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Line and name of what a module imports when it is imported itself; not of what a function does when called."""
+    waiting: list[ast.AST] = [ast.parse(text)]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = module.split(".")
+            above = parents[: len(parents) - node.level + is_package] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{source}.{alias.name}") for alias in node.names)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)

@@ -1,0 +1,205 @@
+"""Run a scenario in several runtimes with several seeds, and judge whether the runtimes agree.
+
+    run_all: runtimes x seeds ---> ordinary runs ---> judge: series by trial, runtime and seed ---> agreement.py
+
+Runs that exist already are judged just the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.runtimes import Emulation, Runtime, is_virtual
+from edgebed.journal.outcome import outcome_text
+from edgebed.running.results import Run
+from edgebed.running.run import Options, ProgressLike, ReportWriter, host_of, plan_checked
+from edgebed.running.run import run as run_scenario
+from edgebed.scenario.load import load_scenario
+from edgebed.studies.agreement.agreement import SEEDS_MIN, Agreement, Verdict, agreement, overall
+from edgebed.studies.arms import Arm, gather
+
+ORDER: tuple[Runtime, ...] = ("simulation", "process", "docker")
+"""Default order of the runtimes: what the first predicts, the others are to do."""
+HOSTS = ("runtime", "emulation")
+"""Settings that may differ between runs that are compared."""
+
+
+class Agreements(msgspec.Struct, frozen=True, kw_only=True):
+    """The agreement of all trials of a scenario in several runtimes."""
+
+    scenario: str
+    verdict: Verdict
+    runs: dict[str, dict[int, str]]
+    """The runs that were compared, by runtime and seed."""
+    trials: tuple[Agreement, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader of the comparison should know."""
+
+
+def run_all(
+    report: ReportWriter,
+    scenario: str | Path | Mapping[str, Any],
+    *,
+    runtimes: Sequence[Runtime] = ("simulation", "process"),
+    seeds: int = 3,
+    set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
+    emulation: Emulation = "auto",
+    processes: int | None = None,
+    force: bool = False,
+    runs_dir: str | Path | None = None,
+    progress: ProgressLike | None = None,
+) -> list[Run]:
+    """Run the scenario with seeds 1 to `seeds` in each runtime; all trials of these runs have completed.
+
+    Each runtime is checked to be available before anything runs. Raises ScenarioError for what cannot be run,
+    InfrastructureError where a trial does not complete, and KeyboardInterrupt where one was interrupted.
+    """
+    _check(runtimes, seeds)
+    loaded = load_scenario(scenario, set)
+    for runtime in runtimes:
+        options = Options(runtime=runtime, emulation=emulation, trace=False, force=force)
+        plan_checked(loaded, options)
+        with host_of(options, processes, port=0):
+            pass
+    runs = []
+    for runtime in runtimes:
+        for seed in range(1, seeds + 1):
+            run = run_scenario(
+                report,
+                scenario,
+                runtime=runtime,
+                emulation=emulation,
+                set=(*set, f"seed={seed}"),
+                processes=processes,
+                force=force,
+                runs_dir=runs_dir,
+                progress=progress,
+            )
+            _check_completed(run)
+            runs.append(run)
+    return runs
+
+
+def judge(runs: Sequence[Run], runtimes: Sequence[Runtime] | None = None) -> Agreements:
+    """Compare finished runs of one scenario, by trial; the first of `runtimes` (else of ORDER) is the reference.
+
+    Runs of other runtimes are left out. Raises ScenarioError where runs differ in more than runtime and seed, have not
+    completed, or are too few.
+    """
+    runs = _chosen(runs, runtimes)
+    if not runs:
+        raise ScenarioError("there is no run to compare; give runs of one scenario, of two runtimes at least")
+    scenarios = dict.fromkeys(run.scenario for run in runs)
+    if len(scenarios) > 1:
+        raise ScenarioError(f"the runs are of several scenarios: {', '.join(scenarios)}; give those of one")
+    trials = arms_by_trial(runs, runtimes)
+    agreements = tuple(
+        agreement(
+            trial,
+            {
+                runtime: {seed: member.trial.series for seed, member in arm.members.items()}
+                for runtime, arm in arms.items()
+            },
+        )
+        for trial, arms in trials.items()
+    )
+    return Agreements(
+        scenario=runs[0].scenario,
+        verdict=overall(agreements),
+        runs={
+            runtime: {seed: member.run.folder.name for seed, member in arm.members.items()}
+            for arms in trials.values()
+            for runtime, arm in arms.items()
+        },
+        trials=agreements,
+        notes=_notes(runs),
+    )
+
+
+def arms_by_trial(runs: Sequence[Run], runtimes: Sequence[Runtime] | None = None) -> dict[str, dict[str, Arm]]:
+    """The arms of each trial by runtime, the reference first; ScenarioError where they cannot be compared.
+
+    Runs of other runtimes than `runtimes` are left out.
+    """
+    gathered = gather(_chosen(runs, runtimes))
+    if gathered.left_out:
+        raise ScenarioError(*gathered.left_out)
+    trials = dict.fromkeys(arm.trial for arm in gathered.arms)
+    order = runtimes or ORDER
+    return {trial: _by_runtime([arm for arm in gathered.arms if arm.trial == trial], order) for trial in trials}
+
+
+def _chosen(runs: Sequence[Run], runtimes: Sequence[Runtime] | None) -> list[Run]:
+    """The runs of these runtimes, or all."""
+    return [run for run in runs if runtimes is None or run.manifest.get("runtime") in runtimes]
+
+
+def _check(runtimes: Sequence[Runtime], seeds: int) -> None:
+    if len(runtimes) < 2 or len(dict.fromkeys(runtimes)) < len(runtimes):
+        raise ScenarioError(
+            f"--runtimes: {','.join(runtimes) or 'none'}; give two or three different ones, e.g. simulation,process"
+        )
+    if seeds < SEEDS_MIN:
+        raise ScenarioError(
+            f"--seeds: {seeds} is below {SEEDS_MIN}; what runtimes differ by is judged by what seeds differ by"
+        )
+
+
+def _check_completed(run: Run) -> None:
+    summary = run.summary
+    if summary.exit_code == 130:
+        raise KeyboardInterrupt
+    reasons = "; ".join(f"{each.trial}: {outcome_text(each)}" for each in summary.trials if not each.is_sound)
+    if reasons or summary.not_begun:
+        raise InfrastructureError(
+            f"run {run.folder.name} ({summary.runtime}, seed {summary.seed}) leaves nothing to compare: "
+            f"{summary.text} {reasons}"
+        )
+
+
+def _by_runtime(arms: Sequence[Arm], order: Sequence[str]) -> dict[str, Arm]:
+    """The arms of one trial, in order; ScenarioError where they differ in more than what hosts them."""
+    found: dict[str, Arm] = {}
+    for arm in sorted(arms, key=lambda arm: _place(arm, order)):
+        first = next(iter(found.values()), arm)
+        if others := [change for change in arm.changes(first) if change.path not in HOSTS]:
+            raise ScenarioError(
+                f"trial {arm.trial}: {_name(arm)} differs from {_name(first)} in more than runtime and seed: "
+                f"{others[0]}; give runs of the same settings"
+            )
+        runtime = str(arm.settings["runtime"])
+        if runtime in found:
+            raise ScenarioError(
+                f"trial {arm.trial}: {_name(arm)} and {_name(found[runtime])} are both of the {runtime} runtime, with "
+                "another emulation; give the runs of one of them"
+            )
+        found[runtime] = arm
+    return found
+
+
+def _place(arm: Arm, order: Sequence[str]) -> int:
+    runtime = arm.settings["runtime"]
+    return order.index(runtime) if runtime in order else len(order)
+
+
+def _name(arm: Arm) -> str:
+    return next(iter(arm.members.values())).run.folder.name
+
+
+def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Notes where code differed, and on each trial's conditions; the same note of several runs once."""
+    concerned: dict[str, list[str]] = {}
+    for run in runs:
+        for trial in run.summary.trials:
+            told = [f"{trial.trial} {outcome_text(trial)}"] if trial.outcome == "diverged" else []
+            if trial.fidelity:
+                remarks = () if is_virtual(run.summary.runtime) else trial.fidelity.remarks
+                told += (*trial.fidelity.reasons, *remarks)
+            for text in told:
+                concerned.setdefault(text, []).append(f"{run.path.name} ({run.summary.runtime})")
+    codes = {run.manifest.get("code", "") for run in runs}
+    differing = ("the runs were made by different versions of edgebed's code",) if len(codes) > 1 else ()
+    return (*differing, *(f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in concerned.items()))

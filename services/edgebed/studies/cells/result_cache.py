@@ -1,0 +1,189 @@
+"""A cache of results in a file beside a paper's page: a line for each run that counted, so that runs may be deleted.
+
+One line of JSON for each cell, size and seed: what the scenario asked for as it was written, which run it was, its
+summary without per-node detail, and its evaluations. A line counts where the scenario still says the same and modules
+of one's own are what they were, as with a run. So a page can be published with all that it was made from, and a sweep
+can be resumed elsewhere.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.core.plan import Plan
+from edgebed.core.runtimes import Runtime, is_virtual
+from edgebed.journal.outcome import outcome_text
+from edgebed.journal.summary import TrialSummary
+from edgebed.running.run import own_code
+from edgebed.studies.cells.cells import CellRun, CellSpecs
+from edgebed.studies.finished import Columns, FinishedTrial, columns_of, evaluations_of
+from edgebed.studies.json_lines import read_lines, write_lines
+
+FILE = "runs.jsonl"
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished run: its name and what it depended on."""
+
+    seed: int
+    run: str
+    wall_s: float | None
+    """Seconds for which the run was worked on; None where an older edgebed did not say."""
+    resumed: bool
+    """Whether the run was resumed; the time before the interruption may be missing."""
+    started: str
+    code: str
+    """Fingerprint of edgebed's sources."""
+    versions: dict[str, str]
+    cpu: str
+    cores: int
+    memory_bytes: int
+    verdict: str = ""
+    """Verdict on the run's conditions; empty for a simulation that had all that was asked for."""
+    diverged: str = ""
+    """When the run diverged, and what was not finite first; empty: it did not."""
+
+
+UNKNOWN_COLUMNS = ("egress_bytes",)
+"""Columns that some evaluations do not have."""
+Key = tuple[str, str, Runtime, bytes]
+"""Scenario file, trial, runtime, settings."""
+NOTHING: tuple[Any, ...] = (None, "", [], {})
+
+
+class CachedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the file: a run's settings and results."""
+
+    scenario: str
+    """Name of the scenario's file."""
+    trial: str
+    runtime: Runtime = "simulation"
+    settings: dict[str, Any]
+    """Settings of the trial as the scenario and the overrides have it, seed included, without defaults."""
+    own_code: dict[str, str] = {}
+    """Digests of the user's own modules, by file name."""
+    run: RunResult
+    summary: TrialSummary
+    evaluations: Columns
+    batches: int | msgspec.UnsetType = msgspec.UNSET
+    """Mini-batches, as a finished trial has them; older lines say nothing."""
+
+
+class ResultCache:
+    """The lines of one file, by what was asked for."""
+
+    def __init__(self, cells: CellSpecs, path: Path) -> None:
+        """Read the file, if there is one; EdgebedError where one of its lines is broken."""
+        self.cells = cells
+        self.path = path
+        self._runs = {_key(cached): cached for cached in read_lines(path, _run, "not a stored run")}
+
+    def find(self, run: CellRun) -> CachedRun | None:
+        """The stored run for this cell, size and seed, if it still counts."""
+        cached = self._runs.get(self._key(run))
+        if cached and cached.own_code and cached.own_code != _own_code(self.cells.plans([run])[run]):
+            return None
+        return cached
+
+    def trial(self, run: CellRun) -> FinishedTrial:
+        """The stored run as measures read it; KeyError where there is none."""
+        cached = self._runs[self._key(run)]
+        plan = self.cells.plans([run])[run]
+        batches = None if cached.batches is msgspec.UNSET else cached.batches
+        return FinishedTrial(
+            plan=plan, summary=cached.summary, evaluations=evaluations_of(cached.evaluations), batches=batches
+        )
+
+    def keep(self, run: CellRun, result: RunResult, trial: FinishedTrial) -> None:
+        """Store a run in place of what there was for this cell, size and seed."""
+        spec, fidelity = self.cells.spec(run), trial.summary.fidelity
+        diverged = outcome_text(trial.summary) if trial.summary.outcome == "diverged" else ""
+        verdict = fidelity.verdict if fidelity else ""
+        held = verdict if not is_virtual(spec.runtime) or verdict == "degraded" else ""
+        cached = CachedRun(
+            scenario=spec.scenario.name,
+            trial=spec.variant,
+            runtime=spec.runtime,
+            settings=spec.settings,
+            own_code=_own_code(trial.plan),
+            run=msgspec.structs.replace(result, verdict=held, diverged=diverged),
+            summary=_without_nodes(trial.summary),
+            evaluations=columns_of(trial.evaluations),
+            batches=msgspec.UNSET if trial.batches is None else trial.batches,
+        )
+        self._runs[self._key(run)] = msgspec.json.decode(msgspec.json.encode(cached), type=CachedRun)  # as if read
+
+    def keep_only(self, runs: Iterable[CellRun]) -> None:
+        """Drop all runs but these."""
+        wanted = {self._key(run) for run in runs}
+        self._runs = {key: cached for key, cached in self._runs.items() if key in wanted}
+
+    def write(self) -> None:
+        """Write all lines, in an order that depends on them alone; InfrastructureError where that is impossible."""
+        write_lines(self.path, (_line(self._runs[key]) for key in sorted(self._runs)))
+
+    def _key(self, run: CellRun) -> Key:
+        spec = self.cells.spec(run)
+        return spec.scenario.name, spec.variant, spec.runtime, _canonical(spec.settings)
+
+
+def _key(cached: CachedRun) -> Key:
+    return cached.scenario, cached.trial, cached.runtime, _canonical(cached.settings)
+
+
+def _without_nodes(summary: TrialSummary) -> TrialSummary:
+    """The summary without per-node detail, which is most of it, and without remarks, which pages leave out."""
+    fidelity = summary.fidelity and msgspec.structs.replace(summary.fidelity, nodes=(), remarks=())
+    accounting = summary.accounting and msgspec.structs.replace(summary.accounting, lives=())
+    return msgspec.structs.replace(summary, fidelity=fidelity, accounting=accounting)
+
+
+def _canonical(settings: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(settings, order="deterministic")
+
+
+def _own_code(plan: Plan) -> dict[str, str]:
+    return {Path(path).name: digest for path, digest in own_code([plan]).items()}
+
+
+def _empty_values() -> Iterator[tuple[str, Any]]:
+    """The default of each field of a summary; where it has none: None, or an empty value, if it may be that."""
+    for field in msgspec.structs.fields(TrialSummary):
+        if field.default is not msgspec.NODEFAULT:
+            yield field.name, msgspec.to_builtins(field.default)
+        elif field.default_factory is not msgspec.NODEFAULT:
+            yield field.name, msgspec.to_builtins(field.default_factory())
+        for empty in NOTHING if field.required else ():
+            try:
+                msgspec.convert(empty, field.type)
+            except msgspec.ValidationError:
+                continue
+            yield field.name, empty
+            break
+
+
+EMPTY = dict(_empty_values())
+"""Values that a line leaves out of a summary."""
+
+
+def _line(cached: CachedRun) -> dict[str, Any]:
+    """A line as written: without what is empty or not known, which is half of a summary, and a column at times."""
+    line: dict[str, Any] = msgspec.to_builtins(cached)
+    line["summary"] = {
+        name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
+    }
+    line["evaluations"] = {
+        name: column for name, column in line["evaluations"].items() if name not in UNKNOWN_COLUMNS or any(column)
+    }
+    return line
+
+
+def _run(line: bytes) -> CachedRun:
+    found = msgspec.json.decode(line, type=dict[str, Any])
+    if isinstance(summary := found.get("summary"), dict):
+        found["summary"] = EMPTY | summary
+    cached = msgspec.convert(found, CachedRun)
+    evaluations_of(cached.evaluations)  # EdgebedError where its columns do not fit each other
+    return cached

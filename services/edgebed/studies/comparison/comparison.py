@@ -1,0 +1,308 @@
+"""Compare runs: the results of each arm, and how far it is from the baseline over the same seeds.
+
+    runs ---> arms (arms.py) ---> outcomes, one a trial ---> measures: by seed, mean and interval, against the baseline
+
+Accuracies are compared by their difference, all else by the ratio: bytes and times of two methods differ by factors.
+Where an arm does not reach the accuracy in each of its seeds there is no mean of what that took: leaving out the seeds
+that failed would make the arm look better than it is.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from edgebed.core.errors import ScenarioError
+from edgebed.running.results import Run, load
+from edgebed.scenario.problems import choose
+from edgebed.studies.arms import Arm, ArmTrial, Gathered, gather
+from edgebed.studies.changes import SettingChange
+from edgebed.studies.comparison.warnings import warnings_of
+from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
+from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval, interval, paired, paired_ratio
+
+LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
+"""Accuracies that are tried where the user names none, as fractions."""
+By = Literal["difference", "ratio"]
+TASK = "task"
+INCOMPARABLE = (f"{TASK}.data", f"{TASK}.model")
+OF_THE_METHOD = (f"{TASK}.compression_time",)
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The results of one trial. None: not measured, or never reached."""
+
+    run: str
+    seed: int
+    best_accuracy: float | None
+    """The highest moving average of the accuracy."""
+    final_accuracy: float | None
+    updates: int
+    time_s: float | None
+    ingress_bytes: int | None
+    """Bytes up: payload of all pushes that a server applied."""
+    egress_bytes: int | None = None
+    """Bytes down: payload of all models sent to workers."""
+    traffic_bytes: int | None = None
+    """Bytes up and down together."""
+    push_bytes: float | None
+    """Mean bytes of a push."""
+    steps_per_s: float | None = None
+    """Steps a second, where shards train."""
+    exchanged_bytes: int | None = None
+    """Payload of all messages, where shards train."""
+    reached: CostToAccuracy | None
+    """What it took to reach the comparison's accuracy."""
+    diverged: bool = False
+    """Whether a loss was not finite."""
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """One quantity of an arm over its seeds."""
+
+    values: dict[int, float]
+    """Values by seed, without seeds that have none."""
+    mean: ConfidenceInterval | None
+    """Mean over seeds; None where a seed has no value."""
+    by: By
+    against: ConfidenceInterval | None
+    """Difference or ratio to the baseline, over the seeds that both have. None for the baseline itself."""
+
+
+class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm in numbers."""
+
+    scenario: str
+    trial: str
+    runtime: str
+    changes: tuple[SettingChange, ...]
+    """Settings that differ from the baseline's."""
+    outcomes: tuple[Outcome, ...]
+    """Results by seed."""
+    measures: dict[str, Measure]
+    """Measures by their names in MEASURES."""
+    examples_per_update: float | None = None
+    """Training examples that an update stands for, the mean over workers; None: not known."""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of the arm, in increasing order."""
+        return tuple(outcome.seed for outcome in self.outcomes)
+
+    @property
+    def num_reached(self) -> int:
+        """Number of seeds in which the arm reached the accuracy."""
+        return sum(outcome.reached is not None for outcome in self.outcomes)
+
+    @property
+    def num_diverged(self) -> int:
+        """Number of seeds in which the arm diverged."""
+        return sum(outcome.diverged for outcome in self.outcomes)
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Some arms, and how far each is from the baseline."""
+
+    baseline: str
+    """Name of the arm that others are compared with."""
+    window: int
+    """Evaluations that a moving average of the accuracy is taken over."""
+    accuracy: float | None
+    """The accuracy that `to` and the like refer to, from 0 to 1; None where there is none that all arms reached."""
+    accuracy_chosen: bool
+    """Whether `accuracy` is the highest of a ladder that all arms reached in each seed; else the user named it."""
+    confidence: float
+    """Confidence of all intervals."""
+    arms: dict[str, ArmResult]
+    """Results of the arms by name, in the order of the runs given."""
+    other_tasks: tuple[str, ...]
+    """Differences of tasks, for each arm that does not train the baseline's. To be read before anything else."""
+    left_out: tuple[str, ...]
+    """Trials that are not compared, and why."""
+    notes: tuple[str, ...]
+    """What a reader must know before trusting the numbers."""
+
+    @property
+    def examples_per_update(self) -> dict[str, float | None]:
+        """Training examples that an update stands for, by arm."""
+        return {name: arm.examples_per_update for name, arm in self.arms.items()}
+
+
+MEASURES: dict[str, By] = {
+    "best_accuracy": "difference",
+    "final_accuracy": "difference",
+    "updates": "ratio",
+    "time_s": "ratio",
+    "ingress_bytes": "ratio",
+    "egress_bytes": "ratio",
+    "traffic_bytes": "ratio",
+    "push_bytes": "ratio",
+    "steps_per_s": "ratio",
+    "exchanged_bytes": "ratio",
+    "updates_to": "ratio",
+    "time_s_to": "ratio",
+    "ingress_bytes_to": "ratio",
+    "egress_bytes_to": "ratio",
+    "traffic_bytes_to": "ratio",
+}
+"""Measures of an arm, and how each is compared; `..._to` is what had passed at the comparison's accuracy."""
+
+
+def compare(
+    runs: Sequence[Run | str | Path],
+    *,
+    baseline: str | None = None,
+    to: float | None = None,
+    window: int = 1,
+    force: bool = False,
+    runs_dir: str | Path | None = None,
+) -> Comparison:
+    """Compare the trials of runs, each opened already or named as `edgebed.load` takes it.
+
+    `baseline` is the name of an arm (default: the first), `to` the accuracy that updates, time and bytes are counted
+    to, from 0 to 1 (default: the highest of LADDER that every arm reached in every seed), `window` how many evaluations
+    a moving average of the accuracy is taken over, `force` allows arms with different data sets or models. Raises
+    ScenarioError for what cannot be compared.
+    """
+    if isinstance(runs, str | Path):
+        raise ScenarioError(f"runs: {str(runs)!r} is one run; give a list, e.g. ['{runs}']")
+    opened = [run if isinstance(run, Run) else load(run, runs_dir=runs_dir) for run in runs]
+    return compare_arms(gather(opened), baseline=baseline, to=to, window=window, force=force)
+
+
+def compare_arms(
+    gathered: Gathered,
+    *,
+    baseline: str | None = None,
+    to: float | None = None,
+    window: int = 1,
+    force: bool = False,
+) -> Comparison:
+    """Compare arms that have been gathered from runs; arguments and errors as for `compare`."""
+    if window < 1:
+        raise ScenarioError(f"--window: {window} is below 1; give a number of evaluations, e.g. 5.")
+    if to is not None and not 0 < to <= 1:
+        raise ScenarioError(
+            f"--to: {to:g} is not above 0 and at most 1; give an accuracy, e.g. 0.97, or 97% in a shell."
+        )
+    arms = gathered.arms
+    base = _baseline(arms, baseline)
+    if not force:
+        _check_tasks(arms, base)
+    accuracy = _highest_of_all(arms, window) if to is None else to
+    base_outcomes = _outcomes(base, accuracy, window)
+    return Comparison(
+        baseline=base.name,
+        window=window,
+        accuracy=accuracy,
+        accuracy_chosen=to is None,
+        confidence=CONFIDENCE,
+        arms={
+            arm.name: ArmResult(
+                scenario=str(arm.settings["scenario"]),
+                trial=arm.trial,
+                runtime=str(arm.settings["runtime"]),
+                changes=arm.changes(base),
+                outcomes=(outcomes := _outcomes(arm, accuracy, window)),
+                measures=_measures(outcomes, None if arm is base else base_outcomes),
+                examples_per_update=next(iter(arm.members.values())).trial.summary.examples_per_update,
+            )
+            for arm in arms
+        },
+        other_tasks=tuple(
+            f"{arm.name} does not train the task of {base.name}: {', '.join(map(str, changes))}"
+            for arm in arms
+            if (changes := _task_changes(arm, base))
+        ),
+        left_out=gathered.left_out,
+        notes=warnings_of(arms, base, window),
+    )
+
+
+def _baseline(arms: Sequence[Arm], name: str | None) -> Arm:
+    """The arm called `name`; the trial's name is enough where one arm alone has it."""
+    if name is None:
+        return arms[0]
+    found = [arm for arm in arms if arm.name == name] or [arm for arm in arms if arm.trial == name]
+    if len(found) != 1:
+        raise ScenarioError(f"--baseline: no arm '{name}'; {choose(name, [arm.name for arm in arms])}")
+    return found[0]
+
+
+def _check_tasks(arms: Sequence[Arm], base: Arm) -> None:
+    """ScenarioError where data sets or models differ: then no number of one arm can be set against another's."""
+    found = {arm.name: [each for each in _task_changes(arm, base) if each.path in INCOMPARABLE] for arm in arms}
+    if problems := [f"{name}: {', '.join(map(str, changes))}" for name, changes in found.items() if changes]:
+        raise ScenarioError(
+            f"not the task of {base.name}: {'; '.join(problems)}. Accuracies, bytes and times of different data sets "
+            "or models say nothing about methods; leave these runs out, or give --force to compare them nevertheless"
+        )
+
+
+def _task_changes(arm: Arm, base: Arm) -> list[SettingChange]:
+    """Settings of the task that differ, without the time that the method's compression takes."""
+    task = f"{TASK}."
+    return [each for each in arm.changes(base) if each.path.startswith(task) and each.path not in OF_THE_METHOD]
+
+
+def _highest_of_all(arms: Sequence[Arm], window: int) -> float | None:
+    """The highest accuracy of LADDER that every arm reached in every seed; None if there is none."""
+    evaluations = [member.trial.series.evaluations for arm in arms for member in arm.members.values()]
+    reached = (accuracy for accuracy in reversed(LADDER) if all(reach(each, accuracy, window) for each in evaluations))
+    return next(reached, None)
+
+
+def _outcomes(arm: Arm, accuracy: float | None, window: int) -> tuple[Outcome, ...]:
+    return tuple(_outcome(member, seed, accuracy, window) for seed, member in arm.members.items())
+
+
+def _outcome(member: ArmTrial, seed: int, accuracy: float | None, window: int) -> Outcome:
+    series, summary = member.trial.series, member.trial.summary
+    return Outcome(
+        run=member.run.folder.name,
+        seed=seed,
+        best_accuracy=best_accuracy(series.evaluations, window),
+        final_accuracy=series.final_accuracy,
+        updates=summary.updates,
+        time_s=summary.time_s,
+        ingress_bytes=summary.ingress_bytes,
+        egress_bytes=summary.egress_bytes,
+        traffic_bytes=summary.traffic_bytes,
+        push_bytes=summary.push_bytes_mean,
+        steps_per_s=summary.steps_per_s,
+        exchanged_bytes=summary.exchanged_bytes,
+        reached=None if accuracy is None else reach(series.evaluations, accuracy, window),
+        diverged=series.outcome == "diverged",
+    )
+
+
+def _measures(outcomes: Sequence[Outcome], baseline: Sequence[Outcome] | None) -> dict[str, Measure]:
+    """Values of MEASURES over the seeds of an arm; `baseline` is None for the baseline itself."""
+    measures = {}
+    for name, by in MEASURES.items():
+        values = _by_seed(outcomes, name)
+        measures[name] = Measure(
+            values=values,
+            mean=interval(list(values.values())) if len(values) == len(outcomes) else None,
+            by=by,
+            against=_against(outcomes, baseline, name, by) if baseline is not None else None,
+        )
+    return measures
+
+
+def _against(outcomes: Sequence[Outcome], baseline: Sequence[Outcome], name: str, by: By) -> ConfidenceInterval | None:
+    """The paired difference or ratio; None where a seed that both have lacks a value in one of them."""
+    common = {outcome.seed for outcome in outcomes} & {outcome.seed for outcome in baseline}
+    values, base = _by_seed(outcomes, name), _by_seed(baseline, name)
+    if not common <= values.keys() & base.keys():
+        return None
+    return (paired if by == "difference" else paired_ratio)(values, base)
+
+
+def _by_seed(outcomes: Sequence[Outcome], name: str) -> dict[int, float]:
+    """A measure's values by seed, of the trials that have one."""
+    field = name.removesuffix("_to")
+    places = {outcome.seed: outcome if name == field else outcome.reached for outcome in outcomes}
+    values = {seed: getattr(place, field, None) for seed, place in places.items()}
+    return {seed: float(value) for seed, value in values.items() if value is not None}

@@ -1,0 +1,88 @@
+"""What is stored of a finished trial without its journal: plan, summary, and every evaluation.
+
+A paper's measures read it. Without the plan, which the scenario gives again, it is a few kilobytes of JSON.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from edgebed.algorithms.registry import batches_a_push
+from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.plan import Plan
+from edgebed.journal.series import Evaluations
+from edgebed.journal.summary import TrialSummary
+from edgebed.running.results import Trial
+
+DTYPES = {"version": np.int64, "ingress_bytes": np.int64, "bits": np.int64, "final": np.bool_}
+"""Types of the columns of an evaluation that are no floats."""
+Columns = dict[str, list[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedTrial:
+    """A trial that ran to its end, with finite losses or not."""
+
+    plan: Plan
+    """Every node with its caps, its data and its parts."""
+    summary: TrialSummary
+    """The numbers of the report."""
+    evaluations: Evaluations
+    """Accuracy and loss over updates, time, ingress and bits."""
+    batches: int | None = None
+    """Mini-batches behind the workers' finished updates; None where that is not known, or there are none."""
+
+    @classmethod
+    def of(cls, trial: Trial) -> Self:
+        """The finished trial; EdgebedError where its journal is missing, cut or incomplete, or its accounting open."""
+        if not trial.summary.is_sound:
+            broken = "missing, cut or not all accounted for"
+            raise EdgebedError(f"{trial.folder.journal}: {broken}, though the trial completed; run it anew")
+        return cls(
+            plan=trial.plan,
+            summary=trial.summary,
+            evaluations=trial.series.evaluations,
+            batches=_batches(trial.plan, trial.summary),
+        )
+
+
+def _batches(plan: Plan, summary: TrialSummary) -> int | None:
+    if summary.accounting is None or plan.nodes[0].method.is_layerwise:
+        return None
+    try:
+        each = {node.node: batches_a_push(node) for node in plan.workers()}
+    except ScenarioError:  # the local work is the user's own, and no longer where it was
+        return None
+    return sum((life.begun - life.unfinished) * each[life.worker] for life in summary.accounting.lives)
+
+
+def columns_of(evaluations: Evaluations) -> Columns:
+    """Evaluations as columns for JSON; what is not finite is None."""
+    columns = {field.name: getattr(evaluations, field.name) for field in dataclasses.fields(evaluations)}
+    return {
+        name: [value if np.isfinite(value) else None for value in column.tolist()] for name, column in columns.items()
+    }
+
+
+def evaluations_of(columns: Columns) -> Evaluations:
+    """Evaluations from columns; EdgebedError where the columns are not those of evaluations.
+
+    Older lines have no egress bytes.
+    """
+    columns = {"egress_bytes": [None] * len(next(iter(columns.values()), ())), **columns}
+    names = [field.name for field in dataclasses.fields(Evaluations)]
+    if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:
+        raise EdgebedError(f"evaluations have the columns {', '.join(names)}, all of one length")
+    try:
+        return Evaluations(
+            **{
+                name: np.array([np.nan if value is None else value for value in columns[name]])
+                .reshape(-1)
+                .astype(DTYPES.get(name, np.float64))
+                for name in names
+            }
+        )
+    except (TypeError, ValueError) as error:
+        raise EdgebedError(f"evaluations are numbers: {error}") from error

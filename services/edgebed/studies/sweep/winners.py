@@ -1,0 +1,112 @@
+"""Which method wins a point, by how much, and where two of them break even; pure.
+
+Less is better: time, bytes or CPU seconds until an accuracy was reached.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from statistics import fmean
+from typing import NamedTuple
+
+import msgspec
+
+from edgebed.studies.statistics import detectable_ratio, paired_ratio, probability_below_one
+from edgebed.studies.sweep.break_even import BreakEven, break_even
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """A quantity over seeds, all of which reached the accuracy."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        """The spread of at least one value."""
+        return cls(mean=sum(values) / len(values), low=min(values), high=max(values))
+
+
+class Win(msgspec.Struct, frozen=True, kw_only=True):
+    """The method that needs least at a point."""
+
+    method: str
+    mean: float
+    second: str | None
+    """The method that needs least of the others; None where no other reaches the accuracy."""
+    factor: float | None
+    """How many times as much as the first the second needs."""
+    probability: float | None
+    """Probability, at least, that the first is first; None with one seed, which decides nothing, and where it is alone.
+    """
+    detectable: float | None
+    """Factor between the two that would be found in eight of ten studies; None as for `probability`."""
+    is_coarse: bool
+    """Whether the factor is smaller than what lies between two evaluations of either."""
+
+
+class Crossing(NamedTuple):
+    """Where two methods break even, and in which part of the sweep."""
+
+    where: str
+    """Values of the other axes; empty where there are none."""
+    at: BreakEven
+
+
+def win(needed: Mapping[str, Mapping[int, float]], spacing: Mapping[str, float]) -> Win | None:
+    """The method that needs least, of equals the one that is named first; None where none reaches the accuracy.
+
+    `needed` is what each needs by seed, empty where it does not reach the accuracy with all of them; `spacing` the
+    share of that since the previous evaluation.
+    """
+    means = sorted((fmean(each.values()), place, name) for place, (name, each) in enumerate(needed.items()) if each)
+    if not means:
+        return None
+    mean, _, name = means[0]
+    others = [other for _, _, other in means[1:]]
+    if not others:
+        return Win(method=name, mean=mean, second=None, factor=None, probability=None, detectable=None, is_coarse=False)
+    second = others[0]
+    factor = means[1][0] / mean if mean else None
+    ratio = paired_ratio(needed[second], needed[name])
+    return Win(
+        method=name,
+        mean=mean,
+        second=second,
+        factor=factor,
+        probability=_first_of(needed, name, others),
+        detectable=None if ratio is None else detectable_ratio(ratio),
+        is_coarse=factor is not None and factor - 1 < max(spacing.get(name, 0.0), spacing.get(second, 0.0)),
+    )
+
+
+def _first_of(needed: Mapping[str, Mapping[int, float]], name: str, others: Iterable[str]) -> float | None:
+    """Probability, at least, that one needs less than each of the others: 1 without the sum of all doubts."""
+    found = [probability_below_one(needed[name], needed[other]) for other in others]
+    if any(each is None for each in found):
+        return None
+    return max(0.0, 1.0 - sum(1.0 - (each or 0.0) for each in found))
+
+
+def crossings(
+    rates_bit_s: Sequence[float], needed: Mapping[str, Mapping[str, Sequence[float | None]]]
+) -> Iterator[Crossing]:
+    """Where every pair of methods crosses; `needed`: by place and method, (R,) what it needs at each rate."""
+    for where, by_method in needed.items():
+        for first, second in combinations(by_method, 2):
+            for at in break_even(rates_bit_s, (first, by_method[first]), (second, by_method[second])):
+                yield Crossing(where, at)
+
+
+def leads(at: BreakEven, rates_bit_s: Sequence[float], needed: Mapping[str, Sequence[float | None]]) -> bool:
+    """Whether the two are first at the rates that were run on either side of where they break even."""
+    firsts = [_first({method: values[k] for method, values in needed.items()}) for k in range(len(rates_bit_s))]
+    below = [first for rate, first in zip(rates_bit_s, firsts, strict=True) if rate < at.rate]
+    above = [first for rate, first in zip(rates_bit_s, firsts, strict=True) if rate > at.rate]
+    return bool(below and above) and (below[-1], above[0]) == (at.below, at.above)
+
+
+def _first(values: Mapping[str, float | None]) -> str | None:
+    return min(
+        (method for method in values if values[method] is not None), key=lambda m: values[m] or 0.0, default=None
+    )

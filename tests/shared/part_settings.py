@@ -1,0 +1,20 @@
+"""Settings to try a part with, made from its `Config`, so that a part that is added is tried without a word."""
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+
+def variants(config: type, tried: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    """The defaults; each switch turned, each choice, and each of the numbers to be `tried`, one at a time."""
+    types = typing.get_type_hints(config)
+    yield {}
+    for field in dataclasses.fields(config):
+        declared = types[field.name]
+        if declared is bool:
+            yield {field.name: not field.default}
+        elif typing.get_origin(declared) is Literal and field.name != "name":
+            yield from ({field.name: choice} for choice in typing.get_args(declared) if choice != field.default)
+        else:
+            yield from ({field.name: number} for number in tried.get(field.name, ()))

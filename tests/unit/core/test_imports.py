@@ -1,0 +1,159 @@
+"""Finding a user's function by its import path, and saying what is wrong with it."""
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edgebed.core import imports
+from edgebed.core.errors import ScenarioError
+
+MODULE = '''"""A user's module."""
+CONSTANT = 3
+
+def plain():
+    return "plain"
+
+def asks(seed):
+    return seed
+
+def asks_by_keyword(*, classes, other=1):
+    return classes, other
+
+def takes_all(**kwargs):
+    return sorted(kwargs)
+
+def fails():
+    raise KeyError("no such thing")
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder on nobody's path, with `mine_<test>.py`; what was imported from it is forgotten afterwards."""
+    path, modules = list(sys.path), set(sys.modules)
+    (tmp_path / "mine.py").write_text(MODULE)
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def test_a_function_is_found_in_a_folder_of_the_python_path(folder: Path) -> None:
+    """The folder need not be on the path beforehand."""
+    assert imports.resolve("mine:plain", [str(folder)])() == "plain"
+
+
+def test_a_module_may_import_its_neighbours_when_it_is_called(folder: Path) -> None:
+    """The folder stays on the path after the import."""
+    (folder / "neighbour.py").write_text("VALUE = 7\n")
+    (folder / "late.py").write_text("def value():\n    import neighbour\n    return neighbour.VALUE\n")
+    assert imports.resolve("late:value", [str(folder)])() == 7
+
+
+def test_a_package_is_found_by_its_dotted_name(folder: Path) -> None:
+    """`package.module:function`, as in an import statement."""
+    (folder / "package").mkdir()
+    (folder / "package/nets.py").write_text("def tiny():\n    return 1\n")
+    assert imports.resolve("package.nets:tiny", [str(folder)])() == 1
+
+
+@pytest.mark.parametrize("name", ["nets", "nets:", ":tiny", "a.b:c.d", "a..b:c", "a/b:c", "a:b:c", "a:1"])
+def test_a_malformed_path_is_refused_with_an_example(name: str) -> None:
+    """Nothing is imported for a name that is not an import path."""
+    assert not imports.is_import_path(name)
+    with pytest.raises(ScenarioError, match=r"mypackage\.nets:tiny"):
+        imports.resolve(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nowhere_at_all:f", "no module 'nowhere_at_all'"),
+        ("nowhere_at_all.nets:f", "no module 'nowhere_at_all'"),
+        ("mine:plian", "Did you mean 'plain'"),
+        ("mine:zzz", "It has: asks, asks_by_keyword, fails, plain, takes_all"),
+        ("mine:CONSTANT", "'CONSTANT' is a int, not a function"),
+    ],
+)
+def test_what_is_missing_is_named(folder: Path, name: str, says: str) -> None:
+    """A module that is not there, a function that is not in it, a name that is no function."""
+    with pytest.raises(ScenarioError, match=says):
+        imports.resolve(name, [str(folder)])
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import a_package_nobody_has\n", "needs 'a_package_nobody_has', which is not installed"),
+        ("1 / 0\n", r"ZeroDivisionError: division by zero \(.*broken\.py:1\)"),
+        ("def f(:\n", "SyntaxError"),
+        ("raise SystemExit(3)\n", "SystemExit: 3"),
+    ],
+)
+def test_a_module_that_fails_on_import_is_reported_with_the_reason(folder: Path, code: str, says: str) -> None:
+    """The user's own mistake is told in one line, with the place in the file."""
+    (folder / "broken.py").write_text(code)
+    with pytest.raises(ScenarioError, match=says):
+        imports.resolve("broken:f", [str(folder)])
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [("plain", "plain"), ("asks", 5), ("asks_by_keyword", (10, 1)), ("takes_all", ["classes", "seed"])],
+)
+def test_a_function_is_given_what_its_parameters_name(folder: Path, function: str, expected: object) -> None:
+    """Offers that it has no parameter for are left out."""
+    name = f"mine:{function}"
+    assert expected == imports.call(name, imports.resolve(name, [str(folder)]), seed=5, classes=10)
+
+
+def test_a_function_that_raises_is_reported_with_the_place(folder: Path) -> None:
+    """Type, message, file and line."""
+    with pytest.raises(ScenarioError, match=r"mine:fails: .*KeyError: 'no such thing' \(.*mine\.py:17\)"):
+        imports.call("mine:fails", imports.resolve("mine:fails", [str(folder)]))
+
+
+def test_sources_are_the_modules_that_were_imported_from_the_users_folders(tmp_path, monkeypatch) -> None:
+    """With the paths that an import of the same names needs; a neighbour that nobody imported is none of them."""
+    package = tmp_path / "own_nets_pkg"
+    (package / "parts").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "tiny.py").write_text("from own_nets_helper import scale\nfrom own_nets_pkg.parts import one\n")
+    (package / "parts" / "__init__.py").write_text("one = 1\n")
+    (package / "unused.py").write_text("")
+    (tmp_path / "own_nets_helper.py").write_text("scale = 'Größe'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("own_nets_pkg.tiny")
+
+    found = dict(imports.sources((str(tmp_path),)))
+
+    assert set(found) == {
+        "own_nets_helper.py",
+        "own_nets_pkg/__init__.py",
+        "own_nets_pkg/parts/__init__.py",
+        "own_nets_pkg/tiny.py",
+    }
+    assert found["own_nets_helper.py"] == "scale = 'Größe'\n"
+    assert imports.sources(()) == ()
+
+
+@pytest.mark.parametrize("start", ["", "#!/usr/bin/env python3\n", "\n"])
+def test_a_module_in_another_encoding_is_sent_as_one_in_utf_8(folder: Path, tmp_path: Path, start: str) -> None:
+    """It says so itself, so that Python imports it where it was written; nothing else of it is touched."""
+    code = f"{start}# -*- coding: latin-1 -*-\n# coding: of words\nwide = 'Größe'\n"
+    (folder / "own_latin.py").write_text(code, encoding="latin-1")
+    sys.path.insert(0, str(folder))
+    importlib.import_module("own_latin")
+    text = dict(imports.sources([str(folder)]))["own_latin.py"]
+    sent = tmp_path / "sent"
+    sent.mkdir()
+    (sent / "own_latin.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-c", "import own_latin; print(ascii(own_latin.wide))"]
+
+    assert text == code.replace("latin-1", "utf-8")
+    assert subprocess.check_output(command, cwd=sent, text=True).strip() == ascii("Größe")

@@ -1,0 +1,170 @@
+"""The verdict on what happened beside the training: faults, deaths that nobody asked for, others on the network."""
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from edgebed.core import records
+from edgebed.core.plan import LinkPlan
+from edgebed.journal.verdict.fidelity import judge
+
+from .conftest import (
+    LATE,
+    MBIT,
+    TEN_MBIT,
+    WELL,
+    WORKERS,
+    done,
+    held,
+    plan_of,
+    series_of,
+    usage,
+    with_faults,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("runtime", ["process", "simulation"])
+def test_a_fault_that_could_not_be_done_degrades(runtime):
+    """It was a condition of the experiment; where there was nothing to do, or a user's word was wrong, none was."""
+    series = series_of(WELL, WELL, runtime=runtime)
+    failed = done(problem="no such process")
+    fidelity = judge(plan_of(), with_faults(series, failed, failed))
+
+    assert fidelity.reasons == ("faults: kill of edge-0 could not be done: no such process, and 1 more",)
+    assert fidelity.causes == ("faults",)
+    assert not judge(plan_of(), with_faults(series, done(moot="it is not there"))).reasons
+    assert not judge(plan_of(), with_faults(series, done(name="by hand", problem="it has no link"))).reasons
+
+
+@pytest.mark.parametrize(
+    ("number", "late_s", "verdict"),
+    [(1, 0.25, "trusted"), (1, 0.26, "degraded"), (5, 0.26, "degraded"), (20, 1.0, "trusted"), (20, 1.1, "degraded")],
+)
+def test_a_fault_that_is_late_degrades(number, late_s, verdict):
+    """One by a quarter of a second, twenty at once by a second."""
+    series = series_of(WELL, WELL)
+    faults = [done(target=f"edge-{k}", late_s=late_s if k == 0 else 0.01) for k in range(number)]
+    fidelity = judge(plan_of(), with_faults(series, *faults))
+
+    assert fidelity.verdict == verdict
+    if verdict == "degraded":
+        (reason,) = fidelity.reasons
+        assert reason.startswith(f"faults: kill of edge-0 was done {'1.1 s' if late_s > 1 else '260 ms'} after it was")
+
+
+def test_a_launch_takes_the_time_that_it_takes():
+    """When the node is back is told elsewhere."""
+    assert judge(plan_of(), with_faults(series_of(WELL, WELL), done("launch", late_s=3.0))).verdict == "trusted"
+    assert (
+        judge(plan_of(), with_faults(series_of(WELL, WELL), done("cut", name="by hand", late_s=3.0))).verdict
+        == "trusted"
+    )
+
+
+@pytest.mark.parametrize("target", ["edge-0", "server"])
+def test_messages_of_a_frozen_node_are_not_late(target):
+    """Nor those to a frozen server, of anybody; those of others are."""
+    series = series_of([usage(), held(), LATE], WELL)
+    frozen = done("freeze", target)
+    fidelity = judge(plan_of(link=TEN_MBIT), with_faults(series, frozen))
+
+    assert fidelity.verdict == ("trusted" if target == "server" else "degraded")
+    assert any(remark.endswith("a node was frozen meanwhile, as asked") for remark in fidelity.remarks)
+
+
+def with_nodes(series, *states):
+    """The same trial, with these nodes' fates: (time, name, state, reason); it ended after 20 s."""
+    nodes = tuple((t, records.Node(name=name, state=state, reason=reason)) for t, name, state, reason in states)
+    return dataclasses.replace(series, nodes=nodes, last_t=21.0, finished_t=20.0)
+
+
+@pytest.mark.parametrize("runtime", ["process", "simulation"])
+def test_a_death_that_nobody_asked_for_degrades(runtime):
+    """Who, and why; of several the first, and how many more. One that a fault asked for does not."""
+    series = series_of(WELL, WELL, runtime=runtime)
+    killed = (6.0, "edge-0", "died", "killed by SIGKILL")
+    one = with_nodes(series, (7.0, "edge-3", "died", "killed by SIGSEGV"), killed)
+    two = with_nodes(series, (-1.0, "edge-2", "missing", "it never joined"), *([(7.0, "server", "died", "")] * 2))
+
+    assert judge(plan_of(), with_faults(one, done())).reasons == (
+        "deaths: worker edge-3 died unasked: killed by SIGSEGV; see its log (edgebed logs)",
+    )
+    assert judge(plan_of(), two).reasons == (
+        "deaths: worker edge-2 never came: it never joined, and 1 more; see its log (edgebed logs)",
+    )
+    assert not judge(plan_of(), with_faults(with_nodes(series, killed), done())).reasons
+
+
+def test_a_death_of_the_evaluator_or_after_the_training_is_no_condition():
+    """The model was final; and watching is none."""
+    late = with_nodes(series_of(WELL, WELL), (20.5, "edge-1", "died", "did not answer 'stop'"))
+    watching = with_nodes(series_of(WELL, WELL), (7.0, "evaluator", "died", "out of memory"))
+
+    assert judge(plan_of(), late).verdict == "trusted"
+    assert judge(plan_of(), watching).verdict == "trusted"
+
+
+def test_a_cap_that_a_fault_changed_is_as_asked():
+    """What the kernel holds is not what the plan says, and the share is of no one cap."""
+    wrong = usage(throttled_s=5.0, cpus_held=0.1, capped_s=10.0, capped_cpu_s=1.0)
+    series = series_of([wrong], WELL)
+    changed = [done("cpus", name, change="0.1") for name in WORKERS]
+
+    assert judge(plan_of(cpus=0.5), series).verdict == "degraded"
+    assert judge(plan_of(cpus=0.5), with_faults(series, *changed)).verdict == "trusted"
+
+
+# --- who else is on the network ---------------------------------------------------------------------------------------
+
+
+def traffic(interface_bytes, tcp_bytes=30_000_000, interface="eth0"):
+    """What came to the server: 29 MB of payload, and packets of its own connections that hold it."""
+    return records.Traffic(
+        ingress_payload=29_000_000, egress_payload=0, ingress_interface=interface_bytes, interface=interface,
+        ack_bytes=1_000_000, tcp_bytes=tcp_bytes,
+    )  # fmt: skip
+
+
+def with_traffic(record, *server):
+    """A series in which that passed the server's interface."""
+    return dataclasses.replace(series_of(WELL, server or WELL), traffic=((20.0, record),))
+
+
+def test_bytes_that_no_message_explains_are_foreign():
+    """Others' bytes took their share of the server's link: who, by how much."""
+    fidelity = judge(plan_of(), with_traffic(traffic(62_000_000)))
+
+    (reason,) = fidelity.reasons
+    assert reason.startswith("foreign traffic: 30.7 MB of the 62 MB that came to the server's interface (eth0), 49 %,")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        traffic(31_100_000),
+        traffic(32_800_000),
+        traffic(62_000_000, interface="lo"),
+        traffic(62_000_000, tcp_bytes=None),
+        traffic(62_000_000, tcp_bytes=61_000_000),
+        msgspec.structs.replace(traffic(400_000, tcp_bytes=200_000), ingress_payload=180_000, ack_bytes=9_000),
+    ],
+    ids=["framed", "within a twentieth", "all of the machine's", "not counted", "unread at the end", "little"],
+)
+def test_bytes_that_the_trial_explains_or_nobody_counted_are_not(record):
+    """Payload with its headers and acknowledgements; or what TCP has of the server's own connections."""
+    assert judge(plan_of(), with_traffic(record)).verdict == "trusted"
+
+
+@pytest.mark.parametrize("action", ["cut", "link"])
+def test_what_is_lost_behind_the_interface_is_not_foreign(action):
+    """It comes twice: a queue that is too short drops it, or a loss that was asked for, or a cut."""
+    record = traffic(40_000_000)
+    link = LinkPlan(downlink_bit_s=10 * MBIT)
+    dropping = usage(downlink_packets=27_000, downlink_drops=6_000)
+    lossy = msgspec.structs.replace(link, loss=0.1)
+
+    assert judge(plan_of(), with_traffic(record)).causes == ("foreign traffic",)
+    assert not judge(plan_of({"link": link}), with_traffic(record, dropping, held(link))).causes
+    assert not judge(plan_of({"link": lossy}), with_traffic(record, usage(), held(lossy, delay="netem"))).causes
+    assert judge(plan_of(), with_faults(with_traffic(record), done(action, "server"))).verdict == "trusted"

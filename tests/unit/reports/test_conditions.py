@@ -1,0 +1,281 @@
+"""Where the verdict shows: summary, expectations, terminal, report, `edgebed link show`, metrics."""
+
+import io
+import json
+
+import msgspec
+import pytest
+from prometheus_client import generate_latest
+from rich.console import Console
+from sample_runs import make_plan, sample_entries
+from typer.testing import CliRunner
+
+from edgebed.cli.main import app
+from edgebed.core import records
+from edgebed.core.plan import LinkPlan
+from edgebed.core.quantities import VERDICTS, rate_text
+from edgebed.journal.journal import JournalWriter
+from edgebed.journal.outcome import outcome_of
+from edgebed.journal.run_folder import RunFolder
+from edgebed.journal.verdict.fidelity import Fidelity
+from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
+from edgebed.metrics.exporter import NodeMetrics
+from edgebed.metrics.table import METRICS
+from edgebed.reports.run.conditions_text import latency_text, link_rows
+from edgebed.reports.run.report import _met_cell, render
+from edgebed.reports.run.terminal import print_links, print_results
+from edgebed.running.results import Run
+
+MBIT = 1_000_000
+WORKERS = ("edge-0", "phone-0")
+PROBLEM = "uplink: the kernel holds 20mbit, asked 10mbit"
+
+
+def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000, runtime="process"):
+    """A run whose workers' uplinks were asked to be 10 mbit, which the kernel held or did not."""
+    folder = RunFolder.create(root, "sample")
+    folder.write_manifest(seed=7, runtime=runtime, command=["edgebed"], trials=["adacomp"], sets=())
+    plan = make_plan(workers=WORKERS)
+    link = LinkPlan(uplink_bit_s=10 * MBIT)
+    nodes = tuple(
+        msgspec.structs.replace(node, link=link, cpus=None) if node.role == "worker" else node for node in plan.nodes
+    )
+    plan = msgspec.structs.replace(plan, nodes=nodes, expects_trusted=expects_trusted)
+    trial = folder.trial("adacomp")
+    trial.make(plan)
+    held = 20 * MBIT if problem else 10 * MBIT
+    with JournalWriter(trial.journal) as journal:
+        (t, name, begun), *entries = sample_entries(workers=WORKERS)
+        journal.write_many([(t, name, msgspec.structs.replace(begun, runtime=runtime)), *entries])
+        for name in WORKERS:
+            said = records.Link(
+                mechanism="tc", delay="line", uplink_asked=10 * MBIT, uplink_held=held, problem=problem,
+                differed=1 if problem else 0, differences=(problem,) if problem else (),
+            )  # fmt: skip
+            took = records.Transfers(
+                name=name,
+                direction="up",
+                messages=100,
+                bytes=sent_bytes,
+                time_s=1.01,
+                asked_s=1.0,
+                latency_s=0.0,
+                delay_s=0.0003,
+            )
+            journal.write(0.5, name, said)
+            journal.write(3.0, name, records.Usage(time_s=2.0, cpu_s=1.0, starved_s=0.1, memory_bytes=50_000_000))
+            journal.write(3.0, "server", took)
+        journal.write(3.0, "controller", records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001, cores=2))
+    return Run(folder)
+
+
+def printed(show, run):
+    """What a function prints of a run."""
+    out = io.StringIO()
+    show(run, Console(file=out, width=200))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("problem", "expects_trusted", "exit_code"),
+    [("", False, 0), ("", True, 0), (PROBLEM, False, 0), (PROBLEM, True, 1)],
+)
+def test_the_verdict_changes_the_exit_code_only_where_it_is_expected(tmp_path, problem, expects_trusted, exit_code):
+    """`expect: {verdict: trusted}` is an expectation like any other."""
+    run = run_of(tmp_path, problem=problem, expects_trusted=expects_trusted)
+
+    assert run.exit_code == exit_code
+    assert run.summary.trials[0].fidelity.verdict == ("degraded" if problem else "trusted")
+
+
+def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
+    """It measures no conditions: that is said, and fails nothing; other expectations are judged."""
+    run = run_of(tmp_path, expects_trusted=True, runtime="simulation")
+    (trial,) = run.summary.trials
+    told = printed(print_results, run)
+
+    assert [(each.measure, each.met) for each in trial.expectations] == [("final_accuracy", True), ("verdict", None)]
+    assert (run.exit_code, trial.met, run.summary.text) == (0, True, "The expectation is met.")
+    assert "– adacomp: modelled" in told
+    assert "not judged in a simulation" in told
+    assert "a gradient takes 10 ms" in told
+    page = render(run)
+    assert "<span class=quiet>not judged in a simulation</span>" in page
+    assert "<p class='badge good'>" in page
+    assert "<li class=good>modelled</li>" in page
+    unmeasured = msgspec.structs.replace(trial.expectations[1], measured=None)
+    assert _met_cell(unmeasured, ran_to_end=False) == "<span class=quiet>not judged in a simulation</span>"
+
+
+def test_a_verdict_has_one_word_everywhere():
+    """That of `summary.json`; its reasons follow, if it has any."""
+    for word in VERDICTS:
+        assert Fidelity(verdict=word, reasons=("why",)).lines == (f"{word}: why",)
+        assert Fidelity(verdict=word).lines == (word,)
+    (metric,) = [each for each in METRICS if each.name == "edgebed_trial_verdict"]
+    assert ", ".join(f"{place} {word}" for place, word in enumerate(VERDICTS)) in metric.help
+
+
+def test_a_simulation_of_which_only_trust_was_expected_completes(tmp_path):
+    """There is nothing to meet, and nothing missed."""
+    (trial,) = run_of(tmp_path, expects_trusted=True, runtime="simulation").summary.trials
+    alone = msgspec.structs.replace(trial, expectations=trial.expectations[1:])
+
+    found = outcome_of([alone])
+    assert (found.exit_code, found.badge) == (0, "completed, modelled")
+    assert found.text == "What the scenario expects is not judged in a simulation."
+
+
+def test_the_summary_has_the_rows_that_the_verdict_rests_on(tmp_path):
+    """As JSON, for programs."""
+    (trial,) = json.loads(run_of(tmp_path).summary_json())["trials"]
+    row = next(row for row in trial["fidelity"]["nodes"] if row["node"] == "edge-0")
+
+    assert trial["fidelity"]["verdict"] == "trusted"
+    assert row["uplink"]["held_bit_s"] == 10 * MBIT
+    assert row["uplink"]["measured_bit_s"] == pytest.approx((1_410_000 - 100 * 1600) * 8 / 1.01)
+    assert row["starved"] == pytest.approx(0.05)
+
+
+def test_a_link_that_never_held_a_message_back_has_no_rate(tmp_path):
+    """Messages smaller than what may leave at once tell nothing of it, least of all a rate below 0."""
+    (trial,) = run_of(tmp_path, sent_bytes=100 * 400).summary.trials
+
+    assert [node.uplink.measured_bit_s for node in trial.fidelity.nodes if node.role == "worker"] == [None, None]
+
+
+def test_the_terminal_has_a_line_for_each_trial(tmp_path):
+    """And for an expectation of it."""
+    assert "✓ adacomp: trusted" in printed(print_results, run_of(tmp_path, expects_trusted=True))
+    degraded = printed(print_results, run_of(tmp_path, problem=PROBLEM, expects_trusted=True))
+    assert "! adacomp: degraded: link: the uplink of edge-0 was not as asked" in degraded
+    assert "(edge-0: the kernel holds 20mbit, asked 10mbit)" in " ".join(degraded.split())
+    assert "✗ adacomp: verdict degraded, expected == trusted" in degraded
+
+
+def test_the_report_asks_whether_the_conditions_held(tmp_path):
+    """With the reason, and a row for each class and node."""
+    page = render(run_of(tmp_path, problem=PROBLEM))
+
+    assert "Did the conditions hold?" in page
+    assert "degraded: link: the uplink of edge-0" in page
+    assert "tc + delay line" in page
+
+
+def test_links_are_shown_as_asked_held_and_measured(tmp_path):
+    """A row for each direction of each link that was asked for."""
+    rows = [line.split() for line in printed(print_links, run_of(tmp_path)).splitlines() if "link " in line]
+
+    assert rows[0][:12] == ["edge-0", "uplink", "10", "mbit", "10", "mbit", "9.9", "mbit", "–", "0.3", "ms", "–"]
+    assert [row[:2] for row in rows] == [[name, way] for name in WORKERS for way in ("uplink", "downlink")]
+
+
+@pytest.mark.parametrize(
+    ("link", "text"),
+    [
+        (LinkPlan(), "–"),
+        (LinkPlan(latency_s=0.02, jitter_s=0.005), "20ms±5ms"),
+        (LinkPlan(latency_s=0.04, loss=0.01), "40ms loss 1.0 %"),
+    ],
+)
+def test_latency_and_loss_stand_as_they_were_asked(link, text):
+    """With their units."""
+    node = NodeConditions(
+        node="edge-0", role="worker", device_class="edge", uplink=DirectionConditions(direction="up"),
+        downlink=DirectionConditions(direction="down"),
+        latency_s=link.latency_s, jitter_s=link.jitter_s, loss=link.loss,
+    )  # fmt: skip
+
+    assert latency_text(node) == text
+
+
+def test_a_link_that_changed_is_held_as_asked_or_was_not_for_so_long():
+    """The last rate alone would say nothing."""
+    up = DirectionConditions(direction="up", asked_low_bit_s=MBIT, asked_high_bit_s=10 * MBIT, held_bit_s=MBIT)
+    node = NodeConditions(
+        node="edge-0",
+        role="worker",
+        device_class="edge",
+        uplink=up,
+        downlink=DirectionConditions(direction="down"),
+        mechanism="tc",
+    )
+
+    assert next(link_rows([node]))[3] == "as asked"
+    assert next(link_rows([msgspec.structs.replace(node, differed=3)]))[3] == "differed 3 s"
+
+
+def test_links_are_shown_to_programs(tmp_path):
+    """`edgebed link show RUN --json`."""
+    run = run_of(tmp_path, problem=PROBLEM)
+    done = CliRunner().invoke(app, ["link", "show", str(run.path), "--json"])
+    found = {(row["node"], row["direction"]): row for row in json.loads(done.stdout)}
+
+    assert done.exit_code == 0
+    assert found["edge-0", "uplink"]["asked_high_bit_s"] == 10 * MBIT
+    assert found["edge-0", "uplink"]["held_bit_s"] == 20 * MBIT
+    assert found["edge-0", "uplink"]["problems"] == [PROBLEM]
+    assert ("server", "uplink") not in found, "nothing was asked of its link"
+
+
+def test_a_run_without_links_says_so(sample_run):
+    """There is nothing to show."""
+    assert "no link was asked for" in printed(print_links, sample_run)
+
+
+@pytest.mark.parametrize(
+    ("bit_s", "text"), [(None, "–"), (800.0, "800 bit"), (64_000, "64 kbit"), (9.94e6, "9.94 mbit"), (1e9, "1 gbit")]
+)
+def test_rates_are_written_as_tc_writes_them(bit_s, text):
+    """So that they can be compared with the scenario."""
+    assert rate_text(bit_s) == text
+
+
+def exposed(metrics):
+    """The lines that Prometheus would read, without comments, as name and labels -> value."""
+    lines = generate_latest(metrics.registry).decode().splitlines()
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
+
+def test_a_node_exports_its_link_and_what_it_was_kept_from():
+    """Rates in bytes a second; what has no limit is absent, also after it had one."""
+    metrics = NodeMetrics("worker")
+    asked = records.Link(mechanism="tc", interface="data", uplink_asked=8 * MBIT, uplink_held=16 * MBIT, problem="!")
+    metrics.observe(asked)
+    metrics.observe(records.Usage(time_s=2.0, cpu_s=1.0, starved_s=0.5, uplink_bytes=1000, uplink_drops=3))
+    metrics.observe(records.Usage(time_s=4.0, cpu_s=2.0, starved_s=0.75, uplink_bytes=3000, uplink_drops=4))
+    for name in ("edge-0", "edge-1"):
+        took = records.Transfers(name=name, direction="up", messages=1, bytes=1, time_s=2.0, asked_s=1.5)
+        metrics.observe(took)
+    found = exposed(metrics)
+
+    assert found['edgebed_link_asked_bytes_per_second{direction="egress"}'] == MBIT
+    assert found['edgebed_link_held_bytes_per_second{direction="egress"}'] == 2 * MBIT
+    assert 'edgebed_link_held_bytes_per_second{direction="ingress"}' not in found
+    assert found["edgebed_link_differs"] == 1
+    assert found['edgebed_link_bytes_total{direction="egress",interface="data"}'] == 3000
+    assert found['edgebed_link_dropped_packets_total{direction="egress"}'] == 4
+    assert found["edgebed_starved_seconds_total"] == 0.75
+    assert found["edgebed_transfer_seconds_total"] == 4.0
+    assert found["edgebed_transfer_asked_seconds_total"] == 3.0
+    metrics.observe(records.Link(mechanism="tc", interface="data"))
+    assert not any(name.startswith("edgebed_link_held") for name in exposed(metrics))
+
+
+def test_the_controller_exports_the_host_and_the_verdict():
+    """The verdict is absent until the trial is over, and forgotten by the next one."""
+    metrics = NodeMetrics("controller")
+    labels = '{run="sample/0001",trial="adacomp"}'
+    metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
+    metrics.observe(records.HostLoad(busy=0.5, steal=0.1, load=2.0, lag_s=0.004, cores=2))
+    before = exposed(metrics)
+    metrics.judge_trial(verdict="modelled", steps_per_s=12.5)
+    after = exposed(metrics)
+    metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
+
+    assert before[f"edgebed_host_busy_ratio{labels}"] == 0.5
+    assert before[f"edgebed_host_wake_lag_seconds{labels}"] == 0.004
+    assert f"edgebed_trial_verdict{labels}" not in before
+    assert after[f"edgebed_trial_verdict{labels}"] == 2.0
+    assert after[f"edgebed_trial_steps_per_second{labels}"] == 12.5
+    assert f"edgebed_trial_verdict{labels}" not in exposed(metrics)

@@ -1,0 +1,123 @@
+"""The lines that a terminal shows of a trial: what they say, and that they fit."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from edgebed.journal.trial_state import ClassStatus, TrialStatus
+from edgebed.journal.troubles import Trouble
+from edgebed.reports.live.live_view import live_view
+
+HOME = ClassStatus(name="home", states={"running": 4}, rate_per_s=73.12, share=0.741, cpus_used=0.481, cpus_held=0.5)
+PHONE = ClassStatus(
+    name="phone", states={"running": 1, "died": 1, "unresponsive": 1}, rate_per_s=25.6, share=0.259, cpus_used=0.2
+)
+LATEST = (Trouble(3.0, "home-0: cut (cut-1)"), Trouble(9.51, "phone-1 died: killed by SIGKILL"))
+
+
+def status(classes=(HOME, PHONE), latest=LATEST, **others):
+    """A status with the given classes and troubles."""
+    figures = {
+        "updates": 300, "updates_per_s": 98.7, "accuracy": 0.9321, "ingress_bytes": 312_000, "nodes_up": 6,
+        "nodes_expected": 7, "elapsed_s": 12.3, "stop_updates": 600,
+    }  # fmt: skip
+    return TrialStatus(trial="asgd", state="training", classes=classes, latest=latest, **figures | others)
+
+
+def shown(each, width=80, height=24):
+    """The lines of a terminal of that size, wide enough not to hide one that is too long."""
+    console = Console(file=io.StringIO(), width=1000, height=height, force_terminal=True, color_system=None)
+    console.print(live_view(each, each.state, width, height))
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_a_terminal_tells_how_far_each_class_is_and_what_happened_last():
+    """Who is down, how fast, which share, CPU against its cap; troubles with their time."""
+    first, second, *below = shown(status(), 100)
+
+    assert first.startswith("asgd training ━")
+    assert first.endswith("300 of 600 updates")
+    assert second == "98.7 updates/s  accuracy 93.21 %  312 kB up  6/7 nodes up  12.3 s"
+    assert below == [
+        "home   4 nodes                         73.1 updates/s  74.1 %  CPU 0.48 of 0.5",
+        "phone  1/3 up, 1 died, 1 unresponsive  25.6 updates/s  25.9 %  CPU 0.20",
+        "3.00 s  home-0: cut (cut-1)",
+        "9.51 s  phone-1 died: killed by SIGKILL",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "cells"),
+    [
+        (100, ["updates/s", "%", "CPU"]),
+        (80, ["updates/s", "CPU"]),
+        (60, ["updates/s"]),
+        (44, []),
+    ],
+)
+def test_a_narrow_terminal_goes_without_what_matters_least(width, cells):
+    """First the share, then CPU time, then the rate; who is down stays."""
+    line = shown(status(), width)[3]
+
+    assert line.startswith("phone  1/3 up, 1 died, 1 unresponsive")
+    assert [cell for cell in ("updates/s", "%", "CPU") if cell in line] == cells
+
+
+@pytest.mark.parametrize(
+    ("height", "below"),
+    [
+        (24, ["home", "phone", "3.00", "9.51"]),
+        (6, ["home", "phone", "9.51"]),
+        (5, ["and", "9.51"]),
+        (4, ["9.51"]),
+        (3, []),
+        (1, []),
+    ],
+)
+def test_a_low_terminal_goes_without_older_troubles_then_without_classes(height, below):
+    """What happened last stays longest, below the two lines."""
+    assert [line.split()[0] for line in shown(status(), height=height)[2:]] == below
+
+
+def test_classes_that_do_not_fit_are_counted():
+    """With twenty of them the last line says how many are not shown."""
+    classes = tuple(ClassStatus(name=f"class-{k}", states={"running": 1}) for k in range(20))
+    lines = shown(status(classes), height=10)
+
+    assert [line.split()[0] for line in lines[2:]] == [*(f"class-{k}" for k in range(5)), "and", "9.51"]
+    assert lines[-2] == "and 15 more"
+
+
+def test_of_shards_it_tells_steps_and_of_one_class_no_share():
+    """There is nothing to share."""
+    steps = shown(status((HOME,), (), ingress_bytes=None))[2]
+
+    assert steps == "home  4 nodes  73.1 steps/s  CPU 0.48 of 0.5"
+
+
+@given(
+    width=st.integers(1, 200),
+    height=st.integers(1, 60),
+    names=st.lists(st.text("abcdefgh-", min_size=1, max_size=30), max_size=30, unique=True),
+    states=st.dictionaries(st.sampled_from(("running", "died", "expected", "stopped")), st.integers(1, 10**6)),
+    figures=st.tuples(*[st.one_of(st.none(), st.floats(0, 1e9))] * 3),
+    texts=st.lists(st.text("abc ,:\n\x1b\u4e16\u2028", max_size=300), max_size=3),
+)
+def test_whatever_there_is_to_tell_it_fits(width, height, names, states, figures, texts):
+    """With room for the cursor below, and for the echo of Ctrl-C in every line after the first two."""
+    share, used, held = figures
+    classes = tuple(
+        ClassStatus(
+            name=name, states=states or {"running": 1}, rate_per_s=used or 0.0, share=share, cpus_used=used,
+            cpus_held=held,
+        )
+        for name in names
+    )  # fmt: skip
+    lines = shown(status(classes, tuple(Trouble(1.0, text) for text in texts)), width, height)
+
+    assert len(lines) <= max(2, height - 1)
+    assert all(cell_len(line) <= max(0, width - len("^C")) for line in lines[2:])

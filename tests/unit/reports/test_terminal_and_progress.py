@@ -1,0 +1,353 @@
+"""What a person sees while a run goes on and when it is over, on a terminal and in a log."""
+
+import errno
+import io
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from edgebed.core import records
+from edgebed.core.quantities import (
+    bytes_text,
+    compared_texts,
+    local_text,
+    number_text,
+    percent_text,
+    seconds_text,
+    utc_text,
+)
+from edgebed.journal.accounts.ledger import Accounting, Ledger
+from edgebed.journal.series import Series
+from edgebed.journal.trial_state import TrialStatus
+from edgebed.journal.troubles import Trouble
+from edgebed.reports.live.progress import LINE_EVERY_S, ProgressDisplay
+from edgebed.reports.run.report import write_report
+from edgebed.reports.run.terminal import accuracy_chart, plain_table, print_results
+from edgebed.running.results import load
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        """Yes."""
+        return True
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    """A terminal of 80 columns with colours, whoever runs the tests."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def status(updates=10, **others):
+    """A status with the given figures."""
+    return TrialStatus(
+        trial="asgd", state=others.pop("state", "running"), updates=updates, updates_per_s=98.7, accuracy=0.9321,
+        ingress_bytes=312_000, nodes_up=6, nodes_expected=6, elapsed_s=12.3, stop_updates=600, **others,
+    )  # fmt: skip
+
+
+def run_progress(stream, statuses, make_sample_plan, summary, step_s=1.0):
+    """Show these statuses, one every `step_s` of a clock of our own."""
+    now = iter(range(1000))
+    with ProgressDisplay(stream, width=80, clock=lambda: next(now) * step_s) as progress:
+        progress.trial_started(make_sample_plan())
+        for each in statuses:
+            progress.update(each)
+        progress.trial_ended(summary)
+    return stream.getvalue()
+
+
+def test_a_log_gets_a_line_every_few_seconds(make_sample_plan, sample_run):
+    """Without a terminal: plain lines, no escape sequence, not one for each update."""
+    statuses = [status(updates) for updates in range(20)]
+    text = run_progress(io.StringIO(), statuses, make_sample_plan, sample_run.trials["asgd"].summary)
+    lines = text.splitlines()
+
+    assert "\x1b" not in text
+    assert len(lines) == 2 + 20 / LINE_EVERY_S
+    assert lines[1] == (
+        "asgd: running, 0 of 600 updates, 98.7 updates/s, accuracy 93.21 %, 312 kB up, 6/6 nodes up, 12.3 s"
+    )
+    assert lines[-1] == "✓ asgd completed: accuracy 97.50 %, 600 updates in 6.81 s, 24 MB up, 1.63 MB down"
+
+
+def test_a_change_of_state_is_shown_at_once(make_sample_plan, sample_run):
+    """Whoever presses Ctrl-C sees that it was heard."""
+    statuses = [status(1), status(2), status(3, interrupted=True)]
+    text = run_progress(io.StringIO(), statuses, make_sample_plan, sample_run.trials["asgd"].summary)
+
+    assert "interrupted, stopping, 3 of 600 updates" in text
+    assert "2 of 600" not in text
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_terminal_gets_a_live_display_and_keeps_the_last_line(make_sample_plan, sample_run, monkeypatch, colour):
+    """The bar moves and is wiped; NO_COLOR takes the colours away, and bold and dim with them."""
+    if not colour:
+        monkeypatch.setenv("NO_COLOR", "1")
+    text = run_progress(Terminal(), [status(1), status(300)], make_sample_plan, sample_run.trials["asgd"].summary)
+
+    assert "300 of 600 updates" in text
+    assert "━" in text
+    assert "\x1b[?25h" in text  # The cursor is given back.
+    assert text.rstrip().endswith("1.63 MB down" + ("\x1b[0m" if colour else ""))
+    assert ("\x1b[32m" in text) == colour
+    assert bool(re.search(r"\x1b\[[0-9;]*m", text)) == colour
+
+
+def test_a_trial_whose_books_do_not_close_gets_no_green_mark(make_sample_plan, sample_run):
+    """Its numbers cannot be relied on, whatever was expected."""
+    books = Accounting(closes=False, problems=("edge-0: 1 of its updates is missing",), total=Ledger(), lives=())
+    summary = msgspec.structs.replace(sample_run.trials["asgd"].summary, accounting=books)
+    text = run_progress(io.StringIO(), [], make_sample_plan, summary)
+
+    assert "✗ asgd completed, accounting does not close: edge-0: 1 of its updates is missing: accuracy" in text
+
+
+def test_an_expectation_not_met_is_named_when_the_trial_ends(make_sample_plan, sample_run):
+    """Red without the reason would only worry."""
+    summary = sample_run.trials["asgd"].summary
+    missed = msgspec.structs.replace(
+        summary, expectations=(msgspec.structs.replace(summary.expectations[0], met=False),)
+    )
+    failed = msgspec.structs.replace(summary, outcome="failed", reason="the server died")
+
+    assert "✗ asgd completed (expected final_accuracy >= 90.00 %): " in run_progress(
+        io.StringIO(), [], make_sample_plan, missed
+    )
+    assert "✗ asgd failed (the server died): " in run_progress(io.StringIO(), [], make_sample_plan, failed)
+
+
+def test_the_results_are_plain_text_in_a_file(sample_run):
+    """Table, chart, verdict and path, within 80 columns and without escape sequences."""
+    output = io.StringIO()
+    print_results(sample_run, Console(file=output, width=80))
+    text = output.getvalue()
+    first_lines = text.splitlines()
+
+    assert "\x1b" not in text
+    assert max(len(line) for line in first_lines if not line.startswith("run:")) <= 80
+    for part in (
+        "adacomp   97.00 %", "✓ asgd: final_accuracy 97.50 %, expected >= 90.00 %", "Both expectations are met.",
+        "x asgd", "o adacomp", "500 kB", "10 MB", "bytes up and down", f"run: {sample_run.path}",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_the_chart_shows_every_trial_and_nothing_without_points(sample_run):
+    """Each curve has its own mark; colours only where they are wanted."""
+    series = {name: trial.series for name, trial in sample_run.trials.items()}
+    plain, coloured = accuracy_chart(series), accuracy_chart(series, colours=True)
+
+    assert plain.count("x") > 10
+    assert plain.count("o") > 10
+    assert "\x1b" not in plain
+    assert "\x1b" in coloured
+    assert accuracy_chart({"asgd": Series.empty()}) == ""
+
+
+def test_quantities_are_written_as_people_read_them():
+    """Three significant digits with a unit, and a dash for what was not measured."""
+    assert [bytes_text(value) for value in (0, 999, 12_680, 254e6, 999_999, None)] == [
+        "0 B",
+        "999 B",
+        "12.7 kB",
+        "254 MB",
+        "1 MB",
+        "–",
+    ]
+    assert [number_text(value) for value in (0, 0.1234, 12.34, 1234.4, 0.1, 0.00005, float("nan"))] == [
+        "0",
+        "0.123",
+        "12.3",
+        "1,234",
+        "0.1",
+        "5e-05",
+        "not finite",
+    ]
+    assert [seconds_text(value) for value in (-0.42, -185.0, 0.42, 12.34, 185, 7620)] == [
+        "-0.42 s",
+        "-3 min 05 s",
+        "0.42 s",
+        "12.3 s",
+        "3 min 05 s",
+        "2 h 07 min",
+    ]
+    assert percent_text(0.9725) == "97.25 %"
+
+
+@given(value=st.floats(1, 1e15))
+def test_bytes_lose_at_most_half_a_per_cent_to_rounding(value):
+    """Reading a text back gives the value to its three digits."""
+    number, unit = bytes_text(value).split()
+    factor = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}[unit]
+
+    assert float(number.replace(",", "")) * factor == pytest.approx(value, rel=0.0051)
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_a_death_is_told_once_when_it_happens(make_sample_plan, sample_run, stream):
+    """A line of its own in a log, even between two lines of progress; on a terminal, that it keeps, at the end."""
+    texts = ("edge-0 died: killed by SIGKILL", "edge-1 missing: no sign of life")
+    death, other = (Trouble(1.5, text) for text in texts)
+    statuses = [status(1), status(2, troubles=(death,)), status(3, troubles=(death, other))]
+    text = run_progress(stream(), statuses, make_sample_plan, sample_run.trials["asgd"].summary, step_s=0.001)
+
+    assert [text.count(f"! asgd at 1.50 s: {each}") for each in texts] == [1, 1]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_live_lines_fit_with_room_for_the_echo_of_ctrl_c(make_sample_plan, sample_run, width):
+    """What does not fit is left out whole, the accuracy last of all."""
+    stream = Terminal()
+    with ProgressDisplay(stream, width=width) as progress:
+        progress.trial_started(make_sample_plan())
+        progress.update(status(300, interrupted=True))
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    lines = [line.rstrip() for line in text.replace("\r", "\n").splitlines()]
+    first = next(line for line in lines if line.startswith("asgd interrupted"))
+    last = next(line for line in lines if "accuracy" in line)
+
+    assert max(len(first), len(last)) <= width - len("^C")
+    assert "…" not in text
+    assert "300 of 600 updates" in text
+    assert ("98.7 updates/s" in text) == (width >= 80)
+
+
+def test_a_broken_standard_error_ends_the_display_not_the_run(make_sample_plan, sample_run):
+    """A full disk behind `2>` takes nothing from the results."""
+
+    class Full(Terminal):
+        def write(self, _):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    assert run_progress(Full(), [status(1), status(2)], make_sample_plan, sample_run.trials["asgd"].summary) == ""
+
+
+def print_plain(run, width=80):
+    """The results in a file of so many columns."""
+    output = io.StringIO()
+    print_results(run, Console(file=output, width=width))
+    return output.getvalue()
+
+
+def test_a_run_that_was_interrupted_is_not_judged(tmp_path, make_sample_run, make_sample_entries):
+    """Nothing is red: what was not measured is said so, and so is the trial that did not begin."""
+    entries = [
+        *list(make_sample_entries())[:300],
+        (9.0, "controller", records.Ended(outcome="interrupted", reason="x")),
+    ]
+    run = make_sample_run(tmp_path, {"asgd": entries})
+    run.folder.write_manifest(seed=7, runtime="process", command=[], trials=["asgd", "adacomp"])
+    text = print_plain(load(run.path))
+
+    assert "– asgd: final_accuracy not measured, expected >= 90.00 %" in text
+    assert "✗ asgd: interrupted: x; accuracy " in text
+    assert "– did not begin: adacomp" in text
+    assert re.search(r"^adacomp +– ", text, re.MULTILINE)
+
+
+def test_warnings_and_notes_close_the_results(tmp_path, make_sample_run, make_sample_entries):
+    """A note of the controller in both trials is printed once, and is in the JSON."""
+    extra = [
+        (5.0, "controller", records.Note(text="Memory caps are not held.")),
+        (5.0, "controller", records.Node(name="edge-0", state="died", reason="killed by SIGKILL")),
+        (5.0, "edge-1", records.Note(text="a node's own")),
+    ]
+    run = make_sample_run(tmp_path, {name: [*make_sample_entries(), *extra] for name in ("asgd", "adacomp")})
+    text = print_plain(run)
+
+    assert "! adacomp: 1 worker died, 0 missing" in text
+    assert "! adacomp: edge-0 died: killed by SIGKILL" in text
+    assert text.count("note: Memory caps are not held.") == 1
+    assert msgspec.json.decode(run.summary_json())["notes"] == ["Memory caps are not held."]
+
+
+def test_notes_that_say_the_same_of_several_nodes_are_shown_once(tmp_path, make_sample_run, make_sample_entries):
+    """With how many there were; who came too late is no news. The JSON has them all."""
+    texts = [
+        *(f"refused edge-{k}~f00{k}: the code of edge-{k} (a) is not the controller's (b)" for k in range(3)),
+        "refused edge-1~ca11: the trial is over",
+        "7 records of phone-1 were lost on the way",
+    ]
+    entries = [*make_sample_entries(), *((5.0, "controller", records.Note(text=text)) for text in texts)]
+    run = make_sample_run(tmp_path, {"asgd": entries})
+    text = print_plain(run)
+
+    assert [line for line in text.splitlines() if line.startswith("note: ")] == [
+        "note: refused edge-0~f000: the code of edge-0 (a) is not the controller's (b) (and 1 like it)",
+        "note: refused edge-2~f002: the code of edge-2 (a) is not the controller's (b)",
+        "note: 7 records of phone-1 were lost on the way",
+    ]
+    assert msgspec.json.decode(run.summary_json())["notes"] == texts
+
+
+def test_the_start_up_takes_two_lines_that_fit(tmp_path, make_sample_run, make_sample_entries):
+    """Each begins with its trial, and none is broken or padded."""
+    names = ("server", "evaluator", "edge-0", "edge-1", "phone-0", "phone-1")
+    ready = (0.5, "controller", records.Trial(scenario="s", trial="t", seed=1, runtime="docker", nodes=6, parameters=1))
+    joins = [(0.1, "controller", records.Node(name=name, state="joined")) for name in names]
+    updates = [line for line in make_sample_entries() if isinstance(line[2], records.Update)]
+    text = print_plain(make_sample_run(tmp_path, {"asgd": [*joins, ready, *updates]}))
+
+    assert "asgd: 6 nodes started in 0.10 s, joined in 0.10 s, ready in 0.50 s\n" in text
+    assert "\nasgd: every worker had an accepted update after " in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_table_keeps_its_first_column(tmp_path, make_sample_run, make_sample_entries, width):
+    """Less important columns go; nothing is wider than the terminal."""
+    name = "hardy2017-adacomp-strict"
+    run = make_sample_run(tmp_path, {name: make_sample_entries()})
+    write_report(run)
+    _, *table = print_plain(run, width).split("test accuracy")[0].splitlines()
+
+    assert any(line.startswith(f"{name}  ") for line in table)
+    assert max(len(line) for line in table) <= width
+    assert "accuracy" in table[0]
+    assert ("staleness" in table[0]) == (width >= 90)
+
+
+def test_a_flexible_column_is_cut_before_others_go():
+    """Its end is marked."""
+    output = io.StringIO()
+    columns = {"run": ["tiny/0001"], "trials": ["a, b, c, d, e, f, g"], "verdict": ["met"]}
+    console = Console(file=output, width=30)
+    console.print(plain_table(columns, 30, dispensable=("trials",), flexible="trials"))
+
+    assert "tiny/0001  a, b, c, …  met" in output.getvalue()
+
+
+def test_what_does_not_fit_goes_on_below():
+    """No end of a verdict is cut off."""
+    output = io.StringIO()
+    columns = {"judged": ["accuracy, updates 100 to 500"], "verdict": ["not distinguishable"]}
+    Console(file=output, width=40).print(plain_table(columns, 40))
+
+    assert {"accuracy,", "updates", "500", "not", "distinguishable"} <= set(output.getvalue().split())
+    assert max(map(len, output.getvalue().splitlines())) <= 40
+
+
+def test_a_measure_is_written_in_its_unit_beside_its_bound():
+    """With all digits where rounding would hide the difference."""
+    assert compared_texts("final_accuracy", 0.975, 0.9) == ("97.50 %", "90.00 %")
+    assert compared_texts("ingress_bytes", 1_200_000, 1e6) == ("1.2 MB", "1 MB")
+    assert compared_texts("ingress_bytes", 1_000_001, 1e6) == ("1000001", "1000000")
+    assert compared_texts("time_s", None, 60.0) == ("–", "60.0 s")
+    assert compared_texts("final_loss", float("nan"), 0.5) == ("not finite", "0.5")
+
+
+def test_moments_are_dates_that_people_read():
+    """In UTC in a report, short in a list."""
+    assert utc_text("2026-11-02T13:56:01+00:00") == "2 November 2026, 13:56 UTC"
+    assert re.fullmatch(r"2026-11-0[123] \d\d:\d\d", local_text("2026-11-02T13:56:01+00:00"))
+    assert utc_text("") == local_text("") == ""

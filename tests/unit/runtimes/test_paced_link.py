@@ -1,0 +1,132 @@
+"""A link that no kernel holds, and that is cut: what was on its way comes later, or never."""
+
+import pytest
+
+from edgebed.core.plan import Injection, LinkChange, LinkPlan
+from edgebed.emulation.link_model import link_model_of
+from edgebed.emulation.outage import DEAD_S
+from edgebed.roles.events import MessageReceived, Send
+from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.timestamps import Arriving, Leaving
+from edgebed.wire.messages import Join, Model, Tensor
+
+MBIT = 1_000_000
+TENSOR = Tensor("theta", "uint8", (100_000,), "dense", 100_000)
+PUSH = Send("server", Join(sender="edge-0", incarnation=1))
+CUT, HEAL = Injection(node="edge-0", action="cut"), Injection(node="edge-0", action="heal")
+
+
+def model(sent_s):
+    """One whose first byte left then, of 100 kB."""
+    return MessageReceived(
+        "server", Model(sender="server", version=1, final=False, sent_s=sent_s, tensors=(TENSOR,)), (), 100_000
+    )
+
+
+@pytest.fixture
+def make_link(make_node):
+    """`make_link(**rates)`: a link that training has begun on."""
+
+    def make(by_kernel=False, **asked):
+        plan = make_node(link=LinkPlan(**asked))
+        link = PacedLink(plan, link_model_of(plan, "model", "line"), by_kernel=by_kernel)
+        link.began(0.0)
+        return link
+
+    return make
+
+
+def passed(link, now):
+    """What has left and what is there by then."""
+    return [type(each) for each in link.due(lambda: now)]
+
+
+def test_without_a_link_to_hold_a_message_leaves_and_arrives_at_once(make_link):
+    """And nothing waits."""
+    link = make_link()
+
+    assert link.leave(PUSH, 1.0)
+    assert link.arrive(model(1.0), 1.0)
+    assert passed(link, 100.0) == []
+
+
+def test_while_it_is_cut_nothing_passes_and_then_everything_does_so_much_later(make_link):
+    """What was on its way, and what was sent meanwhile; peers wait with what they send."""
+    link = make_link(downlink_bit_s=MBIT)
+    link.arrive(model(1.0), 1.0)
+    due_s = link.next_s
+
+    link.inject(CUT, 1.1)
+    link.leave(PUSH, 1.2)
+    assert link.is_closed
+    assert passed(link, 100.0) == []
+
+    assert not link.inject(HEAL, 3.1)
+    assert not link.is_closed
+    assert passed(link, 3.1) == [Leaving]
+    assert link.next_s == pytest.approx(due_s + 2.0)
+    assert passed(link, due_s + 2.0) == [Arriving]
+
+
+def test_after_a_long_cut_all_is_lost_and_the_connection_is_to_be_ended(make_link):
+    """As TCP would have it; what is sent then finds an empty link."""
+    link = make_link(uplink_bit_s=MBIT, downlink_bit_s=MBIT)
+    link.arrive(model(1.0), 1.0)
+    link.leave(PUSH, 1.0)
+    link.inject(CUT, 1.001)
+    link.leave(PUSH, 1.1)
+
+    assert link.inject(HEAL, 1.002 + DEAD_S)
+    assert passed(link, 100.0) == []
+    assert link.arriving_bytes == 0
+    link.arrive(model(5.0), 5.0)
+    assert link.next_s == pytest.approx(5.0 + (100_000 + 70 * 66 - 1600) * 8 / MBIT, rel=0.01)
+
+
+def test_what_was_sent_to_a_link_that_was_cut_passes_from_the_heal_on(make_link):
+    """Its first byte cannot have come before."""
+    link = make_link(downlink_bit_s=MBIT)
+    link.inject(CUT, 1.0)
+    link.inject(HEAL, 3.0)
+    link.arrive(model(1.5), 3.0)
+
+    assert link.next_s > 3.7
+
+
+def test_a_cut_that_the_kernel_makes_is_not_made_here_once_more(make_link):
+    """The kernel drops packets, and TCP sends them again."""
+    link = make_link(by_kernel=True)
+    link.inject(CUT, 1.0)
+
+    assert link.leave(PUSH, 1.1)
+    assert not link.is_closed
+    assert not link.inject(HEAL, 100.0)
+
+
+def test_a_link_without_a_limit_can_be_given_one(make_link):
+    """And its plan's again, which is none."""
+    link = make_link()
+    slower = Injection(node="edge-0", action="link", change=LinkChange(downlink_bit_s=MBIT))
+    link.inject(slower, 1.0)
+
+    assert not link.arrive(model(2.0), 2.0)
+    assert link.next_s > 2.8
+    list(link.due(lambda: 10.0))
+    link.inject(Injection(node="edge-0", action="link"), 20.0)
+    link.arrive(model(21.0), 21.0)
+    assert link.next_s == 21.0
+
+
+def test_a_link_that_has_rates_alone_can_be_given_latency(make_link, make_node):
+    """And one that has latency alone, rates."""
+    limited = PacedLink(make_node(), link_model_of(make_node(link=LinkPlan(downlink_bit_s=MBIT)), "model", ""))
+    limited.began(0.0)
+    limited.inject(Injection(node="edge-0", action="link", change=LinkChange(latency_s=2.0)), 1.0)
+    limited.arrive(model(3.0), 3.0)
+    late = PacedLink(make_node(), link_model_of(make_node(link=LinkPlan(latency_s=0.01)), "none", "line"))
+    late.began(0.0)
+    late.inject(Injection(node="edge-0", action="link", change=LinkChange(downlink_bit_s=MBIT)), 1.0)
+    late.arrive(model(3.0), 3.0)
+
+    assert limited.next_s > 5.8
+    assert late.next_s > 3.8

@@ -1,0 +1,244 @@
+"""A comparison: measures by seed, means with intervals, differences from the baseline over the same seeds."""
+
+import math
+import re
+
+import msgspec
+import pytest
+from finished_runs import RISING, SCENARIO, finished_run
+
+import edgebed
+from edgebed.core import records
+from edgebed.core.errors import ScenarioError
+from edgebed.journal.journal import JournalWriter
+from edgebed.reports.run.report import charts_of_run, render
+from edgebed.reports.studies import comparison_page
+from edgebed.reports.studies.comparison_page import charts_of_comparison
+from edgebed.reports.studies.comparison_tables import grids, legend, trial_rows
+from edgebed.studies.arms import gather
+from edgebed.studies.comparison.comparison import LADDER, Comparison, compare, compare_arms
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Three seeds; adacomp is 0.01 better in each, and reaches 90 % 100 updates later."""
+    ends = (0.95, 0.96, 0.98)
+    return [
+        finished_run(tmp_path, {"asgd": (0.1, 0.9, 0.93, end), "adacomp": (0.1, 0.8, 0.91, end + 0.01)}, seed=seed)
+        for seed, end in enumerate(ends, start=1)
+    ]
+
+
+def test_a_steady_gain_is_told_from_the_spread_over_seeds(runs):
+    """The means' intervals overlap; the paired difference is certain."""
+    comparison = compare(runs)
+    asgd, adacomp = comparison.arms["asgd"].measures, comparison.arms["adacomp"].measures
+    assert comparison.baseline == "asgd"
+    assert asgd["best_accuracy"].mean.high > adacomp["best_accuracy"].mean.low
+    difference = adacomp["best_accuracy"].against
+    assert (difference.low, difference.mean, difference.high) == pytest.approx((0.01, 0.01, 0.01))
+    assert asgd["best_accuracy"].against is None
+
+
+def test_what_each_trial_came_to(runs):
+    """Final and best accuracy, updates, seconds, bytes, and what it took to the accuracy."""
+    outcome = compare(runs, to=0.9).arms["adacomp"].outcomes[1]
+    assert (outcome.run, outcome.seed) == ("pair/0002", 2)
+    assert (outcome.best_accuracy, outcome.final_accuracy) == pytest.approx((0.97, 0.97))
+    assert (outcome.updates, outcome.time_s, outcome.ingress_bytes, outcome.push_bytes) == (300, 3.0, 3000, 10.0)
+    assert (outcome.reached.updates, outcome.reached.time_s, outcome.reached.ingress_bytes) == (200, 2.0, 2000)
+
+
+def test_costs_are_compared_by_their_ratio(runs):
+    """Twice the updates, a tenth of the bytes of each: a fifth of the bytes to the same accuracy."""
+    measures = compare(runs, to=0.9).arms["adacomp"].measures
+    assert measures["updates_to"].against.mean == pytest.approx(2.0)
+    assert measures["ingress_bytes_to"].against.mean == pytest.approx(0.2)
+    assert measures["push_bytes"].against.mean == pytest.approx(0.1)
+
+
+def test_what_is_cheaper_upwards_may_be_dearer_in_all(runs):
+    """Both are told: pushes of 10 bytes instead of 100, models of 30 for each push, twice as many pushes."""
+    comparison = compare(runs, to=0.9)
+    measures, outcome = comparison.arms["adacomp"].measures, comparison.arms["adacomp"].outcomes[0]
+
+    assert (outcome.reached.ingress_bytes, outcome.reached.egress_bytes, outcome.reached.traffic_bytes) == (
+        2000, 6000, 8000,
+    )  # fmt: skip
+    assert (outcome.ingress_bytes, outcome.egress_bytes, outcome.traffic_bytes) == (3000, 9000, 12_000)
+    ratios = [measures[f"{way}_bytes_to"].against.mean for way in ("ingress", "egress", "traffic")]
+    assert ratios == pytest.approx([0.2, 2.0, 8000 / 13_000])
+    against = next(grid for grid in grids(comparison) if grid.title == "To 90 % against asgd")
+    assert against.head[-3:] == ("up, ×", "down, ×", "total, ×")
+
+
+@pytest.mark.slow
+def test_rounds_and_mini_batches_are_not_drawn_on_one_axis(tmp_path):
+    """Updates that stand for different work are told, and drawn against the examples that they stand for."""
+    variants = {"asgd": {"method": "asgd"}, "fedavg": {"method": "fedavg"}}
+    run = finished_run(tmp_path, {"asgd": RISING, "fedavg": RISING}, scenario=SCENARIO | {"variants": variants})
+    arms = gather([run]).arms
+    comparison = compare_arms(gather([run]))
+    titles = [chart.title for chart in charts_of_comparison(comparison, arms)]
+    shown = [chart.title for chart in charts_of_run(run)]
+
+    (sentence,) = [text for text in legend(comparison) if text.startswith("An update stands for")]
+    assert re.fullmatch(r"An update stands for 10 training examples in asgd, for [67]\d\d in fedavg\.", sentence)
+    assert sentence in render(run)
+    assert sentence in comparison_page.render(comparison, arms)
+    for found in (titles, shown):
+        assert "Accuracy against examples" in found
+        assert "Accuracy against updates" not in found
+
+
+def test_updates_that_stand_for_the_same_work_are_drawn_as_updates(runs):
+    """Nothing is said then."""
+    gathered = gather(runs)
+    comparison = compare_arms(gathered)
+
+    assert "Accuracy against updates" in [chart.title for chart in charts_of_comparison(comparison, gathered.arms)]
+    assert "An update stands for" not in " ".join(legend(comparison))
+    assert "Accuracy against updates" in [chart.title for chart in charts_of_run(runs[0])]
+
+
+def test_a_moving_average_over_a_window(runs):
+    """Of the last two evaluations."""
+    comparison = compare(runs, window=2)
+    outcome = comparison.arms["asgd"].outcomes[0]
+    assert (outcome.best_accuracy, outcome.final_accuracy) == pytest.approx((0.94, 0.95))
+    assert comparison.notes == ()
+
+
+def test_a_window_that_no_training_fills_is_noted(runs):
+    """Four evaluations are no average over nine."""
+    assert compare(runs, window=9).notes == (
+        "asgd has 4 evaluations, fewer than --window 9: all are averaged",
+        "adacomp has 4 evaluations, fewer than --window 9: all are averaged",
+    )
+
+
+def test_the_accuracy_is_the_highest_round_one_that_all_reach(runs):
+    """In every seed: the worst of them has 95 %."""
+    comparison = compare(runs)
+    assert (comparison.accuracy, comparison.accuracy_chosen) == (0.95, True)
+    assert all(arm.num_reached == 3 for arm in comparison.arms.values())
+    assert comparison.accuracy in LADDER
+
+
+def test_without_a_common_accuracy_there_is_none(tmp_path):
+    """One that learned nothing takes the ladder away."""
+    comparison = compare([finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.05, 0.05)})])
+    assert comparison.accuracy is None
+    assert comparison.arms["asgd"].num_reached == 0
+    assert comparison.arms["asgd"].measures["updates_to"].values == {}
+
+
+def test_an_accuracy_that_some_seeds_never_reach_has_no_mean(runs):
+    """Leaving those out would flatter the arm; the values of the others are there."""
+    comparison = compare(runs, to=0.97)
+    asgd, adacomp = comparison.arms.values()
+    assert (asgd.num_reached, adacomp.num_reached) == (1, 2)
+    measure = adacomp.measures["updates_to"]
+    assert (measure.values, measure.mean, measure.against) == ({2: 300.0, 3: 300.0}, None, None)
+
+
+def test_one_seed_has_no_interval(runs):
+    """And the notes say what follows from that."""
+    comparison = compare(runs[:1])
+    measure = comparison.arms["adacomp"].measures["best_accuracy"]
+    assert (measure.mean.low, measure.against.low, measure.against.seeds) == (None, None, 1)
+    assert "1 seed in every arm" in comparison.notes[0]
+
+
+def test_differences_are_over_the_common_seeds(tmp_path):
+    """The others count for the means alone."""
+    runs = [
+        finished_run(tmp_path, {"asgd": RISING}, seed=1),
+        finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}, seed=2),
+        finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}, seed=3),
+    ]
+    comparison = compare(runs)
+    assert comparison.arms["adacomp"].measures["updates"].against.seeds == 2
+    assert comparison.arms["asgd"].measures["updates"].mean.seeds == 3
+    assert any("over seeds 2, 3 alone" in note for note in comparison.notes)
+
+
+def test_no_common_seed_is_no_difference(tmp_path):
+    """And it is said."""
+    runs = [finished_run(tmp_path, {"asgd": RISING}, seed=1), finished_run(tmp_path, {"adacomp": RISING}, seed=2)]
+    comparison = compare(runs)
+    assert {measure.against for measure in comparison.arms["adacomp"].measures.values()} == {None}
+    assert any("no seed in common" in note for note in comparison.notes)
+
+
+@pytest.mark.parametrize("baseline", ["adacomp", "adacomp (pair)"])
+def test_another_baseline(tmp_path, baseline):
+    """By the arm's name, or by the trial's where one arm alone has it."""
+    runs = [finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})]
+    if baseline != "adacomp":
+        runs.append(finished_run(tmp_path, {"adacomp": RISING}, scenario=SCENARIO | {"name": "twin"}))
+    comparison = compare(runs, baseline=baseline)
+    assert comparison.baseline == baseline
+    ratio = comparison.arms["asgd"].measures["push_bytes"].against
+    assert ratio.mean == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"baseline": "adacmp"}, "--baseline: no arm 'adacmp'; did you mean 'adacomp'\\? allowed: asgd, adacomp"),
+        ({"window": 0}, "--window: 0 is below 1"),
+        ({"to": 0.0}, "--to: 0 is not above 0"),
+        ({"to": 97.0}, "--to: 97 is not above 0 and at most 1"),
+        ({"to": math.nan}, "--to: nan"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(runs, options, problem):
+    """With what is allowed."""
+    with pytest.raises(ScenarioError, match=problem):
+        compare(runs, **options)
+
+
+def test_what_else_differs_is_noted(tmp_path):
+    """Code, releases, machines and runtimes, each with a run; real times are those of a machine."""
+    facts = ({"code": "aaaa"}, {"code": "bbbb", "runtime": "process", "options": {"emulation": "kernel"}})
+    runs = [finished_run(tmp_path, {"asgd": RISING}, seed=seed, **each) for seed, each in enumerate(facts, start=1)]
+    notes = compare(runs).notes
+    assert any("different runtimes (simulation, process); time is virtual" in note for note in notes)
+    assert any("different code of edgebed: aaaa (pair/0001), bbbb (pair/0002)" in note for note in notes)
+
+
+def test_a_trials_own_warnings_are_noted(tmp_path):
+    """E.g. what was not finite, though every loss is."""
+    run = finished_run(tmp_path, {"asgd": RISING})
+    said = records.Diverged(incarnation=0, step=4, what="gradient", tensor="out.bias")
+    with JournalWriter(run.folder.trial("asgd").journal) as journal:
+        journal.write(9.0, "edge-0", said)
+    warning = "gradient of out.bias at edge-0 is not finite at update 5, though every loss is"
+    assert f"pair/0001: asgd: {warning}" in compare([run]).notes
+
+
+def test_an_arm_that_diverged_is_compared_and_said_so(tmp_path):
+    """In a note, in the cells of what it never reached, and for programs."""
+    runs = [
+        finished_run(tmp_path, {"asgd": RISING}),
+        finished_run(tmp_path, {"asgd": RISING[:2]}, seed=2, loss=math.nan),
+    ]
+    comparison = compare(runs, to=0.95)
+    (reached,) = (grid for grid in grids(comparison) if grid.title == "To 95 %")
+
+    assert [outcome.diverged for outcome in comparison.arms["asgd"].outcomes] == [False, True]
+    assert "pair/0002: asgd diverged at update 1: loss at edge-0 is not finite" in comparison.notes
+    assert "in 1 of 2 seeds: 1 diverged" in reached.rows[0]
+    assert "never: diverged" in [*trial_rows(comparison)][1]
+
+
+def test_from_python(runs, tmp_path):
+    """By name as everywhere, or opened; the result survives JSON."""
+    comparison = edgebed.compare(["pair/1", runs[1], str(runs[2].path)], runs_dir=tmp_path)
+    assert comparison.arms["asgd"].seeds == (1, 2, 3)
+    assert msgspec.json.decode(msgspec.json.encode(comparison), type=Comparison) == comparison
+    with pytest.raises(ScenarioError, match="'pair' is one run; give a list"):
+        edgebed.compare("pair", runs_dir=tmp_path)
+    with pytest.raises(ScenarioError, match="no run 'nosuch'"):
+        edgebed.compare(["nosuch"], runs_dir=tmp_path)

@@ -1,0 +1,214 @@
+"""What is left of a run beside a paper's page counts like the run, as long as the same is asked for."""
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from finished_runs import completed_run
+from tiny_paper import tiny_paper, write_paper
+
+from edgebed.core.errors import EdgebedError
+from edgebed.reports.studies.results_page import results_page, runs_text
+from edgebed.running.results import Trial
+from edgebed.running.run import without_report
+from edgebed.studies.cells.cells import CellRun, PaperCells, Size
+from edgebed.studies.cells.result_cache import EMPTY, ResultCache
+from edgebed.studies.cells.running_cells import CellRunner
+from edgebed.studies.finished import FinishedTrial, columns_of, evaluations_of
+from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
+
+RUN = CellRun("adacomp", 0.5, 1)
+SCENARIO = Path("scenarios/tiny/digits.yaml")
+
+
+@pytest.fixture
+def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PaperCells:
+    """Those of the tiny paper, whose folder is the current one."""
+    write_paper(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return PaperCells(tiny_paper())
+
+
+def said_of(cells: PaperCells, root: Path, file: Path) -> tuple[Reproduction, list[str]]:
+    """What the runs in a folder and a file of kept ones say; the file is written."""
+    said: list[str] = []
+    kept = ResultCache(cells, file)
+    result, curves = evaluate(cells, root, kept, (), Size(), said.append)
+    kept.write()
+    assert bool(curves["Accuracy over updates"]["adacomp"]) == any(each.cell == "adacomp" for each in result.cells)
+    return result, said
+
+
+def test_a_kept_run_says_what_the_run_said(cells: PaperCells, tmp_path: Path) -> None:
+    """Values, verdicts, machine and time; the file stays as it was, wherever it is read."""
+    folder = completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    first, _ = said_of(cells, tmp_path / "runs", file)
+    text = file.read_bytes()
+    folder.trial("adacomp").journal.unlink()
+
+    assert said_of(cells, tmp_path / "runs", file) == (first, [])
+    assert said_of(cells, tmp_path / "none", file) == (first, [])
+    assert said_of(PaperCells(cells.paper), tmp_path / "none", file) == (first, [])
+    assert file.read_bytes() == text
+    (kept,) = first.cells
+    assert kept.runs[0].run == "tiny-digits/0001"
+
+
+def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells: PaperCells, tmp_path: Path) -> None:
+    """Half of a summary is not known of any one run; a sweep keeps hundreds."""
+    completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    first, _ = said_of(cells, tmp_path / "runs", file)
+    text = file.read_bytes()
+    line = msgspec.json.decode(text)
+    assert line["summary"]["updates"]
+    assert not [name for name, value in line["summary"].items() if value is None]
+    line["summary"] |= {name: empty for name, empty in EMPTY.items() if name not in line["summary"]}
+    file.write_bytes(msgspec.json.encode(line) + b"\n")
+
+    assert said_of(cells, tmp_path / "none", file) == (first, [])
+    assert file.read_bytes() == text
+    assert "updates" not in EMPTY
+
+
+def test_a_newer_run_takes_the_place_of_the_kept_one(cells: PaperCells, tmp_path: Path) -> None:
+    """Of the same cell, size and seed."""
+    file = tmp_path / "kept.jsonl"
+    completed_run(cells, RUN, tmp_path / "runs")
+    said_of(cells, tmp_path / "runs", file)
+    completed_run(cells, RUN, tmp_path / "runs")
+    result, _ = said_of(cells, tmp_path / "runs", file)
+
+    assert [run.run for cell in result.cells for run in cell.runs] == ["tiny-digits/0002"]
+    assert len(file.read_text().splitlines()) == 1
+
+
+def test_a_simulation_that_did_not_have_what_was_asked_for_is_told(cells: PaperCells, tmp_path: Path) -> None:
+    """On the page of a reproduction, in its cell's row and below; a sweep's has the same words."""
+    completed_run(cells, RUN, tmp_path / "runs")
+    (cell,) = said_of(cells, tmp_path / "runs", tmp_path / "modelled.jsonl")[0].cells
+    assert cell.runs[0].verdict == ""
+    SCENARIO.write_text(SCENARIO.read_text() + "faults: [{ kill: edge-0, at: 1h }]\n")
+    cells = PaperCells(cells.paper)
+    completed_run(cells, RUN, tmp_path / "runs")
+    result, _ = said_of(cells, tmp_path / "runs", tmp_path / "degraded.jsonl")
+    told = "Conditions did not hold as asked in 1 run (see runs.jsonl): tiny-digits/0002."
+
+    assert result.cells[0].runs[0].verdict == "degraded"
+    assert [*runs_text(result.cells[0].runs)][1:] == [told]
+    page = results_page(cells.paper, result, []).body
+    assert "| simulation, degraded |" in page
+    assert told in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ("question: Which", "question: Which one", True),
+        ("asgd: { method: asgd }", "asgd: { method: comp-asgd }", True),
+        ("adacomp: { method: adacomp }", "adacomp: { method: adacomp, expect: { updates: '>= 1' } }", True),
+        ("adacomp: { method: adacomp }", "adacomp: { method: comp-asgd }", False),
+        ("count: 3", "count: 4", False),
+        ("updates: 1200", "updates: 1400", False),
+    ],
+)
+def test_it_counts_while_the_scenario_asks_for_the_same(
+    cells: PaperCells, tmp_path: Path, before: str, after: str, counts: bool
+) -> None:
+    """Other variants, the question and what is expected change nothing of a trial."""
+    completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    said_of(cells, tmp_path / "runs", file)
+    text = SCENARIO.read_text()
+    assert before in text
+    SCENARIO.write_text(text.replace(before, after))
+
+    kept = ResultCache(PaperCells(cells.paper), file)
+    assert (kept.find(RUN) is not None) == counts
+    assert kept.find(RUN._replace(seed=2)) is None
+    assert kept.find(RUN._replace(scale=0.25)) is None
+
+
+@pytest.mark.slow
+def test_it_counts_while_modules_of_ones_own_are_the_same(cells: PaperCells, tmp_path: Path) -> None:
+    """Their texts, which no scenario has."""
+    SCENARIO.write_text(SCENARIO.read_text().replace("model: small", "model: nets_of_keeping:tiny"))
+    Path("nets_of_keeping.py").write_text(
+        "import torch\n\n\ndef tiny():\n    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))\n"
+    )
+    cells = PaperCells(cells.paper)
+    completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    said_of(cells, tmp_path / "runs", file)
+    assert ResultCache(cells, file).find(RUN)
+
+    kept = msgspec.json.decode(file.read_bytes())
+    assert list(kept["own_code"]) == ["nets_of_keeping.py"]
+    file.write_bytes(msgspec.json.encode(kept | {"own_code": {"nets_of_keeping.py": "another"}}))
+    assert ResultCache(cells, file).find(RUN) is None
+
+
+def test_what_is_kept_is_not_run_again(cells: PaperCells, tmp_path: Path) -> None:
+    """A sweep goes on elsewhere."""
+    file, said = tmp_path / "kept.jsonl", []
+    completed_run(cells, RUN, tmp_path / "runs")
+    said_of(cells, tmp_path / "runs", file)
+    elsewhere = tmp_path / "elsewhere"
+    runner = CellRunner(
+        cells=cells,
+        report=without_report,
+        root=elsewhere,
+        cache=ResultCache(cells, file),
+        resume=True,
+        processes=1,
+        progress=None,
+        tell=said.append,
+    )
+    runner.run([RUN])
+
+    assert said == ["1 of 1 run are there already"]
+    assert not elsewhere.exists()
+
+
+def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) -> None:
+    """Bit for bit; a loss that is not finite is none."""
+    folder = completed_run(cells, RUN, tmp_path / "runs")
+    trial = FinishedTrial.of(Trial(folder.trial("adacomp")))
+    wanted = dataclasses.replace(trial.evaluations, loss=np.array([np.inf, 0.1 + 0.2]))
+    read = evaluations_of(msgspec.json.decode(msgspec.json.encode(columns_of(wanted))))
+
+    for field in dataclasses.fields(wanted):
+        column, again = getattr(wanted, field.name), getattr(read, field.name)
+        assert column.dtype == again.dtype
+        np.testing.assert_array_equal(again, np.where(np.isfinite(column), column, np.nan))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda kept: b"nothing", "JSON is malformed"),
+        (lambda kept: msgspec.json.encode(kept | {"summary": 1}), r"Expected `object`, got `int`"),
+        (
+            lambda kept: msgspec.json.encode(kept | {"evaluations": {"t": [1]}}),
+            "evaluations have the columns t, version",
+        ),
+        (
+            lambda kept: msgspec.json.encode(kept | {"evaluations": kept["evaluations"] | {"t": ["soon", "late"]}}),
+            "evaluations are numbers",
+        ),
+    ],
+)
+def test_a_line_that_is_none_is_named(cells: PaperCells, tmp_path: Path, change, problem: str) -> None:
+    """With what to do."""
+    file = tmp_path / "kept.jsonl"
+    completed_run(cells, RUN, tmp_path / "runs")
+    said_of(cells, tmp_path / "runs", file)
+    line = file.read_bytes()
+    file.write_bytes(line + change(msgspec.json.decode(line)))
+
+    with pytest.raises(EdgebedError, match=rf"kept.jsonl:2: not a stored run: .*{problem}.*; remove the line"):
+        ResultCache(cells, file)

@@ -1,0 +1,400 @@
+"""What a sweep says of its runs: who wins where, what was counted, where methods break even; and its page."""
+
+import dataclasses
+import io
+import re
+import socket
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from rich.console import Console
+from swept_result import METHODS, RATES, swept
+from tiny_sweep import SWEEP, write_sweep
+
+import edgebed
+from edgebed.algorithms.registry import batches_a_push
+from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.plan import Part, TensorLayout
+from edgebed.reports.studies.sweep_charts import cell_lines, charts_of_sweep, factor_text, layout_of, letters
+from edgebed.reports.studies.sweep_page import sweep_page
+from edgebed.reports.studies.sweep_text import print_sweep
+from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.statistics import probability_below_one
+from edgebed.studies.sweep.costs import (
+    CompressionCost,
+    Costs,
+    GradientCost,
+    read_costs,
+    times_of,
+    with_costs,
+    write_costs,
+)
+from edgebed.studies.sweep.points import Point, SweepPlan, axes_of, place_of, read_points, sweep_command
+from edgebed.studies.sweep.swept import WinAt, _cpu_s, _notes, cpu_seconds
+from edgebed.studies.sweep.winners import Win, win
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> SweepPlan:
+    """Those of the tiny sweep."""
+    return read_points(write_sweep(tmp_path))
+
+
+def test_every_method_is_run_at_every_combination(points: SweepPlan) -> None:
+    """Rates in increasing order, and all of the first seed before any of the second."""
+    assert points.all == [
+        Point(method, (uplink, count))
+        for uplink in ("250kbit", "16mbit")
+        for count in ("2", "3")
+        for method in ("dense", "top-k")
+    ]
+    twice = dataclasses.replace(points, seeds=2).runs
+    assert [run.seed for run in twice] == [1] * 8 + [2] * 8
+    assert len(set(twice)) == 16
+    assert twice[1].cell == "top-k, uplink 250kbit, count 2"
+
+
+def test_a_point_is_an_ordinary_run(points: SweepPlan) -> None:
+    """With the axes' values, the accuracy it ends at, and what was measured; the scenario's own times are kept."""
+    point = points.all[1]
+    recipes = points.recipes({point: ["task.gradient_time=2ms"]})
+    run = points.runs[1]
+    plan = recipes.plans([run])[run]
+
+    assert recipes.spec(run).sets == (
+        "seed=1", "fleet.edge.uplink=250kbit", "fleet.edge.count=2", "stop.accuracy=0.8", "stop.window=3",
+        "task.gradient_time=2ms",
+    )  # fmt: skip
+    assert recipes.spec(run).updates == 600
+    assert (plan.trial, plan.stop_accuracy, plan.stop_window, plan.stop_updates) == ("top-k", 0.8, 3, 600)
+    assert plan.nodes[0].task.gradient_time_s == 0.002
+    assert [node.link.uplink_bit_s for node in plan.nodes if node.role == "worker"] == [250_000] * 2
+    assert not points.has_own(point, "gradient_time")
+    own = dataclasses.replace(points, sets=("task.gradient_time=1ms",))
+    assert own.has_own(point, "gradient_time")
+
+
+def test_options_of_the_user_are_those_of_every_point(tmp_path: Path) -> None:
+    """But for those of the section, which are not the runs'; a seed is refused."""
+    path = write_sweep(tmp_path)
+    sets = ["sweep.accuracy=0.7", "task.batch_size=5", "sweep.methods=[dense]", " sweep .seeds = 2"]
+    points = read_points(path, sets)
+
+    assert points.sets == ("task.batch_size=5",)
+    assert points.methods == ("dense",)
+    assert points.recipes({}).spec(points.runs[0]).sets[:2] == ("seed=1", "task.batch_size=5")
+    assert sweep_command(points, sets).startswith("edgebed sweep tiny.yaml --set sweep.accuracy=0.7 --set task")
+    with pytest.raises(ScenarioError, match="--set seed=3: a sweep is run with seeds 1, 2"):
+        read_points(path, ["seed=3"])
+    with pytest.raises(ScenarioError, match="has no section sweep"):
+        read_points(path, ["sweep=null"])
+
+
+def test_commands_name_no_folder_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is named from the current folder, or by its name alone."""
+    path = write_sweep(tmp_path)
+    monkeypatch.chdir(tmp_path.parent)
+    assert place_of(path) == Path(tmp_path.name, "tiny.yaml")
+    monkeypatch.chdir(Path(__file__).parent)
+    assert place_of(path) == Path("tiny.yaml")
+
+
+def test_axes_that_would_be_called_alike_are_called_in_full() -> None:
+    """The last word of the key is enough where it is the only such."""
+    labels = [
+        axis.label for axis in axes_of({"fleet.a.uplink": ["1mbit"], "fleet.b.uplink": ["1mbit"], "pull": ["full"]})
+    ]
+
+    assert labels == ["fleet.a.uplink", "fleet.b.uplink", "pull"]
+
+
+def test_a_learning_rate_is_no_rate_of_a_link() -> None:
+    """Nothing breaks even along it."""
+    (axis,) = axes_of({"method.aggregation.learning_rate": ["0.1", "0.2"]})
+
+    assert not axis.is_rate
+    assert swept({"method.aggregation.learning_rate": ["0.1", "0.2"]}).break_even == ()
+
+
+def test_cpu_seconds_are_those_of_gradients_compression_and_restoring() -> None:
+    """A push of several mini-batches takes as many gradients."""
+    assert cpu_seconds(100, 5, 0.01, 0.002, 0.001) == pytest.approx(100 * (0.05 + 0.003))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 50), *[st.floats(0.0, 10.0)] * 3)
+def test_cpu_seconds_add_up(
+    updates: int, batches: int, gradient_s: float, compression_s: float, restore_s: float
+) -> None:
+    """Over updates; and what takes no time is not counted."""
+    taken = cpu_seconds(updates, batches, gradient_s, compression_s, restore_s)
+
+    assert taken == pytest.approx(updates * cpu_seconds(1, batches, gradient_s, compression_s, restore_s))
+    assert taken >= cpu_seconds(updates, batches, gradient_s, 0.0, 0.0)
+
+
+def test_a_line_is_broken_where_the_accuracy_was_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not run straight through a rate at which a method never got there."""
+    result = swept({"fleet.edge.uplink": RATES})
+    points = [
+        msgspec.structs.replace(point, time_s=None) if point.values["fleet.edge.uplink"] == "1mbit" else point
+        for point in result.points
+    ]
+    axes = Figure().add_subplot()
+    (chart,) = [each for each in charts_of_sweep(msgspec.structs.replace(result, points=tuple(points)))
+                if each.title.startswith("Time to")]  # fmt: skip
+    chart.plot(axes)
+    drawn = {line.get_label(): line for line in axes.lines}
+
+    assert drawn.keys() == {"dense", "top-k"}
+    for line in drawn.values():
+        assert line.get_xdata().tolist() == [250e3, 1e6, 4e6, 16e6]
+        assert np.isnan(line.get_ydata()).tolist() == [False, True, False, False]
+
+
+def finished(tmp_path: Path) -> FinishedTrial:
+    """A simulated trial of workers with unequal shares that let nobody wait."""
+    scenario = {
+        "name": "uneven", "seed": 3, "task": {
+            "data": "digits", "model": "small", "gradient_time": "10ms", "split": {"dirichlet": 0.3},
+        },
+        "method": {"preset": "fedbuff", "aggregation": {"count": 2}}, "fleet": {"edge": {"count": 6}},
+        "stop": {"updates": 60},
+    }  # fmt: skip
+    run = edgebed.run(scenario, runtime="simulation", runs_dir=tmp_path)
+    return FinishedTrial.of(next(iter(run.trials.values())))
+
+
+@pytest.mark.slow
+def test_cpu_seconds_count_each_workers_own_mini_batches(tmp_path: Path) -> None:
+    """Who has few examples pushes more often; a line that was kept before they were counted takes their mean."""
+    trial = finished(tmp_path)
+    batches = {node.node: batches_a_push(node) for node in trial.plan.workers()}
+    assert trial.summary.accounting
+    done = {life.worker: life.begun - life.unfinished for life in trial.summary.accounting.lives}
+    made = sum(batches[worker] * count for worker, count in done.items())
+    mean = sum(batches.values()) / len(batches) * sum(done.values())
+
+    assert trial.batches == made
+    assert mean > 1.02 * made
+    taken = [_cpu_s(each, Costs()) for each in (trial, dataclasses.replace(trial, batches=None))]
+    assert taken == [pytest.approx(0.01 * made), pytest.approx(0.01 * mean)]
+
+
+NEEDED = st.dictionaries(st.integers(1, 4), st.floats(0.001, 1e6), max_size=4)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=3), NEEDED, max_size=6))
+def test_nobody_needs_less_than_the_winner(needed: dict[str, dict[int, float]]) -> None:
+    """The second needs the factor as much, and no less than any other."""
+    found = win(needed, {})
+    means = {name: fmean(each.values()) for name, each in needed.items() if each}
+
+    assert (found is None) == (not means)
+    if found:
+        assert found.mean == min(means.values())
+        others = {name: mean for name, mean in means.items() if name != found.method}
+        assert (found.second is None) == (not others)
+        assert found.probability is None or 0 <= found.probability <= 1
+        if found.second and found.factor:
+            assert found.factor * found.mean == pytest.approx(min(others.values()))
+
+
+def test_who_is_first_is_as_likely_as_pairs_of_seeds_say() -> None:
+    """Less likely with every rival; with one seed nothing is said."""
+    ones, twos = {1: 10.0, 2: 12.0, 3: 11.0}, {1: 12.0, 2: 13.0, 3: 14.0}
+    alone = win({"a": ones, "b": twos}, {})
+    rivals = win({"a": ones, "b": twos, "c": {seed: 1.01 * value for seed, value in twos.items()}}, {})
+
+    assert alone
+    assert rivals
+    assert alone.probability == probability_below_one(ones, twos)
+    assert 0.5 < (rivals.probability or 0.0) < (alone.probability or 0.0) < 1
+    one_seed = win({"a": {1: 10.0}, "b": {1: 12.0}}, {})
+    assert one_seed
+    assert (one_seed.probability, one_seed.detectable) == (None, None)
+
+
+@pytest.mark.parametrize(("spacing", "is_coarse"), [(0.1, False), (0.3, True)])
+def test_less_than_lies_between_two_evaluations_is_marked(spacing: float, is_coarse: bool) -> None:
+    """The second needs a fifth more."""
+    found = win({"a": {1: 10.0}, "b": {1: 12.0}}, {"a": spacing})
+
+    assert found
+    assert found.is_coarse == is_coarse
+
+
+def test_a_pair_breaks_even_wherever_it_crosses() -> None:
+    """At 80 Mbit less 2 Mbit over 8 s, as far as a straight line between two rates can say; the lead changes."""
+    result = swept({"fleet.edge.uplink": RATES, "fleet.edge.count": ["2", "3"]})
+
+    assert [(row.where, row.below, row.above, row.is_lead) for row in result.break_even] == [
+        ("count 2", "top-k", "dense", True),
+        ("count 3", "top-k", "dense", True),
+    ]
+    assert all(8e6 < row.rate_bit_s < 12e6 for row in result.break_even)
+
+
+def test_a_cell_of_the_map_says_who_by_how_much() -> None:
+    """Letters make it readable without colours; how likely that is stands beside it."""
+    letter_of = letters(METHODS)
+    clear = Win(
+        method="top-k", mean=12.0, second="dense", factor=2.5, probability=0.97, detectable=1.4, is_coarse=False
+    )
+    one_seed = msgspec.structs.replace(clear, factor=1.02, probability=None, is_coarse=True)
+    alone = msgspec.structs.replace(clear, second=None, factor=None, probability=None)
+
+    assert letter_of == {"dense": "A", "top-k": "B", "slow": "C"}
+    assert cell_lines(WinAt(values={}, time=clear), letter_of) == ("B top-k", "12.0 s", "2.50 × A, 97 %")
+    assert cell_lines(WinAt(values={}, time=one_seed), letter_of)[2] == "≈ 1.02 × A"
+    assert cell_lines(WinAt(values={}, time=alone), letter_of)[2] == "alone"
+    assert cell_lines(WinAt(values={}, time=clear, not_run=3), letter_of)[2] == "3 not run"
+    assert cell_lines(WinAt(values={}, time=None), letter_of) == ("nobody",)
+    assert cell_lines(WinAt(values={}, time=None, not_run=1), letter_of) == ("not run",)
+    assert factor_text(123.4) == "123"
+    assert len(set(letters([str(k) for k in range(100)]).values())) == 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("over", "titles"),
+    [
+        ({"fleet.edge.uplink": RATES}, ["Who is first", "Time to the accuracy"]),
+        (
+            {"fleet.edge.count": ["2", "3"], "fleet.edge.uplink": RATES},
+            ["Who is first", "Time to the accuracy, count 2", "Time to the accuracy, count 3"],
+        ),
+        (
+            {"fleet.edge.uplink": RATES, "fleet.edge.count": ["2"], "pull": ["full", "changed-since"]},
+            [
+                "Who is first, pull full",
+                "Who is first, pull changed-since",
+                "Time to the accuracy, count 2, pull full",
+                "Time to the accuracy, count 2, pull changed-since",
+            ],
+        ),
+        ({"task.batch_size": ["5", "10"]}, ["Who is first"]),
+    ],
+)
+def test_any_axes_make_maps_and_curves(over: dict[str, list[str]], titles: list[str]) -> None:
+    """Rates to the right; a map for each value of a third axis; curves only over rates."""
+    result = swept(over)
+    drawn = charts_of_sweep(result)
+
+    assert [figure.title for figure in drawn] == [
+        *titles, "Bytes up and down to the accuracy", "Bytes up to the accuracy", "Bytes down to the accuracy",
+        "CPU seconds to the accuracy",
+    ]  # fmt: skip
+    assert all(figure.svg.startswith("<svg") for figure in drawn)
+    assert "A dense" in drawn[0].svg or "B top-k" in drawn[0].svg
+    assert [chart.svg for chart in charts_of_sweep(result)] == [chart.svg for chart in drawn]
+    assert layout_of(axes_of(over)).columns.key == next((key for key in over if key.endswith("uplink")), [*over][-1])
+
+
+def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
+    """Who wins, what is counted, where times come from; nothing of this machine."""
+    result = swept({"fleet.edge.uplink": RATES})
+    drawn = charts_of_sweep(result)
+    page = sweep_page(result, "edgebed sweep tiny.yaml", drawn).write(drawn, tmp_path)
+    text = page.with_suffix(".md").read_text()
+
+    assert "Fastest, of 4 places: top-k at 3, dense at 1." in text
+    assert "to an accuracy of 80.00 % in the mean of 3 evaluations" in text
+    assert "| 250kbit | top-k | dense |" in text
+    assert "| not decided | – |" in text
+    assert "chosen by the test\nimages" in text
+    assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
+    assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | 90.00 % |".format("not in 600 updates") in text
+    assert "Measured before the first run on A processor" in text
+    assert "What the scenario sets itself was not measured: to compress" in text
+    assert "edgebed sweep tiny.yaml --resume" in text
+    assert "There is one seed" in text
+    assert "There is one seed" not in sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=2), "edgebed sweep", ()).body
+    assert socket.gethostname() not in text
+    assert str(tmp_path) not in text
+    for line in text.splitlines():
+        if line.startswith("!["):
+            assert (tmp_path / line.partition("](")[2].rstrip(")")).read_text().startswith("<svg")
+
+
+def test_seeds_decide_who_is_first() -> None:
+    """The first line counts the places where they do, and says what chance alone would give."""
+    text = sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=3), "edgebed sweep", ()).markdown()
+
+    assert "top-k at 3 (3 of them with a probability of 95 % or more)" in text
+    assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
+
+
+def test_a_lead_that_seeds_leave_open_is_said_to_be_open() -> None:
+    """At no place surely first: that stands beside how often it is first."""
+    result = swept({"fleet.edge.uplink": RATES}, seeds=3)
+    close = [
+        msgspec.structs.replace(each, time=msgspec.structs.replace(each.time, probability=0.9))
+        for each in result.wins
+        if each.time
+    ]
+    text = sweep_page(msgspec.structs.replace(result, wins=tuple(close)), "edgebed sweep", ()).markdown()
+
+    assert "top-k at 3 (none of them with a probability of 95 % or more)" in text
+
+
+def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:
+    """PowerSGD here is each worker's own."""
+    text = SWEEP.replace("dense: { method: sync-sgd }", "dense: { method: { preset: sync-sgd, compression: "
+                         "{ name: powersgd-local } } }")  # fmt: skip
+    (note,) = _notes(read_points(write_sweep(tmp_path, text)))
+
+    assert "Neither bytes nor accuracies are those of the paper's method" in note
+
+
+def test_the_terminal_has_a_row_for_each_point() -> None:
+    """Spreads over seeds beside their means; pairs that cross below."""
+    stream = io.StringIO()
+    print_sweep(swept({"fleet.edge.uplink": RATES}, seeds=2), Console(file=stream, width=200))
+    shown = stream.getvalue()
+
+    assert shown.count("not in 600 updates") == 5 * 4
+    assert "21.0 s (20.0 s to 22.0 s)" in shown
+    assert "Break-even rates" in shown
+
+
+def test_measured_times_are_found_again_by_what_they_are_of(points: SweepPlan, tmp_path: Path) -> None:
+    """Methods with the same task share a gradient's time; each compression has its own."""
+    trials = {point.method: trial for point, trial in points.planned()}
+    parts = {name: trial.plan.nodes[0].method.parts["compression"] for name, trial in trials.items()}
+    task = trials["dense"].plan.nodes[0].task
+    parameters = sum(tensor.size for tensor in task.layout)
+    costs = Costs(
+        cpu="A processor",
+        gradients=(
+            GradientCost(
+                data="digits", model="small", batch_size=10, inputs="unit", loss="cross-entropy", seconds=2e-3
+            ),
+        ),
+        compressions=tuple(
+            CompressionCost(model="small", parameters=parameters, compression=part, seconds=k * 1e-4, restore_s=0.0)
+            for k, part in enumerate(parts.values())
+        ),
+    )
+    write_costs(costs, tmp_path / "costs.json")
+
+    assert read_costs(tmp_path / "costs.json") == costs
+    assert times_of(trials["dense"], costs) == {"gradient_time": "2ms", "compression_time": "0s"}
+    assert times_of(trials["top-k"], costs) == {"gradient_time": "2ms", "compression_time": "100us"}
+    assert read_costs(tmp_path / "none.json") == Costs()
+    other = Part(name="none", settings={"values": "float16"})
+    assert costs.compression(task, trials["dense"].plan.nodes[0].method)
+    larger = msgspec.structs.replace(task, layout=(*task.layout, TensorLayout("more", (2,))))
+    assert costs.compression(larger, trials["dense"].plan.nodes[0].method) is None
+    assert all(cost.compression != other for cost in costs.compressions)
+    assert with_costs(trials["dense"], costs, print) is costs
+    with pytest.raises(EdgebedError, match="of another processor, A processor, and dense has none yet"):
+        with_costs(trials["dense"], Costs(cpu="A processor"), print)
+    (tmp_path / "costs.json").write_text("[]")
+    with pytest.raises(EdgebedError, match=r"costs.json: .*; remove the file to measure anew"):
+        read_costs(tmp_path / "costs.json")

@@ -1,0 +1,53 @@
+"""The packages stand in one order, and each imports only those before it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import edgebed
+
+ROOT = Path(edgebed.__file__).parent
+DOCUMENTS = Path(__file__).parents[2]
+ORDER = (
+    "core", "algorithms", "wire", "learning", "scenario", "roles", "emulation", "planning", "journal", "metrics",
+    "runtimes", "running", "studies", "reports", "exporting", "cli",
+)  # fmt: skip
+FILES_MAX = 20
+
+
+def imports() -> Iterator[tuple[Path, str]]:
+    """(file, package of edgebed that it imports), wherever in the file it does."""
+    for path in ROOT.glob("*/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for module in modules:
+                first, _, rest = module.partition(".")
+                if first == "edgebed":
+                    yield path.relative_to(ROOT), rest.partition(".")[0]
+
+
+def test_a_package_imports_only_those_before_it():
+    """In the order of ARCHITECTURE.md; so no two import each other, and nothing imports the package's own face."""
+    upward = [f"{path} -> {name}" for path, name in imports() if name not in ORDER[: ORDER.index(path.parts[0]) + 1]]
+    assert upward == []
+
+
+def test_every_module_has_a_room_and_no_room_is_crowded():
+    """Beside the packages there is only what Python itself asks for."""
+    assert sorted(path.parent.name for path in ROOT.glob("*/__init__.py")) == sorted(ORDER)
+    assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
+    for folder in {path.parent for path in ROOT.rglob("*.py")}:
+        assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= FILES_MAX, folder
+
+
+def test_the_map_and_the_decisions_have_the_packages_in_their_order():
+    """Each row of ARCHITECTURE.md's map names all floors of its package."""
+    rows = re.findall(r"^\| `(\w+)/` \|(.*)$", (DOCUMENTS / "ARCHITECTURE.md").read_text(), re.MULTILINE)
+    headings = re.findall(r"^## `(\w+)/`$", (DOCUMENTS / "docs/decisions.md").read_text(), re.MULTILINE)
+    floors = [(name, path.parent.name) for name in ORDER for path in sorted((ROOT / name).glob("*/__init__.py"))]
+
+    assert tuple(name for name, _ in rows) == ORDER
+    assert tuple(headings) == ORDER
+    assert [(name, floor) for name, floor in floors if f"`{floor}/`" not in dict(rows)[name]] == []
