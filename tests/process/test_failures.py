@@ -4,7 +4,6 @@ Method: a real run of a small scenario in a process of its own; as soon as its j
 something is done to it. The journal, the exit code and the processes that are left tell what came of it.
 """
 
-import contextlib
 import os
 import signal
 import socket
@@ -20,6 +19,7 @@ import psutil
 import pytest
 import zmq
 from waiting import until
+from warm_command import WarmCommand
 
 from edgebed.core import records
 from edgebed.core.fingerprint import fingerprint
@@ -59,13 +59,7 @@ class Live:
         self.folder = folder
         scenario = folder / "failures.yaml"
         scenario.write_text(SCENARIO)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "edgebed", "run", str(scenario), "--runs-dir", str(folder / "runs"), *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            process_group=0,
-        )
+        self.process = WarmCommand("run", str(scenario), "--runs-dir", str(folder / "runs"), *options)
 
     @property
     def journal(self) -> Path:
@@ -104,9 +98,8 @@ def live(tmp_path: Path) -> Iterator[Live]:
     """A run that trains."""
     run = Live(tmp_path).train()
     yield run
-    with contextlib.suppress(ProcessLookupError):
-        run.process.kill()
-    run.process.communicate()
+    run.process.kill()
+    run.process.wait()
 
 
 def test_the_fork_server_has_one_thread_and_no_socket(live: Live) -> None:
