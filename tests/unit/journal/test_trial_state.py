@@ -128,6 +128,17 @@ def test_cpu_time_is_that_between_the_last_two_records_of_each_node(make_sample_
     assert by_name(follow(make_sample_plan(), []).status(0.0, 0.0))["edge"].cpus_used is None
 
 
+def test_cpu_time_of_a_new_incarnation_is_all_its_own(make_sample_plan):
+    """Also where its first report has more than the last of the one before, which was short."""
+    entries = [
+        (3.0, "edge-0", records.Usage(time_s=2.0, cpu_s=1.0)),
+        (4.0, "controller", records.Node(name="edge-0", state="joined", incarnation=2)),
+        (9.0, "edge-0", records.Usage(time_s=5.0, cpu_s=4.0)),
+    ]
+
+    assert by_name(follow(make_sample_plan(), entries).status(9.0, 0.0))["edge"].cpus_used == pytest.approx(0.8)
+
+
 def test_of_shards_steps_are_told(make_sample_plan):
     """The mean of one shard of the class, each line as many as it stands for; the last shard's count is the trial's."""
     plan = make_sample_plan()
