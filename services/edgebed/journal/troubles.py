@@ -86,8 +86,8 @@ class Troubles(Fold):
                 self._deaths.pop(record.target, None)
         what = f"{record.action} {record.change}".rstrip()
         outcome = f": could not be done: {record.problem}" if record.problem else ""
-        _, nodes = self._doing.setdefault((f"{what} ({record.name})", outcome), (self.timeline.elapsed_s(t), []))
-        nodes.append(record.target)
+        done = f"{what} ({record.name})", outcome
+        self._doing.setdefault(done, (self.timeline.elapsed_s(t), []))[1].append(record.target)
 
     @on(records.Node)
     def _node(self, t: float, _: str, record: records.Node) -> None:
