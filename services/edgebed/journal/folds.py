@@ -56,12 +56,13 @@ class Fold:
     _marked: ClassVar[tuple[tuple[type[Record], str], ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        cls._marked = tuple((kind, name) for name, value in vars(cls).items() for kind in getattr(value, "kinds", ()))
+        own = [(kind, name) for name, value in vars(cls).items() for kind in getattr(value, "kinds", ())]
+        cls._marked = (*cls._marked, *own)
 
     def __init__(self, *parts: "Fold") -> None:
-        """`parts` take in each record before this fold does."""
+        """`parts` take in each record before this fold does, by their marked methods: their own `add` is not called."""
         self.last_t = 0.0
-        """The latest time of any record, in seconds since the launch."""
+        """The latest time that `add` was given, in seconds since the launch."""
         self.handlers: dict[type[Record], tuple[Handler, ...]] = {}
         for part in parts:
             for kind, handlers in part.handlers.items():
