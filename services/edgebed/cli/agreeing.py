@@ -19,10 +19,11 @@ from edgebed.cli.options import (
     Sets,
     make_figures,
     page_place,
+    put_parts,
     require_figures,
     require_place,
 )
-from edgebed.core.console import put, put_json, put_rich
+from edgebed.core.console import put, put_json
 from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import RUNTIMES, Runtime
 
@@ -76,6 +77,8 @@ def agree(
     """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts."""
     from edgebed.journal.run_folder import write_atomically
     from edgebed.reports.run.report import write_report
+    from edgebed.reports.studies.study import agreed
+    from edgebed.reports.writing.html import to_html
     from edgebed.studies.agreement import agreeing
 
     wanted = None if runtimes is None else [_runtime(name.strip()) for name in runtimes.split(",")]
@@ -106,24 +109,18 @@ def agree(
                 runs_dir=runs_dir,
                 progress=progress,
             )
-    agreements = agreeing.judge(runs, wanted)
+    study = agreed(runs, wanted)
     if output is None and not json:
         output = page_place(PAGE, runs_dir)
-    if output is not None or figures is not None:
-        from edgebed.reports.studies.agreement_page import charts_of_agreements, render
-
-        trials = agreeing.arms_by_trial(runs, wanted)
-        if output is not None:
-            write_atomically(output, render(agreements, trials).encode(), "--output")
-        make_figures(figures, lambda: charts_of_agreements(agreements, trials))
+    if output is not None:
+        write_atomically(output, to_html(study.view).encode(), "--output")
+    make_figures(figures, study.view)
     if json:
-        put_json(agreements)
+        put_json(study.result)
     else:
-        from edgebed.reports.studies.agreement_text import print_agreements
-
-        put_rich(lambda console: print_agreements(agreements, console))
+        put_parts(study.view.brief)
         put(f"page: {output}")
-    raise typer.Exit(0 if agreements.verdict == "agrees" else 1)
+    raise typer.Exit(0 if study.result.verdict == "agrees" else 1)
 
 
 def _runtime(name: str) -> Runtime:

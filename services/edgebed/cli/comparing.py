@@ -5,8 +5,17 @@ from typing import Annotated
 
 import typer
 
-from edgebed.cli.options import Figures, Json, RunsDir, make_figures, page_place, require_figures, require_place
-from edgebed.core.console import put, put_json, put_rich
+from edgebed.cli.options import (
+    Figures,
+    Json,
+    RunsDir,
+    make_figures,
+    page_place,
+    put_parts,
+    require_figures,
+    require_place,
+)
+from edgebed.core.console import put, put_json
 from edgebed.core.errors import ScenarioError
 
 STANDARD_OUTPUT = "-"
@@ -66,12 +75,10 @@ def compare(
     Trials that differ in nothing but the seed are one arm; a page with charts is written as well.
     """
     from edgebed.journal.run_folder import write_atomically
-    from edgebed.reports.studies.comparison_page import charts_of_comparison, render
     from edgebed.reports.studies.comparison_tables import csv_text
-    from edgebed.reports.studies.comparison_text import print_comparison
+    from edgebed.reports.studies.study import compared
+    from edgebed.reports.writing.html import to_html
     from edgebed.running.results import load
-    from edgebed.studies.arms import gather
-    from edgebed.studies.comparison.comparison import compare_arms
 
     accuracy = None if to is None else _accuracy(to)
     is_printed = csv == STANDARD_OUTPUT
@@ -83,21 +90,21 @@ def compare(
             require_place(option, place, example)
     require_figures(figures)
 
-    gathered = gather([load(name, runs_dir=runs_dir) for name in runs])
-    comparison = compare_arms(gathered, baseline=baseline, to=accuracy, window=window, force=force)
+    opened = [load(name, runs_dir=runs_dir) for name in runs]
+    study = compared(opened, baseline=baseline, to=accuracy, window=window, force=force)
     if spreadsheet is not None:
-        write_atomically(spreadsheet, csv_text(comparison).encode(), "--csv")
+        write_atomically(spreadsheet, csv_text(study.result).encode(), "--csv")
     if output is None and not json and not is_printed:
         output = page_place(PAGE, runs_dir)
     if output is not None:
-        write_atomically(output, render(comparison, gathered.arms).encode(), "--output")
-    make_figures(figures, lambda: charts_of_comparison(comparison, gathered.arms))
+        write_atomically(output, to_html(study.view).encode(), "--output")
+    make_figures(figures, study.view)
     if json:
-        put_json(comparison)
+        put_json(study.result)
     elif is_printed:
-        put(csv_text(comparison).rstrip("\n"))
+        put(csv_text(study.result).rstrip("\n"))
     else:
-        put_rich(lambda console: print_comparison(comparison, console))
+        put_parts(study.view.brief)
         put(f"page: {output}")
 
 

@@ -18,18 +18,18 @@ from edgebed.cli.options import (  # fmt: skip
     RunName,
     RunsDir,
     make_figures,
+    put_parts,
     require_figures,
     require_place,
 )
-from edgebed.core.console import put, put_json, put_lines, put_rich, say
+from edgebed.core.console import put, put_json, put_lines, say
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.exporting import Format
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import Console
-
+    from edgebed.reports.writing.page import Grid
     from edgebed.running.replay import Replayed
     from edgebed.running.results import Run
 
@@ -99,7 +99,7 @@ def ls(*, json: Json = False, runs_dir: RunsDir = None) -> None:
     elif not rows:
         say(f"no runs in {root.absolute()}")
     else:
-        put_rich(lambda console: _print_runs(rows, console))
+        put_parts([_runs_grid(rows)])
         if any(row["result"] in BROKEN_OFF for row in rows):
             say(f"edgebed resume RUN resumes one that is {' or '.join(BROKEN_OFF)}")
 
@@ -122,31 +122,31 @@ def report(
 ) -> None:
     """Write a run's report anew from its journals, including crashed runs; its charts for papers as well."""
     from edgebed.journal.run_folder import write_atomically
-    from edgebed.reports.run.report import charts_of_run, render, write_report
+    from edgebed.reports.run.report import report_page
+    from edgebed.reports.writing.html import to_html
     from edgebed.running.results import load
 
     require_figures(figures)
     result = load(name, runs_dir=runs_dir)
-    if output is None:
-        write_report(result)
-    else:
+    if output is not None:
         require_place("--output", output)
-        write_atomically(output, render(result).encode(), "--output")
+    page = report_page(result)
+    write_atomically(output or result.folder.report, to_html(page).encode(), "--output")
     put(str(output or result.folder.report))
-    make_figures(figures, lambda: charts_of_run(result))
+    make_figures(figures, page)
 
 
 def show_links(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
     """Show each link of a run as asked, as held and as measured."""
+    from edgebed.reports.run.brief import links_brief
     from edgebed.reports.run.conditions_text import link_dicts
-    from edgebed.reports.run.terminal import print_links
     from edgebed.running.results import load
 
     result = load(name, runs_dir=runs_dir)
     if json:
         put_json(link_dicts(result))
     else:
-        put_rich(lambda console: print_links(result, console))
+        put_parts(links_brief(result))
 
 
 def logs(
@@ -230,9 +230,9 @@ def show_results(result: "Run", *, json: bool) -> None:
     if json:
         put(result.summary_json().decode().rstrip())
         return
-    from edgebed.reports.run.terminal import print_results
+    from edgebed.reports.run.brief import results_brief
 
-    put_rich(lambda console: print_results(result, console))
+    put_parts(results_brief(result))
     if result.can_be_resumed:
         say(f"to resume: edgebed resume {result.folder.name}")
 
@@ -338,18 +338,14 @@ def _link(run: str, found: "Replayed") -> str:
     return f"{GRAFANA}/d/edgebed-run-overview?var-run={run}&from={begin_ms}&to={end_ms}"
 
 
-def _print_runs(rows: "Sequence[Mapping[str, str]]", console: "Console") -> None:
-    """Print one line a run; in a file nothing is cut or left out."""
+def _runs_grid(rows: "Sequence[Mapping[str, str]]") -> "Grid":
+    """One line a run."""
     from edgebed.core.quantities import local_text
-    from edgebed.reports.run.terminal import plain_table
+    from edgebed.reports.writing.page import Grid
 
-    columns = {name: [row[name] for row in rows] for name in ("run", "started", "runtime", "trials")}
-    columns["result"] = [row["badge"] for row in rows]
-    columns["started"] = [local_text(moment) for moment in columns["started"]]
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = sum(max(map(len, (name, *cells))) + 2 for name, cells in columns.items())
-    table = plain_table(columns, console.width, dispensable=("trials", "runtime", "started"), flexible="trials")
-    console.print(table)
+    cells = [(row["run"], local_text(row["started"]), row["runtime"], row["trials"], row["badge"]) for row in rows]
+    head = ("run", "started", "runtime", "trials", "result")
+    return Grid(head, cells, dispensable=("trials", "runtime", "started"), flexible="trials")
 
 
 def _row(folder: Any) -> dict[str, str]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from edgebed.cli.options import Json, ScenarioFile, Sets, Variants, require_place
-from edgebed.core.console import put, put_json, put_rich, say
+from edgebed.cli.options import Json, ScenarioFile, Sets, Variants, put_parts, require_place
+from edgebed.core.console import put, put_json, say
 from edgebed.core.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def calibrate(
 ) -> None:
     """Measure what this host can emulate: rates, small pushes, CPU caps, numbers of nodes; for `plan`'s warnings."""
     from edgebed.emulation.calibration import save
-    from edgebed.reports.studies.calibration_table import print_calibration, result_text
+    from edgebed.reports.studies.calibration_table import calibration_parts, result_text
     from edgebed.studies.host.calibrating import FULL, QUICK, keep
     from edgebed.studies.host.calibrating import calibrate as measure
 
@@ -64,7 +64,7 @@ def calibrate(
     if json:
         put_json(calibration)
     else:
-        put_rich(lambda console: print_calibration(calibration, console))
+        put_parts(calibration_parts(calibration))
     if output is not None:
         save(calibration, output)
     elif not quick:

@@ -14,9 +14,10 @@ from edgebed.cli.options import (
     end_interrupted,
     end_with,
     make_figures,
+    put_parts,
     require_figures,
 )
-from edgebed.core.console import put, put_json, put_rich, say
+from edgebed.core.console import put, put_json, say
 from edgebed.core.errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's tables, in simulation, except rows that measure time: paper, measured, finding; a page."""
     from edgebed.reports.live.progress import ProgressDisplay
-    from edgebed.reports.studies.reproduction_text import print_reproduction
     from edgebed.reports.studies.study import Means, size_of
     from edgebed.reports.studies.study import reproduce as run_paper
     from edgebed.studies.cells.cells import check_rows
@@ -74,18 +74,18 @@ def reproduce(
         study = run_paper(paper, rows=rows or (), scale=scale, seeds=seeds, output=output, means=means)
     except KeyboardInterrupt:
         end_interrupted()
-    make_figures(figures, lambda: study.charts)
+    make_figures(figures, study.view)
     if json:
         put_json({"reproduction": study.result, "rows": chosen, "failed": study.problems, "page": str(study.page)})
     else:
-        put_rich(lambda console: print_reproduction(study.result, chosen, console))
+        put_parts(study.view.brief)
         put(f"page: {study.page}")
     end_with(study.problems)
 
 
 def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -> None:
     """Print every table, row and cell of a paper or of all papers; of a paper these rows alone, if any is named."""
-    from edgebed.reports.studies.reproduction_text import paper_dict, print_paper
+    from edgebed.reports.studies.paper_list import paper_dict, paper_list
     from edgebed.studies.cells.cells import PaperCells, check_rows
     from edgebed.studies.papers.registry import all_papers, find_paper
 
@@ -99,5 +99,4 @@ def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -
     if json:
         put_json([paper_dict(each, PaperCells(each), size) for each in papers])
         return
-    for each in papers:
-        put_rich(lambda console, each=each: print_paper(each, PaperCells(each), size, console))  # type: ignore[misc]
+    put_parts(part for each in papers for part in paper_list(each, PaperCells(each), size))

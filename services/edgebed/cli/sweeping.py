@@ -1,7 +1,7 @@
 """The command `sweep`: which method wins on which link, by the section `sweep` of a scenario."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,12 +15,10 @@ from edgebed.cli.options import (
     end_interrupted,
     end_with,
     make_figures,
+    put_parts,
     require_figures,
 )
-from edgebed.core.console import put, put_json, put_rich, say
-
-if TYPE_CHECKING:
-    pass
+from edgebed.core.console import put, put_json, say
 
 
 def sweep(
@@ -44,7 +42,6 @@ def sweep(
     from edgebed.reports.live.progress import ProgressDisplay
     from edgebed.reports.studies.study import Means
     from edgebed.reports.studies.study import sweep as run_sweep
-    from edgebed.reports.studies.sweep_text import print_sweep
 
     require_figures(figures)
     means = Means(
@@ -54,10 +51,10 @@ def sweep(
         study = run_sweep(scenario, set=sets or (), output=output, means=means)
     except KeyboardInterrupt:
         end_interrupted()
-    make_figures(figures, lambda: study.charts)
+    make_figures(figures, study.view)
     if json:
         put_json({"sweep": study.result, "failed": study.problems, "page": str(study.page)})
     else:
-        put_rich(lambda console: print_sweep(study.result, console))
+        put_parts(study.view.brief)
         put(f"page: {study.page}")
     end_with(study.problems)

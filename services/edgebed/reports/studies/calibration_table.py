@@ -1,9 +1,6 @@
-"""The results of a calibration, as tables for a terminal."""
+"""The results of a calibration, for a terminal."""
 
 from collections.abc import Iterator
-
-from rich.console import Console
-from rich.text import Text
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.quantities import UNMEASURED, bytes_text, local_text, number_text, percent_text
@@ -19,26 +16,20 @@ from edgebed.emulation.calibration import (
     Single,
     Together,
 )
-from edgebed.reports.run.terminal import plain_table
+from edgebed.reports.writing.page import Grid, Paragraph, Part, Section, legend, shaded
 
 Result = Bulk | Single | Cpu | Together
 
 
-def print_calibration(calibration: Calibration, console: Console) -> None:
-    """Print for each place a table of its rates, one of its CPU caps, one of its nodes, and the conclusions."""
+def calibration_parts(calibration: Calibration) -> Iterator[Part]:
+    """For each place a table of its rates, one of its CPU caps, one of its nodes, and the conclusions."""
     for place, measured in calibration.places.items():
-        console.print(Text(f"{place}: {WHAT_HOLDS_IN[place]}, {local_text(measured.when)}", style="bold"))
-        for columns in (rate_columns(measured), cpu_columns(measured), together_columns(measured)):
-            if columns:
-                console.print()
-                console.print(plain_table(columns, console.width, right=list(columns)))
-        console.print()
-        for line in findings(measured):
-            console.print(Text(line), soft_wrap=True)
-        for problem in measured.problems:
-            console.print(Text(f"not measured: {problem}", style="yellow"), soft_wrap=True)
-        console.print()
-    console.print(Text(LEGEND, style="dim"), soft_wrap=True)
+        tables = (rate_columns(measured), cpu_columns(measured), together_columns(measured))
+        grids = [Grid(tuple(columns), list(zip(*columns.values(), strict=True))) for columns in tables]
+        problems = shaded((f"not measured: {problem}" for problem in measured.problems), "unknown")
+        title = f"{place}: {WHAT_HOLDS_IN[place]}, {local_text(measured.when)}"
+        yield Section(title, [*grids, *map(Paragraph, findings(measured)), *map(Paragraph, problems)])
+    yield legend(LEGEND)
 
 
 LEGEND = (

@@ -1,4 +1,4 @@
-"""A comparison as tables of text, for the terminal, the page and spreadsheets."""
+"""The tables of a comparison, how to read them, and its trials for spreadsheets."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from edgebed.core.quantities import (
     seconds_text,
     updates_text,
 )
-from edgebed.reports.writing.grid import Faint, Grid
+from edgebed.reports.writing.page import Grid, Span, Text
 from edgebed.studies.comparison.comparison import ArmResult, Comparison, Measure, Outcome
 from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
 
@@ -45,6 +45,8 @@ REACHED: dict[str, tuple[str, Write]] = {
 """Measures of what it took to reach an accuracy: column and text of a value, by name."""
 DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
 """Measures for which the legend states the power of their tests."""
+DISPENSABLE = ("seeds", "a push", "updates", "final accuracy", "time", "up", "down")
+"""Columns that a narrow terminal leaves out, first to last."""
 REACHED_LAYERWISE = {key: REACHED[key] for key in ("updates_to", "time_s_to")}
 TRIAL_COLUMNS = (
     "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
@@ -58,21 +60,21 @@ def is_layerwise(comparison: Comparison) -> bool:
     return all(each.exchanged_bytes is not None for arm in comparison.arms.values() for each in arm.outcomes)
 
 
-def grids(comparison: Comparison) -> Iterator[Grid]:
-    """The tables: whole trials, and what it took to reach the accuracy, plain and against the baseline."""
+def grids(comparison: Comparison) -> dict[str, Grid]:
+    """The tables by title: whole trials, and what it took to reach the accuracy, plain and against the baseline."""
     layerwise = is_layerwise(comparison)
-    whole, reached = (WHOLE_LAYERWISE, REACHED_LAYERWISE) if layerwise else (WHOLE, REACHED)
-    yield _grid(comparison, "Whole trials", whole)
-    if len(comparison.arms) > 1:
-        yield _grid_against(comparison, f"Whole trials against {comparison.baseline}", whole)
+    columns = {"Whole trials": WHOLE_LAYERWISE if layerwise else WHOLE}
     if comparison.accuracy is not None:
-        to = f"To {level_text(comparison.accuracy)}"
-        yield _grid(comparison, to, reached)
+        columns[f"To {level_text(comparison.accuracy)}"] = REACHED_LAYERWISE if layerwise else REACHED
+    found = {}
+    for title, shown in columns.items():
+        found[title] = _grid(comparison, shown)
         if len(comparison.arms) > 1:
-            yield _grid_against(comparison, f"{to} against {comparison.baseline}", reached)
+            found[f"{title} against {comparison.baseline}"] = _grid_against(comparison, shown)
+    return found
 
 
-def legend(comparison: Comparison) -> tuple[str, ...]:
+def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     """How to read the tables."""
     best = (
         "Best accuracy is the highest single evaluation"
@@ -182,20 +184,24 @@ def csv_text(comparison: Comparison) -> str:
     return stream.getvalue()
 
 
-def trial_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
-    """The trials, a row each, under `trial_head`."""
-    for name, arm in comparison.arms.items():
-        for outcome in arm.outcomes:
-            whole = (write(getattr(outcome, key)) for key, (_, write) in _of_trial(comparison).items())
-            yield (name, outcome.run, str(outcome.seed), *whole, *_reached_texts(outcome, comparison))
-
-
-def trial_head(comparison: Comparison) -> tuple[str, ...]:
-    """The heads of the columns of `trial_rows`."""
-    to = level_text(comparison.accuracy)
-    columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
-    reached = () if comparison.accuracy is None else (f"{label} to {to}" for label, _ in columns.values())
-    return ("arm", "run", "seed", *(label for label, _ in _of_trial(comparison).values()), *reached)
+def trials_grid(comparison: Comparison) -> Grid:
+    """The trials, a row each."""
+    to, columns = level_text(comparison.accuracy), REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
+    whole, reached = _of_trial(comparison), {} if comparison.accuracy is None else columns
+    head = (
+        "arm",
+        "run",
+        "seed",
+        *(name for name, _ in whole.values()),
+        *(f"{name} to {to}" for name, _ in reached.values()),
+    )
+    rows = [
+        (name, outcome.run, str(outcome.seed), *(write(getattr(outcome, key)) for key, (_, write) in whole.items()),
+         *_reached_texts(outcome, reached))
+        for name, arm in comparison.arms.items()
+        for outcome in arm.outcomes
+    ]  # fmt: skip
+    return Grid(head, rows)
 
 
 def _of_trial(comparison: Comparison) -> dict[str, tuple[str, Write]]:
@@ -204,36 +210,39 @@ def _of_trial(comparison: Comparison) -> dict[str, tuple[str, Write]]:
     return {key: column for key, column in whole.items() if key != "push_bytes"}
 
 
-def _reached_texts(outcome: Outcome, comparison: Comparison) -> tuple[str, ...]:
-    if comparison.accuracy is None:
-        return ()
-    columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
+def _reached_texts(outcome: Outcome, columns: dict[str, tuple[str, Write]]) -> tuple[str, ...]:
     if outcome.reached is None:
         return tuple("never: diverged" if outcome.diverged else "never" for _ in columns)
     values = (getattr(outcome.reached, key.removesuffix("_to")) for key in columns)
     return tuple(write(value) for value, (_, write) in zip(values, columns.values(), strict=True))
 
 
-def _grid(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:
+def _grid(comparison: Comparison, columns: dict[str, tuple[str, Write]]) -> Grid:
     head = ("arm", "seeds", *(label for label, _ in columns.values()))
-    rows = (
+    rows = [
         (name, str(len(arm.outcomes)), *(_value_text(arm, key, write) for key, (_, write) in columns.items()))
         for name, arm in comparison.arms.items()
-    )
-    return Grid(title, head, tuple(rows))
+    ]
+    return Grid(head, rows, dispensable=_dispensable(head))
 
 
-def _grid_against(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:
+def _grid_against(comparison: Comparison, columns: dict[str, tuple[str, Write]]) -> Grid:
     measures = comparison.arms[comparison.baseline].measures
     units = {key: "points" if measures[key].by == "difference" else "×" for key in columns}
     head = ("arm", "seeds", *(f"{label}, {units[key]}" for key, (label, _) in columns.items()))
     base = set(comparison.arms[comparison.baseline].seeds)
-    rows = (
+    rows = [
         (name, str(len(base.intersection(arm.seeds))), *(_against_text(arm, key) for key in columns))
         for name, arm in comparison.arms.items()
         if name != comparison.baseline
-    )
-    return Grid(title, head, tuple(rows))
+    ]
+    return Grid(head, rows, dispensable=_dispensable(head))
+
+
+def _dispensable(head: tuple[str, ...]) -> list[str]:
+    """The columns that a narrow terminal leaves out; updates stay where bytes are counted to an accuracy."""
+    kinds = [kind for kind in DISPENSABLE if kind != "updates" or not head[-1].startswith("total")]
+    return [name for kind in kinds for name in head if name.partition(",")[0] == kind]
 
 
 def _value_text(arm: ArmResult, key: str, write: Write) -> str:
@@ -246,14 +255,14 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
     return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
 
 
-def _against_text(arm: ArmResult, key: str) -> str:
+def _against_text(arm: ArmResult, key: str) -> Text:
     """An arm against the baseline, faint where the interval includes no difference."""
     measure = arm.measures[key]
     if measure.against is None:
         return "never" if key in REACHED and not arm.num_reached else UNMEASURED
     is_difference = measure.by == "difference"
     text = difference_text(measure.against) if is_difference else ratio_text(measure.against)
-    return text if measure.against.excludes(0.0 if is_difference else 1.0) else Faint(text)
+    return text if measure.against.excludes(0.0 if is_difference else 1.0) else Span(text, "quiet")
 
 
 def _with_ends(interval: ConfidenceInterval, write: Callable[[float], str]) -> str:
