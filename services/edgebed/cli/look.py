@@ -128,10 +128,12 @@ def report(
 
     require_figures(figures)
     result = load(name, runs_dir=runs_dir)
-    if output is not None:
-        require_place("--output", output)
     page = report_page(result)
-    write_atomically(output or result.folder.report, to_html(page).encode(), "--output")
+    if output is None:
+        write_atomically(result.folder.report, to_html(page).encode())
+    else:
+        require_place("--output", output)
+        write_atomically(output, to_html(page).encode(), "--output")
     put(str(output or result.folder.report))
     make_figures(figures, page)
 
