@@ -7,13 +7,13 @@ from edgebed.journal.notes import gathered_notes
 from edgebed.journal.outcome import outcome_text, tone_of
 from edgebed.journal.start_up import start_up_lines
 from edgebed.journal.summary import Expectation, TrialSummary
-from edgebed.reports.run.conditions_text import LINK_HEAD, LINK_LEGEND, link_rows, remarks_of
+from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
 from edgebed.reports.run.faults_text import accounting_line, faults_line
 from edgebed.reports.run.shards_text import shards_text
 from edgebed.reports.run.sketch import accuracy_chart
 from edgebed.reports.run.traffic_text import traffic_lines
 from edgebed.reports.run.trial_measures import results_grid
-from edgebed.reports.writing.page import Grid, Notes, Paragraph, Part, Section, Shade, Sketch, Span, legend, shaded
+from edgebed.reports.writing.page import Notes, Paragraph, Part, Section, Shade, Sketch, Span, legend, shaded
 from edgebed.running.results import Run, Trial
 
 
@@ -42,13 +42,12 @@ def links_brief(run: Run) -> Iterator[Part]:
     """Each link as asked, as held and as measured."""
     for name, trial in run.trials.items():
         fidelity = trial.summary.fidelity
-        rows = list(link_rows(fidelity.nodes)) if fidelity else []
+        grid = link_grid(fidelity.nodes if fidelity else ())
         if not any(node.link.shaped for node in trial.plan.nodes):
             yield Paragraph(f"{name}: no link was asked for")
-        elif not rows:
+        elif not grid.rows:
             yield Paragraph(f"{name}: nothing is known of its links: it never trained, or its journal is empty")
         else:
-            grid = Grid(LINK_HEAD, rows, dispensable=("drops", "mechanism"))
             yield Section(name, [grid, legend(LINK_LEGEND), *map(Paragraph, _judgements(trial.summary))])
 
 

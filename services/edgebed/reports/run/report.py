@@ -30,15 +30,7 @@ from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.summary import Expectation, TrialSummary
 from edgebed.reports.run import trial_charts
 from edgebed.reports.run.charts import charts_of
-from edgebed.reports.run.conditions_text import (
-    CLASS_HEAD,
-    HOST_HEAD,
-    NODE_HEAD,
-    class_rows,
-    host_row,
-    node_row,
-    remarks_of,
-)
+from edgebed.reports.run.conditions_text import condition_parts, remarks_of
 from edgebed.reports.run.faults_text import (
     FAULT_HEAD,
     FAULT_LEGEND,
@@ -149,15 +141,8 @@ def _conditions(trials: Sequence[TrialSummary]) -> Iterator[Part]:
     for trial in trials:
         if fidelity := trial.fidelity:
             lines = shaded(fidelity.lines, shades.get(fidelity.verdict, "unknown"))
-            yield Section(
-                trial.trial,
-                [
-                    Notes((*lines, *shaded(remarks_of(trial), "quiet"))),
-                    Grid(CLASS_HEAD, list(class_rows(fidelity.nodes))),
-                    Grid(HOST_HEAD, [host_row(fidelity.host)] if fidelity.host else []),
-                    Section("Each node", [Grid(NODE_HEAD, list(map(node_row, fidelity.nodes)))], is_folded=True),
-                ],
-            )
+            notes = Notes((*lines, *shaded(remarks_of(trial), "quiet")))
+            yield Section(trial.trial, [notes, *condition_parts(fidelity.nodes, fidelity.host)])
 
 
 def _deaths(run: Run) -> Iterator[Part]:

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from edgebed.core.quantities import (
     UNMEASURED,
@@ -18,8 +19,10 @@ from edgebed.studies.comparison.comparison import ArmResult, Comparison, Measure
 from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
 
 Write = Callable[[float | None], str]
+Columns = dict[str, tuple[str, Write]]
+"""Names of columns, and texts of values, by measure."""
 
-WHOLE: dict[str, tuple[str, Write]] = {
+WHOLE: Columns = {
     "best_accuracy": ("best accuracy", percent_text),
     "final_accuracy": ("final accuracy", percent_text),
     "updates": ("updates", number_text),
@@ -29,20 +32,20 @@ WHOLE: dict[str, tuple[str, Write]] = {
     "traffic_bytes": ("total", bytes_text),
     "push_bytes": ("a push", bytes_text),
 }
-"""Measures of whole trials: column and text of a value, by name."""
+"""Measures of whole trials: column and text of a value."""
 WHOLE_LAYERWISE = {key: WHOLE[key] for key in ("best_accuracy", "final_accuracy", "updates", "time_s")} | {
     "steps_per_s": ("steps/s", number_text),
     "exchanged_bytes": ("exchanged", bytes_text),
 }
 """Measures of whole trials of shards, which push nothing."""
-REACHED: dict[str, tuple[str, Write]] = {
+REACHED: Columns = {
     "updates_to": ("updates", number_text),
     "time_s_to": ("time", seconds_text),
     "ingress_bytes_to": ("up", bytes_text),
     "egress_bytes_to": ("down", bytes_text),
     "traffic_bytes_to": ("total", bytes_text),
 }
-"""Measures of what it took to reach an accuracy: column and text of a value, by name."""
+"""Measures of what it took to reach an accuracy: column and text of a value."""
 DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
 """Measures for which the legend states the power of their tests."""
 DISPENSABLE = ("seeds", "a push", "updates", "final accuracy", "time", "up", "down")
@@ -62,15 +65,13 @@ def is_layerwise(comparison: Comparison) -> bool:
 
 def grids(comparison: Comparison) -> dict[str, Grid]:
     """The tables by title: whole trials, and what it took to reach the accuracy, plain and against the baseline."""
-    layerwise = is_layerwise(comparison)
-    columns = {"Whole trials": WHOLE_LAYERWISE if layerwise else WHOLE}
-    if comparison.accuracy is not None:
-        columns[f"To {level_text(comparison.accuracy)}"] = REACHED_LAYERWISE if layerwise else REACHED
+    whole, reached = _columns(comparison)
     found = {}
-    for title, shown in columns.items():
-        found[title] = _grid(comparison, shown)
-        if len(comparison.arms) > 1:
-            found[f"{title} against {comparison.baseline}"] = _grid_against(comparison, shown)
+    for title, columns in (("Whole trials", whole), (f"To {level_text(comparison.accuracy)}", reached)):
+        if columns:
+            found[title] = _grid(comparison, columns)
+        if columns and len(comparison.arms) > 1:
+            found[f"{title} against {comparison.baseline}"] = _grid_against(comparison, columns)
     return found
 
 
@@ -170,54 +171,47 @@ def csv_text(comparison: Comparison) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(TRIAL_COLUMNS)
     for name, arm in comparison.arms.items():
+        facts = {"arm": name, "scenario": arm.scenario, "trial": arm.trial, "runtime": arm.runtime}
         for outcome in arm.outcomes:
-            reached = outcome.reached
-            writer.writerow([
-                name, arm.scenario, arm.trial, arm.runtime, outcome.run, outcome.seed, outcome.best_accuracy,
-                outcome.final_accuracy, outcome.updates, outcome.time_s, outcome.ingress_bytes, outcome.push_bytes,
-                comparison.accuracy,
-                *((reached.updates, reached.time_s, reached.ingress_bytes) if reached else (None, None, None)),
-                outcome.steps_per_s, outcome.exchanged_bytes, outcome.egress_bytes, outcome.traffic_bytes,
-                *((reached.egress_bytes, reached.traffic_bytes) if reached else (None, None)),
-                "true" if outcome.diverged else "false",
-            ])  # fmt: skip
+            known = facts | {"to_accuracy": comparison.accuracy, "diverged": str(outcome.diverged).lower()}
+            writer.writerow(known[name] if name in known else _value(outcome, name) for name in TRIAL_COLUMNS)
     return stream.getvalue()
+
+
+def _value(outcome: Outcome, key: str) -> Any:
+    """A measure of a trial, or with `_to` of what it took to reach the accuracy; None where it did not."""
+    if not key.endswith("_to"):
+        return getattr(outcome, key)
+    return getattr(outcome.reached, key.removesuffix("_to")) if outcome.reached else None
 
 
 def trials_grid(comparison: Comparison) -> Grid:
     """The trials, a row each."""
-    to, columns = level_text(comparison.accuracy), REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
-    whole, reached = _of_trial(comparison), {} if comparison.accuracy is None else columns
-    head = (
-        "arm",
-        "run",
-        "seed",
-        *(name for name, _ in whole.values()),
-        *(f"{name} to {to}" for name, _ in reached.values()),
-    )
+    whole, reached = _columns(comparison)
+    to = level_text(comparison.accuracy)
+    columns = {key: column for key, column in whole.items() if key != "push_bytes"}
+    columns |= {key: (f"{name} to {to}", write) for key, (name, write) in reached.items()}
     rows = [
-        (name, outcome.run, str(outcome.seed), *(write(getattr(outcome, key)) for key, (_, write) in whole.items()),
-         *_reached_texts(outcome, reached))
+        (name, each.run, str(each.seed), *(_trial_text(each, key, write) for key, (_, write) in columns.items()))
         for name, arm in comparison.arms.items()
-        for outcome in arm.outcomes
-    ]  # fmt: skip
-    return Grid(head, rows)
+        for each in arm.outcomes
+    ]
+    return Grid(("arm", "run", "seed", *(name for name, _ in columns.values())), rows)
 
 
-def _of_trial(comparison: Comparison) -> dict[str, tuple[str, Write]]:
-    """Measures of a single trial."""
-    whole = WHOLE_LAYERWISE if is_layerwise(comparison) else WHOLE
-    return {key: column for key, column in whole.items() if key != "push_bytes"}
+def _columns(comparison: Comparison) -> tuple[Columns, Columns]:
+    """Measures of whole trials, and those of what it took to reach the accuracy, where there is one."""
+    whole, reached = (WHOLE_LAYERWISE, REACHED_LAYERWISE) if is_layerwise(comparison) else (WHOLE, REACHED)
+    return whole, {} if comparison.accuracy is None else reached
 
 
-def _reached_texts(outcome: Outcome, columns: dict[str, tuple[str, Write]]) -> tuple[str, ...]:
-    if outcome.reached is None:
-        return tuple("never: diverged" if outcome.diverged else "never" for _ in columns)
-    values = (getattr(outcome.reached, key.removesuffix("_to")) for key in columns)
-    return tuple(write(value) for value, (_, write) in zip(values, columns.values(), strict=True))
+def _trial_text(outcome: Outcome, key: str, write: Write) -> str:
+    if key in REACHED and outcome.reached is None:
+        return "never: diverged" if outcome.diverged else "never"
+    return write(_value(outcome, key))
 
 
-def _grid(comparison: Comparison, columns: dict[str, tuple[str, Write]]) -> Grid:
+def _grid(comparison: Comparison, columns: Columns) -> Grid:
     head = ("arm", "seeds", *(label for label, _ in columns.values()))
     rows = [
         (name, str(len(arm.outcomes)), *(_value_text(arm, key, write) for key, (_, write) in columns.items()))
@@ -226,7 +220,7 @@ def _grid(comparison: Comparison, columns: dict[str, tuple[str, Write]]) -> Grid
     return Grid(head, rows, dispensable=_dispensable(head))
 
 
-def _grid_against(comparison: Comparison, columns: dict[str, tuple[str, Write]]) -> Grid:
+def _grid_against(comparison: Comparison, columns: Columns) -> Grid:
     measures = comparison.arms[comparison.baseline].measures
     units = {key: "points" if measures[key].by == "difference" else "×" for key in columns}
     head = ("arm", "seeds", *(f"{label}, {units[key]}" for key, (label, _) in columns.items()))

@@ -123,8 +123,7 @@ def _print_grid(grid: Grid, console: Console) -> None:
 
 def _side(column: Sequence[str]) -> Literal["left", "right"]:
     """The side of a column's texts: numbers are on the right."""
-    known = [text for text in column if text not in ("", UNMEASURED)]
-    return "right" if known and all(map(NUMBER.match, known)) else "left"
+    return "right" if all(text in ("", UNMEASURED) or NUMBER.match(text) for text in column) else "left"
 
 
 def _total(widths: Sequence[int]) -> int:
