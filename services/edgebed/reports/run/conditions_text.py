@@ -125,7 +125,7 @@ def condition_parts(nodes: Sequence[NodeConditions], host: HostConditions | None
 
 
 def link_grid(nodes: Iterable[NodeConditions]) -> Grid:
-    """Both directions of every link that was asked for or that something held."""
+    """A row for each direction of every link that was asked for or that something held."""
     return Grid(LINK_HEAD, list(link_rows(nodes)), dispensable=("drops", "mechanism"))
 
 
