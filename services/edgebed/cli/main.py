@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from edgebed.cli import agreeing, comparing, look, maintain, operate, reproducing, run, sweeping
+from edgebed.cli import look, maintain, operate, run, study
 from edgebed.core.console import discard_output, prepare_streams, put, say
 from edgebed.core.errors import FULL, EdgebedError, ScenarioError
 
@@ -74,7 +74,7 @@ def options(
 GROUPS = {
     "Run": (run.run, run.resume, run.validate, run.plan),
     "Look": (look.ls, look.show, look.report, look.watch, look.events, look.logs, look.export, look.replay),
-    "Study": (comparing.compare, agreeing.agree, sweeping.sweep, reproducing.reproduce),
+    "Study": (study.compare, study.agree, study.sweep, study.reproduce),
     OPERATE: (
         operate.kill,
         operate.restart,
