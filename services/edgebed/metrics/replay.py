@@ -28,7 +28,7 @@ from edgebed.journal.journal import Entry
 from edgebed.metrics import table
 from edgebed.metrics.exporter import NodeMetrics, resource_families
 from edgebed.metrics.openmetrics import SampleStore
-from edgebed.roles.control.controller import NAME as CONTROLLER
+from edgebed.roles.control.members import NAME as CONTROLLER
 
 STEP_S = 5.0
 """Seconds between two readings, as Prometheus scrapes nodes."""

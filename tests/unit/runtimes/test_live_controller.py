@@ -7,7 +7,8 @@ import pytest
 from edgebed.core import records
 from edgebed.core.plan import Injection, Method, NodePlan, Part, Plan, Task
 from edgebed.journal.journal import JournalWriter, read_journal
-from edgebed.roles.control.controller import Controller, NodeInputs, Phase
+from edgebed.roles.control.admission import Admission, NodeInputs
+from edgebed.roles.control.controller import Controller, Phase
 from edgebed.roles.events import ApplyInjection, HealthChecked, Injected, MessageReceived, NodeExited, NodeStarted
 from edgebed.runtimes.live.live_controller import LAST_WORDS_S, LiveController
 from edgebed.runtimes.watch import StatusFeed
@@ -52,7 +53,7 @@ def shell(tmp_path):
         for name, role in ROLES.items()
     )
     plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes)
-    heart = Controller(plan, lambda _: NodeInputs(), "test")
+    heart = Controller(plan, Admission(plan, lambda _: NodeInputs()), "test")
     events = []
     handle = heart.handle
     heart.handle = lambda event, now: events.append(event) or handle(event, now)

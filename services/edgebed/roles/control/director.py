@@ -11,14 +11,14 @@ incarnation, too.
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from edgebed.core import units
 from edgebed.core.plan import LINK_ACTIONS, Action, Injection, LinkChange, Plan, Trigger
 from edgebed.core.records import Fault, Note
-from edgebed.roles.control.members import Member, State
+from edgebed.roles.control.members import NAME, Member, Members, State
 from edgebed.roles.control.to_come import ON_FAILURE, Cause, PendingActions
 from edgebed.roles.events import ApplyInjection, CommandReceived, CommandResult, Effect, Injected, Journal, Wake
 from edgebed.wire import messages
@@ -67,27 +67,13 @@ class ActiveFaults(msgspec.Struct):
         return again
 
 
-class ControllerActions(Protocol):
-    """What the director needs of the controller."""
-
-    members: dict[str, Member]
-
-    def send(self, name: str, message: messages.ManagementMessage) -> list[Effect]:
-        """Send to a node that is there; do nothing for others."""
-        ...
-
-    def expect(self, name: str) -> list[Effect]:
-        """Note that the node is about to be launched."""
-        ...
-
-
 class Director:
     """Follows a plan's faults, and what is asked for besides."""
 
-    def __init__(self, plan: Plan, stage: ControllerActions) -> None:
+    def __init__(self, plan: Plan, members: Members) -> None:
         self.plan = plan
         self.neighbours = plan.neighbours()
-        self.stage = stage
+        self.members = members
         self.worlds = {node.node: ActiveFaults() for node in plan.nodes}
         self.steps = PendingActions[str]()
         """Steps to come by the token of a Wake: what is due then."""
@@ -195,7 +181,7 @@ class Director:
         return effects + self._answer(event.ticket)
 
     def _is_there(self, node: str) -> bool:
-        return self.stage.members[node].is_there
+        return self.members[node].is_there
 
     def restart(self, node: str, now: float) -> list[Effect]:
         """Launch a node that has died after the policy's delay, unless it will be anyhow."""
@@ -241,7 +227,7 @@ class Director:
 
     def _ask(self, cause: Cause, injection: Injection, now: float) -> list[Effect]:
         """Have a step done, or say why there is nothing to do."""
-        member, world = self.stage.members[injection.node], self.worlds[injection.node]
+        member, world = self.members[injection.node], self.worlds[injection.node]
         problem = impossible(injection, member)
         if problem:
             return self._settle(cause, injection, problem=problem)
@@ -263,7 +249,11 @@ class Director:
         self.count += 1
         self.asked.add(self.count, cause, injection)
         self.before[self.count] = before
-        told = self.stage.expect(injection.node) if injection.action == "launch" else self._tell(injection)
+        told = (
+            self.members.become(injection.node, State.EXPECTED)
+            if injection.action == "launch"
+            else self._tell(injection)
+        )
         return [*told, ApplyInjection(self.count, injection)]
 
     def _tell(self, injection: Injection) -> list[Effect]:
@@ -274,7 +264,7 @@ class Director:
         return [effect for name in names for effect in self._tell_one(name, injection)]
 
     def _tell_one(self, name: str, injection: Injection) -> list[Effect]:
-        return self.stage.send(name, messages.Inject(sender="controller", injection=injection))
+        return self.members.send(name, messages.Inject(sender=NAME, injection=injection))
 
     def _others(self, node: str) -> tuple[str, ...]:
         """Return the nodes at the other end of a node's messages."""
@@ -329,7 +319,7 @@ class Director:
         return effects
 
     def _proceed(self, node: str) -> list[Effect]:
-        return self.stage.send(node, messages.Proceed(sender="controller"))
+        return self.members.send(node, messages.Proceed(sender=NAME))
 
     def _answer(self, ticket: int) -> list[Effect]:
         """Answer the user once nothing that was asked for is under way any more."""

@@ -28,7 +28,9 @@ from edgebed.core.last_words import out_of_memory
 from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
-from edgebed.roles.control.controller import NAME, Controller, NodeInputs, Phase, ResumedTrial
+from edgebed.roles.control.admission import Admission, NodeInputs
+from edgebed.roles.control.controller import Controller, Phase, ResumedTrial
+from edgebed.roles.control.members import NAME
 from edgebed.roles.events import (
     ApplyInjection,
     AtPoint,
@@ -106,7 +108,7 @@ class Simulation:
         self.plan = plan
         self.checkpoints = checkpoints
         self.journal = journal
-        self.controller = Controller(plan, self._given, self.name, past=past)
+        self.controller = Controller(plan, Admission(plan, self._given), self.name, past=past)
         self.watch = watch(self.controller)
         # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model;
         # children of the pool may hold both for cancelled work
