@@ -6,6 +6,7 @@ from edgebed.core import records
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
+from edgebed.roles.control.injector import Injector
 from edgebed.roles.control.members import Members, State
 from edgebed.roles.control.starting import Starting
 from edgebed.roles.control.stopping import Stopping
@@ -92,7 +93,8 @@ def test_training_cannot_begin_without_a_vital_node_or_any_worker(make_plan, mem
 
 def test_whoever_has_not_said_goodbye_after_the_grace_has_died(make_plan, members):
     """The trial ends with the reason that it was given."""
-    ending = Ending(members, Director(make_plan(), members), lambda: 3.0)
+    director = Director(make_plan(), Injector(make_plan(), members))
+    ending = Ending(members, director, lambda: 3.0)
     effects = ending.begin("completed", "enough", 10.0)
     assert effects[-1] == Wake(10.0 + 3.0 + GRACE_S, "grace")
     assert {effect.to for effect in effects if isinstance(effect, Send)} == set(members)

@@ -5,10 +5,11 @@
 It sees the management network and the ends of processes. What it knows is for recording, for restarting nodes and
 for ending the trial; the server learns who begins, and who has failed only where the scenario says `detector: oracle`.
 
-    members.py      states of the nodes          admission.py    hello: refused, or configured
-    starting.py     who is started when          stopping.py     no more updates: accuracy, time
-    director.py     faults, and orders by hand   health.py       who has failed, whether the trial can go on
-    ending.py       stop, goodbyes               rollback.py     shards that resume from a backup
+    members.py    states of the nodes, what they are sent    stopping.py  no more updates: accuracy, time
+    admission.py  hello: refused, or configured              ending.py    stop, goodbyes
+    starting.py   who is started when                        health.py    who has failed, can the trial go on
+    director.py   when something is done to nodes            rollback.py  shards that resume from a backup
+    injector.py   what is done, and what came of it
 """
 
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
 from edgebed.roles.control.health import MISSED_MAX, Health
+from edgebed.roles.control.injector import Injector
 from edgebed.roles.control.members import COMING, ENDS, NAME, Member, Members, State
 from edgebed.roles.control.rollback import BackupAt, roll_back
 from edgebed.roles.control.starting import Starting
@@ -95,7 +97,8 @@ class Controller:
         self.backup_at = backup_at
         self.admission = admission
         self.members = Members(plan, past.incarnations if past else None)
-        self.director = Director(plan, self.members)
+        self.injector = Injector(plan, self.members)
+        self.director = Director(plan, self.injector)
         if past:
             triggered_s = {fault: asked_s - past.began_s for fault, asked_s in past.triggered_s.items()}
             self.director.resumed(past.until_s - past.began_s, past.updates, triggered_s)
@@ -174,7 +177,7 @@ class Controller:
         if refusal:
             return self.admission.refuse(event.peer, *refusal)
         self._note_arrival(now)
-        return self.admission.admit(event, hello.pid, self.members) + self.director.joined(hello.sender, now)
+        return self.admission.admit(event, hello.pid, self.members) + self.injector.joined(hello.sender, now)
 
     def _came_up(self, name: str, before: tuple[State, ...], state: State, now: float) -> list[Effect]:
         """Change a node's state to one nearer to training; nothing if it is not in one `before`, or it is too late."""
@@ -270,7 +273,7 @@ class Controller:
         member.peer = ""
         effects += self._failed(member)
         if self.phase in TRAINING:
-            effects += self.director.exited(name, now)
+            effects += self.injector.exited(name, now)
             if self.plan.on_failure == "restart" and member.state is State.DIED:
                 effects += self.director.restart(name, now)
             if self.plan.on_failure == "stop":
@@ -308,10 +311,10 @@ class Controller:
         return effects
 
     def _injected(self, event: Injected, now: float) -> list[Effect]:
-        if event.number not in self.director.asked:
+        if event.number not in self.injector.asked:
             return []  # the trial has ended meanwhile
-        _, injection = self.director.asked[event.number]
-        effects = self.director.injected(event)
+        _, injection = self.injector.asked[event.number]
+        effects = self.injector.injected(event)
         if event.problem and injection.action == "launch":
             effects += self._exited(injection.node, event.problem, now)
         return self._done(effects, now)
@@ -322,7 +325,7 @@ class Controller:
             return [CommandResult(event.ticket, f"training {state}")]
         if event.roll_back_to is not None:
             return roll_back(self.members["server"], self.backup_at, event.ticket, event.roll_back_to)
-        return self._done(self.director.ordered(event, now), now)
+        return self._done(self.injector.ordered(event, now), now)
 
     def _done(self, effects: list[Effect], now: float) -> list[Effect]:
         """Return what the director has done, and the end of the trial if nobody can train any more."""
