@@ -12,7 +12,7 @@ from edgebed.runtimes.live.endpoint import DealerEndpoint
 from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.shell.connections import Connections
-from edgebed.runtimes.live.shell.device import Device
+from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.live.shell.reporter import Reporter
@@ -31,7 +31,7 @@ def shell_of(
     timelines: Mapping[str, EffectiveLink] | None = None,
 ) -> LiveNode:
     """The shell as `live/node.py` makes it, without meters; it holds its own CPU cap."""
-    device = Device(plan, runner, paces_cpus=True)
+    device = NodeDevice(plan, runner, paces_cpus=True)
     reporter = Reporter(plan.node, management, metrics or NodeMetrics(plan.role), life)
     metering = Metering(plan, reporter, life, device.times)
     connections = Connections(data, link or PacedLink(plan), metering, timelines=timelines)

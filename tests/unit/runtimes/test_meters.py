@@ -20,7 +20,7 @@ from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.roles.events import Send
 from edgebed.runtimes.live.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
-from edgebed.runtimes.live.shell.device import Device
+from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.timestamps import Leaving
 from edgebed.wire.messages import Join, Model, Push, Stop, Tensor
@@ -43,7 +43,7 @@ END = Stop(sender="controller", reason="enough")
 def usage_meter(life, reader=None, **asked):
     """A node's own, by its plan."""
     plan = plan_of(**asked)
-    return UsageMeter(plan, Device(plan), life, link=reader)
+    return UsageMeter(plan, NodeDevice(plan), life, link=reader)
 
 
 def transfers_meter(others, life=None, *, delay="", **asked):
@@ -189,14 +189,14 @@ HOG = textwrap.dedent(
     import msgspec
     from edgebed.emulation.cgroups import enter
     from edgebed.runtimes.live.meters import UsageMeter
-    from edgebed.runtimes.live.shell.device import Device
+    from edgebed.runtimes.live.shell.device import NodeDevice
     from edgebed.runtimes.live.shell.lifetime import Lifetime
     from edgebed.core.plan import LinkPlan
     from edgebed.wire.messages import Stop
     enter(sys.argv[2:])
     plan = SimpleNamespace(node="hog", cpus=json.loads(sys.argv[1]), link=LinkPlan())
     life = Lifetime(0)
-    meter = UsageMeter(plan, Device(plan), life, own_cgroup=len(sys.argv) > 2)
+    meter = UsageMeter(plan, NodeDevice(plan), life, own_cgroup=len(sys.argv) > 2)
     sys.stdin.readline()
     began = until = time.monotonic()
     list(meter.read(began, 0.0))

@@ -9,7 +9,7 @@ from edgebed.metrics.exporter import NodeMetrics
 from edgebed.roles.events import Compute
 from edgebed.roles.work import GradientResult
 from edgebed.runtimes.live.rate_limit import TOLD_APART
-from edgebed.runtimes.live.shell.device import Device
+from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.reporter import REPORT_RECORDS_MAX, Reporter
 from edgebed.runtimes.live.shell.times import Times
@@ -46,12 +46,12 @@ def reporter():
 @pytest.mark.parametrize(("paces_cpus", "pace"), [(True, 0.1), (False, 0.5)])
 def test_a_device_is_as_fast_as_its_speed_and_the_cap_that_nothing_else_holds(make_node, paces_cpus, pace):
     """Both multiply."""
-    assert Device(make_node(cpus=0.2, compute_speed=0.5), paces_cpus=paces_cpus).pace == pytest.approx(pace)
+    assert NodeDevice(make_node(cpus=0.2, compute_speed=0.5), paces_cpus=paces_cpus).pace == pytest.approx(pace)
 
 
 def test_a_slow_devices_work_is_stretched_and_what_it_waits_besides_is_added(make_node):
     """At a tenth of the speed it takes ten times as long; the stretch is what is left of that."""
-    device = Device(make_node(compute_speed=0.1), Busy())
+    device = NodeDevice(make_node(compute_speed=0.1), Busy())
     result, delay_s = device.compute(Compute("job", pause_s=1.0), lambda: 7.0)
 
     assert (result, device.times.busy_until_s) == ("job", 7.0)
@@ -60,7 +60,7 @@ def test_a_slow_devices_work_is_stretched_and_what_it_waits_besides_is_added(mak
 
 def test_a_fast_devices_work_is_not_stretched(make_node):
     """However busy the machine is."""
-    assert Device(make_node(), Busy()).compute(Compute("job", pause_s=0.0), lambda: 7.0) == ("job", 0.0)
+    assert NodeDevice(make_node(), Busy()).compute(Compute("job", pause_s=0.0), lambda: 7.0) == ("job", 0.0)
 
 
 def test_a_workers_time_is_spent_on_computing_encoding_pausing_and_waiting():

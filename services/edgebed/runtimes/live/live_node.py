@@ -37,7 +37,7 @@ from edgebed.roles.events import (
 )  # fmt: skip
 from edgebed.runtimes.live.endpoint import DealerEndpoint
 from edgebed.runtimes.live.shell.connections import Connections
-from edgebed.runtimes.live.shell.device import Device
+from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.live.shell.reporter import Reporter
@@ -57,7 +57,7 @@ class LiveNode:
     plan: NodePlan
     heart: Heart
     life: Lifetime
-    device: Device
+    device: NodeDevice
     management: DealerEndpoint
     reporter: Reporter
     metering: Metering

@@ -25,7 +25,7 @@ from edgebed.emulation.shared_link import SharedDownlink, SharedUplink
 from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
 from edgebed.runtimes import timestamps
-from edgebed.runtimes.live.shell.device import Device
+from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model
 
@@ -72,7 +72,7 @@ class UsageMeter:
     def __init__(
         self,
         plan: NodePlan,
-        device: Device,
+        device: NodeDevice,
         life: Lifetime,
         *,
         own_cgroup: bool = False,

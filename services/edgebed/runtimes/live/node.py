@@ -45,7 +45,7 @@ from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.meters import TransfersMeter, UsageMeter
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.shell.connections import Connections
-from edgebed.runtimes.live.shell.device import Device
+from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.lingering import linger
 from edgebed.runtimes.live.shell.metering import Metering
@@ -197,7 +197,7 @@ def _build(
         interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
     life = Lifetime(configure.epoch_ns)
     fill = fill_memory if here.own_cgroup else lambda: NO_CAP
-    device = Device(plan, work, paces_cpus=here.pace_cpus, fill_memory=fill)
+    device = NodeDevice(plan, work, paces_cpus=here.pace_cpus, fill_memory=fill)
     reporter = Reporter(plan.node, management, metrics, life)
     incoming = IncomingCount(ready.data_address) if ready.data_address else None
     metering = Metering(plan, reporter, life, device.times, interface, incoming)

@@ -11,7 +11,7 @@ from edgebed.runtimes.live.filling import NO_CAP
 from edgebed.runtimes.live.shell.times import Times
 
 
-class Device:
+class NodeDevice:
     """A node's share of the machine, and how a worker spends its time on it."""
 
     def __init__(
