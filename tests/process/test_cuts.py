@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import zmq
 from live_shell import shell_of
+from node_plans import plan_of_role
 
 from edgebed.core.plan import Injection, LinkPlan, Method, NodePlan, Part, Task
 from edgebed.emulation.conditions import EffectiveLink
@@ -88,7 +89,7 @@ def plan_of(node: str, role: str, link: LinkPlan) -> NodePlan:
     part = Part(name="-")
     parts = {"aggregation": part, "compression": part, "local_work": Part(name="gradient-step")}
     method = Method(name="-", parts=parts)
-    return NodePlan(
+    return plan_of_role(
         node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link, num_examples=10
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import zmq
 from live_shell import shell_of
+from node_plans import plan_of_role
 
 from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Task
@@ -98,7 +99,7 @@ def node_plan(node: str, role: str, link: LinkPlan) -> NodePlan:
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    return NodePlan(node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link)
+    return plan_of_role(node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link)
 
 
 def converse(

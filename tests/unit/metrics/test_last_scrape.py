@@ -9,7 +9,7 @@ import pytest
 import zmq
 from live_shell import shell_of
 
-from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Task, TensorLayout, WorkerPlan
 from edgebed.metrics.discovery import HttpServer, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.runtimes.live.data_endpoints import DataDealer
@@ -33,7 +33,7 @@ TASK = Task(
 METHOD = Method(
     name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="b"), "local_work": Part(name="c")}
 )
-PLAN = NodePlan(node="edge-0", role="worker", device_class="edge", seed=7, task=TASK, method=METHOD)
+PLAN = WorkerPlan(node="edge-0", device_class="edge", seed=7, task=TASK, method=METHOD)
 
 
 @dataclass

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from node_plans import plan_of_role
 from prometheus_client import generate_latest
 
 from edgebed.core import records
-from edgebed.core.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
 from edgebed.metrics import table
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.trial_metrics import TrialMetrics
@@ -44,7 +45,7 @@ def plan(num_workers: int = 2, **changes) -> Plan:
     """A small plan: a server, an evaluator and some workers of one class."""
 
     def node(name, role, device_class):
-        return NodePlan(node=name, role=role, device_class=device_class, seed=7, task=TASK, method=METHOD)
+        return plan_of_role(node=name, role=role, device_class=device_class, seed=7, task=TASK, method=METHOD)
 
     workers = [node(f"edge-{index}", "worker", "edge") for index in range(num_workers)]
     nodes = (node("server", "server", "server"), node("evaluator", "evaluator", "evaluator"), *workers)

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from node_plans import plan_of_role
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Task
+from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, Part, Task
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.roles.events import Send
@@ -34,7 +35,7 @@ def plan_of(name="edge-0", role="worker", **asked):
     task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
     part = Part(name="none")
     method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
-    return NodePlan(node=name, role=role, device_class="edge", seed=1, task=task, method=method, **asked)
+    return plan_of_role(node=name, role=role, device_class="edge", seed=1, task=task, method=method, **asked)
 
 
 END = Stop(sender="controller", reason="enough")

@@ -6,7 +6,7 @@ frozen ---> its events wait, and its work stands still ---> thawed
 
 from typing import Any
 
-from edgebed.core.plan import NodePlan, Point
+from edgebed.core.plan import NodePlan, Point, WorkerPlan
 from edgebed.roles.events import Await, Effect, Heart, Send
 from edgebed.runtimes.simulation.agenda import Agenda
 
@@ -43,7 +43,7 @@ class SimulatedIncarnation:
 
     def note_awaited(self, effects: list[Effect]) -> None:
         """Note the points at which a worker that has sent something is to be told of it."""
-        is_faulty = self.plan is not None and self.plan.points
+        is_faulty = isinstance(self.plan, WorkerPlan) and self.plan.points
         if is_faulty and any(isinstance(effect, Send) and effect.to == "server" for effect in effects):
             self.awaited = frozenset(effect.point for effect in effects if isinstance(effect, Await))
 

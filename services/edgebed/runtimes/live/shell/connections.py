@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from edgebed.core.plan import Injection, Point
+from edgebed.core.plan import Injection, Point, WorkerPlan
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.roles.events import Connected, Disconnected, MessageReceived, Send
 from edgebed.runtimes import timestamps
@@ -49,7 +49,8 @@ class Connections:
         self.watch = watch
         self.watchers: set[str] = set()
         """Peers that connected over `watch`."""
-        self.awaiting = Awaiting(data.dealers["server"]) if metering.plan.points else None
+        is_faulty = isinstance(metering.plan, WorkerPlan) and metering.plan.points
+        self.awaiting = Awaiting(data.dealers["server"]) if is_faulty else None
         self.patience_s = 0.0
         """Seconds for which a host may be silent, as computed at the last look."""
 
