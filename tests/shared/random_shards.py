@@ -141,7 +141,7 @@ class Truth:
             keep(step, *rest)
 
         simulation.hearts.build, simulation._end, simulation._say_goodbye = make_known, end_known, say_goodbye
-        simulation.checkpoints.keep_backup = keep_known
+        simulation.launcher.end, simulation.checkpoints.keep_backup = end_known, keep_known
 
     def _in_progress(self, heart: LayerShard) -> set[Known]:
         now = heart.plan.node, heart.incarnation, heart.history

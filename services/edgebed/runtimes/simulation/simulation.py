@@ -3,6 +3,7 @@
     agenda.py                 events to come
     simulated_node.py         an incarnation of a node: its heart, its work, frozen or not; fleet.py: all that exist now
     devices.py, hearts.py     how long work takes, and who does it; what a node is built from
+    simulated_launcher.py     what is done to nodes from outside
     simulated_network.py      messages on their way; simulated_connection.py: what an outage does to them
 
 What it simplifies: a message takes as long as the links of its two nodes need (see emulation/link_model.py, which also
@@ -22,8 +23,7 @@ from typing import Any
 
 from edgebed.core import records
 from edgebed.core.errors import EdgebedError, InfrastructureError, OwnCodeError
-from edgebed.core.last_words import out_of_memory
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import Plan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.admission import Admission
@@ -39,12 +39,10 @@ from edgebed.roles.events import (
     EndNode,
     Event,
     HealthChecked,
-    Heart,
     Injected,
     Interrupted,
     Journal,
     MessageReceived,
-    NodeExited,
     Observe,
     Release,
     Send,
@@ -58,6 +56,7 @@ from edgebed.runtimes.simulation.fleet import Fleet
 from edgebed.runtimes.simulation.hearts import Hearts
 from edgebed.runtimes.simulation.pool import Run
 from edgebed.runtimes.simulation.simulated_connection import Arrival, Departure, PendingSend, Renewed, message_of
+from edgebed.runtimes.simulation.simulated_launcher import SimulatedLauncher
 from edgebed.runtimes.simulation.simulated_network import SimulatedNetwork
 from edgebed.runtimes.simulation.simulated_node import PendingResult, SimulatedIncarnation
 from edgebed.runtimes.traffic import OBSERVE_S, TrafficCount
@@ -66,9 +65,6 @@ from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, decode_dense
 
 REASON_LENGTH_MAX = 500
-KILLED = "killed by SIGKILL"
-
-
 REPORTED = (records.Update, records.Step, records.Evaluated, records.Finished)
 """Kinds of records that the controller hears of."""
 
@@ -111,6 +107,7 @@ class Simulation:
         self.control = SimulatedIncarnation(NAME)
         self.fleet = Fleet(self.agenda)
         self.network = SimulatedNetwork(plan, self.agenda, self.fleet, self._journal)
+        self.launcher = SimulatedLauncher(self.fleet, self.network, self.devices, self._tell_controller, self._end)
         self.interruptions = 0
 
     def run(self) -> None:
@@ -119,7 +116,7 @@ class Simulation:
         try:
             self._carry_out(self.control, self.controller.launch(self.agenda.now))
             for node in self.controller.members:
-                self._launch(node)
+                self.launcher.launch(node)
             self._serve()
         except EdgebedError as error:
             with suppress(EdgebedError):  # the journal itself may be what failed
@@ -162,7 +159,7 @@ class Simulation:
             elif isinstance(effect, Release):
                 self.network.proceed(incarnation)
             elif isinstance(effect, ApplyInjection):
-                problem = self._inject(effect.injection)
+                problem = self.launcher.inject(effect.injection)
                 self._tell_controller(Injected(effect.number, problem))
             elif isinstance(effect, EndNode) and incarnation is self.control:
                 self.control.ended = True
@@ -198,10 +195,6 @@ class Simulation:
 
     # --- nodes --------------------------------------------------------------------------------------------------
 
-    def _launch(self, node: str) -> None:
-        self.fleet[node] = SimulatedIncarnation(node, self.devices.plans[node])
-        self._say(node, messages.Hello(sender=node, pid=0))
-
     def _happen(self, incarnation: SimulatedIncarnation, event: Any) -> None:
         """Handle an event of a node, which exists."""
         if isinstance(event, Departure):
@@ -231,13 +224,11 @@ class Simulation:
             return
         if isinstance(event, AtPoint):
             incarnation.told.add(event.point)
-        self._carry_out(incarnation, self._effects(incarnation, incarnation.heart, event))
-
-    def _effects(self, incarnation: SimulatedIncarnation, heart: Heart, event: Event) -> list[Effect]:
         try:
-            return heart.handle(event, self.agenda.now)
+            effects = incarnation.heart.handle(event, self.agenda.now)
         except OwnCodeError as error:
             raise error.on(incarnation.name) from error
+        self._carry_out(incarnation, effects)
 
     def _manage(self, incarnation: SimulatedIncarnation, message: messages.AnyMessage) -> bool:
         """Handle a message of the controller to a node; return whether its heart does not hear of it."""
@@ -267,7 +258,9 @@ class Simulation:
     def _end(self, incarnation: SimulatedIncarnation) -> None:
         """Remove a node: none of its events will happen."""
         self.fleet.end(incarnation)
-        self._journal_account(incarnation)
+        self.network.report(incarnation)
+        if incarnation.heart:  # what it says in the end
+            self._carry_out(incarnation, incarnation.heart.handle(Observe(), self.agenda.now))
         self.network.end(incarnation)
         for event in incarnation.unfinished(self.agenda):
             if isinstance(event, PendingResult):
@@ -279,60 +272,8 @@ class Simulation:
     def _look(self, incarnation: SimulatedIncarnation) -> None:
         """Report the server's traffic as often as a live server does, where there is any; all nodes' in the end."""
         if self.network.traffic[incarnation.name].is_news:
-            self._journal_traffic(incarnation)
+            self.network.report(incarnation)
         self.agenda.add(self.agenda.now + OBSERVE_S, incarnation, Look())
-
-    def _journal_traffic(self, incarnation: SimulatedIncarnation) -> None:
-        traffic = self.network.traffic.get(incarnation.name)
-        if traffic and incarnation.plan:
-            for record in traffic.account(by_kind=incarnation.plan.counts_messages):
-                self._journal(incarnation.name, record)
-
-    def _journal_account(self, incarnation: SimulatedIncarnation) -> None:
-        """Journal what only the node's shell knows in the end."""
-        self._journal_traffic(incarnation)
-        if incarnation.heart:
-            self._carry_out(incarnation, incarnation.heart.handle(Observe(), self.agenda.now))
-
-    # --- faults -------------------------------------------------------------------------------------------------
-
-    def _inject(self, injection: Injection) -> str:
-        """Do an action to a node; return why that is impossible, empty if it is done."""
-        node = injection.node
-        match injection.action:
-            case "cut":
-                self.network.cut(node)
-            case "heal":
-                self.network.heal(node)
-            case "link":
-                return self.network.change(injection)
-            case "cpus":
-                self.devices.cap(node, injection.cpus)
-            case "launch" if node in self.fleet:
-                return "it is there already"
-            case "launch":
-                self._launch(node)
-            case _ if node not in self.fleet:
-                return "it is not there"
-            case _:
-                self._inject_incarnation(self.fleet[node], injection)
-        return ""
-
-    def _inject_incarnation(self, incarnation: SimulatedIncarnation, injection: Injection) -> None:
-        match injection.action:
-            case "kill":
-                self._kill(incarnation, KILLED)
-            case "memory":
-                cap = self.devices.plans[incarnation.name].memory_bytes
-                self._kill(incarnation, out_of_memory({} if cap is None else {"limit": cap, "peak": cap}))
-            case "freeze":
-                self.fleet.freeze(incarnation)
-            case "thaw":
-                self.fleet.thaw(incarnation)
-
-    def _kill(self, incarnation: SimulatedIncarnation, reason: str) -> None:
-        self._end(incarnation)
-        self._tell_controller(NodeExited(incarnation.name, reason))
 
     # --- messages and records -----------------------------------------------------------------------------------
 
