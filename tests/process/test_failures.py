@@ -32,6 +32,7 @@ from edgebed.journal.series import Series
 from edgebed.journal.start_up import start_up_of
 from edgebed.learning.beginning import Beginning
 from edgebed.planning.planning import plan_trials
+from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import Controller
 from edgebed.runtimes.live.live_controller import LiveController
 from edgebed.runtimes.live.payload import payload_of
@@ -256,13 +257,8 @@ class Stage:
         plan = self.planned.plan
         beginning = Beginning(plan)
         self.checkpoints = CheckpointStore(self.folder, beginning.theta)
-        self.heart = Controller(
-            plan,
-            payload_of(self.planned, self.checkpoints, beginning),
-            "process",
-            time.monotonic_ns(),
-            code=fingerprint(),
-        )
+        payload = payload_of(self.planned, self.checkpoints, beginning)
+        self.heart = Controller(plan, Admission(plan, payload, time.monotonic_ns(), code=fingerprint()), "process")
         self.launcher = launcher(plan, self.folder.logs, fork_server())
 
     def run(self, saboteur: Callable[["Stage"], None] | None = None) -> Series:

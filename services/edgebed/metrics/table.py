@@ -1,4 +1,4 @@
-"""Every metric that edgebed exports, declared once; `exporter.py` and docs/metrics.md are made from this table.
+"""Every metric that edgebed exports, declared once; `families.py` and docs/metrics.md are made from this table.
 
 Names follow Prometheus' conventions: the prefix `edgebed_`, what is measured, its base unit, `_total` on counters.
 Labels that tell nodes apart (node, role, device_class, run, trial) come from service discovery (`discovery.py`), not

@@ -12,7 +12,7 @@ import numpy as np
 
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
-from edgebed.core.plan import NodePlan, Plan, Waiting
+from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.quantities import bytes_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
@@ -213,9 +213,9 @@ def _row(node: NodePlan) -> NodeRow:
         cpus=node.cpus,
         memory_bytes=node.memory_bytes,
         compute_speed=node.compute_speed,
-        waiting=waiting_text(node.waiting),
+        waiting=waiting_text(node.waiting if isinstance(node, WorkerPlan) else Waiting()),
         examples=node.num_examples,
-        label_counts=node.label_counts,
+        label_counts=node.label_counts if isinstance(node, WorkerPlan | EvaluatorPlan) else (),
     )
 
 

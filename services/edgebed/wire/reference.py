@@ -152,7 +152,7 @@ def markdown() -> str:
         *(_section(kind) for kind in both),
         _refusals(),
         "## Structures\n\nMessagePack maps from field to value, inside of `configure`.\n",
-        *(f"### `{struct.__name__}`\n\n{_summary(struct)}\n\n{_table(struct)}" for struct in structs),
+        *(f"### `{struct.__name__}`\n\n{_summary(struct)}{_tag(struct)}\n\n{_table(struct)}" for struct in structs),
         RECORDS_TEXT,
         *(_section(record) for record in RECORDS),
     ]
@@ -165,6 +165,12 @@ def _section(kind: type[msgspec.Struct]) -> str:
 
 def _summary(struct: type[msgspec.Struct]) -> str:
     return inspect.getdoc(struct) or ""
+
+
+def _tag(struct: type[msgspec.Struct]) -> str:
+    """Say which field tells a structure apart from the others that may stand in its place."""
+    config = struct.__struct_config__
+    return f" Its field `{config.tag_field}` is `{config.tag}`." if config.tag_field else ""
 
 
 def _table(struct: type[msgspec.Struct]) -> str:

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import pytest
 import zmq
+from live_shell import shell_of
 
-from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Task, TensorLayout, WorkerPlan
 from edgebed.metrics.discovery import HttpServer, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.runtimes.live.data_endpoints import DataDealer
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.live.live_node import LiveNode
-from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.lingering import linger
 from edgebed.runtimes.live.sockets import data_socket, management_socket
 from edgebed.wire import messages
 
@@ -32,7 +33,7 @@ TASK = Task(
 METHOD = Method(
     name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="b"), "local_work": Part(name="c")}
 )
-PLAN = NodePlan(node="edge-0", role="worker", device_class="edge", seed=7, task=TASK, method=METHOD)
+PLAN = WorkerPlan(node="edge-0", device_class="edge", seed=7, task=TASK, method=METHOD)
 
 
 @dataclass
@@ -97,12 +98,14 @@ def hosted():
             waits.set()
 
         pages.visits.expect_scrape = expect_and_tell
-        node = LiveNode(
-            plan=PLAN, heart=Heart(), work=None, management=management, data=DataEnds(None, {"server": data}),
-            metrics=metrics, epoch_ns=0,
-            link=PacedLink(PLAN), visits=pages.visits, began_s=0.0,
-        )  # fmt: skip
-        thread = threading.Thread(target=node.run)
+        life = Lifetime(epoch_ns=0, began_s=0.0)
+        node = shell_of(PLAN, Heart(), management, DataEnds(None, {"server": data}), life, metrics=metrics)
+
+        def run():
+            node.run()
+            linger(life, pages.visits, management)
+
+        thread = threading.Thread(target=run)
         thread.start()
         made = Hosted(RouterEndpoint(router, "management", complain), pages, thread, waits)
         yield made

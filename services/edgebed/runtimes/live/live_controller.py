@@ -21,7 +21,8 @@ from edgebed.core.plan import Injection
 from edgebed.emulation.host_load import HostProbe
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
-from edgebed.roles.control.controller import NAME, Controller, Phase
+from edgebed.roles.control.controller import Controller, Phase
+from edgebed.roles.control.members import NAME
 from edgebed.roles.events import (
     ApplyInjection,
     CommandResult,
@@ -126,7 +127,7 @@ class LiveController:
 
     def now(self) -> float:
         """Seconds since the trial's launch."""
-        return (time.monotonic_ns() - self.heart.epoch_ns) * 1e-9
+        return (time.monotonic_ns() - self.heart.admission.epoch_ns) * 1e-9
 
     def run(self) -> None:
         """Launch every node, host the heart until it stops, leave nothing running, however often the user asks."""
@@ -230,7 +231,7 @@ class LiveController:
         if isinstance(message, messages.Alive):
             self._note_sign(event)
             return
-        if self.heart.knows(event):
+        if self.heart.members.knows(event):
             self.senders[event.peer] = message.sender
         elif isinstance(message, messages.Report) and self.senders.get(event.peer) == message.sender:
             self._keep_report(event.peer, message)  # from an incarnation that is over
@@ -274,7 +275,7 @@ class LiveController:
             self.has_begun = True
             self.next_check_s = self.now() + self.heart.plan.check_s
             self.probe = HostProbe()
-            self.launcher.began(self.heart.epoch_ns * 1e-9 + self.heart.started_at_s)
+            self.launcher.began(self.heart.admission.epoch_ns * 1e-9 + self.heart.starting.began_s)
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
@@ -315,7 +316,7 @@ class LiveController:
 
     def _keep_host_load(self) -> None:
         for monotonic_ns, load in self.probe.take() if self.probe else ():
-            t = round((monotonic_ns - self.heart.epoch_ns) * 1e-9, 6)
+            t = round((monotonic_ns - self.heart.admission.epoch_ns) * 1e-9, 6)
             self.journal.write(t, NAME, load)
             self.watch.follow(t, NAME, load)
 

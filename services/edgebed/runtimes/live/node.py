@@ -26,7 +26,7 @@ import zmq
 
 from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
-from edgebed.core.plan import NodePlan, Task
+from edgebed.core.plan import Task
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.link_model import link_model_of
 from edgebed.emulation.namespaces import inside
@@ -34,16 +34,22 @@ from edgebed.emulation.netlink import LinkReader
 from edgebed.emulation.readback import Delay, LinkMeter, Mechanism, StatedLink
 from edgebed.emulation.resources import InterfaceBytes
 from edgebed.emulation.tcp import IncomingCount
-from edgebed.metrics.discovery import serve_metrics
+from edgebed.metrics.discovery import Visits, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
-from edgebed.runtimes.live import meters
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.filling import NO_CAP, fill_memory
 from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.meters import TransfersMeter, UsageMeter
 from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.shell.connections import Connections
+from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.lingering import linger
+from edgebed.runtimes.live.shell.metering import Metering
+from edgebed.runtimes.live.shell.reporter import Reporter
 from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
 from edgebed.runtimes.node_building import live_node
 from edgebed.wire import messages
@@ -88,10 +94,6 @@ class NodeEnvironment:
         """Whether the kernel does what faults do to the node's link."""
         return self.contained or bool(self.namespace) or self.mechanism == "tc"
 
-    def pace(self, plan: NodePlan) -> float:
-        """Share of the machine's speed that the node may use."""
-        return (min(1.0, plan.cpus or 1.0) if self.pace_cpus else 1.0) * min(1.0, plan.compute_speed)
-
 
 def run_node(here: NodeEnvironment) -> int:
     """Run the node; return the process's exit code."""
@@ -123,9 +125,10 @@ def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
     configure, frames = configured
     alive = messages.Alive(sender=here.node, incarnation=configure.incarnation)
     with heartbeats(context, here.controller_address, identity, alive, configure.plan.check_s):
-        node = _build(here, context, data_context, management, configure, frames)
+        node, visits = _build(here, context, data_context, management, configure, frames)
         del configured, configure, frames  # a second copy of the data
         reason = node.run()
+        linger(node.life, visits, management)
     print(f"{here.node}: {reason}", file=sys.stderr)
     management.send(messages.Bye(sender=here.node, reason=reason), [])
     return 0
@@ -169,7 +172,7 @@ def _build(
     management: DealerEndpoint,
     configure: messages.Configure,
     frames: list[Buffer],
-) -> LiveNode:
+) -> tuple[LiveNode, Visits]:
     plan = configure.plan
     arrays = {
         name: decode_dense(tensor, parts) for name, (tensor, parts) in split_frames(configure.tensors, frames).items()
@@ -178,14 +181,13 @@ def _build(
     metrics = NodeMetrics(plan.role)
     pages, port = serve_metrics(metrics.registry, here.management_host)
     ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
-    courses = {name: EffectiveLink(link) for name, link in links_of(configure.links).items()} | {
-        plan.node: EffectiveLink(plan.link)
-    }
     reader = None
     if here.namespace or here.mechanism == "tc":
         with inside(here.namespace):
             reader = LinkReader(here.data_host)
-    data, ready = _open(here, data_context, configure, ready, courses)
+    links = links_of(configure.links)
+    timelines = {name: EffectiveLink(link) for name, link in (links | {plan.node: plan.link}).items()}
+    data, ready = _open(here, data_context, configure, ready, timelines)
     interface = watch = None
     if plan.role == "server":
         watch_socket = data_socket(context, zmq.ROUTER)
@@ -193,35 +195,30 @@ def _build(
         watch = RouterEndpoint(watch_socket, "data", _complain)
     if plan.is_host:
         interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
-    node = LiveNode(
-        plan=plan,
-        heart=heart,
-        work=work,
-        management=management,
-        data=data,
-        metrics=metrics,
-        epoch_ns=configure.epoch_ns,
-        link=PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel),
-        watch=watch,
-        pace_of=here.pace,
-        fill_memory=fill_memory if here.own_cgroup else lambda: NO_CAP,
-        interface=interface,
-        incoming=IncomingCount(ready.data_address) if ready.data_address else None,
-        visits=pages.visits,
-        courses=courses if plan.hosts else {},
-    )
-    meters.attach(node, configure.links, own_cgroup=here.own_cgroup, delay=here.delay, link=reader)
+    life = Lifetime(configure.epoch_ns)
+    fill = fill_memory if here.own_cgroup else lambda: NO_CAP
+    device = NodeDevice(plan, work, paces_cpus=here.pace_cpus, fill_memory=fill)
+    reporter = Reporter(plan.node, management, metrics, life)
+    incoming = IncomingCount(ready.data_address) if ready.data_address else None
+    metering = Metering(plan, reporter, life, device.times, interface, incoming)
+    metering.meters.append(UsageMeter(plan, device, life, own_cgroup=here.own_cgroup, link=reader))
+    if any(link.shaped for link in (plan.link, *links.values())):
+        metering.transfers = TransfersMeter(plan, life, links, delay=here.delay)
+        metering.meters.append(metering.transfers)
+    link = PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel)
+    connections = Connections(data, link, metering, timelines=timelines if plan.hosts else None, watch=watch)
+    node = LiveNode(plan, heart, life, device, management, reporter, metering, connections)
     if reader is not None and here.mechanism == "tc":
         meter = LinkMeter(plan.node, EffectiveLink(plan.link), reader, here.delay)
-        node.meters.append(meter)
+        metering.meters.append(meter)
         meter.wait_until_held(node.hear)  # before that, the node may not talk
     elif plan.link.shaped or plan.changeable:
-        node.meters.append(StatedLink(plan.node, EffectiveLink(plan.link), here.mechanism, here.delay))
-    data.complain_to(node.complain)
+        metering.meters.append(StatedLink(plan.node, EffectiveLink(plan.link), here.mechanism, here.delay))
+    data.complain_to(reporter.complain)
     if watch:
-        watch.complain = lambda reason: node.complain(reason, "management")
+        watch.complain = lambda reason: reporter.complain(reason, "management")
     management.send(ready, [])
-    return node
+    return node, pages.visits
 
 
 def _open(
@@ -229,14 +226,14 @@ def _open(
     context: Context,
     configure: messages.Configure,
     ready: messages.Ready,
-    courses: Mapping[str, EffectiveLink],
+    timelines: Mapping[str, EffectiveLink],
 ) -> tuple[DataEnds, messages.Ready]:
     """The node's ends on the data network, and the address at which it is reached."""
     plan = configure.plan
     router, dealers = None, {}
     is_of_shards = plan.method.is_layerwise and plan.role != "evaluator"
     room = SHARDS_ROOM if is_of_shards else HIGH_WATER_MARK
-    patience = patience_s(*(effective.at(0.0) for effective in courses.values()))
+    patience = patience_s(*(effective.at(0.0) for effective in timelines.values()))
     with inside(here.namespace):  # where the context's threads stay, which make its connections
         if plan.is_host:
             socket = data_socket(context, zmq.ROUTER, room=room)
