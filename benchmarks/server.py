@@ -19,6 +19,7 @@ from benchmarks.subjects import PARAMETERS, node_plan, real_gradient, theta
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.learning.allocator import keep_freed_memory
+from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.node import NodeEnvironment, run_node
 from edgebed.runtimes.live.sockets import data_socket, management_socket
 from edgebed.wire import frames as codec
@@ -26,6 +27,8 @@ from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, encode_dense, encode_update
 
 CLIENTS = (1, 4, 8)
+SECRET = new_secret()
+CREDENTIALS = Credentials.of(SECRET)
 _fork = multiprocessing.get_context("fork")
 
 
@@ -65,7 +68,7 @@ def _start_echo(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[
 
     def serve(pipe: Connection) -> None:
         keep_freed_memory()
-        socket = data_socket(zmq.Context(), zmq.ROUTER)
+        socket = data_socket(zmq.Context(), zmq.ROUTER, CREDENTIALS)
         pipe.send(f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}")
         tensor, frames = encode_dense("theta", theta())
         model = messages.Model(sender="server", version=1, final=False, tensors=(tensor,))
@@ -82,9 +85,9 @@ def _start_echo(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[
 def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[], None]]:
     """The real server node, configured by hand as its controller would."""
     context: zmq.Context[Any] = zmq.Context()
-    socket = management_socket(context, zmq.ROUTER)
+    socket = management_socket(context, zmq.ROUTER, CREDENTIALS)
     address = f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
-    here = NodeEnvironment(node="server", controller_address=address)
+    here = NodeEnvironment(node="server", controller_address=address, secret=SECRET)
 
     def serve() -> None:
         keep_freed_memory()
@@ -132,7 +135,7 @@ def _client(
 ) -> None:
     keep_freed_memory()
     name = f"edge-{index}"
-    socket = data_socket(zmq.Context(), zmq.DEALER, f"{name}~1")
+    socket = data_socket(zmq.Context(), zmq.DEALER, CREDENTIALS, f"{name}~1")
     socket.connect(address)
     socket.send_multipart(codec.encode(messages.Join(sender=name, incarnation=1)))
     socket.recv_multipart(copy=False)

@@ -10,6 +10,7 @@ import pytest
 import zmq
 from live_shell import shell_of
 from node_plans import plan_of_role
+from run_secret import CREDENTIALS
 
 from edgebed.core.plan import Injection, LinkPlan, Method, NodePlan, Part, Task
 from edgebed.emulation.conditions import EffectiveLink
@@ -106,7 +107,7 @@ class Network:
         stack.callback(self.namespaces.close)
         context = zmq.Context()
         self.contexts = [context]
-        management = management_socket(context, zmq.ROUTER)
+        management = management_socket(context, zmq.ROUTER, CREDENTIALS)
         address = bind(management, "127.0.0.1")
         self.controller = RouterEndpoint(management, "management", pytest.fail)
         self.server = server
@@ -120,11 +121,11 @@ class Network:
             effective = EffectiveLink(plan.link)
             with inside(home.namespace):
                 if name == "server":
-                    socket = data_socket(own, zmq.ROUTER)
+                    socket = data_socket(own, zmq.ROUTER, CREDENTIALS)
                     self.address = bind(socket, home.address)
                 else:
-                    socket = data_socket(own, zmq.DEALER, f"{name}~1", patience_s(effective.at(0.0)))
-            told = management_socket(context, zmq.DEALER, name)
+                    socket = data_socket(own, zmq.DEALER, CREDENTIALS, f"{name}~1", patience_s(effective.at(0.0)))
+            told = management_socket(context, zmq.DEALER, CREDENTIALS, name)
             told.connect(address)
             assert told.poll(10_000, zmq.POLLOUT)
             end = DealerEndpoint(told, "controller", "management", pytest.fail)

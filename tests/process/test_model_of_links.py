@@ -14,6 +14,7 @@ import pytest
 import zmq
 from live_shell import shell_of
 from node_plans import plan_of_role
+from run_secret import CREDENTIALS
 
 from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Task
@@ -114,13 +115,15 @@ def converse(
     """Both hearts and the talker's shell, when all is said."""
     context = zmq.Context()
     try:
-        management = management_socket(context, zmq.ROUTER)
+        management = management_socket(context, zmq.ROUTER, CREDENTIALS)
         management_address = bind(management, "127.0.0.1")
         hearts = tuple(role(push, model, num_pushes) for role in roles)
-        router = data_socket(context, zmq.ROUTER)
+        router = data_socket(context, zmq.ROUTER, CREDENTIALS)
         data_address = bind(router, "127.0.0.1")
         ends = (
-            DataEnds(None, {"server": DataDealer(data_socket(context, zmq.DEALER, "edge-0~1"), pytest.fail)}),
+            DataEnds(
+                None, {"server": DataDealer(data_socket(context, zmq.DEALER, CREDENTIALS, "edge-0~1"), pytest.fail)}
+            ),
             DataEnds(DataRouter(router, pytest.fail), {}),
         )
         epoch_ns = time.monotonic_ns()
@@ -128,7 +131,7 @@ def converse(
         for plan, heart, end in zip(
             (node_plan("edge-0", "worker", talker), node_plan("server", "server", listener)), hearts, ends, strict=True
         ):
-            socket = management_socket(context, zmq.DEALER, plan.node)
+            socket = management_socket(context, zmq.DEALER, CREDENTIALS, plan.node)
             socket.connect(management_address)
             assert socket.poll(10_000, zmq.POLLOUT)  # connected
             told = DealerEndpoint(socket, "controller", "management", pytest.fail)

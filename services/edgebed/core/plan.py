@@ -430,6 +430,10 @@ Role = Literal["server", "worker", "evaluator", "store", "modules"]
 """Roles of nodes; `store` and `modules` serve shards."""
 
 
+Security = Literal["plain", "curve"]
+"""How nodes show each other on the data network that they have the secret of the run: by a password, or encrypted."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One trial: the scenario, or one of its variants, with all draws made."""
 
@@ -464,6 +468,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
     expects_trusted: bool = False
     """Whether a live run fails if what was asked of links and caps did not hold."""
+    security: Security = "plain"
+    """Live runtimes: how the sockets of the data network authenticate each other."""
     is_profiled: bool = False
     """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
 

@@ -211,6 +211,11 @@ CONTROLLER_METRICS = (
         labels=(_RUN, _TRIAL, _DEVICE_CLASS, Label(name="node", examples=("edge-0",))),
     ),
     Metric(
+        name="edgebed_connections_unauthenticated_total", type="counter", unit="connections", roles=(CONTROLLER,),
+        help="Connections to any node that were refused in the handshake: without the secret of the run.",
+        labels=(_RUN, _TRIAL, Label(name="socket", examples=("data", "management"), closed=True)),
+    ),
+    Metric(
         name="edgebed_faults_total", type="counter", unit="faults", roles=(CONTROLLER,),
         help="Actions of faults and users on nodes: done, failed, or moot since there was nothing to do.",
         labels=(

@@ -24,6 +24,7 @@ from edgebed.core.records import (
     Step,
     Trial,
     Unanswered,
+    Unauthenticated,
     Update,
 )
 from edgebed.metrics import table
@@ -116,6 +117,7 @@ class TrialMetrics:
             Unanswered: self._observe_unanswered,
             Restored: self._observe_restored,
             HostLoad: self._observe_host,
+            Unauthenticated: self._observe_unauthenticated,
         }
 
     def start_trial(
@@ -149,6 +151,8 @@ class TrialMetrics:
                 self._child("edgebed_nodes", device_class, state)
         for how in closed_values("edgebed_updates_lost_total", "how"):
             self._child("edgebed_updates_lost_total", how)
+        for socket in closed_values("edgebed_connections_unauthenticated_total", "socket"):
+            self._child("edgebed_connections_unauthenticated_total", socket)
         for node in plan.nodes:
             self._observe_node(Node(name=node.node, state="expected"))
         algorithm = plan.nodes[0].method.name
@@ -228,6 +232,9 @@ class TrialMetrics:
         self._child("edgebed_host_steal_ratio").set(record.steal)
         self._child("edgebed_host_load_processes").set(record.load)
         self._child("edgebed_host_wake_lag_seconds").set(record.lag_s)
+
+    def _observe_unauthenticated(self, record: Unauthenticated) -> None:
+        self._child("edgebed_connections_unauthenticated_total", record.socket).inc(record.count)
 
     def _class_of(self, name: str) -> str:
         """The device class of a node; empty for an unknown one."""

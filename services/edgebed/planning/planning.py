@@ -126,6 +126,7 @@ class _Planner:
                 (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
             ),
             expects_trusted=trial.expect.verdict == "trusted",
+            security=trial.security,
             is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
         return PlannedTrial(

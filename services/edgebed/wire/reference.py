@@ -64,6 +64,22 @@ worker              server            evaluator        any node          control
   | <-- refuse ------- |                  |                |  --- bye --------> |
 ```
 
+## Handshake
+
+A run has a secret of 128 random bits, made by its controller and told to each node where it is started. Every socket
+that binds asks for it before a frame is read, and closes what does not show it: ZMTP 3 is needed, and no other
+mechanism is taken. Connections refused are counted, and journalled as `unauthenticated`.
+
+| sockets | mechanism | what is shown |
+|---|---|---|
+| management: the controller's | CURVE (ZeroMQ RFC 26) | the clients' key, to who has the host's; all that follows is encrypted |
+| data, and the server's for the evaluator | PLAIN (RFC 24) | the user `edgebed` and the password, readable |
+| the same with `security: curve` | CURVE | as for management |
+
+Password (as hexadecimal digits) and private keys are the BLAKE2b digests (RFC 7693, 32 bytes) of `password`, `host` and
+`client` with the secret as key; of the password's the first 16 bytes. An identity is the node's name, `~`, and 64
+random bits; it names a connection and nothing else. Who a node is, its messages say.
+
 ## Frames
 
 A message is a list of ZeroMQ frames: a header, then the tensors that the header announces, in its order. Nothing is

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 import zmq
 from live_shell import shell_of
+from run_secret import CREDENTIALS
 
 from edgebed.core.plan import Method, Part, Task, TensorLayout, WorkerPlan
 from edgebed.metrics.discovery import HttpServer, serve_metrics
@@ -77,16 +78,16 @@ def hosted():
     with contextlib.ExitStack() as stack:
         context = zmq.Context()
         stack.callback(context.destroy, linger=0)
-        router = management_socket(context, zmq.ROUTER)
+        router = management_socket(context, zmq.ROUTER, CREDENTIALS)
         port = router.bind_to_random_port(f"tcp://{HOST}")
-        dealer = management_socket(context, zmq.DEALER, "edge-0")
+        dealer = management_socket(context, zmq.DEALER, CREDENTIALS, "edge-0")
         management = DealerEndpoint(dealer, "controller", "management", complain)
         management.lost_for_s(0.0)
         dealer.connect(f"tcp://{HOST}:{port}")
         assert dealer.poll(TIMEOUT_S * 1000, zmq.POLLOUT)
         management.send(messages.Hello(sender="edge-0", pid=1), [])
         assert router.poll(TIMEOUT_S * 1000)
-        data = DataDealer(data_socket(context, zmq.DEALER), complain)
+        data = DataDealer(data_socket(context, zmq.DEALER, CREDENTIALS), complain)
         metrics = NodeMetrics("worker")
         pages, _ = serve_metrics(metrics.registry, HOST)
         stack.enter_context(contextlib.closing(pages))

@@ -160,5 +160,5 @@ def test_a_node_is_not_launched_again_before_its_last_container_is_gone() -> Non
     launcher.threads = {"edge-0": threading.Thread(target=gone.wait, daemon=True)}
     launcher.threads["edge-0"].start()
 
-    assert not launcher.launch("edge-0", "tcp://10.0.0.1:1")
+    assert not launcher.launch("edge-0", "tcp://10.0.0.1:1", "5e")
     gone.set()

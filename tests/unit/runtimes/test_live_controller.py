@@ -25,7 +25,7 @@ class Launcher:
     def __init__(self):
         self.launched, self.injected, self.busy = [], [], False
 
-    def launch(self, node, address):
+    def launch(self, node, address, secret):
         """Takes nothing while it is busy."""
         if not self.busy:
             self.launched.append(node)

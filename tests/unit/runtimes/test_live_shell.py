@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import zmq
 from live_shell import shell_of
+from run_secret import CREDENTIALS
 
 from edgebed.core import records
 from edgebed.core.plan import Injection, PointTrigger, Trigger
@@ -45,16 +46,16 @@ class Stage:
     def __init__(self, context, plan):
         self.context = context
         self.sockets, self.ends = [], []
-        management = self._keep(management_socket(context, zmq.ROUTER))
+        management = self._keep(management_socket(context, zmq.ROUTER, CREDENTIALS))
         self.controller = RouterEndpoint(management, "management", pytest.fail)
         address = bind(management, HOST)
         self.server, self.address = self.listen()
-        told = self._keep(management_socket(context, zmq.DEALER, plan.node))
+        told = self._keep(management_socket(context, zmq.DEALER, CREDENTIALS, plan.node))
         told.connect(address)
         assert told.poll(1000 * PATIENCE_S, zmq.POLLOUT)
         self.told = DealerEndpoint(told, "controller", "management", pytest.fail)
         self.told.send(messages.Hello(sender=plan.node, pid=1), [])
-        dealer = DataDealer(self._keep(data_socket(context, zmq.DEALER, f"{plan.node}~1")), pytest.fail)
+        dealer = DataDealer(self._keep(data_socket(context, zmq.DEALER, CREDENTIALS, f"{plan.node}~1")), pytest.fail)
         data = DataEnds(None, {"server": dealer})
         self.data, self.life, self.visits = data, Lifetime(time.monotonic_ns()), Visits()
         self.node = shell_of(plan, Worker(plan), self.told, data, self.life, runner=Work())
@@ -74,7 +75,7 @@ class Stage:
 
     def listen(self):
         """A server's end."""
-        socket = self._keep(data_socket(self.context, zmq.ROUTER))
+        socket = self._keep(data_socket(self.context, zmq.ROUTER, CREDENTIALS))
         self.ends.append(DataRouter(socket, pytest.fail))
         return self.ends[-1], bind(socket, HOST)
 
@@ -278,10 +279,10 @@ def test_only_a_node_that_has_trained_waits_for_its_last_scrape(trained, make_st
 
 def test_signs_of_life_come_from_a_connection_of_their_own(context):
     """As long as they are to, and the thread is gone afterwards."""
-    router = management_socket(context, zmq.ROUTER)
+    router = management_socket(context, zmq.ROUTER, CREDENTIALS)
     address = bind(router, HOST)
     endpoint = RouterEndpoint(router, "management", pytest.fail)
-    with heartbeats(context, address, "edge-0~ab", messages.Alive(sender="edge-0", incarnation=3), 0.03):
+    with heartbeats(context, address, CREDENTIALS, "edge-0~ab", messages.Alive(sender="edge-0", incarnation=3), 0.03):
         for _ in range(3):
             assert router.poll(1000 * PATIENCE_S)
             (event,) = endpoint.receive(1)
@@ -305,9 +306,9 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
 
     plan = make_node("server", "server")
     router, told, dealer = (
-        data_socket(context, zmq.ROUTER),
-        management_socket(context, zmq.DEALER, "server"),
-        data_socket(context, zmq.DEALER, "edge-0~1"),
+        data_socket(context, zmq.ROUTER, CREDENTIALS),
+        management_socket(context, zmq.DEALER, CREDENTIALS, "server"),
+        data_socket(context, zmq.DEALER, CREDENTIALS, "edge-0~1"),
     )
     data = DataEnds(DataRouter(router, pytest.fail), {})
     dealer.connect(bind(router, HOST))

@@ -99,6 +99,11 @@ def _dropped(record: records.Dropped) -> str:
     return f"dropped {count_text(record.count, 'message')} of the {record.socket} network: {record.reason}"
 
 
+def _unauthenticated(record: records.Unauthenticated) -> str:
+    connections = count_text(record.count, "connection")
+    return f"refused {connections} to a {record.socket} socket: without the secret of the run"
+
+
 def _traffic(record: records.Traffic) -> str:
     return _listed(
         "data socket so far",
@@ -228,6 +233,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Finished: lambda record: _listed(f"no more updates after update {record.version:,}", record.reason),
     records.Refused: _refused,
     records.Dropped: _dropped,
+    records.Unauthenticated: _unauthenticated,
     records.Traffic: _traffic,
     records.Messages: _messages,
     records.Phases: _phases,

@@ -40,6 +40,7 @@ from edgebed.roles.events import (
     Wake,
     Woken,
 )  # fmt: skip
+from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT
@@ -70,8 +71,11 @@ class Launcher(Protocol):
         """A file descriptor that is readable when `poll_events` has events."""
         ...
 
-    def launch(self, node: str, controller_address: str) -> bool:
-        """Start a node, which says hello to the controller by itself. Never blocks: False means try again later."""
+    def launch(self, node: str, controller_address: str, secret: str) -> bool:
+        """Start a node, which says hello to the controller by itself. Never blocks: False means try again later.
+
+        Nobody but the node may read the `secret`: it is on no command line, in no file and in no log.
+        """
         ...
 
     def inject(self, number: int, injection: Injection) -> None:
@@ -103,6 +107,8 @@ class LiveController:
     watch: StatusFeed
     control: Control | None = None
     """The socket for commands by hand."""
+    secret: str = field(default_factory=new_secret, repr=False)
+    """Known to the nodes of this trial alone: whoever has it is one of them."""
     timers: Timers[Event] = field(default_factory=Timers)
     reported: dict[str, int] = field(default_factory=dict)
     """Number of records that each connection of a node has reported."""
@@ -132,7 +138,7 @@ class LiveController:
     def run(self) -> None:
         """Launch every node, host the heart until it stops, leave nothing running, however often the user asks."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        socket = management_socket(context, zmq.ROUTER)
+        socket = management_socket(context, zmq.ROUTER, Credentials.of(self.secret))
         self.endpoint = RouterEndpoint(socket, "management", self._complain)
         with self._interruptible():
             try:
@@ -147,13 +153,13 @@ class LiveController:
                 try:
                     self.launcher.close()
                 finally:
-                    socket.close(linger=0)
-                    context.term()
+                    context.destroy(linger=0)
         self.watch.interrupted |= self.interruptions > 0  # also while the launcher was closing
 
     def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
         poller = zmq.Poller()
         poller.register(socket, zmq.POLLIN)
+        poller.register(self.endpoint.monitor, zmq.POLLIN)
         poller.register(self.launcher.fileno(), zmq.POLLIN)
         if self.control:
             poller.register(self.control.fileno(), zmq.POLLIN)
@@ -177,7 +183,7 @@ class LiveController:
         later = []
         for _ in range(min(LAUNCHES_AT_ONCE, len(self.to_launch))):
             node = self.to_launch.popleft()
-            if node in self.ending or not self.launcher.launch(node, address):
+            if node in self.ending or not self.launcher.launch(node, address, self.secret):
                 later.append(node)
             elif node in self.asked:
                 self.launched[node] = self.asked.pop(node)
@@ -186,6 +192,7 @@ class LiveController:
     def _turn(self, ready: dict[Any, int]) -> None:
         """Handle what has come, what is due, and commands by hand."""
         received = 0
+        self.endpoint.look()
         for event in self.endpoint.receive(limit=RECEIVED_AT_ONCE):
             received += 1
             try:
@@ -310,7 +317,7 @@ class LiveController:
             self._journal(record)
 
     def _release(self) -> None:
-        for record in self.flood.release():
+        for record in (*self.flood.release(), *self.endpoint.refusals("management")):
             self._journal(record)
         self._keep_host_load()
 

@@ -25,6 +25,7 @@ from edgebed.emulation.shared_link import SharedDownlink, SharedUplink
 from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
 from edgebed.runtimes import timestamps
+from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model
@@ -51,6 +52,22 @@ BYTES_A_LATENCY_MAX = 10
 """Multiple of the link's latency that a message's bytes may need if its time is to show that latency."""
 CAPPED_SHARE = 0.9
 """Share of a window's periods in which a CPU cap was used up: then the node would have computed on and on."""
+
+
+class RefusalMeter:
+    """Counts the connections to a node that were refused in the handshake."""
+
+    def __init__(self, ends: Mapping[str, RouterEndpoint]) -> None:
+        """`ends`: by what the records call them."""
+        self.ends = ends
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """Take no notice: strangers are not the doing of a fault."""
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Unauthenticated]:
+        """Records of those refused since the last call, before training as well."""
+        for name, end in self.ends.items():
+            yield from end.refusals(name)
 
 
 class Reading(NamedTuple):

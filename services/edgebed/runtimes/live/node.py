@@ -13,12 +13,12 @@ The data socket is opened only after `configure`.
 """
 
 import os
-import secrets
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -26,7 +26,7 @@ import zmq
 
 from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
-from edgebed.core.plan import Task
+from edgebed.core.plan import Security, Task
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.link_model import link_model_of
 from edgebed.emulation.namespaces import inside
@@ -36,13 +36,14 @@ from edgebed.emulation.resources import InterfaceBytes
 from edgebed.emulation.tcp import IncomingCount
 from edgebed.metrics.discovery import Visits, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
+from edgebed.runtimes.live.authentication import Credentials, new_identity
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.filling import NO_CAP, fill_memory
 from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
-from edgebed.runtimes.live.meters import TransfersMeter, UsageMeter
+from edgebed.runtimes.live.meters import RefusalMeter, TransfersMeter, UsageMeter
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.device import NodeDevice
@@ -67,6 +68,10 @@ class NodeEnvironment:
 
     node: str
     controller_address: str
+    secret: str = field(repr=False)
+    """The secret of the run, in hexadecimal digits."""
+    security: Security = "plain"
+    """How the sockets of the data network authenticate each other."""
     data_host: str = "127.0.0.1"
     management_host: str = "127.0.0.1"
     pace_cpus: bool = False
@@ -83,6 +88,11 @@ class NodeEnvironment:
     """Folders of the cgroups that the process moves into before anything else."""
     contained: bool = False
     """Whether the node is alone in a container: the cgroup that it finds itself in is its own."""
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        """What the node's sockets show, and ask for."""
+        return Credentials.of(self.secret, self.security)
 
     @property
     def own_cgroup(self) -> bool:
@@ -113,8 +123,8 @@ def run_node(here: NodeEnvironment) -> int:
 
 
 def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
-    identity = f"{here.node}~{secrets.token_hex(4)}"
-    socket = management_socket(context, zmq.DEALER, identity)
+    identity = new_identity(here.node)
+    socket = management_socket(context, zmq.DEALER, here.credentials, identity)
     management = DealerEndpoint(socket, "controller", "management", _complain)
     management.lost_for_s(0.0)  # from here on the end of the connection is noticed
     socket.connect(here.controller_address)
@@ -124,7 +134,8 @@ def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
         return 1
     configure, frames = configured
     alive = messages.Alive(sender=here.node, incarnation=configure.incarnation)
-    with heartbeats(context, here.controller_address, identity, alive, configure.plan.check_s):
+    check_s = configure.plan.check_s
+    with heartbeats(context, here.controller_address, here.credentials, identity, alive, check_s):
         node, visits = _build(here, context, data_context, management, configure, frames)
         del configured, configure, frames  # a second copy of the data
         reason = node.run()
@@ -190,7 +201,7 @@ def _build(
     data, ready = _open(here, data_context, configure, ready, timelines)
     interface = watch = None
     if plan.role == "server":
-        watch_socket = data_socket(context, zmq.ROUTER)
+        watch_socket = data_socket(context, zmq.ROUTER, here.credentials)
         ready = msgspec.structs.replace(ready, management_address=bind(watch_socket, here.management_host))
         watch = RouterEndpoint(watch_socket, "data", _complain)
     if plan.is_host:
@@ -201,6 +212,8 @@ def _build(
     reporter = Reporter(plan.node, management, metrics, life)
     incoming = IncomingCount(ready.data_address) if ready.data_address else None
     metering = Metering(plan, reporter, life, device.times, interface, incoming)
+    asking = {"data": data.router, "management": watch}
+    metering.meters.append(RefusalMeter({name: end for name, end in asking.items() if end}))
     metering.meters.append(UsageMeter(plan, device, life, own_cgroup=here.own_cgroup, link=reader))
     if any(link.shaped for link in (plan.link, *links.values())):
         metering.transfers = TransfersMeter(plan, life, links, delay=here.delay)
@@ -233,13 +246,15 @@ def _open(
     router, dealers = None, {}
     is_of_shards = plan.method.is_layerwise and plan.role != "evaluator"
     room = SHARDS_ROOM if is_of_shards else HIGH_WATER_MARK
-    patience = patience_s(*(effective.at(0.0) for effective in timelines.values()))
+    links = {name: timeline.at(0.0) for name, timeline in timelines.items()}
+    patience, own = patience_s(*links.values()), links.pop(plan.node)
+    slowest = max((patience_s(own, other) for other in links.values()), default=patience)
     with inside(here.namespace):  # where the context's threads stay, which make its connections
         if plan.is_host:
-            socket = data_socket(context, zmq.ROUTER, room=room)
+            socket = data_socket(context, zmq.ROUTER, here.credentials, patience_s=slowest, room=room)
             ready = msgspec.structs.replace(ready, data_address=bind(socket, here.data_host))
             router = DataRouter(socket, _complain)
         for host in plan.hosts:
-            socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}", patience, room)
+            socket = data_socket(context, zmq.DEALER, here.credentials, new_identity(plan.node), patience, room)
             dealers[host] = DataDealer(socket, _complain, host, always_asks=is_of_shards)
     return DataEnds(router, dealers), ready

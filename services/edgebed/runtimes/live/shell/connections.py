@@ -58,7 +58,7 @@ class Connections:
     def sockets(self) -> dict[Any, bool]:
         """Sockets that something comes from, and whether it is taken now."""
         taken = dict.fromkeys(self.data.monitors, True) | dict.fromkeys(self.data.sockets, not self.link.is_closed)
-        return taken | ({self.watch.socket: True} if self.watch else {})
+        return taken | ({self.watch.socket: True, self.watch.monitor: True} if self.watch else {})
 
     @property
     def next_s(self) -> float:
@@ -70,6 +70,8 @@ class Connections:
 
     def receive(self) -> Iterator[MessageReceived | Connected | Disconnected]:
         """What has come: messages first, then ends of the connections that they came over."""
+        if self.watch:
+            self.watch.look()
         for event in self.watch.receive() if self.watch else ():
             self.watchers.add(event.peer)
             self.metering.trace_received(event)

@@ -7,7 +7,7 @@ from edgebed.runtimes.live.rate_limit import RateLimiter
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.wire.messages import Report
 
-REPORT_RECORDS_MAX = 4096  # a header stays far below what a socket takes
+REPORT_RECORDS_MAX = 1024  # a header stays far below what the controller's socket takes
 
 
 class Reporter:
