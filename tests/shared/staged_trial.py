@@ -81,10 +81,10 @@ class StagedTrial:
 
         thread = threading.Thread(target=sabotage) if saboteur else None
         with JournalWriter(self.folder.journal) as journal:
-            controller = LiveController(self.heart, self.launcher, journal, self.checkpoints, self.watch)
+            self.controller = LiveController(self.heart, self.launcher, journal, self.checkpoints, self.watch)
             if thread:
                 thread.start()
-            controller.run()
+            self.controller.run()
         if thread:
             thread.join()
         for error in raised:

@@ -72,7 +72,7 @@ mechanism is taken. Connections refused are counted, and journalled as `unauthen
 
 | sockets | mechanism | what is shown |
 |---|---|---|
-| management: the controller's | CURVE (ZeroMQ RFC 26) | the clients' key, to who has the host's; all that follows is encrypted |
+| management: the controller's | CURVE (ZeroMQ RFC 26) | the clients' key, to the host's; all else is encrypted |
 | data, and the server's for the evaluator | PLAIN (RFC 24) | the user `edgebed` and the password, readable |
 | the same with `security: curve` | CURVE | as for management |
 
