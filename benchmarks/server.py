@@ -47,9 +47,9 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
         for clients in CLIENTS:
             rates: dict[str, list[float]] = {"echo": [], "server": []}
             for _ in range(rounds):
-                for name, start in (("echo", _start_echo), ("server", _start_server)):
+                for name, start in (("echo", start_echo), ("server", _start_server)):
                     process, address, keep = start(method, clients)
-                    rates[name].append(_drive(address, clients, tensor, payload, seconds))
+                    rates[name].append(drive(address, clients, tensor, payload, seconds))
                     process.kill()
                     process.join()
                     keep()
@@ -62,13 +62,15 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _start_echo(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[], None]]:
+def start_echo(
+    method: str, clients: int, credentials: Credentials = CREDENTIALS
+) -> tuple[BaseProcess, str, Callable[[], None]]:
     """A ROUTER that answers every message with the same model's frames."""
     here, there = _fork.Pipe()
 
     def serve(pipe: Connection) -> None:
         keep_freed_memory()
-        socket = data_socket(zmq.Context(), zmq.ROUTER, CREDENTIALS)
+        socket = data_socket(zmq.Context(), zmq.ROUTER, credentials)
         pipe.send(f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}")
         tensor, frames = encode_dense("theta", theta())
         model = messages.Model(sender="server", version=1, final=False, tensors=(tensor,))
@@ -113,12 +115,21 @@ def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable
     return process, data_address, lambda: context.destroy(linger=0)
 
 
-def _drive(address: str, clients: int, tensor: messages.Tensor, payload: list[Buffer], seconds: float) -> float:
+def drive(
+    address: str,
+    clients: int,
+    tensor: messages.Tensor,
+    payload: list[Buffer],
+    seconds: float,
+    credentials: Credentials = CREDENTIALS,
+) -> float:
     """Answers a second that all clients together get."""
     begin = _fork.Event()
     counts = _fork.Array("d", clients)
     processes = [
-        _fork.Process(target=_client, args=(i, address, tensor, payload, seconds, begin, counts), daemon=True)
+        _fork.Process(
+            target=_client, args=(i, address, tensor, payload, seconds, begin, counts, credentials), daemon=True
+        )
         for i in range(clients)
     ]
     for process in processes:
@@ -131,11 +142,18 @@ def _drive(address: str, clients: int, tensor: messages.Tensor, payload: list[Bu
 
 
 def _client(
-    index: int, address: str, tensor: messages.Tensor, payload: list[Buffer], seconds: float, begin: Any, counts: Any
+    index: int,
+    address: str,
+    tensor: messages.Tensor,
+    payload: list[Buffer],
+    seconds: float,
+    begin: Any,
+    counts: Any,
+    credentials: Credentials,
 ) -> None:
     keep_freed_memory()
     name = f"edge-{index}"
-    socket = data_socket(zmq.Context(), zmq.DEALER, CREDENTIALS, f"{name}~1")
+    socket = data_socket(zmq.Context(), zmq.DEALER, credentials, f"{name}~1")
     socket.connect(address)
     socket.send_multipart(codec.encode(messages.Join(sender=name, incarnation=1)))
     socket.recv_multipart(copy=False)

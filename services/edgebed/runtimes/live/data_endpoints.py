@@ -61,6 +61,11 @@ class DataDealer(DealerEndpoint):
         """Whether the connection broke while an answer was awaited."""
         self.is_back = False
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether what it sends travels encrypted."""
+        return self.socket.getsockopt(zmq.MECHANISM) == zmq.CURVE
+
     def move(self, address: str) -> None:
         """Connect to a server, and give up the previous one and what was to go there; do nothing if it is the same."""
         if address == self.address:
