@@ -433,8 +433,8 @@ class TrialSection(Section):
     the controller."""
     security: Security = "plain"
     """How nodes show on the data network that they belong to the run, in processes and containers: `plain`, by a
-    password that travels readable; `curve`, everything is encrypted, at about three times the processor time of a
-    message. The management network is always encrypted."""
+    password that travels readable; `curve`, everything is encrypted, for two to three times the processor time of an
+    exchange. The management network is always encrypted."""
     checkpoints: Checkpoints = Checkpoints()
     """Checkpoints from which the server resumes when it is restarted: with the model and what the aggregation
     remembers, such as a momentum. What it has received since, or holds, is lost."""

@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 import pytest
 import zmq
 from raw_zmtp import OLD_GREETINGS, closes, frame, greeting, no_mechanism, plain_hello
@@ -9,10 +10,13 @@ from run_secret import CREDENTIALS, SECRET
 from zmq.utils import z85
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.records import Unauthenticated
+from edgebed.core.records import Unauthenticated, Usage
 from edgebed.runtimes.live.authentication import Credentials, KeyPair, new_identity, new_secret
 from edgebed.runtimes.live.endpoint import RouterEndpoint
-from edgebed.runtimes.live.sockets import bind, data_socket, management_socket
+from edgebed.runtimes.live.shell.reporter import REPORT_RECORDS_MAX
+from edgebed.runtimes.live.sockets import REPORT_BYTES_MAX, bind, data_socket, management_socket
+from edgebed.wire import frames as codec
+from edgebed.wire import messages
 
 ENCRYPTED = Credentials.of(SECRET, "curve")
 STRANGERS = Credentials.of("ff" * 16)
@@ -206,3 +210,12 @@ def test_what_shows_nothing_is_closed_before_a_frame_is_read(asking, parts):
 
     assert closes(address, *parts)
     assert not endpoint.socket.poll(50)
+
+
+def test_a_whole_report_passes_the_controllers_socket():
+    """As many records as one may have, of the kind with the most fields, all of them set."""
+    numbers = {field.name: 2**40 + 1 for field in msgspec.structs.fields(Usage)}
+    usage = Usage(**numbers)
+    report = messages.Report(sender="edge-0", first=0, records=((1e4, usage),) * REPORT_RECORDS_MAX)
+
+    assert len(codec.encode(report)[0]) < REPORT_BYTES_MAX

@@ -138,10 +138,10 @@ class LiveController:
     def run(self) -> None:
         """Launch every node, host the heart until it stops, leave nothing running, however often the user asks."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        socket = management_socket(context, zmq.ROUTER, Credentials.of(self.secret))
-        self.endpoint = RouterEndpoint(socket, "management", self._complain)
         with self._interruptible():
             try:
+                socket = management_socket(context, zmq.ROUTER, Credentials.of(self.secret))
+                self.endpoint = RouterEndpoint(socket, "management", self._complain)
                 address = bind(socket, self.launcher.host)
                 for text in self.launcher.notes:
                     self._journal(records.Note(text=text))

@@ -43,8 +43,8 @@ def data_socket(
     `room`: messages that a peer may leave unread; a router drops what is beyond.
     """
     socket = _socket(context, kind, identity)
-    _authenticate(socket, credentials, encrypted=credentials.encrypts_data)
-    socket.setsockopt(zmq.HANDSHAKE_IVL, int(3000 * patience_s))  # it goes back and forth, on the same links
+    handshake_s = 3.0 * patience_s  # it goes back and forth, on the same links
+    _authenticate(socket, credentials, encrypted=credentials.encrypts_data, handshake_s=handshake_s)
     socket.setsockopt(zmq.SNDHWM, room)
     socket.setsockopt(zmq.RCVHWM, room)
     socket.setsockopt(zmq.MAXMSGSIZE, DATA_FRAME_BYTES_MAX)
@@ -65,8 +65,7 @@ def management_socket(
 ) -> zmq.Socket[bytes]:
     """A socket for the management network: `zmq.ROUTER` at the controller, `zmq.DEALER` elsewhere."""
     socket = _socket(context, kind, identity)
-    _authenticate(socket, credentials, encrypted=True)
-    socket.setsockopt(zmq.HANDSHAKE_IVL, int(1000 * HANDSHAKE_S))
+    _authenticate(socket, credentials, encrypted=True, handshake_s=HANDSHAKE_S)
     socket.setsockopt(zmq.SNDHWM, 0)  # reports are never dropped
     socket.setsockopt(zmq.RCVHWM, 0)
     socket.setsockopt(zmq.MAXMSGSIZE, REPORT_BYTES_MAX if kind == zmq.ROUTER else MAX_HEADER_BYTES)
@@ -103,6 +102,10 @@ def _socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str) -
     return socket
 
 
-def _authenticate(socket: zmq.Socket[bytes], credentials: Credentials, *, encrypted: bool) -> None:
-    """Have a socket ask for the secret where others connect to it, and else show it."""
-    (credentials.ask if socket.type == zmq.ROUTER else credentials.show)(socket, encrypted=encrypted)
+def _authenticate(socket: zmq.Socket[bytes], credentials: Credentials, *, encrypted: bool, handshake_s: float) -> None:
+    """Have a socket ask for the secret, within so long, where others connect to it, and else show it."""
+    if socket.type == zmq.ROUTER:
+        credentials.ask(socket, encrypted=encrypted)
+        socket.setsockopt(zmq.HANDSHAKE_IVL, int(1000 * handshake_s))
+    else:
+        credentials.show(socket, encrypted=encrypted)
