@@ -134,7 +134,8 @@ def _import_all() -> None:
     from edgebed.cli import main  # noqa: F401
     from edgebed.reports import reported  # noqa: F401
     from edgebed.reports.live import progress  # noqa: F401
-    from edgebed.reports.run import report, terminal  # noqa: F401
+    from edgebed.reports.run import brief, report  # noqa: F401
+    from edgebed.reports.writing import html, terminal  # noqa: F401
 
     gc.freeze()
 

@@ -7,7 +7,7 @@ import pytest
 from quick_runs import run as run_quickly
 
 import edgebed
-from edgebed.cli import main as cli
+from edgebed.cli import look
 from edgebed.core.errors import ScenarioError
 from edgebed.journal.run_folder import RunFolder, TrialFolder
 from edgebed.roles.control.controller import ResumedTrial
@@ -86,10 +86,10 @@ def test_its_old_result_is_gone_before_its_journals_are_read(
     listed = []
 
     def list_and_read(folder: TrialFolder) -> ResumedTrial | None:
-        listed.append(cli._row(broken)["result"])
+        listed.append(look._row(broken)["result"])
         return past_of(folder)
 
-    assert cli._row(broken)["result"] != "running"
+    assert look._row(broken)["result"] != "running"
     monkeypatch.setattr(resuming, "past_of", list_and_read)
     edgebed.resume(broken.path, processes=1)
 

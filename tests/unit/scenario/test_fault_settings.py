@@ -86,7 +86,7 @@ def test_the_plan_holds_what_is_done_about_faults_and_each_node_its_part(plan):
 
     assert (told.on_failure, told.restart_delay_s, told.detector, told.check_s) == ("restart", 3.0, "oracle", 0.5)
     assert (server.silence_s, server.checkpoint_every_updates, server.checkpoint_every_s) == (5.0, None, 5.0)
-    assert (worker.silence_s, worker.checkpoint_every_s, worker.check_s) == (None, None, 0.5)
+    assert worker.check_s == 0.5
     assert (plain.on_failure, plain.restart_delay_s, plain.detector, plain.check_s) == ("ignore", 1.0, "network", 1.0)
     server = plain.node("server")
     assert (server.silence_s, server.checkpoint_every_updates, server.checkpoint_every_s) == (60.0, 1000, None)
@@ -103,7 +103,7 @@ def test_a_worker_is_told_where_faults_wait_for_it(plan):
     )
     assert told.faults[12].node == "hub-1"
     assert len(told.node("phones-0").points) == 1
-    assert told.node("server").points == told.node("evaluator").points == ()
+    assert not any(hasattr(told.node(name), "points") for name in ("server", "evaluator"))
 
 
 @pytest.mark.parametrize(
