@@ -253,6 +253,11 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Costs by kind of work: its share of a whole gradient's time; see roles/layerwise/shard_time.py."""
 
 
+Durability = Literal["none", "log", "fsync"]
+"""How a server keeps what it has answered: in checkpoints alone; in a log, which outlasts its process; in a log that
+has reached the disk before anybody is answered, and so outlasts the machine's power."""
+
+
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     """The plan of one node: all that it is sent when it joins."""
 
@@ -300,6 +305,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint_every_updates: int | None = None
     """Server: updates from one checkpoint to the next, from which it can be restored."""
     checkpoint_every_s: float | None = None
+    durability: Durability = "none"
+    """Server: what becomes of an update that was answered, when the server dies."""
     check_s: float = 1.0
     """Time in which the node sends the controller several heartbeats."""
 

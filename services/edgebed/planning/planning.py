@@ -266,6 +266,7 @@ def _nodes(
         silence_s=trial.deadlines.silence,
         checkpoint_every_updates=trial.checkpoints.every.updates,
         checkpoint_every_s=trial.checkpoints.every.time_s,
+        durability="none" if sharding else trial.server.durability,
         check_s=trial.deadlines.check,
     )
     evaluator = NodePlan(

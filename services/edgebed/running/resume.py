@@ -9,6 +9,7 @@ same plans, with the same code.
 """
 
 import contextlib
+import shutil
 import stat
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.controller import ResumedTrial
+from edgebed.roles.server.entries import is_durable
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import (
     Options,
@@ -74,11 +76,13 @@ def resume(
 
 def past_of(folder: TrialFolder) -> ResumedTrial | None:
     """How far a trial had come. Files of a trial that had not begun to train are removed."""
-    began_s, until_s, updates, update_bytes = None, 0.0, 0, 0
+    began_s, until_s, updates, update_bytes, durable = None, 0.0, 0, 0, 0
     incarnations: dict[str, int] = {}
     triggered_s: dict[tuple[str, str], float] = {}
     for t, _, record in read_journal(folder.journal) if folder.journal.exists() else ():
         until_s = max(until_s, t)
+        durable = 0 if isinstance(record, records.Restored) and record.replayed is None else durable
+        durable += is_durable(record)
         if isinstance(record, records.Trial) and began_s is None:
             began_s = t
         elif isinstance(record, records.Update):
@@ -94,6 +98,7 @@ def past_of(folder: TrialFolder) -> ResumedTrial | None:
     if began_s is None:
         folder.journal.unlink(missing_ok=True)
         folder.latest_checkpoint.unlink(missing_ok=True)
+        shutil.rmtree(folder.server_log, ignore_errors=True)
         return None
     return ResumedTrial(
         began_s=began_s,
@@ -101,6 +106,7 @@ def past_of(folder: TrialFolder) -> ResumedTrial | None:
         updates=updates,
         incarnations=incarnations,
         update_bytes=update_bytes,
+        durable=durable,
         triggered_s=triggered_s,
     )
 

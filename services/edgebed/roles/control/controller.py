@@ -79,6 +79,8 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """Highest incarnation that each node had."""
     update_bytes: int = 0
     """Payload of all updates that were applied."""
+    durable: int = 0
+    """Records that the journal has of what is in the server's log."""
     triggered_s: dict[tuple[str, str], float] = {}
     """When each fault was first triggered, by name and node, in seconds of the trial."""
 
@@ -195,7 +197,7 @@ class Controller:
                 return []
             member.ready = message
             self._came_up(now)
-            return [*self._state(member, State.READY), *self._start(now)]
+            return [*self._restored(member, message), *self._state(member, State.READY), *self._start(now)]
         if isinstance(message, messages.Reached):
             if self.phase is Phase.RUNNING:
                 return self._done(self.director.reached(message, now), now)
@@ -246,11 +248,25 @@ class Controller:
             sources=self.sources,
             links=self._links_seen_by(member.plan),
         )
+        member.begins_at = given.backup_step if member.plan.shard else given.version
         effects = [*self._state(member, State.JOINED, pid=hello.pid), Send(event.peer, configure, given.frames)]
-        if member.plan.role == "server" and member.incarnation > 1:
-            version = given.backup_step if member.plan.shard else given.version
-            effects.append(Journal(Restored(version=version, incarnation=member.incarnation)))
         return effects + self.director.joined(hello.sender, now)
+
+    def _restored(self, member: Member, ready: messages.Ready) -> list[Effect]:
+        """Record from where a server resumes that is not the first."""
+        if member.plan.role != "server" or member.incarnation == 1:
+            return []
+        version = member.begins_at if ready.replayed is None else ready.version
+        return [
+            Journal(
+                Restored(
+                    version=version,
+                    incarnation=member.incarnation,
+                    replayed=ready.replayed,
+                    log_bytes=ready.log_bytes,
+                )
+            )
+        ]
 
     def _links_seen_by(self, node: NodePlan) -> tuple[messages.SharedLink, ...]:
         """Return the links at the other end of a node's messages."""
@@ -332,6 +348,7 @@ class Controller:
                 addresses=addresses,
                 began_s=self.started_at_s,
                 workers=beginning if member.plan.role == "server" else (),
+                goes_on=any(_goes_on(reached[host]) for host in member.plan.hosts),
             )
             effects.append(Send(member.peer, start))
             if self.finish_reason and member.plan.role in ("server", "evaluator"):
@@ -534,6 +551,11 @@ class Controller:
         """Send to a node that is there; do nothing for others."""
         member = self.members[name]
         return [Send(member.peer, message)] if member.state in PRESENT else []
+
+
+def _goes_on(host: Member) -> bool:
+    """Whether a node that is ready remembers what the one before it did."""
+    return host.ready is not None and host.ready.replayed is not None
 
 
 def _address(host: Member, client: NodePlan) -> str:

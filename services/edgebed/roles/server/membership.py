@@ -78,9 +78,9 @@ class Membership:
             return Objection("stale-incarnation", f"{latest} holds")
         if join_id < latest:
             return Objection("not-joined", f"{latest} holds", told=False)
-        if worker not in self.peers:
+        if worker not in self.peers and worker not in self.expected:
             return Objection("not-joined", f"{worker!r} was given up")
-        if self.peers[worker] != peer:
+        if self.peers.get(worker, peer) != peer:
             return Objection("duplicate", f"{latest} was on another connection")
         return None
 
@@ -90,6 +90,17 @@ class Membership:
             return False
         self.expected.setdefault(worker, now)
         return True
+
+    def connected(self, worker: str, peer: str) -> None:
+        """Note the connection of a worker that takes part: it may be another than before the server came back."""
+        self.peers[worker] = peer
+        self.expected.pop(worker, None)
+
+    def disconnect_all(self, now: float) -> None:
+        """Expect all who take part to be back: the server has come back, and no connection is left."""
+        self.expected |= dict.fromkeys(self.peers, now)
+        for table in (self.peers, self.silent, self.broken):
+            table.clear()
 
     def join(self, worker: str, join_id: JoinId, peer: str) -> bool:
         """Let `worker` take part; False: it did already, in this very incarnation and join."""

@@ -55,6 +55,7 @@ from edgebed.runtimes.live.meters import TransfersMeter
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.rate_limit import RateLimiter
 from edgebed.runtimes.live.timers import Timers, sharpen_sleep
+from edgebed.runtimes.server_log import ServerLog
 from edgebed.runtimes.timestamps import Leaving
 from edgebed.runtimes.traffic import OBSERVE_S, TrafficCount
 from edgebed.wire import frames as codec
@@ -151,6 +152,8 @@ class LiveNode:
     began_s: float | None = None
     """When training began, in seconds of the trial; None before that."""
     stopped: str | None = None
+    log: ServerLog | None = None
+    """Server: its log."""
     linger_s: float = 0.0
     """Seconds for which Prometheus is waited for at the end, at most."""
 
@@ -159,6 +162,10 @@ class LiveNode:
         """The original plan; `plan` itself is what is asked for now: faults change it."""
         self.pace = self.pace_of(self.plan)
         self.awaiting = Awaiting(self.data.dealers["server"]) if self.plan.points else None
+        if self.log:
+            self.unreported += self.log.begin_report()
+            if self.log.problem:
+                self._note(records.Note(text=f"the server keeps no log: {self.log.problem}"))
 
     def now(self) -> float:
         """Seconds since the trial's launch."""
@@ -185,12 +192,12 @@ class LiveNode:
                 self._observe()
                 next_observe_s = now + OBSERVE_S
             if self.unreported and (self.urgent or now >= next_report_s):
-                self._report()
+                self.report()
                 next_report_s = now + REPORT_S
             due_s = min(next_observe_s, next_report_s) if self.unreported else next_observe_s
             self._drain(self._wait(poller, max(0.0, min(due_s, self._next_s(now)) - now)))
         self._observe()
-        self._report()
+        self.report()
         self._linger()
         return self.stopped
 
@@ -284,6 +291,9 @@ class LiveNode:
             self.stopped = f"refused by the controller ({message.code}): {message.reason}"
         elif isinstance(message, messages.Inject):
             self.inject(message.injection)
+        elif isinstance(message, messages.Journaled):
+            if self.log:
+                self.log.has_told(message.durable)
         else:
             if isinstance(message, messages.Start):
                 self._start(message)
@@ -314,7 +324,7 @@ class LiveNode:
             self.plan = msgspec.structs.replace(self.plan, cpus=cpus)
             self.pace = self.pace_of(self.plan)
         elif is_own and injection.action == "memory":
-            self._report()
+            self.report()
             self._journal(records.Note(text=self.fill_memory()))
 
     # --- connections --------------------------------------------------------------------------------------------
@@ -347,6 +357,8 @@ class LiveNode:
         while self.events and self.stopped is None:
             for effect in self.heart.handle(self.events.popleft(), self.now()):
                 self._carry_out(effect)
+            if self.log:
+                self.log.turn()
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Send):
@@ -361,16 +373,18 @@ class LiveNode:
             self.awaiting.await_(effect.point)
         elif isinstance(effect, EndNode):
             self.stopped = effect.reason
+        elif self.log:
+            self.log.take(effect)
 
     # --- messages -----------------------------------------------------------------------------------------------
 
     def _send(self, effect: Send) -> None:
         if effect.to == "controller":
-            self._report()
+            self.report()
             self.management.send(effect.message, effect.frames)
             return
         if isinstance(effect.message, messages.Backup):
-            self._report()  # records behind it are reported first
+            self.report()  # records behind it are reported first
         now = self.now()
         if isinstance(effect.message, messages.Push):
             self.times.pause_s += now - self.times.computed_at_s
@@ -462,14 +476,21 @@ class LiveNode:
 
     def _note(self, record: records.Record) -> None:
         self.metrics.observe(record)
-        self.unreported.append((round(self.now(), 6), record))  # type: ignore[arg-type]
+        t = round(self.now(), 6)
+        self.unreported.append((t, record))  # type: ignore[arg-type]
+        if self.log:
+            self.log.note(t, record)
         self.urgent = self.urgent or isinstance(record, (records.Evaluated, records.Finished))
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Send the controller what is there to be journaled."""
         self.urgent = False
         while self.unreported:
             part, self.unreported = self.unreported[:REPORT_RECORDS_MAX], self.unreported[REPORT_RECORDS_MAX:]
-            report = messages.Report(sender=self.plan.node, first=self.num_reported, records=tuple(part))
+            durable = self.log.number(part) if self.log else None
+            report = messages.Report(
+                sender=self.plan.node, first=self.num_reported, records=tuple(part), durable=durable
+            )
             self.num_reported += len(part)
             self.management.send(report, ())
 

@@ -36,6 +36,7 @@ from edgebed.emulation.resources import InterfaceBytes
 from edgebed.emulation.tcp import IncomingCount
 from edgebed.metrics.discovery import serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
+from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.live import meters
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
@@ -45,7 +46,9 @@ from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
+from edgebed.runtimes.log_file import FolderOnDisk
 from edgebed.runtimes.node_building import live_node
+from edgebed.runtimes.server_log import LOG_BYTES_MIN, ServerLog
 from edgebed.wire import messages
 from edgebed.wire.shared_links import links_of
 from edgebed.wire.tensors import Buffer, decode_dense, split_frames
@@ -75,6 +78,10 @@ class NodeEnvironment:
     """Path of the network namespace that the data sockets belong in; empty: the process's own."""
     cgroups: tuple[str, ...] = ()
     """Folders of the cgroups that the process moves into before anything else."""
+    log_folder: str = ""
+    """Server: folder of its log, which outlasts the node; empty: there is none."""
+    log_bytes_min: int = LOG_BYTES_MIN
+    """Server: size below which the log is not begun anew."""
     contained: bool = False
     """Whether the node is alone in a container: the cgroup that it finds itself in is its own."""
 
@@ -186,6 +193,11 @@ def _build(
         with inside(here.namespace):
             reader = LinkReader(here.data_host)
     data, ready = _open(here, data_context, configure, ready, courses)
+    log = None
+    if here.log_folder and isinstance(heart, ParameterServer) and heart.logs:
+        log = ServerLog(heart, FolderOnDisk(Path(here.log_folder)), bytes_min=here.log_bytes_min)
+        replayed = log.begin((time.monotonic_ns() - configure.epoch_ns) * 1e-9)
+        ready = log.tell(ready, replayed)
     interface = watch = None
     if plan.role == "server":
         watch_socket = data_socket(context, zmq.ROUTER)
@@ -209,6 +221,7 @@ def _build(
         incoming=IncomingCount(ready.data_address) if ready.data_address else None,
         visits=pages.visits,
         courses=courses if plan.hosts else {},
+        log=log,
     )
     meters.attach(node, configure.links, own_cgroup=here.own_cgroup, delay=here.delay, link=reader)
     if reader is not None and here.mechanism == "tc":
@@ -220,6 +233,7 @@ def _build(
     data.complain_to(node.complain)
     if watch:
         watch.complain = lambda reason: node.complain(reason, "management")
+    node.report()  # what the controller may not know of a log comes before the node is ready
     management.send(ready, [])
     return node
 

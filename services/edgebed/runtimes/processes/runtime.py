@@ -25,4 +25,5 @@ class ProcessRuntime(LiveRuntime):
 
     def launcher(self, assignment: Assignment) -> ProcessLauncher:
         """What forks the trial's nodes."""
-        return ProcessLauncher(assignment.planned.plan, assignment.folder.logs, self.emulation)
+        folder = assignment.folder
+        return ProcessLauncher(assignment.planned.plan, folder.logs, self.emulation, folder.server_log)

@@ -53,8 +53,11 @@ from edgebed.roles.events import (
     Woken,
 )  # fmt: skip
 from edgebed.roles.layerwise.shard_time import share_of
+from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluationJob, GradientJob, Job, ScoreJob
+from edgebed.runtimes.log_file import FolderInMemory
 from edgebed.runtimes.node_building import Kept, heart_of
+from edgebed.runtimes.server_log import ServerLog
 from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.simulation.agenda import Agenda
 from edgebed.runtimes.simulation.arena import Arena
@@ -121,6 +124,9 @@ class Simulation:
         self.incarnations: dict[str, SimulatedIncarnation] = {}
         """Present incarnation of each node that exists."""
         self.network = SimulatedNetwork(plan, self.agenda, self.incarnations, self._journal)
+        self.log_folder = FolderInMemory() if _may_lose_server(plan) else None
+        """Folder of the server's log, which outlasts the server; None: nothing can end it before the trial."""
+        self.log: ServerLog | None = None
         self.alive: frozenset[str] | None = None
         """Nodes that send heartbeats at present; None: to be determined again."""
         self.last_signs: set[str] = set()
@@ -181,8 +187,14 @@ class Simulation:
             elif isinstance(effect, ApplyInjection):
                 problem = self._inject(effect.injection)
                 self._tell_controller(Injected(effect.number, problem))
-            elif isinstance(effect, EndNode):
-                self._stop(incarnation, effect.reason)
+            else:
+                self._end_or_log(incarnation, effect)
+
+    def _end_or_log(self, incarnation: SimulatedIncarnation, effect: Effect) -> None:
+        if isinstance(effect, EndNode):
+            self._stop(incarnation, effect.reason)
+        elif self.log:
+            self.log.take(effect)
 
     def _stop(self, incarnation: SimulatedIncarnation, reason: str) -> None:
         if incarnation is self.control:
@@ -270,6 +282,8 @@ class Simulation:
         if isinstance(event, AtPoint):
             incarnation.told.add(event.point)
         self._carry_out(incarnation, self._effects(incarnation, incarnation.heart, event))
+        if self.log and incarnation.name == "server":
+            self.log.turn()
 
     def _effects(self, incarnation: SimulatedIncarnation, heart: Heart, event: Event) -> list[Effect]:
         try:
@@ -282,9 +296,10 @@ class Simulation:
         if isinstance(message, messages.Configure):
             incarnation.heart = self._make(message)
             self.alive = None
+            ready = messages.Ready(sender=incarnation.name, data_address="data", management_address="management")
             if message.plan.role == "server":
                 self.agenda.add(self.agenda.now + OBSERVE_S, incarnation, Look())
-            ready = messages.Ready(sender=incarnation.name, data_address="data", management_address="management")
+                ready = self._go_on(incarnation.heart, ready)
             self._say(incarnation.name, ready)
             return True
         if isinstance(message, messages.Stop):
@@ -309,6 +324,15 @@ class Simulation:
             return Kept(self.checkpoints.latest.theta.copy(), self.checkpoints.latest.state)
 
         return heart_of(configure, plan, kept, snapshot, self.arena.copy)
+
+    def _go_on(self, heart: Heart, ready: messages.Ready) -> messages.Ready:
+        """Let a server go on from its log, which has all that the journal has; return what it then says."""
+        if self.log_folder is None or not isinstance(heart, ParameterServer):
+            return ready
+        self.log = ServerLog(heart, self.log_folder)
+        replayed = self.log.begin(self.agenda.now)
+        self.log.untold.clear()
+        return self.log.tell(ready, replayed)
 
     def _say_goodbye(self, incarnation: SimulatedIncarnation, reason: str) -> None:
         """End a node that stops by itself."""
@@ -429,6 +453,13 @@ class Simulation:
         if node != NAME and isinstance(record, REPORTED):
             report = messages.Report(sender=node, first=0, records=((self.agenda.now, record),))
             self._say(node, report)
+
+
+def _may_lose_server(plan: Plan) -> bool:
+    """Whether a fault may end a server that keeps a log."""
+    injections = [step.injection for fault in plan.faults for step in fault.steps]
+    ends = any(each.node == "server" and each.action in ("kill", "memory") for each in injections)
+    return ends and plan.node("server").durability != "none"
 
 
 def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
