@@ -62,10 +62,10 @@ REASON_LENGTH_MAX = 200  # it may quote a stranger
 
 HASH_EVERY = 100
 """Versions from one hash of the model in the log to the next."""
-OWN = ("held", "held_s", "steps", "unanswered", "sent_bytes", "finished", "checkpoint_version")
+OWN = ("held", "held_s", "steps", "rejected", "unanswered", "sent_bytes", "finished", "checkpoint_version")
 ANSWERS = ("held", "final", "changes")
 DOWNLINK = ("copies", "_made", "_present", "_whole", "_count")
-MEMBERSHIP = ("expected", "latest", "peers")
+MEMBERSHIP = ("away", "expected", "latest", "peers")
 """Attributes that outlast a server, beside all of its aggregation."""
 
 
@@ -106,6 +106,8 @@ class ParameterServer:
         """Time since when pushes are held."""
         self.steps: dict[str, tuple[int, int]] = {}
         """Incarnation and step of each worker's last push that took effect."""
+        self.rejected: dict[str, tuple[int, int]] = {}
+        """Incarnation and step of each worker's last push that was refused."""
         self.unanswered: set[str] = set()
         """Workers whose last push waits for its answer."""
         self.logs = plan.durability != "none"
@@ -191,8 +193,9 @@ class ParameterServer:
                 return self._leave(entry)
             case RoundExpired():
                 return self._applied(self.aggregation.expire())
-            case Rejected():
-                return [Journal(entry.record)]
+            case Rejected(record=refused):
+                self.rejected[refused.worker] = refused.incarnation, refused.step
+                return [Journal(refused)]
         raise AssertionError(f"{entry!r:.200} is no entry to be done")
 
     def redo(self, entry: AnyEntry, frames: Sequence[Buffer] = ()) -> list[Record]:
@@ -260,7 +263,7 @@ class ParameterServer:
         Of those who took part before the server came back, who is not named is gone.
         """
         effects: list[Effect] = self._checkpoint() if self.finished else []
-        for worker in [each for each in self.membership.expected if each not in start.workers]:
+        for worker in sorted(self.membership.away - set(start.workers)):
             effects += self._leave(Departed(now=self.now, worker=worker, reason="absence"))
         for worker in start.workers:
             if worker in self.workers and self.membership.expect(worker, self.now):
@@ -413,8 +416,9 @@ class ParameterServer:
         """Refuse a message, which takes no effect; of a push the record says which one it was."""
         refusal = self._refusal(peer, code, reason, push)
         noted: list[Effect] = [Journal(refusal)]
-        if refusal.worker:
-            noted = self._log(Rejected(now=self.now, record=refusal))
+        if push and refusal.worker:
+            is_known = self._has_come(push) or self.rejected.get(push.sender) == (push.incarnation, push.step)
+            noted = [] if is_known else self._log(Rejected(now=self.now, record=refusal))
         return [*noted, self._refuse_to(peer, refusal)] if told else noted
 
     def _refusal(self, peer: str, code: str, reason: str, push: Push | None = None) -> Refused:
@@ -479,6 +483,7 @@ class ParameterServer:
         effects += self._answer_pulls()
         held, self.held = self.held, []
         for each in held:
+            self.unanswered.discard(each.push.sender)
             refusal = self._refusal(each.peer, "finished", "no more updates are applied", each.push)
             effects += [Journal(refusal), self._refuse_to(each.peer, refusal)]
         return effects

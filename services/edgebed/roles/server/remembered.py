@@ -94,6 +94,8 @@ def _plain(value: Any, arrays: Arrays) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return ["bytes", arrays.place(np.frombuffer(value, np.uint8))]
     kind = type(value).__name__
+    if type(value) in (set, frozenset):
+        return [kind, *sorted((_plain(each, arrays) for each in value), key=repr)]
     if type(value) in (*COLLECTIONS.values(), *TUPLES.values()):
         return [kind, *(_plain(each, arrays) for each in value)]
     if type(value) in STRUCTS.values():

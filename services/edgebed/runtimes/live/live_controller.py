@@ -275,7 +275,8 @@ class LiveController:
             if isinstance(record, records.Resumed):
                 self.checkpoints.give_up(record.step)
         if report.durable is not None:
-            self.endpoint.send(event.peer, messages.Journaled(sender=NAME, durable=self.durable), ())
+            journaled = messages.Journaled(sender=NAME, durable=self.durable)
+            self.endpoint.send(event.peer, journaled, (), is_vital=False)
         return MessageReceived(event.peer, report, event.frames, event.bytes)
 
     def _fresh(
