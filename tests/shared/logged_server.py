@@ -50,7 +50,7 @@ def server_of(method: str, pull: str = "changed-since", kind: type[ParameterServ
     """A server of that method with a log, whose model is all zeros."""
     plan = NodePlan(
         node="server", role="server", device_class="server", seed=3, task=TASK, method=method_of(method), pull=pull,
-        durability="log", silence_s=4.0, epochs_a_push=0.1, **fields,
+        silence_s=4.0, epochs_a_push=0.1, **{"durability": "log"} | fields,
     )  # fmt: skip
     return kind(plan, np.zeros(N, "f4"), WORKERS)
 

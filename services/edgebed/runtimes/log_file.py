@@ -9,6 +9,7 @@ file is read. Anything else that is wrong is damage, and an error.
 import contextlib
 import os
 import struct
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -153,6 +154,8 @@ class LogFile:
         self.disk = disk
         self.synced = synced
         self.file = -1
+        self.lock = threading.Lock()
+        """Held while the file is synced, or another takes its place."""
         self.size = 0
         """Bytes of the present file."""
 
@@ -168,7 +171,8 @@ class LogFile:
             if self.synced:
                 self.disk.sync_folder()
         self.close()
-        self.file, self.size = new, sum(map(len, record))
+        with self.lock:
+            self.file, self.size = new, sum(map(len, record))
 
     def append(self, payload: Sequence[Buffer]) -> int:
         """Append a record; return its size in bytes."""
@@ -180,15 +184,17 @@ class LogFile:
         return size
 
     def sync(self) -> None:
-        """Return when the disk has all that was appended before."""
-        with _naming():
-            self.disk.sync(self.file)
+        """Return when the disk has all that was appended before; any thread may ask for it."""
+        with self.lock, _naming():
+            if self.file >= 0:
+                self.disk.sync(self.file)
 
     def close(self) -> None:
         """Close the file; closing twice is harmless."""
-        if self.file >= 0:
-            self.disk.close(self.file)
-            self.file = -1
+        with self.lock:
+            if self.file >= 0:
+                self.disk.close(self.file)
+                self.file = -1
 
 
 def framed(payload: Sequence[Buffer]) -> list[Buffer]:

@@ -304,6 +304,7 @@ class UpdateAccounting:
     def _went_on(self, record: records.Restored) -> None:
         """Note a server that went on from the log of the one before, which so has not ended."""
         self.servers_died[-1], self.servers_end_t[-1] = False, math.inf
+        self.finished = self.final_version = None
         if record.version < self.version:
             self._problem(f"the server forgot {self.version - record.version:,} updates that it had applied")
         elif record.version > self.version:

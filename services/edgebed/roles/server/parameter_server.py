@@ -215,8 +215,12 @@ class ParameterServer:
         return []
 
     def revive(self, now: float) -> None:
-        """Go on where a server has ended, once all that it did has been done again: no connection is left."""
+        """Go on where a server has ended, once all that it did has been done again: no connection is left.
+
+        Whether training is over is for the controller to say, and for the plan when it begins.
+        """
         self.now = now
+        self.finished = self.answers.final = False
         self.membership.disconnect_all(now)
 
     def snapshot(self) -> tuple[Snapshot, list[Buffer]]:
@@ -262,7 +266,7 @@ class ParameterServer:
 
         Of those who took part before the server came back, who is not named is gone.
         """
-        effects: list[Effect] = self._checkpoint() if self.finished else []
+        effects: list[Effect] = []
         for worker in sorted(self.membership.away - set(start.workers)):
             effects += self._leave(Departed(now=self.now, worker=worker, reason="absence"))
         for worker in start.workers:

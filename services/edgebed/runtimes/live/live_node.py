@@ -51,6 +51,7 @@ from edgebed.runtimes.live.data_endpoints import patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.filling import NO_CAP
+from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.meters import TransfersMeter
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.rate_limit import RateLimiter
@@ -162,8 +163,12 @@ class LiveNode:
         """The original plan; `plan` itself is what is asked for now: faults change it."""
         self.pace = self.pace_of(self.plan)
         self.awaiting = Awaiting(self.data.dealers["server"]) if self.plan.points else None
+        self.commits: GroupCommit | None = None
         if self.log:
             self.unreported += self.log.begin_report()
+            if self.plan.durability == "fsync":
+                self.commits = GroupCommit(self.log)
+                self.commits.start()
             if self.log.problem:
                 self._note(records.Note(text=f"the server keeps no log: {self.log.problem}"))
 
@@ -175,12 +180,7 @@ class LiveNode:
         """Host the heart until it is told to stop; return the reason."""
         if self.link.passage:
             sharpen_sleep()
-        poller = zmq.Poller()
-        poller.register(self.management.socket, zmq.POLLIN)
-        for monitor in self.data.monitors:
-            poller.register(monitor, zmq.POLLIN)
-        if self.watch:
-            poller.register(self.watch.socket, zmq.POLLIN)
+        poller = self._poller()
         next_report_s = next_observe_s = 0.0
         while self.stopped is None:
             for socket in self.data.sockets:
@@ -196,10 +196,24 @@ class LiveNode:
                 next_report_s = now + REPORT_S
             due_s = min(next_observe_s, next_report_s) if self.unreported else next_observe_s
             self._drain(self._wait(poller, max(0.0, min(due_s, self._next_s(now)) - now)))
+        if self.commits:
+            self.commits.commit()
+            self._release()
         self._observe()
         self.report()
         self._linger()
         return self.stopped
+
+    def _poller(self) -> zmq.Poller:
+        """All that something comes from but the data sockets, which a cut closes."""
+        poller = zmq.Poller()
+        for source in (self.management.socket, *self.data.monitors):
+            poller.register(source, zmq.POLLIN)
+        if self.watch:
+            poller.register(self.watch.socket, zmq.POLLIN)
+        if self.commits:
+            poller.register(self.commits, zmq.POLLIN)
+        return poller
 
     def _next_s(self, now: float) -> float:
         """When something is due next."""
@@ -252,7 +266,13 @@ class LiveNode:
                 self._handle(event)
         if not set(sockets).isdisjoint((*self.data.sockets, *self.data.monitors)):
             self._receive()
+        if self.commits:
+            self._release()
         self._pass_time()
+
+    def _release(self) -> None:
+        for effect in self.commits.released() if self.commits else ():
+            self._carry_out(effect)
 
     def hear(self) -> None:
         """Handle messages of the controller."""
@@ -356,7 +376,8 @@ class LiveNode:
         self.events.append(event)
         while self.events and self.stopped is None:
             for effect in self.heart.handle(self.events.popleft(), self.now()):
-                self._carry_out(effect)
+                if not (self.commits and self.commits.hold(effect)):
+                    self._carry_out(effect)
             if self.log:
                 self.log.turn()
 

@@ -48,7 +48,7 @@ from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
 from edgebed.runtimes.log_file import FolderOnDisk
 from edgebed.runtimes.node_building import live_node
-from edgebed.runtimes.server_log import LOG_BYTES_MIN, ServerLog
+from edgebed.runtimes.server_log import ServerLog
 from edgebed.wire import messages
 from edgebed.wire.shared_links import links_of
 from edgebed.wire.tensors import Buffer, decode_dense, split_frames
@@ -80,8 +80,6 @@ class NodeEnvironment:
     """Folders of the cgroups that the process moves into before anything else."""
     log_folder: str = ""
     """Server: folder of its log, which outlasts the node; empty: there is none."""
-    log_bytes_min: int = LOG_BYTES_MIN
-    """Server: size below which the log is not begun anew."""
     contained: bool = False
     """Whether the node is alone in a container: the cgroup that it finds itself in is its own."""
 
@@ -195,7 +193,7 @@ def _build(
     data, ready = _open(here, data_context, configure, ready, courses)
     log = None
     if here.log_folder and isinstance(heart, ParameterServer) and heart.logs:
-        log = ServerLog(heart, FolderOnDisk(Path(here.log_folder)), bytes_min=here.log_bytes_min)
+        log = ServerLog(heart, FolderOnDisk(Path(here.log_folder)))
         replayed = log.begin((time.monotonic_ns() - configure.epoch_ns) * 1e-9)
         ready = log.tell(ready, replayed)
     interface = watch = None
