@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from edgebed.reports.reported import resume as resume
     from edgebed.reports.reported import run as run
     from edgebed.reports.studies.study import agree as agree
+    from edgebed.reports.studies.study import compare as compare
     from edgebed.reports.studies.study import reproduce as reproduce
     from edgebed.reports.studies.study import sweep as sweep
     from edgebed.running.results import Run as Run
     from edgebed.running.results import Trial as Trial
     from edgebed.running.results import load as load
-    from edgebed.studies.comparison.comparison import compare as compare
 
 __version__ = VERSION
 HOMES = {
@@ -34,7 +34,7 @@ HOMES = {
     "Run": "edgebed.running.results",
     "Trial": "edgebed.running.results",
     "agree": "edgebed.reports.studies.study",
-    "compare": "edgebed.studies.comparison.comparison",
+    "compare": "edgebed.reports.studies.study",
     "load": "edgebed.running.results",
     "reproduce": "edgebed.reports.studies.study",
     "resume": "edgebed.reports.reported",

@@ -19,9 +19,10 @@ from tiny_paper import write_paper
 from edgebed.cli import main as cli
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 from edgebed.reports.run.trial_charts import links
-from edgebed.reports.studies.sweep_charts import charts_of_sweep
 from edgebed.reports.studies.sweep_page import sweep_page
-from edgebed.reports.writing.html import figures, page
+from edgebed.reports.writing.html import to_html
+from edgebed.reports.writing.markdown import write
+from edgebed.reports.writing.page import Figures, Page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: scripts/setup --dev installs it")
 
@@ -107,10 +108,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 cli.main()
             assert not left.value.code, words
         Path("tiny.html").rename("reproduction.html")
-        Path("links.html").write_text(page("links", figures([links("made", _measured())])))
+        Path("links.html").write_text(to_html(Page(name="links", parts=[Figures([links("made", _measured())])])))
         result = swept({"fleet.edge.count": ["4", "8"], "fleet.edge.uplink": RATES}, seeds=2)
-        charts = charts_of_sweep(result)
-        sweep_page(result, "edgebed sweep tiny.yaml", charts).write(charts, place).rename("sweep.html")
+        write(sweep_page(result, "edgebed sweep tiny.yaml"), place).rename("sweep.html")
         yield place
 
 

@@ -165,7 +165,7 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> No
     np.testing.assert_array_equal(found.checkpoint(), trained_whole())
     assert found.series.steps.keys() == set(SHARDS)
     assert all(made.tolist() == list(range(STEPS)) for made in found.series.steps.values())
-    assert last >= len(SHARDS)
+    assert last >= 2  # who dies while others begin again goes on with them
     assert found.series.steps_made > len(SHARDS) * STEPS
     assert len(found.series.updates) == STEPS
     books = found.summary.accounting

@@ -16,6 +16,7 @@ import pytest
 from edgebed.core import records
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.folds import Timeline
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import Options, host_of, plan_checked, run_trials
@@ -78,10 +79,7 @@ def trials(runtime: str) -> dict[str, Trial]:
 @functools.cache
 def accounting(runtime: str, name: str) -> Accounting:
     """What became of each update."""
-    books = UpdateAccounting()
-    for entry in trials(runtime)[name].events():
-        books.add(*entry)
-    found = books.close()
+    found = UpdateAccounting(Timeline()).add_all(trials(runtime)[name].events()).close()
     assert found is not None
     return found
 

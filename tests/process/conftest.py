@@ -1,14 +1,12 @@
 """A run in a process of its own, followed by its journal, for tests that do something to it meanwhile."""
 
-import contextlib
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from warm_command import WarmCommand
 
 from edgebed.core import records
 from edgebed.journal.journal import Entry, read_journal
@@ -26,10 +24,9 @@ class LiveRun:
         self.descendants: list[psutil.Process] = []
         self.process = self.start("run", str(self.scenario), *options)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str) -> WarmCommand:
         """The command `edgebed` with these words, in this run's folder of runs."""
-        command = [sys.executable, "-m", "edgebed", *words, "--runs-dir", str(self.runs)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0)
+        return WarmCommand(*words, "--runs-dir", str(self.runs))
 
     def command(self, *words: str) -> tuple[int, str, str]:
         """The same, to its end: (exit code, standard output, standard error)."""
@@ -104,6 +101,5 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., LiveRun]]:
 
     yield begin
     for run in begun:
-        with contextlib.suppress(ProcessLookupError):
-            run.process.kill()
-        run.process.communicate()
+        run.process.kill()
+        run.process.wait()

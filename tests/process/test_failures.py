@@ -4,7 +4,8 @@ Method: a real run of a small scenario in a process of its own; as soon as its j
 something is done to it. The journal, the exit code and the processes that are left tell what came of it.
 """
 
-import contextlib
+import atexit
+import functools
 import os
 import signal
 import socket
@@ -20,6 +21,7 @@ import psutil
 import pytest
 import zmq
 from waiting import until
+from warm_command import WarmCommand
 
 from edgebed.core import records
 from edgebed.core.fingerprint import fingerprint
@@ -33,6 +35,7 @@ from edgebed.planning.planning import plan_trials
 from edgebed.roles.control.controller import Controller
 from edgebed.runtimes.live.live_controller import LiveController
 from edgebed.runtimes.live.payload import payload_of
+from edgebed.runtimes.processes.forking import ForkServer
 from edgebed.runtimes.processes.launcher import ProcessLauncher
 from edgebed.runtimes.watch import StatusFeed
 from edgebed.scenario.load import load_scenario
@@ -59,13 +62,7 @@ class Live:
         self.folder = folder
         scenario = folder / "failures.yaml"
         scenario.write_text(SCENARIO)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "edgebed", "run", str(scenario), "--runs-dir", str(folder / "runs"), *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            process_group=0,
-        )
+        self.process = WarmCommand("run", str(scenario), "--runs-dir", str(folder / "runs"), *options)
 
     @property
     def journal(self) -> Path:
@@ -104,9 +101,8 @@ def live(tmp_path: Path) -> Iterator[Live]:
     """A run that trains."""
     run = Live(tmp_path).train()
     yield run
-    with contextlib.suppress(ProcessLookupError):
-        run.process.kill()
-    run.process.communicate()
+    run.process.kill()
+    run.process.wait()
 
 
 def test_the_fork_server_has_one_thread_and_no_socket(live: Live) -> None:
@@ -240,6 +236,14 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}: the port is in use" in errors
 
 
+@functools.cache
+def fork_server() -> ForkServer:
+    """What forks the nodes of every stage."""
+    forker = ForkServer(Path(os.devnull))
+    atexit.register(forker.close)
+    return forker
+
+
 class Stage:
     """A trial in this process, so that a test has the controller and the launcher in its hands."""
 
@@ -259,7 +263,7 @@ class Stage:
             time.monotonic_ns(),
             code=fingerprint(),
         )
-        self.launcher = launcher(plan, self.folder.logs)
+        self.launcher = launcher(plan, self.folder.logs, fork_server())
 
     def run(self, saboteur: Callable[["Stage"], None] | None = None) -> Series:
         """Run to the end; `saboteur` works in a thread of its own meanwhile."""

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.reports.studies.results_page import results_page
+from edgebed.reports.studies.reproduction_page import reproduction_page
+from edgebed.reports.writing.markdown import to_markdown
 from edgebed.running.run import without_report
 from edgebed.studies.cells.cells import DECLARED, CellRun, PaperCells
 from edgebed.studies.cells.result_cache import ResultCache
@@ -94,7 +95,7 @@ def test_a_live_cell_is_run_live_and_counts_as_such(root: Path) -> None:
     assert verdicts["virtual"] == ("simulation", "")
     assert verdicts["live"][0] == "process"
     assert verdicts["live"][1] in ("trusted", "degraded", "unknown")
-    assert f"processes, {verdicts['live'][1]}" in results_page(PAPER, result, []).body
+    assert f"processes, {verdicts['live'][1]}" in to_markdown(reproduction_page(PAPER, result, {}))
 
     kept.write()
     again = ResultCache(cells, root.parent / "runs.jsonl")

@@ -170,7 +170,8 @@ def test_a_run_that_is_over_is_shown_at_once_and_a_reader_may_leave(begin: Begin
     """`watch` as `show`, with the run's exit code; `events | head` ends quietly, also while it follows."""
     run = begin(SCENARIO.replace('updates: ">= 300"', 'final_accuracy: "> 0.9999"'))
     run.until(lambda: bool(run.entries()), "the journal")
-    with run.start("events", "watched", "--follow") as follower:
+    command = [sys.executable, "-m", "edgebed", "events", "watched", "--follow", "--runs-dir", str(run.runs)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
         assert follower.stdout.readline().endswith("note: Links are as fast as the machine.\n")
         follower.stdout.close()
         assert follower.wait(DEADLINE_S) == 0

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 import psutil
 import pytest
 from random_faults import Told
+from warm_command import WarmCommand
 
 from edgebed.emulation.cgroups import PREFIX, mounts
 from edgebed.journal.journal import read_journal
@@ -38,21 +38,19 @@ def run_live(scenario: dict[str, Any], folder: Path, *options: str) -> LiveRun:
     """
     folder.mkdir(parents=True)
     (folder / "scenario.yaml").write_bytes(msgspec.json.encode(scenario))
-    command = [sys.executable, "-m", "edgebed", "run", "scenario.yaml", "--runs-dir", "runs", *options]
     environment = os.environ | {MARK: str(folder)}
-    with (folder / "output").open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment, cwd=folder)
-        try:
-            exit_code = process.wait(DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            _end(process, folder)
-            text = (folder / "output").read_text()
-            pytest.fail(f"{folder}: no end after {DEADLINE_S:g} s; the last that it said: {text[-2000:]}")
+    process = WarmCommand("run", "scenario.yaml", "--runs-dir", "runs", *options, cwd=folder, env=environment)
+    try:
+        exit_code = process.wait(DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        _end(process, folder)
+        text = process.communicate()[1]
+        pytest.fail(f"{folder}: no end after {DEADLINE_S:g} s; the last that it said: {text[-2000:]}")
     _, alive = psutil.wait_procs(_marked(folder), timeout=5)
     assert alive == []
     assert not [path for mount in mounts().values() for path in mount.glob(f"{PREFIX}*_{process.pid}_*")]
     journals = list((folder / "runs").glob("*/0001/*/events.jsonl"))
-    assert journals, (folder / "output").read_text()[-2000:]
+    assert journals, process.communicate()[1][-2000:]
     trial = TrialFolder(journals[0].parent)
     return LiveRun(exit_code, trial, Told(trial.read_plan(), list(read_journal(trial.journal))))
 
@@ -65,7 +63,7 @@ def side_by_side(run: Callable[[int], None], seeds: Iterable[int], at_once: int)
     assert not failures, "; ".join(f"seed {seed}: {error}" for seed, error in failures.items())
 
 
-def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
+def _end(process: WarmCommand, folder: Path) -> None:
     """Ask, then kill it and whatever it has started."""
     process.send_signal(signal.SIGTERM)
     try:

@@ -32,7 +32,7 @@ name: own
 question: Do parts of my own do what built-in ones do?
 seed: 3
 task: { data: digits, model: small, batch_size: 10 }
-fleet: { edge: { count: 3 } }
+fleet: { edge: { count: 3, waiting: 50ms } }
 evaluation: { every: 20 updates }
 stop: { updates: 60 }
 expect: { updates_unexplained: "== 0" }

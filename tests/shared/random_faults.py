@@ -16,6 +16,7 @@ from edgebed.core.plan import FaultPlan, FaultStep, Plan
 from edgebed.core.units import format_duration
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.folds import Timeline
 from edgebed.journal.journal import Entry
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
@@ -150,10 +151,7 @@ class Told(NamedTuple):
     @property
     def accounting(self) -> Accounting:
         """The books, closed."""
-        books = UpdateAccounting()
-        for entry in self.entries:
-            books.add(*entry)
-        accounting = books.close()
+        accounting = UpdateAccounting(Timeline()).add_all(self.entries).close()
         assert accounting is not None
         return accounting
 

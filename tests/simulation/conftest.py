@@ -12,6 +12,7 @@ from edgebed.core.plan import Plan
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
 from edgebed.journal.checkpoints import CheckpointStore
+from edgebed.journal.folds import Timeline
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.learning.beginning import Beginning
@@ -81,11 +82,8 @@ def simulate(tmp_path: Path) -> Simulate:
             )
             truth = random_shards.Truth(simulation)
             simulation.run()
-        books = UpdateAccounting()
         entries = list(Trial(folder).events())
-        for entry in entries:
-            books.add(*entry)
-        accounting = books.close()
+        accounting = UpdateAccounting(Timeline()).add_all(entries).close()
         assert accounting is not None
         fates = simulation.network.losses.pushes
         lost = {push: why for push, why in fates.items() if why != THE_TRIAL_ENDED}

@@ -87,7 +87,7 @@ def test_accounts_that_do_not_close_end_with_exit_code_3(run: Run) -> None:
     again = write_results(RunFolder(run.path), write_report)
 
     assert (again.exit_code, again.summary.result) == (3, "accounting does not close")
-    assert "edgebed's own accounting does not close: tame: " in again.folder.report.read_text().replace("&#x27;", "'")
+    assert "edgebed's own accounting does not close: tame: " in again.folder.report.read_text().replace("&#39;", "'")
     assert json.loads(again.folder.summary.read_bytes())["exit_code"] == 3
 
 

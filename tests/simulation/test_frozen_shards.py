@@ -25,7 +25,7 @@ SCENARIO = {
 def trial(folder: Path, method: str, frozen: list[str]) -> Trial:
     """The only one."""
     varied = SCENARIO | {"method": method, "shards": {"frozen": frozen}}
-    (only,) = run_quickly(varied, runtime="simulation", processes=1, runs_dir=folder).trials.values()
+    (only,) = run_quickly(varied, runtime="simulation", runs_dir=folder).trials.values()
     return only
 
 

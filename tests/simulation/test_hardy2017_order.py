@@ -38,7 +38,7 @@ def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path:
         root=tmp_path,
         cache=kept,
         resume=False,
-        processes=None,
+        processes=1,
         progress=None,
         tell=print,
     )

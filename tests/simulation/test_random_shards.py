@@ -13,6 +13,7 @@ import random_shards
 from edgebed.core import records
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.folds import Timeline
 from edgebed.journal.journal import Entry
 
 Outcome = Any  # conftest.py
@@ -47,10 +48,7 @@ def test_the_books_say_what_became_of_every_step(simulate: Simulate, seeds: rang
 
 def accounting_of(entries: Sequence[Entry]) -> Accounting | None:
     """Of a journal."""
-    books = UpdateAccounting()
-    for entry in entries:
-        books.add(*entry)
-    return books.close()
+    return UpdateAccounting(Timeline()).add_all(entries).close()
 
 
 SHARDS = ("fast-0", "fast-1", "slow-0")

@@ -67,7 +67,7 @@ UNTOLD = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Trials of 200 workers, in which one is killed and one stands still for a while."""
-    return run_quickly(SCENARIO, runtime="simulation", processes=1, runs_dir=tmp_path_factory.mktemp("runs"))
+    return run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import edgebed
-from edgebed.reports.run.report import render
+from edgebed.reports.run.report import report_page
+from edgebed.reports.writing.html import to_html
 
 SCENARIO: dict[str, Any] = {
     "name": "missed",
@@ -46,7 +47,7 @@ def test_a_run_that_ends_before_a_fault_says_so(tmp_path: Path, fault: dict[str,
     else:
         assert trial.fidelity.causes == ("faults",)
         assert trial.fidelity.reasons[0].startswith(f"faults: {text}")
-        assert "did not happen" in render(run)
+        assert "did not happen" in to_html(report_page(run))
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def test_the_controllers_view_is_that_of_the_journal(tmp_path: Path, monkeypatch
     for until, status in shown.statuses:
         while size < until:
             size += len(lines[0])
-            standing.follow(*decode_line(lines.pop(0)))
-        replayed = standing.status(status.elapsed_s + (standing.began_s or 0.0), 0.0)
+            standing.add(*decode_line(lines.pop(0)))
+        replayed = standing.status(status.elapsed_s + (standing.timeline.began_s or 0.0), 0.0)
         assert figures(replayed) == figures(status)
 
     told = {trouble.text for trouble in status.troubles}

@@ -107,7 +107,7 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Train]:
             "fleet": {"edge": {"count": workers}}, "evaluation": {"every": f"{updates} updates"},
             "stop": {"updates": updates},
         }  # fmt: skip
-        (only,) = run_quickly(scenario, runtime="simulation", processes=1, runs_dir=tmp_path).trials.values()
+        (only,) = run_quickly(scenario, runtime="simulation", runs_dir=tmp_path).trials.values()
         return only
 
     yield run

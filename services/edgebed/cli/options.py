@@ -2,18 +2,18 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from edgebed.core.console import say
+from edgebed.core.console import put_rich, say
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.runtimes import Emulation, Runtime
 
 if TYPE_CHECKING:
-    from edgebed.reports.writing.drawing import Chart
+    from edgebed.reports.writing.page import Page, Part
 
 INTERRUPTED = 130
 
@@ -93,13 +93,20 @@ def require_figures(folder: Path | None) -> None:
         raise ScenarioError(f"--figures: there is no folder {folder.parent}; make it first, or choose another")
 
 
-def make_figures(folder: Path | None, charts: "Callable[[], Sequence[Chart]]") -> None:
-    """Write those charts into `folder`, if one was named, and report it."""
+def put_parts(parts: "Iterable[Part]") -> None:
+    """Write parts of a page to standard output."""
+    from edgebed.reports.writing.terminal import show
+
+    put_rich(lambda console: show(parts, console))
+
+
+def make_figures(folder: Path | None, page: "Page") -> None:
+    """Write the charts of a page into `folder`, if one was named, and report it."""
     from edgebed.core.quantities import count_text
     from edgebed.reports.writing.drawing import write_figures
 
     if folder is not None:
-        say(f"figures: {folder}: {count_text(write_figures(folder, charts()), 'chart')}, each as SVG and PNG")
+        say(f"figures: {folder}: {count_text(write_figures(folder, page.charts), 'chart')}, each as SVG and PNG")
 
 
 def end_with(problems: Sequence[str]) -> None:

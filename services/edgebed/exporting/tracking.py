@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.exporting.curves import curves_of
 from edgebed.exporting.subjects import MEASURES
-from edgebed.reports.run.report import render
+from edgebed.reports.run.report import report_page
+from edgebed.reports.writing.html import to_html
 from edgebed.running.results import Run, Trial
 from edgebed.studies.arms import settings_of
 
@@ -168,7 +169,7 @@ def _report(run: Run, folder: Path) -> Path:
     if run.folder.report.exists():
         return run.folder.report
     made = folder / run.folder.report.name
-    made.write_text(render(run), encoding="utf-8")
+    made.write_text(to_html(report_page(run)), encoding="utf-8")
     return made
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from edgebed.core import records
 from edgebed.core.framing import burst_bytes, wire_bytes
+from edgebed.journal.folds import of_type
 from edgebed.journal.journal import Entry
 
 KINDS = ("push", "model")
@@ -31,12 +32,7 @@ class Passed:
 
 def passed(entries: Iterable[Entry]) -> Iterator[Passed]:
     """The pushes and models of the workers, in the journal's order."""
-    for t, node, record in entries:
-        if (
-            isinstance(record, records.Received)
-            and record.message in KINDS
-            and node != "evaluator"
-            and record.sent_s >= 0.0
-        ):
+    for t, node, record in of_type(entries, records.Received):
+        if record.message in KINDS and node != "evaluator" and record.sent_s >= 0.0:
             worker = record.sender if record.message == "push" else node
             yield Passed(worker, record.message, record.bytes, record.sent_s, t - record.sent_s)

@@ -12,17 +12,17 @@ import dataclasses
 import math
 from array import array
 from collections import Counter
-from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core import records
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.folds import Counters, Fold, Timeline, on, total
 from edgebed.journal.journal import not_a_line, read_journal
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence, divergence_of
 from edgebed.journal.series_faults import Faults, TimedFault
@@ -30,9 +30,13 @@ from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, St
 
 SERVER = "server"
 Floats = NDArray[np.float64]
-R = TypeVar("R", bound=records.Record)
 Ints = NDArray[np.int64]
-_UPDATE_COLUMNS = ("incarnation", "step", "version", "base", "staleness", "entries", "bits", "bytes")
+_COPIED = ("incarnation", "step", "version", "base", "staleness", "entries", "bits", "bytes", "loss")
+"""Fields of `Updates` that the record has as they are."""
+_copied = attrgetter(*_COPIED)
+_KEPT = (
+    records.Node, records.Evaluated, records.Diverged, records.Note, records.Restored, records.HostLoad,
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -251,197 +255,118 @@ class Series:
 S = TypeVar("S", bound=Series)
 
 
-class _Builder:
+class _Builder(Fold):
     """Collects a journal's records into columns."""
 
     def __init__(self) -> None:
-        self.columns = {name: array("q") for name in ("worker", *_UPDATE_COLUMNS)}
-        self.update_t, self.update_loss = array("d"), array("d")
-        self.update_ingress, self.update_egress = array("q"), array("d")
-        self.ingress_bytes, self.egress_bytes = 0, 0.0
-        self.evaluated: list[tuple[float, records.Evaluated]] = []
-        self.traffic_of: dict[str, list[records.Traffic]] = {}
-        self.messages: dict[tuple[str, str, str], list[records.Messages]] = {}
-        self.steps = Steps()
-        self.accounting = UpdateAccounting()
+        self.timeline = Timeline()
+        self.counters = Counters(self.timeline)
+        self.accounting = UpdateAccounting(self.timeline)
+        self.steps = Steps(self.timeline)
         self.faults = Faults()
-        self.restored: list[tuple[float, records.Restored]] = []
-        self.diverged: list[tuple[float, str, records.Diverged]] = []
+        super().__init__(self.counters, self.accounting, self.steps, self.faults)
+        names = ("t", "egress_bytes", "ingress_bytes", "worker", *_COPIED)
+        self.columns: dict[str, array[Any]] = {
+            name: array("d" if name in ("t", "egress_bytes", "loss") else "q") for name in names
+        }
+        """The fields of `Updates`."""
+        self._appends = [column.append for column in self.columns.values()]
+        self.ingress_bytes, self.egress_bytes = 0, 0.0
         self.workers: dict[str, int] = {}
+        self.kept: dict[type[records.Record], list[tuple[float, str, Any]]] = {kind: [] for kind in _KEPT}
+        """Records of some types, as (t, node, record)."""
         self.traffic: list[tuple[float, records.Traffic]] = []
-        self.lives: Counter[str] = Counter()
-        """Number of joins of each node."""
-        self.said_in: dict[tuple[str, str], int] = {}
-        """The join in which a node last made a cumulative report, by node and kind of report."""
-        self.traffic_before: records.Traffic | None = None
-        """Traffic of the server's earlier incarnations."""
-        self.phases: dict[str, list[records.Phases]] = {}
-        self.shard_phases: dict[str, list[records.ShardPhases]] = {}
-        self.nodes: list[tuple[float, records.Node]] = []
         self.reached_s: dict[str, dict[str, float]] = {}
-        self.notes: list[tuple[float, str, str]] = []
         self.refused: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
-        self.links: dict[str, list[records.Link]] = {}
-        self.usage: dict[str, list[records.Usage]] = {}
-        self.transfers: dict[tuple[str, str, str], dict[str, list[records.Transfers]]] = {}
-        self.usage_t: dict[str, float] = {}
-        self.host: list[records.HostLoad] = []
         self.trial: records.Trial | None = None
         self.finished: records.Finished | None = None
         self.finished_t: float | None = None
         self.ended: records.Ended | None = None
-        self.started_t = 0.0
-        self.last_t = 0.0
 
-    def add(self, t: float, node: str, record: records.Record) -> None:
-        """Take in one record of the journal."""
-        self.accounting.add(t, node, record)
-        if isinstance(record, records.Trial):
-            self._began(t, record)
-            return
-        self.faults.add(t, record)
-        t -= self.started_t
-        self.last_t = max(self.last_t, t)
-        match record:
-            case records.Update():
-                self._update(t, record)
-            case records.Step() | records.Taught():
-                self.steps.add(t, node, record)
-            case records.Resumed():
-                self.steps.resumed.append((t, record))
-            case records.BackedUp():
-                self.steps.add_backup(t, record)
-            case records.Evaluated():
-                self.evaluated.append((t, record))
-            case records.Traffic() | records.Messages() | records.Phases() | records.ShardPhases():
-                self._counted(t, node, record)
-            case _:
-                self._event(t, node, record)
+    @on(*_KEPT)
+    def _keep(self, t: float, node: str, record: records.Record) -> None:
+        self.kept[type(record)].append((t, node, record))
 
-    def _counted(self, t: float, node: str, record: records.Record) -> None:
-        """Take in what a node has counted of itself, cumulatively in each incarnation."""
-        match record:
-            case records.Traffic() if node == SERVER:
-                self.traffic.append((t, _sum_traffic(self.traffic_before, record)))
-            case records.Traffic():
-                told = self.traffic_of.setdefault(node, [])
-                is_new = self._is_reborn(node, "traffic") or record.egress_payload < told[-1].egress_payload
-                _add(told, record, is_new=is_new)
-            case records.Messages():
-                lots = self.messages.setdefault((record.source, node, record.message), [])
-                is_new = self._is_reborn(node, f"{record.message} of {record.source}") or record.count < lots[-1].count
-                _add(lots, record, is_new=is_new)
-            case records.ShardPhases():
-                spent = self.shard_phases.setdefault(node, [])
-                is_new = self._is_reborn(node, "shard phases") or record.forward_s < spent[-1].forward_s
-                _add(spent, record, is_new=is_new)
-            case records.Phases():
-                lives = self.phases.setdefault(node, [])
-                _add(lives, record, is_new=self._is_reborn(node, "phases") or record.steps < lives[-1].steps)
-
-    def _began(self, t: float, record: records.Trial) -> None:
-        """Training begins, or is resumed after its controller was gone: time counts from the first beginning."""
-        if self.trial is None:
-            self.trial, self.started_t, self.last_t = record, t, 0.0
-            self.nodes = [(before_t - t, node) for before_t, node in self.nodes]
-            self.notes = [(before_t - t, node, text) for before_t, node, text in self.notes]
+    @on(records.Trial)
+    def _trial(self, _: float, __: str, record: records.Trial) -> None:
+        """Training begins, or is resumed after its controller was gone."""
+        self.trial = self.trial or record
         self.finished = self.finished_t = self.ended = None
 
-    def _restored(self, t: float, record: records.Restored) -> None:
-        """Drop what the server applied after the restored version: it is in no model."""
-        self.restored.append((t, record))
-        self.finished = self.finished_t = None
-        self.traffic_before = self.traffic[-1][1] if self.traffic else None
-        kept = len(self.update_t)
-        while kept and self.columns["version"][kept - 1] > record.version:
-            kept -= 1
-        for counts in (*self.columns.values(), self.update_ingress):
-            del counts[kept:]
-        for values in (self.update_t, self.update_loss, self.update_egress):
-            del values[kept:]
-        if self.traffic_before:  # with what was sent after the last update
-            self.egress_bytes = max(self.egress_bytes, self.traffic_before.pull_bytes)
+    @on(records.Update)
+    def _update(self, t: float, _: str, record: records.Update) -> None:
+        self._add_update(self.timeline.since_began(t), record)
 
-    def _event(self, t: float, node: str, record: records.Record) -> None:
-        """Take in a record of a rare kind."""
-        match record:
-            case records.Restored():
-                self._restored(t, record)
-            case records.Link() | records.Usage() | records.Transfers() | records.HostLoad():
-                self._measured(t, node, record)
-            case records.Node():
-                self.nodes.append((t, record))
-                self.lives[record.name] += record.state == "joined"
-                self.reached_s.setdefault(record.state, {}).setdefault(record.name, t + self.started_t)
-            case records.Refused():
-                self.refused[record.code] += record.count
-            case records.Dropped():
-                self.dropped[record.socket] += record.count
-            case records.Diverged():
-                self.diverged.append((t, node, record))
-            case records.Note():
-                self.notes.append((t, node, record.text))
-            case records.Finished():
-                self.finished, self.finished_t = record, t
-            case records.Ended():
-                self.ended = record
-
-    def _measured(self, t: float, node: str, record: records.Record) -> None:
-        """Take in a record that shows whether the conditions held."""
-        match record:
-            case records.Link():
-                links = self.links.setdefault(node, [])
-                _add(links, record, is_new=self._is_reborn(node, "link") or record.differed < links[-1].differed)
-            case records.Usage():
-                began_t = t - record.time_s
-                is_new = self._is_reborn(node, "usage") or began_t >= self.usage_t.get(node, began_t)
-                _add(self.usage.setdefault(node, []), record, is_new=is_new)
-                self.usage_t[node] = t
-            case records.Transfers():
-                way = record.name, record.direction, record.to
-                ways = self.transfers.setdefault(way, {}).setdefault(node, [])
-                is_new = self._is_reborn(node, " ".join(way)) or record.asked_s < ways[-1].asked_s
-                _add(ways, record, is_new=is_new)
-            case records.HostLoad():
-                self.host.append(record)
-
-    def _is_reborn(self, node: str, what: str) -> bool:
-        """Whether a node makes a report for the first time in its present incarnation."""
-        before, self.said_in[node, what] = self.said_in.get((node, what)), self.lives[node]
-        return before != self.lives[node]
-
-    def _update(self, t: float, record: records.Update) -> None:
-        self.update_t.append(t)
-        self.update_loss.append(record.loss)
+    def _add_update(self, t: float, record: records.Update) -> None:
         self.ingress_bytes += record.bytes
-        self.update_ingress.append(self.ingress_bytes)
         self.egress_bytes += math.nan if record.sent is None else record.sent
-        self.update_egress.append(self.egress_bytes)
-        self.columns["worker"].append(self.workers.setdefault(record.worker, len(self.workers)))
-        for name in _UPDATE_COLUMNS:
-            self.columns[name].append(getattr(record, name))
+        worker = self.workers.setdefault(record.worker, len(self.workers))
+        values = (t, self.egress_bytes, self.ingress_bytes, worker, *_copied(record))
+        for append, value in zip(self._appends, values, strict=True):
+            append(value)
+
+    @on(records.Restored)
+    def _restored(self, _: float, __: str, record: records.Restored) -> None:
+        """Drop what the server applied after the restored version: it is in no model."""
+        self.finished = self.finished_t = None
+        versions = self.columns["version"]
+        kept = len(versions)
+        while kept and versions[kept - 1] > record.version:
+            kept -= 1
+        for column in self.columns.values():
+            del column[kept:]
+        if self.traffic:  # with what was sent after the last update
+            self.egress_bytes = max(self.egress_bytes, self.traffic[-1][1].pull_bytes)
+
+    @on(records.Traffic)
+    def _traffic(self, t: float, node: str, _: records.Traffic) -> None:
+        reports = self.counters.reports(records.Traffic, SERVER)
+        if node == SERVER and reports:
+            self.traffic.append((self.timeline.since_began(t), total(reports.lives)))
+
+    @on(records.Node)
+    def _node(self, t: float, _: str, record: records.Node) -> None:
+        self.reached_s.setdefault(record.state, {}).setdefault(record.name, t)
+
+    @on(records.Refused)
+    def _refused(self, _: float, __: str, record: records.Refused) -> None:
+        self.refused[record.code] += record.count
+
+    @on(records.Dropped)
+    def _dropped(self, _: float, __: str, record: records.Dropped) -> None:
+        self.dropped[record.socket] += record.count
+
+    @on(records.Finished)
+    def _finished(self, t: float, _: str, record: records.Finished) -> None:
+        self.finished, self.finished_t = record, self.timeline.since_began(t)
+
+    @on(records.Ended)
+    def _ended(self, _: float, __: str, record: records.Ended) -> None:
+        self.ended = record
 
     def series(self, make: type[S], *, cut: bool = False) -> S:
         """The series of everything collected so far."""
         for made in self.steps.updates():
-            self._update(made.t, _update_of(made))
-        columns = {name: np.array(column, dtype=np.int64) for name, column in self.columns.items()}
+            self._add_update(made.t, _update_of(made))
+        updates = Updates(**{name: np.array(column) for name, column in self.columns.items()})
         shard_steps = self.steps.surviving()
-        updates = Updates(
-            t=np.array(self.update_t, dtype=np.float64),
-            loss=np.array(self.update_loss, dtype=np.float64),
-            ingress_bytes=np.array(self.update_ingress, dtype=np.int64),
-            egress_bytes=np.array(self.update_egress, dtype=np.float64),
-            **columns,
-        )
         sent_bytes = self._sent_bytes()
         evaluations = _evaluations(self._kept_evaluations(updates), updates, sent_bytes)
-        workers = tuple(self.workers)
-        first, has_diverged = divergence_of(self.diverged, updates, workers, evaluations, self.steps)
+        workers, began_s = tuple(self.workers), self.timeline.began_s
+        kept = {
+            kind: tuple((self.timeline.since_began(t), node, record) for t, node, record in entries)
+            for kind, entries in self.kept.items()
+        }
+        first, has_diverged = divergence_of(kept[records.Diverged], updates, workers, evaluations, self.steps)
+        traffic = self.counters.totals(records.Traffic)
+        transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = {}
+        for (_, *way), told in self.counters.lives(records.Transfers).items():
+            name, direction, to = way
+            transfers[name, direction, to] = (*transfers.get((name, direction, to), ()), *told)
         return make(
             trial=self.trial,
-            training_s=None if self.trial is None else self.started_t,
+            training_s=began_s,
             workers=workers,
             updates=updates,
             ingress_bytes=self.ingress_bytes,
@@ -450,22 +375,25 @@ class _Builder:
             first_not_finite=first,
             has_diverged=has_diverged,
             traffic=tuple(self.traffic),
-            phases={node: _sum_phases(lives) for node, lives in self.phases.items()},
-            shard_phases={node: _sum_shard_phases(lives) for node, lives in self.shard_phases.items()},
-            nodes=tuple(self.nodes),
+            phases={node: spent for (node,), spent in self.counters.totals(records.Phases).items()},
+            shard_phases={node: spent for (node,), spent in self.counters.totals(records.ShardPhases).items()},
+            nodes=tuple((t, record) for t, _, record in kept[records.Node]),
             reached_s=self.reached_s,
             refused=dict(self.refused),
             dropped=dict(self.dropped),
-            notes=tuple(self.notes),
-            links={node: tuple(lives) for node, lives in self.links.items()},
-            usage={node: tuple(lives) for node, lives in self.usage.items()},
-            transfers={way: tuple(chain(*told.values())) for way, told in self.transfers.items()},
-            host=tuple(self.host),
-            faults=self.faults.done(self.started_t),
+            notes=tuple((t, node, record.text) for t, node, record in kept[records.Note]),
+            links={node: tuple(lives) for (node,), lives in self.counters.lives(records.Link).items()},
+            usage={node: tuple(lives) for (node,), lives in self.counters.lives(records.Usage).items()},
+            transfers=transfers,
+            host=tuple(record for _, _, record in kept[records.HostLoad]),
+            faults=self.faults.done(began_s or 0.0),
             accounting=self.accounting.close(),
-            restored=tuple(self.restored),
-            traffic_of={node: _sum_lives(lives) for node, lives in self.traffic_of.items()},
-            messages={key: _sum_messages(lives) for key, lives in self.messages.items()},
+            restored=tuple((t, record) for t, _, record in kept[records.Restored]),
+            traffic_of={node: passed for (node,), passed in traffic.items() if node != SERVER},
+            messages={
+                (source, node, message): lot
+                for (node, source, message), lot in self.counters.totals(records.Messages).items()
+            },
             steps={node: each.step for node, each in shard_steps.items()},
             shard_steps=shard_steps,
             steps_per_s=self.steps.rates(),
@@ -477,7 +405,7 @@ class _Builder:
             finished=self.finished,
             finished_t=self.finished_t,
             ended=self.ended,
-            last_t=self.last_t,
+            last_t=max(0.0, self.timeline.since_began(self.last_t)),
             cut=cut,
         )
 
@@ -489,10 +417,14 @@ class _Builder:
 
     def _kept_evaluations(self, updates: Updates) -> list[records.Evaluated]:
         """Evaluations without those of versions that were lost with a server: measured before the version was made."""
-        if not self.restored and len(self.steps.resumed) < 2:
-            return [record for _, record in self.evaluated]
+        evaluated = self.kept[records.Evaluated]
+        if not self.kept[records.Restored] and len(self.steps.resumed) < 2:
+            return [record for _, _, record in evaluated]
         made_t = dict(zip(updates.version.tolist(), updates.t.tolist(), strict=True)) | {0: -math.inf}
-        return [record for t, record in self.evaluated if t >= made_t.get(record.version, math.inf)]
+        return [
+            record for t, _, record in evaluated
+            if self.timeline.since_began(t) >= made_t.get(record.version, math.inf)
+        ]  # fmt: skip
 
 
 def _update_of(made: ModelStep) -> records.Update:
@@ -501,32 +433,6 @@ def _update_of(made: ModelStep) -> records.Update:
         worker=made.shard, incarnation=0, step=made.step, version=made.step + 1, base=made.step, staleness=0, entries=0,
         bits=0, bytes=0, loss=made.loss,
     )  # fmt: skip
-
-
-def _sum_lives(lives: list[records.Traffic]) -> records.Traffic:
-    total = lives[0]
-    for life in lives[1:]:
-        total = _sum_traffic(total, life)
-    return total
-
-
-def _sum_traffic(before: records.Traffic | None, record: records.Traffic) -> records.Traffic:
-    """Traffic of the server over all its incarnations."""
-    if before is None:
-        return record
-    sums: dict[str, Any] = {}
-    for name in records.Traffic.__struct_fields__:
-        value = getattr(record, name)
-        if name != "interface":
-            sums[name] = None if value is None else value + (getattr(before, name) or 0)
-    return records.Traffic(**sums, interface=record.interface)
-
-
-def _add(lives: list[R], record: R, *, is_new: bool) -> None:
-    """Store the last cumulative report of a node, for each of its incarnations."""
-    if lives and not is_new:
-        lives.pop()
-    lives.append(record)
 
 
 def _evaluations(evaluated: list[records.Evaluated], updates: Updates, sent_bytes: int | None) -> Evaluations:
@@ -543,24 +449,4 @@ def _evaluations(evaluated: list[records.Evaluated], updates: Updates, sent_byte
         ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
         egress_bytes=egress if sent_bytes is None else np.where(final, sent_bytes, egress),
         bits=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(updates.bits)])[reached],
-    )
-
-
-def _sum_messages(lives: list[records.Messages]) -> records.Messages:
-    count, size = (sum(getattr(life, name) for life in lives) for name in ("count", "bytes"))
-    return msgspec.structs.replace(lives[-1], count=count, bytes=size)
-
-
-def _sum_shard_phases(lives: list[records.ShardPhases]) -> records.ShardPhases:
-    names = records.ShardPhases.__struct_fields__
-    return records.ShardPhases(**{name: sum(getattr(life, name) for life in lives) for name in names})
-
-
-def _sum_phases(lives: list[records.Phases]) -> records.Phases:
-    return records.Phases(
-        steps=sum(life.steps for life in lives),
-        compute_s=sum(life.compute_s for life in lives),
-        encode_s=sum(life.encode_s for life in lives),
-        wait_s=sum(life.wait_s for life in lives),
-        pause_s=sum(life.pause_s for life in lives),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebed.core import records
+from edgebed.journal.folds import Fold, on
 
 RETURNS = ("heal", "thaw", "launch")
 """Actions that bring a node back to the server."""
@@ -36,28 +37,27 @@ class TimedFault(NamedTuple):
         return max(0.0, self.t - self.asked_t)
 
 
-class Faults:
+class Faults(Fold):
     """Collects faults, with the first record of each node that came back."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.found: list[tuple[float, records.Fault]] = []
         self.back_s: dict[int, float] = {}
         """Seconds until the node was back, by place in `found`."""
         self.awaited: dict[str, int] = {}
         """The place in `found` of the action that brings each awaited node back."""
 
-    def add(self, t: float, record: records.Record) -> None:
-        """Take in one record of the journal, at `t` seconds since the launch."""
-        if isinstance(record, records.Fault):
-            self._fault(t, record)
-        elif self.awaited and isinstance(record, records.Update | records.Joined):
-            for name in (record.worker, SERVER):
-                place = self.awaited.get(name)
-                if place is not None and t >= self.found[place][0]:
-                    self.back_s[place] = t - self.found[place][0]
-                    del self.awaited[name]
+    @on(records.Update, records.Joined)
+    def _heard(self, t: float, _: str, record: records.Update | records.Joined) -> None:
+        for name in (record.worker, SERVER) if self.awaited else ():
+            place = self.awaited.get(name)
+            if place is not None and t >= self.found[place][0]:
+                self.back_s[place] = t - self.found[place][0]
+                del self.awaited[name]
 
-    def _fault(self, t: float, record: records.Fault) -> None:
+    @on(records.Fault)
+    def _fault(self, t: float, _: str, record: records.Fault) -> None:
         self.found.append((t, record))
         if record.problem or record.moot:
             return

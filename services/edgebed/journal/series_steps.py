@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core import records
+from edgebed.journal.folds import Fold, Timeline, on
 
 UNTOLD_MAX = 10_000
 """Number of consecutive steps that may be missing because nobody had time to report them."""
@@ -48,10 +49,12 @@ class ModuleLosses(NamedTuple):
     loss: NDArray[np.float64]
 
 
-class Steps:
-    """Collects what shards and their server report."""
+class Steps(Fold):
+    """Collects what shards and their server report; times are seconds since training began."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__(timeline)
+        self.timeline = timeline
         self.columns: dict[str, tuple[array[float], array[int], array[int]]] = {}
         """Times, steps and histories, by shard."""
         self.every: dict[str, int] = {}
@@ -71,14 +74,12 @@ class Steps:
         self.resumed: list[tuple[float, records.Resumed]] = []
         self.backed_up: list[tuple[float, records.BackedUp]] = []
 
-    def add(self, t: float, node: str, record: records.Step | records.Taught) -> None:
-        """Add a shard's step, or a module's learning. ValueError where the step cannot follow what was reported."""
-        if isinstance(record, records.Taught):
-            self._add_taught(t, record)
-            return
+    @on(records.Step)
+    def _step(self, t: float, node: str, record: records.Step) -> None:
+        """Add a shard's step. ValueError where the step cannot follow what was reported."""
         self._reach(max(record.step, record.made))
         times, steps, histories = self.columns.setdefault(node, (array("d"), array("q"), array("q")))
-        times.append(t)
+        times.append(self.timeline.since_began(t))
         steps.append(record.step)
         histories.append(record.history)
         self.every[node] = record.every
@@ -91,10 +92,24 @@ class Steps:
             self.last = node
             self.losses[record.history, record.step] = math.nan if record.loss is None else record.loss
 
-    def add_backup(self, t: float, record: records.BackedUp) -> None:
-        """Add a backup of the server. ValueError as in `add`."""
+    @on(records.BackedUp)
+    def _backed_up(self, t: float, _: str, record: records.BackedUp) -> None:
+        """Add a backup of the server. ValueError as in `_step`."""
         self._reach(record.step)
-        self.backed_up.append((t, record))
+        self.backed_up.append((self.timeline.since_began(t), record))
+
+    @on(records.Resumed)
+    def _resumed(self, t: float, _: str, record: records.Resumed) -> None:
+        self.resumed.append((self.timeline.since_began(t), record))
+
+    @on(records.Taught)
+    def _taught(self, t: float, _: str, record: records.Taught) -> None:
+        empty = (array("d"), array("q"), array("q"), array("d"))
+        times, steps, histories, losses = self.taught.setdefault((record.shard, record.inputs), empty)
+        times.append(self.timeline.since_began(t))
+        steps.append(record.step)
+        histories.append(record.history)
+        losses.append(record.loss)
 
     def _reach(self, step: int) -> None:
         """Note that so many steps have been made: each is counted, so a record may not stand for any number of them."""
@@ -176,14 +191,6 @@ class Steps:
         steps, histories = (np.array([getattr(each, name) for each in told]) for name in ("step", "history"))
         kept: NDArray[np.bool_] = steps < self._limits(histories)
         return kept
-
-    def _add_taught(self, t: float, record: records.Taught) -> None:
-        empty = (array("d"), array("q"), array("q"), array("d"))
-        times, steps, histories, losses = self.taught.setdefault((record.shard, record.inputs), empty)
-        times.append(t)
-        steps.append(record.step)
-        histories.append(record.history)
-        losses.append(record.loss)
 
     def _kept(self, node: str) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """A shard's reported steps that survive: times, steps, histories."""

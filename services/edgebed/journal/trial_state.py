@@ -7,13 +7,12 @@ runtimes/watch.py.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from edgebed.core import records
 from edgebed.core.plan import NodePlan, Plan
+from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.troubles import Trouble, Troubles
 from edgebed.roles.control.controller import Phase
 from edgebed.roles.control.members import PRESENT
@@ -80,22 +79,23 @@ def is_up(state: str) -> bool:
     return state in PRESENT and state != "unresponsive"
 
 
-class TrialState:
+class TrialState(Fold):
     """Follows the records of a trial, also one that broke off and was resumed."""
 
     def __init__(self, plan: Plan, began_s: float | None = None) -> None:
         """`began_s`: when training began, if that was before the first record that will be followed."""
+        self.timeline = Timeline(began_s)
+        self.counters = Counters(self.timeline)
+        self.troubles = Troubles(self.timeline)
+        super().__init__(self.counters, self.troubles)
         self.plan = plan
-        self.began_s = began_s
         self.phase = Phase.LAUNCHED
         self.ended: records.Ended | None = None
-        self.last_t = 0.0
         self.updates = 0
         self.ingress_bytes = 0
         self.accuracy: float | None = None
         self.loss: float | None = None
         self.states = {node.node: "expected" for node in plan.nodes}
-        self.troubles = Troubles()
         workers = plan.workers()
         self._is_layerwise = any(worker.shard for worker in workers)
         self._work: Counter[str] = Counter()
@@ -104,39 +104,12 @@ class TrialState:
         self._classes: dict[str, list[NodePlan]] = {}
         for worker in workers:
             self._classes.setdefault(worker.device_class, []).append(worker)
-        self._usage: dict[str, tuple[records.Usage | None, records.Usage]] = {}
-        """The last two reports of each node's usage."""
         self._looks: list[tuple[float, int, dict[str, int]]] = []
         """Clock, updates and work by class at the looks of the last few seconds."""
-        self._take: dict[type[records.Record], Callable[[float, str, Any], None]] = {
-            records.Trial: self._trial,
-            records.Update: self._update,
-            records.Step: self._step,
-            records.Resumed: self._resumed,
-            records.Restored: self._restored,
-            records.Evaluated: self._evaluated,
-            records.Node: self._node,
-            records.Fault: self._fault,
-            records.Usage: self._used,
-            records.Finished: self._finished,
-            records.Ended: self._ended,
-        }
-        """Handlers by kind of record; other kinds say nothing of the trial's state."""
-
-    def follow(self, t: float, node: str, record: records.Record) -> None:
-        """Take in one record, said by `node` at `t` seconds since the launch."""
-        self.last_t = max(self.last_t, t)
-        take = self._take.get(type(record))
-        if take:
-            take(t, node, record)
-
-    def elapsed_s(self, t: float) -> float:
-        """Seconds since training began; before, since the launch."""
-        return max(0.0, t - (self.began_s or 0.0))
 
     def status(self, now: float, clock_s: float) -> TrialStatus:
         """The trial's state at `now`, a time of the trial's; `clock_s` is a clock from which rates are computed."""
-        self.troubles.tell_gathered(float("inf") if self.ended else self.elapsed_s(now))
+        self.troubles.tell_gathered(float("inf") if self.ended else self.timeline.elapsed_s(now))
         span_s, updates, work = self._since(clock_s)
         return TrialStatus(
             trial=self.plan.trial,
@@ -148,7 +121,7 @@ class TrialState:
             ingress_bytes=None if self._is_layerwise else self.ingress_bytes,
             nodes_up=sum(map(is_up, self.states.values())),
             nodes_expected=len(self.states),
-            elapsed_s=self.elapsed_s(now),
+            elapsed_s=self.timeline.elapsed_s(now),
             stop_updates=self.plan.stop_updates,
             classes=tuple(self._class_status(name, span_s, work.get(name, 0)) for name in self._classes),
             troubles=tuple(self.troubles.told),
@@ -182,67 +155,65 @@ class TrialState:
         )
 
     def _cap(self, node: NodePlan) -> float | None:
-        usage = self._usage.get(node.node)
-        held = usage[1].cpus_held if usage else None
+        usage = self.counters.reports(records.Usage, node.node)
+        held = usage.lives[-1].cpus_held if usage else None
         return node.cpus if held is None else held
 
     def _cpus_used(self, node: str) -> float | None:
         """Cores that a node used between its last two reports; for a first report since training began."""
-        before, last = self._usage.get(node, (None, None))
-        if last is None:
+        usage = self.counters.reports(records.Usage, node)
+        if usage is None:
             return None
-        if before is None or before.time_s >= last.time_s or before.cpu_s > last.cpu_s:  # a new incarnation
-            return last.cpu_s / last.time_s if last.time_s > 0.0 else None
-        return (last.cpu_s - before.cpu_s) / (last.time_s - before.time_s)
+        last, before = usage.lives[-1], usage.before or records.Usage(time_s=0.0, cpu_s=0.0)
+        time_s = last.time_s - before.time_s
+        return (last.cpu_s - before.cpu_s) / time_s if time_s > 0.0 else None
 
     # --- records ------------------------------------------------------------------------------------------------
 
-    def _trial(self, t: float, _: str, __: records.Trial) -> None:
+    @on(records.Trial)
+    def _trial(self, _: float, __: str, ___: records.Trial) -> None:
         self.phase = Phase.RUNNING
-        self.began_s = t if self.began_s is None else self.began_s
 
+    @on(records.Update)
     def _update(self, _: float, __: str, record: records.Update) -> None:
         self.updates = record.version
         self.ingress_bytes += record.bytes
         if record.worker in self._class_of:
             self._work[self._class_of[record.worker]] += 1
 
+    @on(records.Step)
     def _step(self, _: float, node: str, record: records.Step) -> None:
         self.updates = record.made or self.updates
         if node in self._class_of:
             self._work[self._class_of[node]] += record.every
 
-    def _resumed(self, t: float, _: str, record: records.Resumed) -> None:
+    @on(records.Resumed)
+    def _resumed(self, _: float, __: str, record: records.Resumed) -> None:
         self.updates = record.step
-        self.troubles.follow(self.elapsed_s(t), record)
 
-    def _restored(self, t: float, _: str, record: records.Restored) -> None:
+    @on(records.Restored)
+    def _restored(self, _: float, __: str, record: records.Restored) -> None:
         self.updates = record.version
         self.phase = Phase.RUNNING if self.phase is Phase.FINISHING else self.phase
-        self.troubles.follow(self.elapsed_s(t), record)
 
+    @on(records.Evaluated)
     def _evaluated(self, _: float, __: str, record: records.Evaluated) -> None:
         self.accuracy, self.loss = record.accuracy, record.loss
         self.phase = Phase.ENDING if record.final else self.phase
 
-    def _node(self, t: float, _: str, record: records.Node) -> None:
+    @on(records.Node)
+    def _node(self, _: float, __: str, record: records.Node) -> None:
         if self.ended and record.state == "expected":  # the trial had broken off and is resumed
             self.ended, self.phase = None, Phase.LAUNCHED
         if record.name in self.states:
             self.states[record.name] = record.state
         if record.state == "stopped" and self.phase is not Phase.OVER:
             self.phase = Phase.ENDING
-        self.troubles.follow(self.elapsed_s(t), record)
 
-    def _fault(self, t: float, _: str, record: records.Fault) -> None:
-        self.troubles.follow(self.elapsed_s(t), record)
-
-    def _used(self, _: float, node: str, record: records.Usage) -> None:
-        before = self._usage.get(node)
-        self._usage[node] = (before[1] if before else None, record)
-
+    @on(records.Finished)
     def _finished(self, _: float, __: str, ___: records.Finished) -> None:
         self.phase = Phase.FINISHING
 
+    @on(records.Ended)
     def _ended(self, _: float, __: str, record: records.Ended) -> None:
         self.ended, self.phase = record, Phase.OVER

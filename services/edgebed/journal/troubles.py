@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from edgebed.core import records
+from edgebed.journal.folds import Fold, Timeline, on
 
 GATHER_S = 0.25
 TROUBLES_MAX = 40
@@ -27,10 +28,12 @@ class Trouble(msgspec.Struct, frozen=True):
     """What happened, e.g. "edge-0 died: killed by SIGKILL"."""
 
 
-class Troubles:
+class Troubles(Fold):
     """Follows the records of a trial; those that matter here all come from the controller and the server."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__(timeline)
+        self.timeline = timeline
         self.told: list[Trouble] = []
         """The first troubles, and at last a remark that no more are stored."""
         self.latest: deque[Trouble] = deque(maxlen=LATEST_MAX)
@@ -42,20 +45,20 @@ class Troubles:
         self._killed: set[str] = set()
         self._frozen: set[str] = set()
 
-    def follow(self, t: float, record: records.Record) -> None:
-        """Take in one record; `t` is in seconds since training began."""
-        if not isinstance(record, records.Resumed | records.Restored | records.Node | records.Fault):
-            return
-        self.tell_gathered(t)
-        if isinstance(record, records.Node):
-            self._node(t, record)
-        elif isinstance(record, records.Fault):
-            self._fault(t, record)
-        elif isinstance(record, records.Restored):
-            goes_on = f"the server resumes from update {record.version:,}"
-            self._tell(t, goes_on if record.version else "the server begins anew: there is no checkpoint yet")
-        elif record.reason:
+    @on(records.Resumed, records.Restored, records.Node, records.Fault)
+    def _pass(self, t: float, _: str, __: records.Record) -> None:
+        """Let time pass before what happens now is taken in."""
+        self.tell_gathered(self.timeline.elapsed_s(t))
+
+    @on(records.Resumed)
+    def _resumed(self, t: float, _: str, record: records.Resumed) -> None:
+        if record.reason:
             self._tell(t, f"all shards resume from step {record.step:,}: {record.reason}")
+
+    @on(records.Restored)
+    def _restored(self, t: float, _: str, record: records.Restored) -> None:
+        goes_on = f"the server resumes from update {record.version:,}"
+        self._tell(t, goes_on if record.version else "the server begins anew: there is no checkpoint yet")
 
     def tell_gathered(self, now: float = float("inf")) -> None:
         """Report what has been gathered, if by now it is more than a moment old."""
@@ -71,7 +74,8 @@ class Troubles:
         for trouble in told:
             self._keep(trouble)
 
-    def _fault(self, t: float, record: records.Fault) -> None:
+    @on(records.Fault)
+    def _fault(self, t: float, _: str, record: records.Fault) -> None:
         """Take in what was done to a node on purpose, or could not be; what had no effect is no news."""
         if record.moot:
             return
@@ -82,9 +86,11 @@ class Troubles:
                 self._deaths.pop(record.target, None)
         what = f"{record.action} {record.change}".rstrip()
         outcome = f": could not be done: {record.problem}" if record.problem else ""
-        self._doing.setdefault((f"{what} ({record.name})", outcome), (t, []))[1].append(record.target)
+        done = f"{what} ({record.name})", outcome
+        self._doing.setdefault(done, (self.timeline.elapsed_s(t), []))[1].append(record.target)
 
-    def _node(self, t: float, record: records.Node) -> None:
+    @on(records.Node)
+    def _node(self, t: float, _: str, record: records.Node) -> None:
         """Take in what became of a node: it is gone, or there again."""
         name = record.name
         was_unresponsive = name in self._unresponsive
@@ -94,7 +100,7 @@ class Troubles:
             self._unresponsive.add(name)
             self._tell(t, text)
         elif record.state == "died" and name not in self._killed:
-            self._deaths[name] = Trouble(t, text)
+            self._deaths[name] = Trouble(self.timeline.elapsed_s(t), text)
         elif record.state == "missing":
             self._tell(t, text)
         elif record.state == "running" and was_unresponsive:
@@ -103,7 +109,7 @@ class Troubles:
     def _tell(self, t: float, text: str) -> None:
         """Report this at once, after what has been gathered."""
         self.tell_gathered()
-        self._keep(Trouble(t, text))
+        self._keep(Trouble(self.timeline.elapsed_s(t), text))
 
     def _keep(self, trouble: Trouble) -> None:
         self.latest.append(trouble)

@@ -23,6 +23,7 @@ from prometheus_client.samples import Sample
 
 from edgebed.core import records
 from edgebed.core.plan import Plan
+from edgebed.journal.folds import Fold, on
 from edgebed.journal.journal import Entry
 from edgebed.metrics import table
 from edgebed.metrics.exporter import NodeMetrics, resource_families
@@ -35,8 +36,6 @@ NODES_JOB, CONTROLLER_JOB = "edgebed-nodes", "edgebed-controller"
 """Names of the jobs in dashboards/prometheus/prometheus.yml."""
 UP = frozenset({"started", "joined", "ready", "running"})
 """States of a node in which it answers."""
-INCARNATIONS = UP | {"unresponsive"}
-"""States of a node that is there."""
 UNTOLD = ("edgebed_client_", "edgebed_messages_received", "edgebed_ps_queue_length", "edgebed_shard_queue_length")
 """Prefixes of metrics that a journal does not contain."""
 TOLD_BY: dict[str, type[records.Record]] = {
@@ -81,15 +80,15 @@ def replay(
 
     The `journal` is read twice.
     """
-    fleet = _Fleet(plan, told, rest_of(journal()))
+    fleet = _Fleet(plan, told, store, rest_of(journal()))
     next_s = t = 0.0
     for t, node, record in journal():
         while t >= next_s:
-            fleet.read(store, next_s)
+            fleet.read(next_s)
             next_s += step_s
-        fleet.observe(t, node, record, store)
+        fleet.add(t, node, record)
     fleet.judge(t)
-    fleet.read(store, t)
+    fleet.read(t)
     return told.start_s + t
 
 
@@ -99,32 +98,41 @@ def rest_of(entries: Iterable[Entry]) -> Iterator[int]:
     Pushes that wait for the end of a round have come as well, and are applied later. Since what is no push never
     becomes less, it was at most what is left over at any later time.
     """
-    incarnations: list[list[int]] = [[]]
-    pushed_bytes, state = 0, ""
-    for _, node, record in entries:
-        match record:
-            case records.Node(name=table.SERVER):
-                if _begins_incarnation(state, record.state):
-                    pushed_bytes = 0
-                    incarnations.append([])
-                state = record.state
-            case records.Update():
-                pushed_bytes += record.bytes
-            case records.Traffic() if node == table.SERVER:
-                incarnations[-1].append(max(0, record.ingress_payload - pushed_bytes))
-    return (rest for incarnation in incarnations for rest in reversed([*accumulate(reversed(incarnation), min)]))
+    incarnations = _Rest().add_all(entries).incarnations
+    return (least for left in incarnations for least in reversed([*accumulate(reversed(left), min)]))
 
 
-def _begins_incarnation(before: str, state: str) -> bool:
-    """Whether a node that goes from one state to another, or enters its first, is a new process."""
-    return state == "started" or (state in UP and before not in INCARNATIONS)
+class _Rest(Fold):
+    """What the server had received, without the pushes applied by then, at each report of its traffic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pushed_bytes = 0
+        self.incarnations: list[list[int]] = [[]]
+
+    @on(records.Node)
+    def _node(self, _: float, __: str, record: records.Node) -> None:
+        if record.name == table.SERVER and record.state == "joined":
+            self.pushed_bytes = 0
+            self.incarnations.append([])
+
+    @on(records.Update)
+    def _update(self, _: float, __: str, record: records.Update) -> None:
+        self.pushed_bytes += record.bytes
+
+    @on(records.Traffic)
+    def _traffic(self, _: float, node: str, record: records.Traffic) -> None:
+        if node == table.SERVER:
+            self.incarnations[-1].append(max(0, record.ingress_payload - self.pushed_bytes))
 
 
-class _Fleet:
+class _Fleet(Fold):
     """The controller and the nodes that exist now."""
 
-    def __init__(self, plan: Plan, told: TrialFacts, rest: Iterator[int]) -> None:
+    def __init__(self, plan: Plan, told: TrialFacts, store: SampleStore, rest: Iterator[int]) -> None:
+        super().__init__()
         self.told = told
+        self.store = store
         self.rest = rest
         self.now_s = told.start_s
         self.plans = {node.node: node for node in plan.nodes}
@@ -142,52 +150,71 @@ class _Fleet:
         self.controller = NodeMetrics(CONTROLLER, resources=Recorded(), clock=lambda: self.now_s)
         self.controller.start_trial(plan, told.run, told.runtime, told.start_s)
 
-    def observe(self, t: float, node: str, record: records.Record, store: SampleStore) -> None:
-        """Take in one record of the journal."""
+    def add(self, t: float, node: str, record: records.Record) -> None:
+        """Take in one record: it goes to the metrics of the controller and of its node, whatever it is."""
         self.now_s = self.told.start_s + t
         self.controller.observe(record)
-        incarnation = self.incarnations.get(node)
-        if incarnation:
+        if incarnation := self.incarnations.get(node):
             incarnation.observe(record)
-        if isinstance(record, records.Traffic) and node == table.SERVER:
-            rest_bytes = next(self.rest)
-            if incarnation:
-                incarnation.count_traffic(record, rest_bytes)
-        elif isinstance(record, records.Node):
-            self._changed(record, store)
-        elif isinstance(record, records.Update) and (worker := self.incarnations.get(record.worker)):
-            worker.iterated()
+        super().add(t, node, record)
 
-    def judge(self, t: float) -> None:
-        """End the trial, with its verdict."""
-        self.now_s = self.told.start_s + t
-        self.controller.judge_trial(verdict=self.told.verdict, steps_per_s=self.told.steps_per_s)
+    @on(records.Traffic)
+    def _traffic(self, _: float, node: str, record: records.Traffic) -> None:
+        """Count what came to the server besides the applied pushes, and the models that it sent."""
+        if node != table.SERVER:
+            return
+        rest_bytes = next(self.rest)
+        if incarnation := self.incarnations.get(node):
+            incarnation.metrics.raise_bytes("ingress", "other", rest_bytes)
+            incarnation.metrics.raise_bytes("egress", "model", record.pull_bytes)
+            incarnation.metrics.raise_bytes("egress", "refuse", record.egress_payload - record.pull_bytes)
 
-    def read(self, store: SampleStore, t: float) -> None:
-        """Read all that answers, at `t` seconds after the launch."""
-        at_s = self.now_s = self.told.start_s + t
-        store.add(at_s, self.controller.registry.collect(), {"job": CONTROLLER_JOB, "instance": CONTROLLER})
-        for node, answers in self.listed.items():
-            if answers:
-                store.add(at_s, self.incarnations[node].collect(), self.labels[node])
-            store.add(at_s, [GaugeMetricFamily("up", "Whether a node answered.", float(answers))], self.labels[node])
+    @on(records.Update)
+    def _update(self, _: float, node: str, record: records.Update) -> None:
+        """Count a push that the server applied, and an iteration of a worker whose phases do not tell of it."""
+        if server := self.incarnations.get(node):
+            server.metrics.count_bytes("ingress", "push", record.bytes)
+        if (worker := self.incarnations.get(record.worker)) and records.Phases not in worker.told:
+            worker.metrics.iterated()
 
-    def _changed(self, record: records.Node, store: SampleStore) -> None:
+    @on(records.Usage)
+    def _usage(self, _: float, node: str, record: records.Usage) -> None:
+        if incarnation := self.incarnations.get(node):
+            incarnation.resources.usage = record
+
+    @on(records.Node)
+    def _node(self, _: float, __: str, record: records.Node) -> None:
         """Begin a node's incarnation, or read a silent node for the last time; remove it if it ended in order."""
         name = record.name
         before, self.states[name] = self.states.get(name, ""), record.state
-        if _begins_incarnation(before, record.state):
+        begins = record.state == "started" or (record.state == "joined" and before != "started")
+        if begins or (record.state in UP and name not in self.incarnations):
             past = self.incarnations.get(name)
             self.incarnations[name] = _NodeIncarnation(self.plans[name].role, past.counted() if past else {})
         if record.state in UP:
             self.listed[name] = True
             return
         if self.listed.get(name):
-            store.add(self.now_s, self.incarnations[name].collect(), self.labels[name])
+            self.store.add(self.now_s, self.incarnations[name].collect(), self.labels[name])
         if record.state == "stopped":
             self.listed.pop(name, None)
         elif name in self.listed:
             self.listed[name] = False
+
+    def judge(self, t: float) -> None:
+        """End the trial, with its verdict."""
+        self.now_s = self.told.start_s + t
+        self.controller.judge_trial(verdict=self.told.verdict, steps_per_s=self.told.steps_per_s)
+
+    def read(self, t: float) -> None:
+        """Read all that answers, at `t` seconds after the launch."""
+        at_s = self.now_s = self.told.start_s + t
+        self.store.add(at_s, self.controller.registry.collect(), {"job": CONTROLLER_JOB, "instance": CONTROLLER})
+        for node, answers in self.listed.items():
+            if answers:
+                self.store.add(at_s, self.incarnations[node].collect(), self.labels[node])
+            up = GaugeMetricFamily("up", "Whether a node answered.", float(answers))
+            self.store.add(at_s, [up], self.labels[node])
 
 
 class _NodeIncarnation:
@@ -204,16 +231,6 @@ class _NodeIncarnation:
         """Take in a record that the node reported."""
         self.metrics.observe(record)
         self.told.add(type(record))
-        match record:
-            case records.Update():
-                self.metrics.count_bytes("ingress", "push", record.bytes)
-            case records.Usage():
-                self.resources.usage = record
-
-    def iterated(self) -> None:
-        """Count an iteration: the server applied an update of this worker."""
-        if records.Phases not in self.told:
-            self.metrics.iterated()
 
     def collect(self) -> Iterator[MetricFamily]:
         """All metrics but those that the journal says nothing of."""
@@ -231,12 +248,6 @@ class _NodeIncarnation:
 
     def _goes_on(self, sample: Sample) -> Sample:
         return sample._replace(value=sample.value + self.before.get(_key(sample), 0.0))
-
-    def count_traffic(self, record: records.Traffic, rest_bytes: int) -> None:
-        """Count what came to the server besides the applied pushes, and the models that it sent."""
-        self.metrics.raise_bytes("ingress", "other", rest_bytes)
-        self.metrics.raise_bytes("egress", "model", record.pull_bytes)
-        self.metrics.raise_bytes("egress", "refuse", record.egress_payload - record.pull_bytes)
 
 
 def _key(sample: Sample) -> tuple[str, tuple[str, ...]]:

@@ -22,11 +22,12 @@ from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Plan
+from edgebed.journal.folds import Fold, Timeline, on
 from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.controller import ResumedTrial
-from edgebed.roles.server.entries import is_durable
+from edgebed.roles.server.entries import DURABLE, is_durable
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import (
     Options,
@@ -76,39 +77,56 @@ def resume(
 
 def past_of(folder: TrialFolder) -> ResumedTrial | None:
     """How far a trial had come. Files of a trial that had not begun to train are removed."""
-    began_s, until_s, updates, update_bytes, durable = None, 0.0, 0, 0, 0
-    incarnations: dict[str, int] = {}
-    triggered_s: dict[tuple[str, str], float] = {}
-    for t, _, record in read_journal(folder.journal) if folder.journal.exists() else ():
-        until_s = max(until_s, t)
-        durable = 0 if isinstance(record, records.Restored) and record.replayed is None else durable
-        durable += is_durable(record)
-        if isinstance(record, records.Trial) and began_s is None:
-            began_s = t
-        elif isinstance(record, records.Update):
-            updates = max(updates, record.version)
-            update_bytes += record.bytes
-        elif isinstance(record, records.Step):
-            updates = max(updates, record.made)
-        elif isinstance(record, records.Node):
-            incarnations[record.name] = max(record.incarnation, incarnations.get(record.name, 0))
-        elif isinstance(record, records.Fault):
-            triggered_s.setdefault((record.name, record.target), record.asked_s)
+    past = _Past().add_all(read_journal(folder.journal) if folder.journal.exists() else ())
     folder.final_checkpoint.unlink(missing_ok=True)
-    if began_s is None:
+    if past.timeline.began_s is None:
         folder.journal.unlink(missing_ok=True)
         folder.latest_checkpoint.unlink(missing_ok=True)
         shutil.rmtree(folder.server_log, ignore_errors=True)
         return None
     return ResumedTrial(
-        began_s=began_s,
-        until_s=until_s,
-        updates=updates,
-        incarnations=incarnations,
-        update_bytes=update_bytes,
-        durable=durable,
-        triggered_s=triggered_s,
+        began_s=past.timeline.began_s,
+        until_s=past.last_t,
+        updates=past.updates,
+        incarnations=past.timeline.incarnations,
+        update_bytes=past.update_bytes,
+        durable=past.durable,
+        triggered_s=past.triggered_s,
     )
+
+
+class _Past(Fold):
+    """What a journal says of how far its trial has come."""
+
+    def __init__(self) -> None:
+        self.timeline = Timeline()
+        super().__init__(self.timeline)
+        self.updates = 0
+        self.update_bytes = 0
+        self.durable = 0
+        """Records of what is in the server's present log."""
+        self.triggered_s: dict[tuple[str, str], float] = {}
+
+    @on(*DURABLE)
+    def _logged(self, _: float, __: str, record: records.Record) -> None:
+        self.durable += is_durable(record)
+
+    @on(records.Restored)
+    def _restored(self, _: float, __: str, record: records.Restored) -> None:
+        self.durable = 0 if record.replayed is None else self.durable
+
+    @on(records.Update)
+    def _update(self, _: float, __: str, record: records.Update) -> None:
+        self.updates = max(self.updates, record.version)
+        self.update_bytes += record.bytes
+
+    @on(records.Step)
+    def _step(self, _: float, __: str, record: records.Step) -> None:
+        self.updates = max(self.updates, record.made)
+
+    @on(records.Fault)
+    def _fault(self, _: float, __: str, record: records.Fault) -> None:
+        self.triggered_s.setdefault((record.name, record.target), record.asked_s)
 
 
 def _require_own(folder: RunFolder) -> None:

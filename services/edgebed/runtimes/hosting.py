@@ -48,9 +48,10 @@ class TrialHost:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop serving the controller's pages."""
+        """Stop serving the controller's pages, and end what the runtime has started."""
         if self.server:
             self.server.close()
+        self.runtime.close()
 
     def run_trial(
         self,

@@ -57,6 +57,10 @@ class Runtime(Protocol):
         """Run a trial to its end; whether the user asked for an end that the trial had come to by itself."""
         ...
 
+    def close(self) -> None:
+        """End what was started for all trials of a run."""
+        ...
+
 
 def runtime_of(name: RuntimeName, *, processes: int, emulation: Emulation = "auto") -> Runtime:
     """The runtime of that name; `processes` is how many the simulation computes with."""

@@ -32,7 +32,7 @@ class StatusFeed:
     def follow(self, t: float, node: str, record: records.Record) -> None:
         """Take in a record, said by `node` at `t` seconds of the trial."""
         self.observe(record)
-        self.state.follow(t, node, record)
+        self.state.add(t, node, record)
 
     def tick(self, now: float) -> None:
         """Show the status if it is time to; `now` is the trial's."""

@@ -1,5 +1,6 @@
 """The command line: what each command prints, where, and with which exit code."""
 
+import itertools
 import json
 import os
 import re
@@ -512,3 +513,15 @@ def test_ls_has_one_line_a_run_and_a_short_date(edgebed, runs, monkeypatch):
 
     assert [line.split()[-1] for line in lines[2:]] == ["met", "met", "result"]
     assert all(re.search(r"^tiny/000\d +\d{4}-\d\d-\d\d \d\d:\d\d +simulation +asgd ", line) for line in lines[2:])
+
+
+def test_help_shows_every_command_in_its_group(edgebed, monkeypatch):
+    """Once each, in the order of their use."""
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = edgebed("--help")
+    titles = [name for line in out.splitlines() if (name := re.sub("[╭╮─]", "", line).strip()) in cli.GROUPS]
+    shown = re.findall(r"^│ ([a-z]+) ", out, re.MULTILINE)
+
+    assert code == 0
+    assert titles == list(cli.GROUPS)
+    assert sorted(shown) == sorted(["link", *(each.__name__ for each in itertools.chain(*cli.GROUPS.values()))])

@@ -9,7 +9,8 @@ import pytest
 
 import edgebed
 from edgebed.cli import main as cli
-from edgebed.reports.run.report import render
+from edgebed.reports.run.report import report_page
+from edgebed.reports.writing.html import to_html
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +28,7 @@ variants:
 
 def words_of(run):
     """The command in the report of a run, as a shell takes it apart."""
-    _, how = render(run).split("<h2>How to repeat it</h2>")
+    _, how = to_html(report_page(run)).split("<h2>How to repeat it</h2>")
     return shlex.split(html.unescape(re.search("<pre>(.*?)</pre>", how)[1]))
 
 

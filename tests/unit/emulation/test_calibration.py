@@ -22,7 +22,8 @@ from edgebed.emulation.calibration import (
     load,
     save,
 )
-from edgebed.reports.studies.calibration_table import print_calibration, result_text
+from edgebed.reports.studies.calibration_table import calibration_parts, result_text
+from edgebed.reports.writing.terminal import show
 
 HOST = HostFacts(kernel="Linux 6.1.0", machine="x86_64", cpu="a processor", cores=2, memory_bytes=8 * 2**30)
 WHEN = "2026-11-20T13:56:00+00:00"
@@ -194,7 +195,7 @@ def test_the_table_has_every_result_and_what_could_not_be_measured():
     """Rates with how far they are off, the push, CPU caps, nodes, and what it comes to."""
     shown = io.StringIO()
 
-    print_calibration(CALIBRATION, make_console(shown, width=80))
+    show(calibration_parts(CALIBRATION), make_console(shown, width=80))
 
     text = shown.getvalue()
     rows = [line.split() for line in text.splitlines()]

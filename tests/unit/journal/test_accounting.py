@@ -12,14 +12,12 @@ from random_fleet import Fleet, update
 from edgebed.core import records
 from edgebed.journal.accounts.ledger import Ledger
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.folds import Timeline
 
 
 def accounting_of(entries):
     """The accounting of a journal with these entries."""
-    books = UpdateAccounting()
-    for t, node, record in entries:
-        books.add(t, node, record)
-    return books.close()
+    return UpdateAccounting(Timeline()).add_all(entries).close()
 
 
 def counts_of(total):
@@ -280,7 +278,7 @@ def test_a_synchronous_round_refuses_who_is_late():
 
 def test_a_quarter_of_a_million_updates_take_little_memory():
     """What the server has seen in a row is one entry."""
-    books = UpdateAccounting()
+    books = UpdateAccounting(Timeline())
     books.add(0.0, "server", joined())
     record = update("edge-0", 1, 0, 0, 1)
     for k in range(1000):

@@ -11,8 +11,10 @@ from edgebed.core import records
 from edgebed.core.console import make_console
 from edgebed.core.errors import EdgebedError
 from edgebed.journal.run_folder import RunFolder
-from edgebed.reports.run.report import render
-from edgebed.reports.run.terminal import print_links, print_results
+from edgebed.reports.run.brief import links_brief, results_brief
+from edgebed.reports.run.report import report_page
+from edgebed.reports.writing.html import to_html
+from edgebed.reports.writing.terminal import show
 from edgebed.running.results import Run
 
 EXTREMES = {
@@ -76,8 +78,8 @@ def test_a_strange_number_is_refused_or_told(tmp_path, kind):
             assert f"{journal}:11: " in refusal
             continue
         console = make_console(io.StringIO(), width=100)
-        print_results(found, console)
-        print_links(found, console)
+        show(results_brief(found), console)
+        show(links_brief(found), console)
         assert "\x1b[2J" not in console.file.getvalue()
 
 
@@ -105,4 +107,4 @@ def test_a_report_of_the_strangest_numbers_that_are_read(tmp_path):
         entries.insert(10, (float(records.LARGEST), "edge-0", kind(**fields)))
     run = write_sample_run(tmp_path, {"adacomp": entries})
 
-    assert make_plan().nodes[0].node in render(Run(run.folder))
+    assert make_plan().nodes[0].node in to_html(report_page(Run(run.folder)))

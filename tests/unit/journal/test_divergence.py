@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from edgebed.core import records
+from edgebed.journal.folds import Timeline
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.series import Series, Updates
@@ -111,7 +112,7 @@ def test_a_day_of_lives_that_all_diverge_is_gone_through_once():
         loss=np.full(len(places), math.nan),
     )  # fmt: skip
     said = [(1.0, "edge-0", msgspec.structs.replace(SAID, incarnation=life, step=1)) for life in range(40_000)]
-    first, has_diverged = divergence_of(said, made, ["edge-0"], Series.empty().evaluations, Steps())
+    first, has_diverged = divergence_of(said, made, ["edge-0"], Series.empty().evaluations, Steps(Timeline()))
 
     assert (first.update, first.text, has_diverged) == (1, "loss at edge-0", True)
 

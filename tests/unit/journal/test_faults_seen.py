@@ -10,7 +10,8 @@ from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.summary import summarise
-from edgebed.reports.run import charts, report
+from edgebed.reports.run import charts
+from edgebed.reports.run.brief import results_brief
 from edgebed.reports.run.faults_text import (
     UPDATES,
     accounting_legend,
@@ -19,7 +20,9 @@ from edgebed.reports.run.faults_text import (
     fault_rows,
     faults_line,
 )
-from edgebed.reports.run.terminal import print_results
+from edgebed.reports.run.report import report_page
+from edgebed.reports.writing.html import to_html
+from edgebed.reports.writing.terminal import show
 
 
 def series_of(folder, entries):
@@ -281,7 +284,7 @@ def test_the_report_and_the_terminal_tell_of_faults(tmp_path, make_sample_run, m
     """A table, folded where it is long; text from outside is escaped."""
     some = [*make_sample_entries(), (8.0, "controller", fault("kill", problem="no <such> process"))]
     run = make_sample_run(tmp_path, {"asgd": with_faults(make_sample_entries(), 200), "adacomp": some})
-    text = report.render(run)
+    text = to_html(report_page(run))
 
     assert "What was done to the nodes" in text
     assert "<summary>200 actions</summary>" in text
@@ -297,7 +300,7 @@ def printed(run):
     from edgebed.core.console import make_console
 
     stream = io.StringIO()
-    print_results(run, make_console(stream, width=100))
+    show(results_brief(run), make_console(stream, width=100))
     return stream.getvalue()
 
 

@@ -12,8 +12,10 @@ from edgebed.journal.accounts.update_accounts import Accounting, Ledger
 from edgebed.journal.outcome import outcome_of, outcome_text, tone_of
 from edgebed.journal.series_divergence import Divergence
 from edgebed.journal.verdict.fidelity import Fidelity
-from edgebed.reports.run.report import render
-from edgebed.reports.run.terminal import print_results
+from edgebed.reports.run.brief import results_brief
+from edgebed.reports.run.report import report_page
+from edgebed.reports.writing.html import to_html
+from edgebed.reports.writing.terminal import show
 
 MASK = Divergence(update=5, node="edge-0", step=1, what="buffer", tensor="mask")
 OPEN = Accounting(
@@ -133,15 +135,15 @@ def diverged_run(tmp_path, make_sample_run, make_sample_entries):
 def test_a_run_that_diverged_says_so_first_and_last(diverged_run):
     """On the first line of results and report, in their table, and on the last line before the report's path."""
     out = io.StringIO()
-    print_results(diverged_run, Console(file=out, width=200))
+    show(results_brief(diverged_run), Console(file=out, width=200))
     first, *_, last, _ = out.getvalue().splitlines()
-    page = render(diverged_run)
+    page = to_html(report_page(diverged_run))
     node = diverged_run.summary.trials[0].diverged.node
     badge = f"diverged at update 2 (buffer mask at {node})"
 
     assert first.startswith(f"sample (process): {badge}")
     assert last.startswith(badge)
-    assert f"<p class='badge bad'>{badge}" in page
+    assert f'<p class="badge bad">{badge}' in page
     assert page.index(badge) < page.index("<h2>")
     assert f"diverged at update 2: buffer mask at {node} is not finite" in page
     assert json.loads(diverged_run.summary_json())["badge"].startswith(badge)

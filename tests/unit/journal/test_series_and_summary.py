@@ -251,3 +251,27 @@ def test_of_many_dead_nodes_the_first_are_named(tmp_path, make_sample_plan):
     assert warnings == (
         "5 workers died, 1 missing", "edge-0 died: why", "edge-1 died: why", "edge-2 died: why", "and 2 more"
     )  # fmt: skip
+
+
+def test_a_server_that_was_restored_counts_with_both_incarnations(tmp_path):
+    """Updates that it lost are in no model, and were paid for; the traffic of other nodes is their own."""
+    entries = [
+        (1.0, "controller", records.Node(name="server", state="joined", incarnation=1)),
+        *((1.0 + version, "server", update(version)) for version in (1, 2, 3)),
+        (4.5, "server", records.Traffic(ingress_payload=300, egress_payload=70, pull_bytes=60)),
+        (5.0, "controller", records.Node(name="server", state="joined", incarnation=2)),
+        (5.0, "controller", records.Restored(version=1, incarnation=2)),
+        (6.0, "server", update(2)),
+        (6.5, "server", records.Traffic(ingress_payload=400, egress_payload=80, pull_bytes=70)),
+        (7.0, "store", records.Traffic(ingress_payload=9, egress_payload=9)),
+    ]
+    series = series_of(tmp_path, entries)
+
+    assert series.updates.version.tolist() == [1, 2]
+    assert series.updates.t.tolist() == [2.0, 6.0]
+    assert series.updates.ingress_bytes.tolist() == [100, 400]
+    assert [(t, told.ingress_payload, told.egress_payload) for t, told in series.traffic] == [
+        (4.5, 300, 70),
+        (6.5, 700, 150),
+    ]
+    assert list(series.traffic_of) == ["store"]

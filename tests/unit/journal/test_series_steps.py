@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from edgebed.core import records
+from edgebed.journal.folds import Timeline
 from edgebed.journal.series_steps import Steps
 
 LOW, HIGH = "edge-0", "edge-1"
@@ -17,18 +18,9 @@ def step(number: int, history: int = 0, *, is_last: bool = False) -> records.Ste
     return records.Step(step=number, history=history, made=number + 1 if is_last else 0, loss=0.5 if is_last else None)
 
 
-def told(*lines: tuple[str, object]) -> Steps:
+def told(*lines: tuple[str, records.Record]) -> Steps:
     """A journal's lines, a second apart."""
-    steps = Steps()
-    for t, (node, record) in enumerate(lines):
-        if isinstance(record, records.Step | records.Taught):
-            steps.add(float(t), node, record)
-        elif isinstance(record, records.Resumed):
-            steps.resumed.append((float(t), record))
-        else:
-            assert isinstance(record, records.BackedUp)
-            steps.backed_up.append((float(t), record))
-    return steps
+    return Steps(Timeline()).add_all((float(t), node, record) for t, (node, record) in enumerate(lines))
 
 
 def resumed(history: int, at: int) -> tuple[str, records.Resumed]:
@@ -89,7 +81,7 @@ def test_the_rate_knows_no_beginning_and_scales_with_time(gaps: list[float], lat
     times = np.concatenate([[0.0], np.cumsum(gaps)])
 
     def rate(moved: NDArray[np.float64]) -> float:
-        steps = Steps()
+        steps = Steps(Timeline())
         for number, t in enumerate(moved.tolist()):
             steps.add(t, LOW, step(number))
         return steps.rates()[LOW]
@@ -100,7 +92,7 @@ def test_the_rate_knows_no_beginning_and_scales_with_time(gaps: list[float], lat
 
 
 @pytest.mark.parametrize("lines", [[], [(LOW, step(0))]])
-def test_one_step_has_no_rate(lines: list[tuple[str, object]]) -> None:
+def test_one_step_has_no_rate(lines: list[tuple[str, records.Record]]) -> None:
     """Nor has none."""
     assert told(*lines).rates() == {}
 
@@ -149,7 +141,7 @@ def test_what_modules_could_not_predict_is_that_of_steps_that_survive() -> None:
     assert steps.surviving() == {}
 
 
-@pytest.mark.parametrize("steps", [Steps(), told(resumed(0, 0))])
+@pytest.mark.parametrize("steps", [Steps(Timeline()), told(resumed(0, 0))])
 def test_a_trial_without_steps_has_none(steps: Steps) -> None:
     """As where each worker has the whole model, or training ended at once."""
     assert (steps.surviving(), steps.count(), steps.updates()) == ({}, 0, [])

@@ -12,6 +12,7 @@ from edgebed.core import records
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.step_accounts import FATES
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.folds import Timeline
 from edgebed.journal.journal import Entry, JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.summary import summarise
@@ -86,11 +87,8 @@ def lines() -> Lines:
 
 def accounting_of(journal: Iterable[tuple[str, records.Record]]) -> Accounting | None:
     """Of these lines, a hundredth of a second apart."""
-    books = UpdateAccounting()
     entries: list[Entry] = [(0.01 * k, node, record) for k, (node, record) in enumerate(journal)]
-    for entry in entries:
-        books.add(*entry)
-    return books.close()
+    return UpdateAccounting(Timeline()).add_all(entries).close()
 
 
 def counts_of(accounting: Accounting | None) -> dict[str, int]:

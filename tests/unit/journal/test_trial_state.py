@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from edgebed.core import records
 from edgebed.core.plan import Shard
+from edgebed.journal.folds import Timeline
 from edgebed.journal.trial_state import TrialState
 from edgebed.journal.troubles import LATEST_MAX, TROUBLES_MAX, Troubles
 
@@ -38,10 +39,7 @@ def fault(action, target="edge-0", name="f-1", **more):
 
 def follow(plan, entries, **options):
     """How a trial with these entries stands."""
-    standing = TrialState(plan, **options)
-    for entry in entries:
-        standing.follow(*entry)
-    return standing
+    return TrialState(plan, **options).add_all(entries)
 
 
 def by_name(status):
@@ -96,7 +94,7 @@ def test_rates_are_of_the_last_few_seconds_of_the_clock(make_sample_plan):
     for look in range(21):
         for worker in ("edge-0", "edge-1", "phone-0") if look else ():
             version += 1
-            standing.follow(100.0 * look, "server", update(version, worker))
+            standing.add(100.0 * look, "server", update(version, worker))
         statuses.append(standing.status(100.0 * look, 0.5 * look))
 
     assert (statuses[0].updates_per_s, statuses[1].updates_per_s) == (0.0, 6.0)
@@ -108,7 +106,7 @@ def test_what_the_server_lost_never_makes_a_rate_negative(make_sample_plan):
     """It goes on from an older version."""
     standing = follow(make_sample_plan(), [(0.0, "controller", began()), (1.0, "server", update(50))])
     standing.status(1.0, 0.0)
-    standing.follow(2.0, "controller", records.Restored(version=20, incarnation=2))
+    standing.add(2.0, "controller", records.Restored(version=20, incarnation=2))
     status = standing.status(2.0, 1.0)
 
     assert (status.updates, status.updates_per_s) == (20, 0.0)
@@ -130,6 +128,17 @@ def test_cpu_time_is_that_between_the_last_two_records_of_each_node(make_sample_
     assert by_name(follow(make_sample_plan(), []).status(0.0, 0.0))["edge"].cpus_used is None
 
 
+def test_cpu_time_of_a_new_incarnation_is_all_its_own(make_sample_plan):
+    """Also where its first report has more than the last of the one before, which was short."""
+    entries = [
+        (3.0, "edge-0", records.Usage(time_s=2.0, cpu_s=1.0)),
+        (4.0, "controller", records.Node(name="edge-0", state="joined", incarnation=2)),
+        (9.0, "edge-0", records.Usage(time_s=5.0, cpu_s=4.0)),
+    ]
+
+    assert by_name(follow(make_sample_plan(), entries).status(9.0, 0.0))["edge"].cpus_used == pytest.approx(0.8)
+
+
 def test_of_shards_steps_are_told(make_sample_plan):
     """The mean of one shard of the class, each line as many as it stands for; the last shard's count is the trial's."""
     plan = make_sample_plan()
@@ -142,7 +151,7 @@ def test_of_shards_steps_are_told(make_sample_plan):
     for step in range(10):
         for worker in WORKERS:
             made = step + 1 if worker == "phone-1" else 0
-            standing.follow(1.0, worker, records.Step(step=step, made=made, every=2 if worker == "edge-0" else 1))
+            standing.add(1.0, worker, records.Step(step=step, made=made, every=2 if worker == "edge-0" else 1))
     status = standing.status(1.0, 1.0)
 
     assert (status.updates, status.updates_per_s, status.ingress_bytes) == (10, 10.0, None)
@@ -167,7 +176,7 @@ def test_a_state_follows_from_the_records(make_sample_plan):
     ]
     standing = TrialState(make_sample_plan())
     for *entry, state in steps:
-        standing.follow(*entry)
+        standing.add(*entry)
         assert standing.status(entry[0], 0.0).state == state
 
     assert standing.status(12.0, 0.0).elapsed_s == 7.0
@@ -181,7 +190,7 @@ def texts(troubles):
 
 def test_what_happens_to_nodes_is_told_while_it_is_not_too_much():
     """A fault with which there was nothing to do is no news; the latest are known however many there were."""
-    troubles = Troubles()
+    troubles = Troubles(Timeline())
     for record in (
         fault("link", change="uplink 1mbit", name="link-2"),
         fault("kill", moot="it is being killed"),
@@ -194,7 +203,7 @@ def test_what_happens_to_nodes_is_told_while_it_is_not_too_much():
         records.Resumed(history=1, step=1200, reason="edge-1 died"),
         update(3),
     ):
-        troubles.follow(1.0, record)
+        troubles.add(1.0, "controller", record)
 
     assert texts(troubles) == [
         "edge-0: link uplink 1mbit (link-2)",
@@ -205,7 +214,7 @@ def test_what_happens_to_nodes_is_told_while_it_is_not_too_much():
         "all shards resume from step 1,200: edge-1 died",
     ]
     for k in range(100):
-        troubles.follow(2.0 + k, records.Node(name="edge-0", state="missing"))
+        troubles.add(2.0 + k, "controller", records.Node(name="edge-0", state="missing"))
     assert len(troubles.told) == TROUBLES_MAX + 1
     assert [trouble.elapsed_s for trouble in troubles.latest] == [101.0 - k for k in reversed(range(LATEST_MAX))]
 
@@ -213,7 +222,7 @@ def test_what_happens_to_nodes_is_told_while_it_is_not_too_much():
 @pytest.mark.parametrize("died_first", [False, True])
 def test_what_happens_to_many_is_told_at_once_and_what_was_asked_for_is_not(died_first):
     """A death that was asked for, and the silence of a frozen node, go without saying; others do not."""
-    troubles = Troubles()
+    troubles = Troubles(Timeline())
     nodes = [f"edge-{k}" for k in range(8)]
     kills = [fault("kill", node) for node in nodes]
     deaths = [records.Node(name=node, state="died", reason="killed by SIGKILL") for node in nodes]
@@ -228,7 +237,7 @@ def test_what_happens_to_many_is_told_at_once_and_what_was_asked_for_is_not(died
         fault("launch", "edge-0"), told, by_itself, told, fault("thaw", "hub-0"), silence[0],
         fault("cut", problem="no"), told,
     ):  # fmt: skip
-        troubles.follow(1.0, record)
+        troubles.add(1.0, "controller", record)
 
     restored = "the server resumes from update 1"
     assert [each for each in texts(troubles) if each != restored] == [
@@ -250,6 +259,6 @@ def test_what_was_gathered_is_told_a_moment_later(make_sample_plan):
     assert standing.status(7.1, 0.0).troubles == ()
     (told,) = standing.status(7.5, 0.0).troubles
     assert (told.elapsed_s, told.text) == (2.0, "edge-0, edge-1: cut (f-1)")
-    standing.follow(8.0, "c", fault("heal", "edge-0"))
-    standing.follow(8.0, "c", records.Ended(outcome="completed", reason="x"))
+    standing.add(8.0, "c", fault("heal", "edge-0"))
+    standing.add(8.0, "c", records.Ended(outcome="completed", reason="x"))
     assert standing.status(8.0, 0.0).latest[-1].text == "edge-0: heal (f-1)"

@@ -6,8 +6,9 @@ import itertools
 import pytest
 from rich.console import Console
 
+from edgebed.reports.studies.agreement_page import agreement_brief
 from edgebed.reports.studies.agreement_tables import ROWS_MAX, grids, verdict_text
-from edgebed.reports.studies.agreement_text import print_agreements
+from edgebed.reports.writing.terminal import show
 from edgebed.studies.agreement.agreeing import Agreements
 from edgebed.studies.agreement.agreement import Agreement, Difference, Figures, Judgement, Version, overall
 from edgebed.studies.statistics import ConfidenceInterval
@@ -67,7 +68,7 @@ def test_each_quantity_is_told_in_its_own_unit() -> None:
         judgement("process", measure="bytes", versions=None),
         judgement("process", measure="staleness", versions=None),
     )
-    _, versions, judged = grids(found.trials[0])
+    _, versions, judged = grids(found.trials[0]).values()
 
     assert judged.rows == [
         ("accuracy, updates 1,500 to 2,000", "process", "2.13 points", "1.11 points", "differs"),
@@ -80,7 +81,7 @@ def test_each_quantity_is_told_in_its_own_unit() -> None:
 @pytest.mark.parametrize("count", [1, ROWS_MAX, ROWS_MAX + 1, 100])
 def test_a_long_training_is_shown_in_few_rows_that_end_with_the_last(count: int) -> None:
     """Evenly spaced."""
-    _, versions, _ = grids(agreements(judgement("process"), versions=count).trials[0])
+    _, versions, _ = grids(agreements(judgement("process"), versions=count).trials[0]).values()
     shown = [int(row[0].replace(",", "")) for row in versions.rows]
 
     assert shown[-1] == 100 * count
@@ -91,7 +92,7 @@ def test_a_long_training_is_shown_in_few_rows_that_end_with_the_last(count: int)
 def test_the_terminal_shows_tables_notes_and_the_verdict_last() -> None:
     """On a narrow one as well."""
     stream = io.StringIO()
-    print_agreements(agreements(judgement("process")), Console(file=stream, width=60))
+    show(agreement_brief(agreements(judgement("process"))), Console(file=stream, width=60))
     lines = stream.getvalue().splitlines()
 
     assert lines[0] == "agree, adacomp: seeds 1, 2"

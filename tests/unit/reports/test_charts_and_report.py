@@ -13,8 +13,9 @@ from edgebed.core.plan import Shard
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.reports.run import charts
-from edgebed.reports.run.report import render, write_report
+from edgebed.reports.run.report import report_page, write_report
 from edgebed.reports.writing.drawing import INK
+from edgebed.reports.writing.html import to_html
 from edgebed.running.results import Run, load
 
 pytestmark = pytest.mark.slow
@@ -42,6 +43,11 @@ class Balance(html.parser.HTMLParser):
         """Style is no text."""
         if "style" not in self.open:
             self.text.append(data)
+
+
+def rendered(run):
+    """The report of a run as HTML."""
+    return to_html(report_page(run))
 
 
 def text_of(document):
@@ -110,7 +116,7 @@ def test_the_report_answers_the_readers_questions(sample_run):
 
 def test_the_report_asks_for_nothing_from_outside(sample_run):
     """It opens without a network: no script, no source and no link leads out of the file."""
-    document = render(sample_run)
+    document = rendered(sample_run)
     addresses = set(re.findall(r'(?:src|href|url)\s*[=(]\s*["\']?([^"\')\s>]+)', document))
 
     assert all(address.startswith("#") for address in addresses)
@@ -132,7 +138,7 @@ def test_what_a_run_says_cannot_become_html(tmp_path, make_sample_run, make_samp
         journal.write(9.9, "controller", records.Ended(outcome="failed", reason=attack))
     run.folder.write_scenario(attack)
     run.folder.write_manifest(seed=1, runtime=attack, command=[attack], trials=["asgd"])
-    document = render(Run(run.folder))
+    document = rendered(Run(run.folder))
 
     assert "<img" not in document
     assert text_of(document).count(attack) >= 8
@@ -145,7 +151,7 @@ def test_a_run_that_was_killed_has_a_report(tmp_path, make_sample_run, make_samp
     with (run.path / "asgd" / "events.jsonl").open("ab") as file:
         file.write(b'{"t":1')
     run = load(run.path)
-    text = text_of(render(run))
+    text = text_of(rendered(run))
 
     assert run.exit_code == 3
     for part in ("adacomp did not begin", "unfinished", "last line is cut", "not measured"):
@@ -155,16 +161,16 @@ def test_a_run_that_was_killed_has_a_report(tmp_path, make_sample_run, make_samp
 def test_a_run_without_updates_or_journal_has_a_report(tmp_path, make_sample_run):
     """The emptiest folders give a document that says so."""
     run = make_sample_run(tmp_path, {"asgd": []})
-    assert "<svg" not in render(run)
+    assert "<svg" not in rendered(run)
 
     (run.path / "asgd" / "events.jsonl").unlink()
     shutil.copytree(run.path / "asgd", tmp_path / "keep")
     run.folder.scenario.unlink()
     run.folder.manifest.unlink()
-    assert "unfinished" in text_of(render(load(run.path)))
+    assert "unfinished" in text_of(rendered(load(run.path)))
 
     shutil.rmtree(run.path / "asgd")
-    assert "No trial has begun" in text_of(render(load(run.path)))
+    assert "No trial has begun" in text_of(rendered(load(run.path)))
 
 
 def test_the_report_has_the_last_words_of_a_node_that_died(tmp_path, make_sample_run, make_sample_entries):
@@ -172,7 +178,7 @@ def test_the_report_has_the_last_words_of_a_node_that_died(tmp_path, make_sample
     death = (5.0, "controller", records.Node(name="edge-0", state="died", reason="killed by SIGKILL"))
     run = make_sample_run(tmp_path, {"asgd": [*make_sample_entries(), death]})
     run.folder.trial("asgd").log("edge-0").write_text("".join(f"<line {n}>\n" for n in range(1, 31)))
-    text = text_of(render(run))
+    text = text_of(rendered(run))
 
     assert "<line 11> <line 12>" in text
     assert "<line 10>" not in text
@@ -184,7 +190,7 @@ def test_a_run_from_python_says_how_it_can_be_repeated(sample_run):
     """Without a file there is no command."""
     sample_run.folder.write_manifest(seed=7, runtime="process", command=["python", "-c", "x"], trials=["asgd"])
 
-    assert "Run from Python; the resolved scenario is scenario.yaml" in text_of(render(load(sample_run.path)))
+    assert "Run from Python; the resolved scenario is scenario.yaml" in text_of(rendered(load(sample_run.path)))
 
 
 def fleet_tables(document):
@@ -209,7 +215,7 @@ def test_each_trial_is_shown_with_its_own_fleet(tmp_path, make_sample_run, make_
     run.folder.trial("few").make(make_sample_plan("few", workers=("edge-0",)))
     applied = run.trials["asgd"].series.updates_by_worker
 
-    (first, alike), (second, others), (third, few) = fleet_tables(render(load(run.path)))
+    (first, alike), (second, others), (third, few) = fleet_tables(rendered(load(run.path)))
 
     assert (first, second, third) == ("asgd, adacomp", "capped", "few")
     assert alike["node"][5:] == ["updates: asgd", "updates: adacomp"]
@@ -221,7 +227,7 @@ def test_each_trial_is_shown_with_its_own_fleet(tmp_path, make_sample_run, make_
 
 def test_a_fleet_that_all_trials_have_is_one_table(sample_run):
     """Without a heading of its own."""
-    ((heading, rows),) = fleet_tables(render(sample_run))
+    ((heading, rows),) = fleet_tables(rendered(sample_run))
 
     assert heading is None
     assert rows["node"][5:] == ["updates: asgd", "updates: adacomp"]
@@ -235,7 +241,7 @@ def test_an_update_of_shards_is_no_one_nodes(tmp_path, make_sample_run, make_sam
     nodes = tuple(msgspec.structs.replace(n, shard=Shard(end=1)) if n.role == "worker" else n for n in plan.nodes)
     run.folder.trial("asgd").make(msgspec.structs.replace(plan, nodes=nodes))
 
-    ((_, rows),) = fleet_tables(render(load(run.path)))
+    ((_, rows),) = fleet_tables(rendered(load(run.path)))
 
     assert {cells[5] for name, cells in rows.items() if name != "node"} == {"–"}
 
@@ -255,7 +261,7 @@ def test_the_command_that_repeats_a_run_has_its_options(sample_run, options, wor
         seed=7, runtime="process", command=[], trials=["asgd"], scenario_file="sample.yaml", options=options
     )
 
-    assert f"<pre>edgebed run sample.yaml --runtime process{words}</pre>" in render(load(sample_run.path))
+    assert f"<pre>edgebed run sample.yaml --runtime process{words}</pre>" in rendered(load(sample_run.path))
 
 
 SINCE_TRAINING = "Times count from the start of training; what came before it is negative."
@@ -280,7 +286,7 @@ def test_incidents_say_what_their_times_count_from(tmp_path, make_sample_run, be
         (5.0, "controller", records.Ended(outcome="failed", reason="edge-0 never came")),
     ]
     run = make_sample_run(tmp_path, {name: entries if name in begun else entries[1:] for name in "ab"})
-    shown = text_of(render(run)).split("Events")[1]
+    shown = text_of(rendered(run)).split("Events")[1]
 
     assert shown.split(" trial time node event ")[0].strip() == text
     for name in "ab":

@@ -21,9 +21,12 @@ from edgebed.journal.verdict.fidelity import Fidelity
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.table import METRICS
+from edgebed.reports.run.brief import links_brief, results_brief
 from edgebed.reports.run.conditions_text import latency_text, link_rows
-from edgebed.reports.run.report import _met_cell, render
-from edgebed.reports.run.terminal import print_links, print_results
+from edgebed.reports.run.report import met_cell, report_page
+from edgebed.reports.writing.html import to_html
+from edgebed.reports.writing.page import Span
+from edgebed.reports.writing.terminal import show
 from edgebed.running.results import Run
 
 MBIT = 1_000_000
@@ -69,10 +72,10 @@ def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000, run
     return Run(folder)
 
 
-def printed(show, run):
-    """What a function prints of a run."""
+def printed(brief, run):
+    """What a terminal shows of a run."""
     out = io.StringIO()
-    show(run, Console(file=out, width=200))
+    show(brief(run), Console(file=out, width=200))
     return out.getvalue()
 
 
@@ -92,19 +95,19 @@ def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
     """It measures no conditions: that is said, and fails nothing; other expectations are judged."""
     run = run_of(tmp_path, expects_trusted=True, runtime="simulation")
     (trial,) = run.summary.trials
-    told = printed(print_results, run)
+    told = printed(results_brief, run)
 
     assert [(each.measure, each.met) for each in trial.expectations] == [("final_accuracy", True), ("verdict", None)]
     assert (run.exit_code, trial.met, run.summary.text) == (0, True, "The expectation is met.")
     assert "– adacomp: modelled" in told
     assert "not judged in a simulation" in told
     assert "a gradient takes 10 ms" in told
-    page = render(run)
-    assert "<span class=quiet>not judged in a simulation</span>" in page
-    assert "<p class='badge good'>" in page
+    page = to_html(report_page(run))
+    assert '<td class="long quiet">not judged in a simulation</td>' in page
+    assert '<p class="badge good">' in page
     assert "<li class=good>modelled</li>" in page
     unmeasured = msgspec.structs.replace(trial.expectations[1], measured=None)
-    assert _met_cell(unmeasured, ran_to_end=False) == "<span class=quiet>not judged in a simulation</span>"
+    assert met_cell(unmeasured, ran_to_end=False) == Span("not judged in a simulation", "quiet")
 
 
 def test_a_verdict_has_one_word_everywhere():
@@ -146,8 +149,8 @@ def test_a_link_that_never_held_a_message_back_has_no_rate(tmp_path):
 
 def test_the_terminal_has_a_line_for_each_trial(tmp_path):
     """And for an expectation of it."""
-    assert "✓ adacomp: trusted" in printed(print_results, run_of(tmp_path, expects_trusted=True))
-    degraded = printed(print_results, run_of(tmp_path, problem=PROBLEM, expects_trusted=True))
+    assert "✓ adacomp: trusted" in printed(results_brief, run_of(tmp_path, expects_trusted=True))
+    degraded = printed(results_brief, run_of(tmp_path, problem=PROBLEM, expects_trusted=True))
     assert "! adacomp: degraded: link: the uplink of edge-0 was not as asked" in degraded
     assert "(edge-0: the kernel holds 20mbit, asked 10mbit)" in " ".join(degraded.split())
     assert "✗ adacomp: verdict degraded, expected == trusted" in degraded
@@ -155,7 +158,7 @@ def test_the_terminal_has_a_line_for_each_trial(tmp_path):
 
 def test_the_report_asks_whether_the_conditions_held(tmp_path):
     """With the reason, and a row for each class and node."""
-    page = render(run_of(tmp_path, problem=PROBLEM))
+    page = to_html(report_page(run_of(tmp_path, problem=PROBLEM)))
 
     assert "Did the conditions hold?" in page
     assert "degraded: link: the uplink of edge-0" in page
@@ -164,7 +167,7 @@ def test_the_report_asks_whether_the_conditions_held(tmp_path):
 
 def test_links_are_shown_as_asked_held_and_measured(tmp_path):
     """A row for each direction of each link that was asked for."""
-    rows = [line.split() for line in printed(print_links, run_of(tmp_path)).splitlines() if "link " in line]
+    rows = [line.split() for line in printed(links_brief, run_of(tmp_path)).splitlines() if "link " in line]
 
     assert rows[0][:12] == ["edge-0", "uplink", "10", "mbit", "10", "mbit", "9.9", "mbit", "–", "0.3", "ms", "–"]
     assert [row[:2] for row in rows] == [[name, way] for name in WORKERS for way in ("uplink", "downlink")]
@@ -220,7 +223,7 @@ def test_links_are_shown_to_programs(tmp_path):
 
 def test_a_run_without_links_says_so(sample_run):
     """There is nothing to show."""
-    assert "no link was asked for" in printed(print_links, sample_run)
+    assert "no link was asked for" in printed(links_brief, sample_run)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.quantities import bytes_text
 from edgebed.reports.writing.drawing import INK, PRINTED_INK, SIZE, Chart, bytes_axis, numbered, write_figures
-from edgebed.reports.writing.html import figures
+from edgebed.reports.writing.html import to_html
+from edgebed.reports.writing.page import Figures, Page
 
 
 def line(title="A line, 50 %", names=("a",), size=SIZE):
@@ -86,12 +87,12 @@ def test_a_legend_has_as_many_columns_as_fit():
 
 def test_a_page_shows_what_there_is_to_show():
     """A wide chart has a row of its own."""
-    text = figures([line("Narrow <x>"), NOTHING, line("Wide", size=(9.0, 3.0))])
+    text = to_html(Page(name="tiny", parts=[Figures([line("Narrow <x>"), NOTHING, line("Wide", size=(9.0, 3.0))])]))
 
     assert text.count("<svg") == 2
     assert "<figcaption>Narrow &lt;x&gt;</figcaption>" in text
     assert "<figure class=whole><figcaption>Wide" in text
-    assert figures([NOTHING]) == ""
+    assert "<figure" not in to_html(Page(name="tiny", parts=[Figures([NOTHING])]))
 
 
 @pytest.mark.parametrize("high", [1.5e6, 4e6, 6e6, 3e7, 9e7, 1e9, 1e12])

@@ -25,8 +25,10 @@ from edgebed.journal.series import Series
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.journal.troubles import Trouble
 from edgebed.reports.live.progress import LINE_EVERY_S, ProgressDisplay
+from edgebed.reports.run.brief import results_brief
 from edgebed.reports.run.report import write_report
-from edgebed.reports.run.terminal import accuracy_chart, plain_table, print_results
+from edgebed.reports.run.sketch import accuracy_chart
+from edgebed.reports.writing.terminal import show
 from edgebed.running.results import load
 
 
@@ -126,10 +128,11 @@ def test_an_expectation_not_met_is_named_when_the_trial_ends(make_sample_plan, s
     assert "✗ asgd failed (the server died): " in run_progress(io.StringIO(), [], make_sample_plan, failed)
 
 
-def test_the_results_are_plain_text_in_a_file(sample_run):
-    """Table, chart, verdict and path, within 80 columns and without escape sequences."""
+def test_the_results_are_plain_text_in_a_file(sample_run, monkeypatch):
+    """Table, chart, verdict and path, within as many columns as are asked for and without escape sequences."""
+    monkeypatch.setenv("COLUMNS", "80")
     output = io.StringIO()
-    print_results(sample_run, Console(file=output, width=80))
+    show(results_brief(sample_run), Console(file=output, width=80))
     text = output.getvalue()
     first_lines = text.splitlines()
 
@@ -235,7 +238,7 @@ def test_a_broken_standard_error_ends_the_display_not_the_run(make_sample_plan, 
 def print_plain(run, width=80):
     """The results in a file of so many columns."""
     output = io.StringIO()
-    print_results(run, Console(file=output, width=width))
+    show(results_brief(run), Console(file=output, width=width))
     return output.getvalue()
 
 
@@ -304,8 +307,9 @@ def test_the_start_up_takes_two_lines_that_fit(tmp_path, make_sample_run, make_s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_a_narrow_table_keeps_its_first_column(tmp_path, make_sample_run, make_sample_entries, width):
+def test_a_narrow_table_keeps_its_first_column(tmp_path, make_sample_run, make_sample_entries, monkeypatch, width):
     """Less important columns go; nothing is wider than the terminal."""
+    monkeypatch.setenv("COLUMNS", str(width))
     name = "hardy2017-adacomp-strict"
     run = make_sample_run(tmp_path, {name: make_sample_entries()})
     write_report(run)
@@ -315,26 +319,6 @@ def test_a_narrow_table_keeps_its_first_column(tmp_path, make_sample_run, make_s
     assert max(len(line) for line in table) <= width
     assert "accuracy" in table[0]
     assert ("staleness" in table[0]) == (width >= 90)
-
-
-def test_a_flexible_column_is_cut_before_others_go():
-    """Its end is marked."""
-    output = io.StringIO()
-    columns = {"run": ["tiny/0001"], "trials": ["a, b, c, d, e, f, g"], "verdict": ["met"]}
-    console = Console(file=output, width=30)
-    console.print(plain_table(columns, 30, dispensable=("trials",), flexible="trials"))
-
-    assert "tiny/0001  a, b, c, …  met" in output.getvalue()
-
-
-def test_what_does_not_fit_goes_on_below():
-    """No end of a verdict is cut off."""
-    output = io.StringIO()
-    columns = {"judged": ["accuracy, updates 100 to 500"], "verdict": ["not distinguishable"]}
-    Console(file=output, width=40).print(plain_table(columns, 40))
-
-    assert {"accuracy,", "updates", "500", "not", "distinguishable"} <= set(output.getvalue().split())
-    assert max(map(len, output.getvalue().splitlines())) <= 40
 
 
 def test_a_measure_is_written_in_its_unit_beside_its_bound():

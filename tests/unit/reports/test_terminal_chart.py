@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgebed.journal.series import Series
-from edgebed.reports.run.terminal import accuracy_chart
+from edgebed.reports.run.sketch import accuracy_chart
 
 COLUMNS = 80
 

@@ -8,7 +8,7 @@ from shard_stage import NAMES, STEPS, Stage, one_after_the_other, plan_of
 
 from edgebed.algorithms.layerwise import decoupled_greedy, synthetic_gradients, synthetic_inputs
 from edgebed.algorithms.layerwise.rule import Rule
-from edgebed.core import records
+from edgebed.journal.folds import Timeline
 from edgebed.journal.series_steps import Steps
 from edgebed.learning.shards.network import ShardNetwork
 from edgebed.roles.layerwise.layer_shard import LayerShard
@@ -50,15 +50,7 @@ class Listening(Stage):
 
 def counted(stage: Stage) -> Steps:
     """What the series make of the stage's journal."""
-    steps = Steps()
-    for t, (name, record) in enumerate(stage.journal):
-        if isinstance(record, records.Step):
-            steps.add(float(t), name, record)
-        elif isinstance(record, records.Resumed):
-            steps.resumed.append((float(t), record))
-        elif isinstance(record, records.BackedUp):
-            steps.backed_up.append((float(t), record))
-    return steps
+    return Steps(Timeline()).add_all((float(t), name, record) for t, (name, record) in enumerate(stage.journal))
 
 
 @pytest.mark.slow

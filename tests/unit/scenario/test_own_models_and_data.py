@@ -75,7 +75,7 @@ def test_a_data_set_states_its_number_of_classes(folder):
 @pytest.mark.slow
 def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
     """In simulation, with the modules beside it."""
-    run = run_quickly(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs", processes=1)
+    run = run_quickly(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs")
 
     assert list(FILES) == ["mynets.py", "mybackbones.py", "mysets.py", "own.yaml", "more.Dockerfile"]
     assert run.exit_code == 0

@@ -60,7 +60,7 @@ def test_the_example_of_the_document_runs_and_meets_its_expectations(tmp_path):
     path = tmp_path / "example.yaml"
     path.write_text(reference.EXAMPLE, encoding="utf-8")
 
-    run = run_quickly(path, runtime="simulation", runs_dir=tmp_path / "runs", processes=1)
+    run = run_quickly(path, runtime="simulation", runs_dir=tmp_path / "runs")
 
     assert list(run.trials) == ["iid", "two-labels", "two-labels-more-bytes"]
     assert run.exit_code == 0

@@ -79,7 +79,7 @@ def test_the_page_needs_nothing_else(simulated, compare, tmp_path):
     assert page.index("Accuracy against bytes up and down") < page.index("Accuracy against bytes up<")
     assert "Does AdaComp save bytes?" in page
     assert "edgebed compare small/0001 small/0002 small/0003 --to 50%" in page
-    assert all(f"<td class=short>small/{seed:04}" in page for seed in SEEDS)
+    assert all(f'<td class="short">small/{seed:04}' in page for seed in SEEDS)
     assert not any(word in page for word in ("<script", "src=", "<link", "@import"))
 
 

@@ -11,12 +11,11 @@ import edgebed
 from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.journal.journal import JournalWriter
-from edgebed.reports.run.report import charts_of_run, render
-from edgebed.reports.studies import comparison_page
-from edgebed.reports.studies.comparison_page import charts_of_comparison
-from edgebed.reports.studies.comparison_tables import grids, legend, trial_rows
-from edgebed.studies.arms import gather
-from edgebed.studies.comparison.comparison import LADDER, Comparison, compare, compare_arms
+from edgebed.reports.run.report import report_page
+from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
+from edgebed.reports.studies.study import compare, compared
+from edgebed.reports.writing.html import to_html
+from edgebed.studies.comparison.comparison import LADDER, Comparison
 
 
 @pytest.fixture
@@ -68,8 +67,7 @@ def test_what_is_cheaper_upwards_may_be_dearer_in_all(runs):
     assert (outcome.ingress_bytes, outcome.egress_bytes, outcome.traffic_bytes) == (3000, 9000, 12_000)
     ratios = [measures[f"{way}_bytes_to"].against.mean for way in ("ingress", "egress", "traffic")]
     assert ratios == pytest.approx([0.2, 2.0, 8000 / 13_000])
-    against = next(grid for grid in grids(comparison) if grid.title == "To 90 % against asgd")
-    assert against.head[-3:] == ("up, ×", "down, ×", "total, ×")
+    assert grids(comparison)["To 90 % against asgd"].head[-3:] == ("up, ×", "down, ×", "total, ×")
 
 
 @pytest.mark.slow
@@ -77,15 +75,14 @@ def test_rounds_and_mini_batches_are_not_drawn_on_one_axis(tmp_path):
     """Updates that stand for different work are told, and drawn against the examples that they stand for."""
     variants = {"asgd": {"method": "asgd"}, "fedavg": {"method": "fedavg"}}
     run = finished_run(tmp_path, {"asgd": RISING, "fedavg": RISING}, scenario=SCENARIO | {"variants": variants})
-    arms = gather([run]).arms
-    comparison = compare_arms(gather([run]))
-    titles = [chart.title for chart in charts_of_comparison(comparison, arms)]
-    shown = [chart.title for chart in charts_of_run(run)]
+    study = compared([run])
+    titles = [chart.title for chart in study.view.charts]
+    shown = [chart.title for chart in report_page(run).charts]
 
-    (sentence,) = [text for text in legend(comparison) if text.startswith("An update stands for")]
+    (sentence,) = [text for text in how_to_read(study.result) if text.startswith("An update stands for")]
     assert re.fullmatch(r"An update stands for 10 training examples in asgd, for [67]\d\d in fedavg\.", sentence)
-    assert sentence in render(run)
-    assert sentence in comparison_page.render(comparison, arms)
+    assert sentence in to_html(report_page(run))
+    assert sentence in to_html(study.view)
     for found in (titles, shown):
         assert "Accuracy against examples" in found
         assert "Accuracy against updates" not in found
@@ -93,12 +90,11 @@ def test_rounds_and_mini_batches_are_not_drawn_on_one_axis(tmp_path):
 
 def test_updates_that_stand_for_the_same_work_are_drawn_as_updates(runs):
     """Nothing is said then."""
-    gathered = gather(runs)
-    comparison = compare_arms(gathered)
+    study = compared(runs)
 
-    assert "Accuracy against updates" in [chart.title for chart in charts_of_comparison(comparison, gathered.arms)]
-    assert "An update stands for" not in " ".join(legend(comparison))
-    assert "Accuracy against updates" in [chart.title for chart in charts_of_run(runs[0])]
+    assert "Accuracy against updates" in [chart.title for chart in study.view.charts]
+    assert "An update stands for" not in " ".join(how_to_read(study.result))
+    assert "Accuracy against updates" in [chart.title for chart in report_page(runs[0]).charts]
 
 
 def test_a_moving_average_over_a_window(runs):
@@ -225,12 +221,12 @@ def test_an_arm_that_diverged_is_compared_and_said_so(tmp_path):
         finished_run(tmp_path, {"asgd": RISING[:2]}, seed=2, loss=math.nan),
     ]
     comparison = compare(runs, to=0.95)
-    (reached,) = (grid for grid in grids(comparison) if grid.title == "To 95 %")
+    reached = grids(comparison)["To 95 %"]
 
     assert [outcome.diverged for outcome in comparison.arms["asgd"].outcomes] == [False, True]
     assert "pair/0002: asgd diverged at update 1: loss at edge-0 is not finite" in comparison.notes
     assert "in 1 of 2 seeds: 1 diverged" in reached.rows[0]
-    assert "never: diverged" in [*trial_rows(comparison)][1]
+    assert "never: diverged" in trials_grid(comparison).rows[1]
 
 
 def test_from_python(runs, tmp_path):

@@ -10,7 +10,8 @@ from finished_runs import completed_run
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.core.errors import EdgebedError
-from edgebed.reports.studies.results_page import results_page, runs_text
+from edgebed.reports.studies.reproduction_page import reproduction_page, runs_sentences
+from edgebed.reports.writing.markdown import to_markdown
 from edgebed.running.results import Trial
 from edgebed.running.run import without_report
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size
@@ -98,8 +99,8 @@ def test_a_simulation_that_did_not_have_what_was_asked_for_is_told(cells: PaperC
     told = "Conditions did not hold as asked in 1 run (see runs.jsonl): tiny-digits/0002."
 
     assert result.cells[0].runs[0].verdict == "degraded"
-    assert [*runs_text(result.cells[0].runs)][1:] == [told]
-    page = results_page(cells.paper, result, []).body
+    assert [*runs_sentences(result.cells[0].runs)][1:] == [told]
+    page = to_markdown(reproduction_page(cells.paper, result, {}))
     assert "| simulation, degraded |" in page
     assert told in page
 

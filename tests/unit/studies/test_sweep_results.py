@@ -23,7 +23,8 @@ from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.plan import Part, TensorLayout
 from edgebed.reports.studies.sweep_charts import cell_lines, charts_of_sweep, factor_text, layout_of, letters
 from edgebed.reports.studies.sweep_page import sweep_page
-from edgebed.reports.studies.sweep_text import print_sweep
+from edgebed.reports.writing.markdown import to_markdown, write
+from edgebed.reports.writing.terminal import show
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.statistics import probability_below_one
 from edgebed.studies.sweep.costs import (
@@ -36,7 +37,7 @@ from edgebed.studies.sweep.costs import (
     write_costs,
 )
 from edgebed.studies.sweep.points import Point, SweepPlan, axes_of, place_of, read_points, sweep_command
-from edgebed.studies.sweep.swept import WinAt, _cpu_s, _notes, cpu_seconds
+from edgebed.studies.sweep.swept import SweepResult, WinAt, _cpu_s, _notes, cpu_seconds
 from edgebed.studies.sweep.winners import Win, win
 
 
@@ -296,11 +297,15 @@ def test_any_axes_make_maps_and_curves(over: dict[str, list[str]], titles: list[
     assert layout_of(axes_of(over)).columns.key == next((key for key in over if key.endswith("uplink")), [*over][-1])
 
 
+def text_of(result: SweepResult) -> str:
+    """The page of a sweep in Markdown."""
+    return to_markdown(sweep_page(result, "edgebed sweep"))
+
+
 def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     """Who wins, what is counted, where times come from; nothing of this machine."""
     result = swept({"fleet.edge.uplink": RATES})
-    drawn = charts_of_sweep(result)
-    page = sweep_page(result, "edgebed sweep tiny.yaml", drawn).write(drawn, tmp_path)
+    page = write(sweep_page(result, "edgebed sweep tiny.yaml"), tmp_path)
     text = page.with_suffix(".md").read_text()
 
     assert "Fastest, of 4 places: top-k at 3, dense at 1." in text
@@ -314,7 +319,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     assert "What the scenario sets itself was not measured: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
     assert "There is one seed" in text
-    assert "There is one seed" not in sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=2), "edgebed sweep", ()).body
+    assert "There is one seed" not in text_of(swept({"fleet.edge.uplink": RATES}, seeds=2))
     assert socket.gethostname() not in text
     assert str(tmp_path) not in text
     for line in text.splitlines():
@@ -324,7 +329,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
 
 def test_seeds_decide_who_is_first() -> None:
     """The first line counts the places where they do, and says what chance alone would give."""
-    text = sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=3), "edgebed sweep", ()).markdown()
+    text = text_of(swept({"fleet.edge.uplink": RATES}, seeds=3))
 
     assert "top-k at 3 (3 of them with a probability of 95 % or more)" in text
     assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
@@ -338,7 +343,7 @@ def test_a_lead_that_seeds_leave_open_is_said_to_be_open() -> None:
         for each in result.wins
         if each.time
     ]
-    text = sweep_page(msgspec.structs.replace(result, wins=tuple(close)), "edgebed sweep", ()).markdown()
+    text = text_of(msgspec.structs.replace(result, wins=tuple(close)))
 
     assert "top-k at 3 (none of them with a probability of 95 % or more)" in text
 
@@ -355,7 +360,7 @@ def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:
 def test_the_terminal_has_a_row_for_each_point() -> None:
     """Spreads over seeds beside their means; pairs that cross below."""
     stream = io.StringIO()
-    print_sweep(swept({"fleet.edge.uplink": RATES}, seeds=2), Console(file=stream, width=200))
+    show(sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=2), "").brief, Console(file=stream, width=200))
     shown = stream.getvalue()
 
     assert shown.count("not in 600 updates") == 5 * 4

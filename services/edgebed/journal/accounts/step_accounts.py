@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from edgebed.core import chance, records
 from edgebed.journal.accounts.ledger import COUNTS, Accounting, Ledger, closed
 from edgebed.journal.accounts.step_fates import End, Histories, ShardAccount, Span, every_of, fates, is_heard_out, until
+from edgebed.journal.folds import Fold, on
 from edgebed.roles.layerwise.shard_server import HISTORIES
 
 FATES = COUNTS[1:]
@@ -34,10 +35,11 @@ LifeName = tuple[str, int]
 """A shard and its incarnation."""
 
 
-class StepAccounting:
+class StepAccounting(Fold):
     """Takes the records of a journal, in its order, and makes the accounting of steps."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.accounts: dict[tuple[str, int], ShardAccount] = {}
         """What each shard has reported, by shard and history."""
         self.every: dict[str, int] = {}
@@ -54,20 +56,16 @@ class StepAccounting:
 
     # --- reading ------------------------------------------------------------------------------------------------
 
-    def add(self, t: float, node: str, record: records.Record) -> None:
-        """Take in one of the records that matter here."""
-        match record:
-            case records.Step():
-                self._step(t, node, record)
-            case records.Progress():
-                self._progress(t, node, record)
-            case records.Resumed():
-                self._resumed(record)
-            case records.BackedUp():
-                self._backed_up(record)
-            case records.Joined():
-                self.members[record.worker] = record.incarnation
+    @property
+    def is_told(self) -> bool:
+        """Whether shards make steps, so that nobody pushes updates."""
+        return bool(self.accounts or self.began or self.backups or self.problems)
 
+    @on(records.Joined)
+    def _joined(self, _: float, __: str, record: records.Joined) -> None:
+        self.members[record.worker] = record.incarnation
+
+    @on(records.Step)
     def _step(self, t: float, node: str, record: records.Step) -> None:
         account = self.accounts.get((node, record.history))
         if account is None or account.said is None:
@@ -84,6 +82,7 @@ class StepAccounting:
         else:
             made.append([step, step])
 
+    @on(records.Progress)
     def _progress(self, t: float, node: str, record: records.Progress) -> None:
         account = self._account(node, record.history, record.incarnation)
         if account.said and account.said.incarnation != record.incarnation:
@@ -99,7 +98,8 @@ class StepAccounting:
             self.accounts[key] = ShardAccount(shard, history, incarnation)
         return self.accounts[key]
 
-    def _resumed(self, record: records.Resumed) -> None:
+    @on(records.Resumed)
+    def _resumed(self, _: float, __: str, record: records.Resumed) -> None:
         newest = max(self.began, default=-HISTORIES)
         is_another_life = newest // HISTORIES < record.history // HISTORIES
         if record.history != (record.history // HISTORIES * HISTORIES if is_another_life else newest + 1):
@@ -111,7 +111,8 @@ class StepAccounting:
         for shard, incarnation in self.members.items():
             self._account(shard, record.history, incarnation)
 
-    def _backed_up(self, record: records.BackedUp) -> None:
+    @on(records.BackedUp)
+    def _backed_up(self, _: float, __: str, record: records.BackedUp) -> None:
         history, step = record.history, record.step
         if history != max(self.began, default=-1):
             self._problem("the server backed up another history than the present one")

@@ -34,6 +34,7 @@ from edgebed.core.plan import Point
 from edgebed.journal.accounts.ledger import Accounting, Ledger, closed
 from edgebed.journal.accounts.step_accounts import StepAccounting
 from edgebed.journal.accounts.step_fates import End
+from edgebed.journal.folds import Fold, Timeline, on
 
 SERVER = "server"
 POINTS = get_args(Point)
@@ -71,6 +72,8 @@ class WorkerIncarnation(msgspec.Struct):
     incarnation: int
     born: int
     """Index of the server's incarnation in which the worker began."""
+    number: int
+    """Index among all incarnations of workers, in the order in which they were heard of."""
     end: int | None = None
     """Index of the server's incarnation in which the worker ended; None: not yet."""
     is_gone: bool = False
@@ -105,18 +108,23 @@ class WorkerIncarnation(msgspec.Struct):
         return chance.draw_name(self.worker, max(1, self.incarnation))
 
 
-class UpdateAccounting:
+class UpdateAccounting(Fold):
     """Takes the records of a journal, in its order, and makes the accounting of updates."""
 
-    def __init__(self) -> None:
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.steps = StepAccounting()
+        """Accounting of the shards' steps."""
+        super().__init__(timeline, self.steps)
         self.lives: dict[tuple[str, int], WorkerIncarnation] = {}
         self.lineage = array("q")
-        """For each version of the model that was reported, which incarnation's update made it: its place in `order`."""
+        """For each version of the model that was reported, the number of the incarnation whose update made it."""
         self.versions = array("q")
         """The versions that were reported, in order; others take no room."""
         self.version = 0
         """Version of the present model."""
-        self.order: dict[tuple[str, int], int] = {}
+        self.server = 0
+        """Index of the server's present incarnation."""
         self.servers_died = [False]
         """For each incarnation of the server, whether it ended before it had reported all that it did."""
         self.servers_end_t = [math.inf]
@@ -124,7 +132,6 @@ class UpdateAccounting:
         """Worker, incarnation and join that the present server knows; what it stores of an older one still counts."""
         self.present: set[str] = set()
         """Nodes that have come since training last began."""
-        self.incarnations: dict[str, int] = {}
         self.frozen: dict[str, Halt] = {}
         self.silent: set[str] = set()
         self.finished: records.Finished | None = None
@@ -133,68 +140,51 @@ class UpdateAccounting:
         self.is_told = False
         """Whether nodes report joins and pushes, as all do except in old journals."""
         self.has_updates = False
-        self.is_layerwise = False
-        """Whether shards make steps, so that nobody pushes updates."""
-        self.steps = StepAccounting()
-        """Accounting of the shards' steps."""
         self.problems: Counter[str] = Counter()
 
     # --- reading ------------------------------------------------------------------------------------------------
 
-    def add(self, t: float, node: str, record: records.Record) -> None:
-        """Take in one record; those that say nothing of updates or steps change nothing."""
-        match record:
-            case records.Update():
-                self._update(t, record)
-            case records.Step() | records.Progress() | records.Resumed() | records.BackedUp():
-                self.is_layerwise = True
-                self.steps.add(t, node, record)
-            case records.Refused():
-                if record.step >= 0 and record.worker:
-                    life = self._life(record.worker, record.incarnation)
-                    if self._see(life, t, record.joins, record.step):
-                        life.refused[record.code] += 1
-                    _answer(life, record.joins, t if record.code == "late" else math.inf)
-            case records.Pushes():
-                self._pushes(t, self._life(node, record.incarnation), record)
-            case records.Unanswered():
-                self.is_told = True
-                if record.step >= 0:
-                    self._life(node, record.incarnation).unanswered[record.step] = record.joins, t
-            case _:
-                self._event(t, record)
+    @on(records.Refused)
+    def _refused(self, t: float, _: str, record: records.Refused) -> None:
+        if record.step >= 0 and record.worker:
+            life = self._life(record.worker, record.incarnation)
+            if self._see(life, t, record.joins, record.step):
+                life.refused[record.code] += 1
+            _answer(life, record.joins, t if record.code == "late" else math.inf)
 
-    def _event(self, t: float, record: records.Record) -> None:
-        """Take in a record of a rare kind."""
-        match record:
-            case records.Joined():
-                self.is_told = True
-                life = self._life(record.worker, record.incarnation)
-                life.joined[record.joins] = self._server
-                _answer(life, record.joins, t)
-                self.joined.add((record.worker, record.incarnation, record.joins))
-                self.steps.add(t, SERVER, record)
-            case records.Node():
-                self._node(t, record)
-            case records.Fault():
-                self._fault(t, record)
-            case records.Restored():
-                self._restored(t, record)
-            case records.Finished():
-                self.finished = record
-            case records.Evaluated() if record.final:
-                self.final_version = record.version
-            case records.Trial():
-                self._began()
-            case records.Ended():
-                self.is_ended = True
+    @on(records.Unanswered)
+    def _unanswered(self, t: float, node: str, record: records.Unanswered) -> None:
+        self.is_told = True
+        if record.step >= 0:
+            self._life(node, record.incarnation).unanswered[record.step] = record.joins, t
 
-    def _fault(self, t: float, record: records.Fault) -> None:
+    @on(records.Joined)
+    def _joined(self, t: float, _: str, record: records.Joined) -> None:
+        self.is_told = True
+        life = self._life(record.worker, record.incarnation)
+        life.joined[record.joins] = self.server
+        _answer(life, record.joins, t)
+        self.joined.add((record.worker, record.incarnation, record.joins))
+
+    @on(records.Finished)
+    def _finished(self, _: float, __: str, record: records.Finished) -> None:
+        self.finished = record
+
+    @on(records.Evaluated)
+    def _evaluated(self, _: float, __: str, record: records.Evaluated) -> None:
+        self.final_version = record.version if record.final else self.final_version
+
+    @on(records.Ended)
+    def _ended(self, _: float, __: str, ___: records.Ended) -> None:
+        self.is_ended = True
+
+    @on(records.Fault)
+    def _fault(self, t: float, _: str, record: records.Fault) -> None:
         if record.problem or record.moot:
             return
         halt = self.frozen.get(record.target) or Halt(t, record.trigger.partition(" ")[0] in POINTS)
         if record.action in ("kill", "memory"):
-            life = self.lives.get((record.target, self.incarnations.get(record.target, 0)))
+            life = self.lives.get((record.target, self.timeline.incarnations.get(record.target, 0)))
             if life:
                 life.halt = halt
         if record.action == "freeze":
@@ -202,19 +192,15 @@ class UpdateAccounting:
         elif record.action in ("thaw", "kill", "launch"):
             self.frozen.pop(record.target, None)
 
-    @property
-    def _server(self) -> int:
-        return len(self.servers_died) - 1
-
     def _life(self, worker: str, incarnation: int) -> WorkerIncarnation:
         key = worker, incarnation
         life = self.lives.get(key)
         if life is None:
-            life = self.lives[key] = WorkerIncarnation(worker, incarnation, self._server)
-            self.order[key] = len(self.order)
+            life = self.lives[key] = WorkerIncarnation(worker, incarnation, self.server, len(self.lives))
         return life
 
-    def _update(self, t: float, record: records.Update) -> None:
+    @on(records.Update)
+    def _update(self, t: float, _: str, record: records.Update) -> None:
         self.has_updates = True
         life = self._life(record.worker, record.incarnation)
         if self.is_told and (record.worker, record.incarnation, record.joins) not in self.joined:
@@ -229,14 +215,14 @@ class UpdateAccounting:
             self._problem("the server left out versions of the model")
         self.version = record.version
         self.versions.append(record.version)
-        self.lineage.append(self.order[record.worker, record.incarnation])
+        self.lineage.append(life.number)
         life.applied += 1
 
     def _see(self, life: WorkerIncarnation, t: float, joins: int, step: int) -> bool:
         """Note that the server has seen a step; False if it had seen it before."""
         if t < life.said_t and step >= life.pushed:
             self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
-        seen, place = life.seen, (self._server, joins)
+        seen, place = life.seen, (self.server, joins)
         at = len(seen)
         if seen and step <= seen[-1].last:  # from an older join, overtaken by the next
             at = bisect_right([stretch.first for stretch in seen], step)
@@ -246,21 +232,23 @@ class UpdateAccounting:
         if at and seen[at - 1].last + 1 == step and seen[at - 1].place == place:
             seen[at - 1].last, seen[at - 1].t = step, t
         else:
-            seen.insert(at, Stretch(step, step, joins, self._server, t))
+            seen.insert(at, Stretch(step, step, joins, self.server, t))
         return True
 
-    def _pushes(self, t: float, life: WorkerIncarnation, record: records.Pushes) -> None:
+    @on(records.Pushes)
+    def _pushes(self, t: float, node: str, record: records.Pushes) -> None:
         self.is_told = True
+        life = self._life(node, record.incarnation)
         if t >= life.said_t:
             life.begun, life.pushed, life.said_t = record.begun, record.pushed, t
         if life.seen and life.seen[-1].t < t and life.seen[-1].last >= record.pushed:
             self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
 
-    def _node(self, t: float, record: records.Node) -> None:
+    @on(records.Node)
+    def _node(self, t: float, _: str, record: records.Node) -> None:
         if record.state == "joined":
             self.present.add(record.name)
             self.frozen.pop(record.name, None)
-            self.incarnations[record.name] = record.incarnation
         (self.silent.add if record.state == "unresponsive" else self.silent.discard)(record.name)
         if record.name == SERVER:
             if record.state == "died" and self.finished is None:
@@ -271,7 +259,7 @@ class UpdateAccounting:
     def _worker(self, t: float, life: WorkerIncarnation, state: str) -> None:
         """Note that an incarnation of a worker has begun or ended."""
         if state != "joined":
-            life.end = self._server
+            life.end = self.server
             life.is_gone, life.is_stopped = state == "died", state == "stopped"
         if state == "died":
             life.halt = life.halt or self.frozen.get(life.worker) or Halt(t)
@@ -280,13 +268,15 @@ class UpdateAccounting:
         self.servers_died[-1] = True
         self.servers_end_t[-1] = min(t, self.servers_end_t[-1])
 
-    def _restored(self, t: float, record: records.Restored) -> None:
+    @on(records.Restored)
+    def _restored(self, t: float, _: str, record: records.Restored) -> None:
         """Note a new incarnation of the server: what the one before did after this version is lost."""
         if record.replayed is not None:
             self._went_on(record)
             return
         if self.finished is None:
             self._server_ended(t)
+        self.server += 1
         self.servers_died.append(False)
         self.servers_end_t.append(math.inf)
         self.joined.clear()
@@ -310,13 +300,15 @@ class UpdateAccounting:
         elif record.version > self.version:
             self._problem("the server was restored to a version with updates that nobody has reported")
 
-    def _began(self) -> None:
+    @on(records.Trial)
+    def _trial(self, _: float, __: str, ___: records.Trial) -> None:
         """Training begins, or is resumed after its controller was gone, which no node survives."""
+        newest = self.timeline.incarnations
         for life in self.lives.values():
-            is_old = life.incarnation < self.incarnations.get(life.worker, 0) or life.worker not in self.present
+            is_old = life.incarnation < newest.get(life.worker, 0) or life.worker not in self.present
             if is_old and not life.is_stopped:
                 life.is_gone = True
-                life.end = self._server - 1 if life.end is None else life.end
+                life.end = self.server - 1 if life.end is None else life.end
         self.present.clear()
         self.is_ended = False
 
@@ -338,7 +330,7 @@ class UpdateAccounting:
             if life.incarnation == newest[life.worker] and life.worker in lost:
                 life.is_gone = True
                 life.halt = life.halt or self.frozen.get(life.worker)
-        if self.is_layerwise:
+        if self.steps.is_told:
             ends = {name: _end(life) for name, life in self.lives.items()}
             return self.steps.close(ends, self.finished, is_cut=self.servers_died[-1] or not self.is_ended)
         for life in self.lives.values():

@@ -43,7 +43,7 @@ class WatchedTrial:
         for line in self._file.new_lines(whole_only=True):
             self._count += 1
             try:
-                self.state.follow(*decode_line(line))
+                self.state.add(*decode_line(line))
             except msgspec.DecodeError as error:
                 raise not_a_line(self.folder.journal, self._count, error) from error
         now_s = self._clock()

@@ -1,4 +1,4 @@
-"""Conditions as asked, as held and as measured (links, CPUs, memory), as texts for tables."""
+"""Conditions as asked, as held and as measured (links, CPUs, memory), as tables and texts."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -7,6 +7,7 @@ from edgebed.core.units import format_duration
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.verdict.findings import share_text
 from edgebed.journal.verdict.measured import DirectionConditions, HostConditions, NodeConditions
+from edgebed.reports.writing.page import Grid, Part, Section
 from edgebed.running.results import Run, Trial
 
 LINK_HEAD = ("node", "direction", "asked", "held", "measured", "latency", "latency measured", "drops", "mechanism")
@@ -113,8 +114,22 @@ def trial_link_dicts(trial: Trial) -> list[dict[str, object]]:
     ]
 
 
-def node_row(node: NodeConditions) -> tuple[str, ...]:
-    """A node's row under NODE_HEAD."""
+def condition_parts(nodes: Sequence[NodeConditions], host: HostConditions | None) -> tuple[Part, ...]:
+    """Tables of the classes, the host and each node."""
+    busy = () if host is None else (share_text(host.busy), share_text(host.steal), number_text(host.load))
+    return (
+        Grid(CLASS_HEAD, list(_class_rows(nodes))),
+        Grid(HOST_HEAD, [(*busy, f"{1000 * host.lag_s:.1f} ms")] if host else []),
+        Section("Each node", [Grid(NODE_HEAD, list(map(_node_row, nodes)))], is_folded=True),
+    )
+
+
+def link_grid(nodes: Iterable[NodeConditions]) -> Grid:
+    """A row for each direction of every link that was asked for or that something held."""
+    return Grid(LINK_HEAD, list(link_rows(nodes)), dispensable=("drops", "mechanism"))
+
+
+def _node_row(node: NodeConditions) -> tuple[str, ...]:
     up, down = _way_texts(node.uplink), _way_texts(node.downlink)
     drops = [way.drops for way in (node.uplink, node.downlink) if way.drops is not None]
     return (
@@ -127,8 +142,8 @@ def node_row(node: NodeConditions) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def class_rows(nodes: Iterable[NodeConditions]) -> Iterator[tuple[str, ...]]:
-    """Rows of the classes under CLASS_HEAD: means, and the worst of what counts as a fault."""
+def _class_rows(nodes: Iterable[NodeConditions]) -> Iterator[tuple[str, ...]]:
+    """Means, and the worst of what counts as a fault."""
     classes: dict[str, list[NodeConditions]] = {}
     for node in nodes:
         classes.setdefault(node.device_class, []).append(node)
@@ -143,11 +158,6 @@ def class_rows(nodes: Iterable[NodeConditions]) -> Iterator[tuple[str, ...]]:
             number_text(first.cpus_asked), number_text(_mean([node.cpus_measured for node in members])),
             _share(_mean(starved)), _share(max(starved, default=None)), bytes_text(max(memory, default=None)),
         )  # fmt: skip
-
-
-def host_row(host: HostConditions) -> tuple[str, ...]:
-    """The host's row under HOST_HEAD."""
-    return share_text(host.busy), share_text(host.steal), number_text(host.load), f"{1000 * host.lag_s:.1f} ms"
 
 
 def mechanism_text(node: NodeConditions) -> str:

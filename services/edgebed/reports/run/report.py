@@ -6,7 +6,7 @@ went, whether the accounting closes, what was set, how to repeat it. Every text 
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from edgebed.core.plan import NodePlan
@@ -15,31 +15,22 @@ from edgebed.core.quantities import (
     bytes_text,
     compared_texts,
     count_text,
-    number_text,
-    percent_text,
     seconds_text,
     updates_text,
     utc_text,
 )
 from edgebed.core.reading import read_file
+from edgebed.core.records import Phases
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.logs import last_lines
 from edgebed.journal.missed_faults import missed_faults
-from edgebed.journal.outcome import HELD, outcome_text, tone_of
+from edgebed.journal.outcome import HELD, tone_of
 from edgebed.journal.run_folder import write_atomically
 from edgebed.journal.series_faults import unasked_losses
-from edgebed.journal.summary import Expectation, RunSummary, TrialSummary
+from edgebed.journal.summary import Expectation, TrialSummary
 from edgebed.reports.run import trial_charts
 from edgebed.reports.run.charts import charts_of
-from edgebed.reports.run.conditions_text import (
-    CLASS_HEAD,
-    HOST_HEAD,
-    NODE_HEAD,
-    class_rows,
-    host_row,
-    node_row,
-    remarks_of,
-)
+from edgebed.reports.run.conditions_text import condition_parts, remarks_of
 from edgebed.reports.run.faults_text import (
     FAULT_HEAD,
     FAULT_LEGEND,
@@ -50,9 +41,26 @@ from edgebed.reports.run.faults_text import (
     fault_rows,
 )
 from edgebed.reports.run.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
-from edgebed.reports.run.traffic_text import byte_rows, bytes_by_kind, ingress_interface_text, measured_rows
+from edgebed.reports.run.traffic_text import byte_rows, bytes_by_kind
+from edgebed.reports.run.trial_measures import measures_grid
 from edgebed.reports.writing.drawing import Chart
-from edgebed.reports.writing.html import Raw, bars, definitions, details, escape, figures, items, page, section, table
+from edgebed.reports.writing.html import to_html
+from edgebed.reports.writing.page import (
+    Bars,
+    Facts,
+    Figures,
+    Grid,
+    Listing,
+    Notes,
+    Page,
+    Paragraph,
+    Part,
+    Section,
+    Shade,
+    Span,
+    legend,
+    shaded,
+)
 from edgebed.running.results import Run, Trial
 
 TROUBLE_STATES = frozenset({"died", "missing", "unresponsive"})
@@ -65,151 +73,79 @@ LISTED_MAX = 50
 LOG_LINES = 20
 """Lines that are shown of the log of a node that died."""
 LOGS_MAX = 8
-Row = tuple[str, Callable[[TrialSummary], str]]
-"""Name of a row, and a function from a summary to its text."""
-TRIAL_ROWS: tuple[Row, ...] = (
-    ("outcome", outcome_text),
-    ("method", lambda trial: trial.method),
-    ("final accuracy", lambda trial: percent_text(trial.final_accuracy)),
-    ("best accuracy", lambda trial: percent_text(trial.best_accuracy)),
-    ("final loss", lambda trial: number_text(trial.final_loss)),
-    ("updates", lambda trial: number_text(trial.updates)),
-    ("time to the last update", lambda trial: seconds_text(trial.time_s)),
-    ("updates a second", lambda trial: number_text(trial.updates_per_s)),
-)
-"""The first lines of the table of trials."""
-PUSH_ROWS: tuple[Row, ...] = (
-    ("up: payload of the pushes", lambda trial: bytes_text(trial.ingress_bytes)),
-    ("down: payload of the models sent", lambda trial: bytes_text(trial.egress_bytes)),
-    ("up and down", lambda trial: bytes_text(trial.traffic_bytes)),
-    ("up: at the server's interface", ingress_interface_text),
-    ("a push, mean", lambda trial: bytes_text(trial.push_bytes_mean)),
-    ("entries in a push, mean", lambda trial: number_text(trial.entries_mean)),
-    ("staleness: mean, median", lambda t: f"{number_text(t.staleness_mean)}, {number_text(t.staleness_median)}"),
-    ("staleness: 90 %, maximum", lambda t: f"{number_text(t.staleness_p90)}, {number_text(t.staleness_max)}"),
-    ("updates of a worker: least, most", lambda t: f"{t.worker_updates_min:,}, {t.worker_updates_max:,}"),
-)
-"""Rows for workers that push updates, after the updates a second."""
-SHARD_ROWS: tuple[Row, ...] = (
-    ("steps a second of the slowest shard", lambda trial: number_text(trial.steps_per_s)),
-    ("exchanged: payload of all messages", lambda trial: bytes_text(trial.exchanged_bytes)),
-    ("messages a step", lambda trial: number_text(trial.messages_per_step)),
-)
-"""Rows for shards, after the updates a second."""
-NODE_ROWS: tuple[Row, ...] = (
-    ("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
-    ("all nodes started, joined: after launch", lambda trial: _start_up(trial, "started_s", "joined_s")),
-    ("training, update of every worker: after launch", lambda trial: _start_up(trial, "training_s", "contributed_s")),
-    ("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
-)
-"""The last rows of the table of trials."""
-
-
-def _start_up(trial: TrialSummary, *phases: str) -> str:
-    start_up = trial.start_up
-    return ", ".join(seconds_text(getattr(start_up, phase)) for phase in phases) if start_up else UNMEASURED
+EXPECTATION_HEAD = ("trial", "measure", "expected", "measured", "met?")
+STEP_HEAD = ("trial", "worker", "steps", "gradient", "encoding", "waiting", "pause")
 
 
 def write_report(run: Run) -> None:
     """Write `report.html` into the run's folder; InfrastructureError if that is impossible."""
-    write_atomically(run.folder.report, render(run).encode())
+    write_atomically(run.folder.report, to_html(report_page(run)).encode())
 
 
-def charts_of_run(run: Run) -> tuple[Chart, ...]:
-    """All charts of a run's report."""
-    trials = list(run.trials.values())
-    return (*_comparing(trials), *(chart for trial in trials for chart in _of_nodes(trial)))
-
-
-def render(run: Run) -> str:
-    """The report as one HTML document."""
+def report_page(run: Run) -> Page:
+    """The report."""
     summary, trials = run.summary, list(run.trials.values())
-    title = f"{summary.scenario} {run.path.name}"
-    tone = tone_of(summary.exit_code, summary.result, summary.conditions)
     facts = (f"{summary.runtime} runtime", f"seed {summary.seed}", utc_text(str(run.manifest.get("started", ""))))
-    header = (
-        f"<header><p class=name>{escape(title)}</p>"
-        f"<h1>{escape(summary.question or summary.scenario)}</h1>"
-        f"<p class='badge {tone}'>{escape(summary.badge)}</p><p>{escape(summary.text)}</p>"
-        f"<p class=quiet>{escape(' · '.join(filter(None, facts)))}</p>{_warnings(summary.trials)}</header>"
+    warnings = [f"{trial.trial}: {warning}" for trial in summary.trials for warning in trial.warnings]
+    not_begun = f"{', '.join(summary.not_begun)} did not begin." if summary.not_begun else ""
+    none = "" if summary.trials or not_begun else "No trial has begun."
+    sections: Mapping[str, Iterator[Part]] = {
+        "Expectations": _expectations(summary.trials),
+        "Trials": iter((measures_grid(summary), Paragraph(not_begun or none))),
+        "Did the conditions hold?": _conditions(summary.trials),
+        "Ends of the logs of nodes that died": _deaths(run),
+        "Charts": _charts(trials),
+        "Nodes over time": iter([Figures([chart for trial in trials for chart in _of_nodes(trial)])]),
+        "What was done to the nodes": _faults(trials),
+        "Where the time went": _shard_phases(summary.trials),
+        "Where a step's time went": _phases(trials),
+        "Bytes by kind": _bytes(summary.trials),
+        "What a step's messages are": _exchanged(summary.trials),
+        "Does the accounting close?": _accounting(trials),
+        "Events": _incidents(trials),
+        "The fleet": _fleet(trials),
+        "Settings": _settings(run),
+        "How to repeat it": _repeat(run),
+    }
+    return Page(
+        name=f"{summary.scenario} {run.path.name}",
+        heading=summary.question or summary.scenario,
+        status=Span(summary.badge, tone_of(summary.exit_code, summary.result, summary.conditions)),
+        lead=[Paragraph(summary.text), legend(" · ".join(filter(None, facts))), Notes(shaded(warnings, "unknown"))],
+        parts=[Section(title, list(parts)) for title, parts in sections.items()],
     )
-    parts = [
-        _expectations(summary.trials),
-        _trials(summary),
-        _conditions(summary.trials),
-        _deaths(run),
-        _charts(trials),
-        _nodes(trials),
-        _faults(trials),
-        _phases(trials),
-        _bytes(summary.trials),
-        _exchanged(summary.trials),
-        _accounting(trials),
-        _incidents(trials),
-        _fleet(trials),
-        _settings(run),
-        _repeat(run),
-    ]
-    return page(title, header + "".join(parts))
 
 
-def _expectations(trials: Sequence[TrialSummary]) -> str:
+def _expectations(trials: Sequence[TrialSummary]) -> Iterator[Part]:
     rows = []
     for trial in trials:
         for each in trial.expectations:
             measured, bound = compared_texts(each.measure, each.measured, each.bound)
-            met = Raw(_met_cell(each, ran_to_end=trial.ran_to_end))
+            met = met_cell(each, ran_to_end=trial.ran_to_end)
             rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, met))
-    return section("Expectations", table(("trial", "measure", "expected", "measured", "met?"), rows)) if rows else ""
+    yield Grid(EXPECTATION_HEAD, rows)
 
 
-def _met_cell(expectation: Expectation, *, ran_to_end: bool) -> str:
+def met_cell(expectation: Expectation, *, ran_to_end: bool) -> Span:
     """Whether the expectation is met, where that is judged."""
-    if ran_to_end and expectation.met is not None:
-        return "<span class=good>met</span>" if expectation.met else "<span class=bad>not met</span>"
-    text = "not measured" if expectation.measured is None else "not judged"
-    return f"<span class=quiet>{'not judged in a simulation' if expectation.met is None else text}</span>"
+    if expectation.met is None:
+        return Span("not judged in a simulation", "quiet")
+    if not ran_to_end:
+        return Span("not measured" if expectation.measured is None else "not judged", "quiet")
+    return Span("met", "good") if expectation.met else Span("not met", "bad")
 
 
-def _warnings(trials: Sequence[TrialSummary]) -> str:
-    lines = [f"{trial.trial}: {warning}" for trial in trials for warning in trial.warnings]
-    return items(lines, "unknown")
-
-
-def _trials(summary: RunSummary) -> str:
-    """A column for each trial that began, and the names of the others."""
-    pushes = any(not trial.is_layerwise for trial in summary.trials)
-    shards = any(trial.is_layerwise for trial in summary.trials)
-    own = (*(PUSH_ROWS if pushes else ()), *(SHARD_ROWS if shards else ()))
-    first, between, last = (
-        [(label, *(value(trial) for trial in summary.trials)) for label, value in lines]
-        for lines in (TRIAL_ROWS, own, NODE_ROWS)
-    )
-    rows = [*first, *measured_rows(between), *last]
-    body = table(("", *(trial.trial for trial in summary.trials)), rows) if summary.trials else ""
-    if summary.not_begun:
-        body += f"<p>{escape(', '.join(summary.not_begun))} did not begin.</p>"
-    return section("Trials", body or "<p>No trial has begun.</p>")
-
-
-def _conditions(trials: Sequence[TrialSummary]) -> str:
+def _conditions(trials: Sequence[TrialSummary]) -> Iterator[Part]:
     """The verdict on each trial, with what it rests on."""
-    parts = []
+    shades: Mapping[str, Shade] = {**dict.fromkeys(HELD, "good"), "degraded": "bad"}
     for trial in trials:
         if fidelity := trial.fidelity:
-            status = {**dict.fromkeys(HELD, "good"), "degraded": "bad"}.get(fidelity.verdict, "unknown")
-            lines = (f"<li class={status}>{escape(line)}</li>" for line in fidelity.lines)
-            remarks = (f"<li class=quiet>{escape(remark)}</li>" for remark in remarks_of(trial))
-            parts.append(f"<h3>{escape(trial.trial)}</h3><ul>{''.join((*lines, *remarks))}</ul>")
-            parts.append(table(CLASS_HEAD, list(class_rows(fidelity.nodes))))
-            if fidelity.host:
-                parts.append(table(HOST_HEAD, [host_row(fidelity.host)]))
-            rows = [node_row(node) for node in fidelity.nodes]
-            parts.append(details("Each node", table(NODE_HEAD, rows)))
-    return section("Did the conditions hold?", "".join(parts)) if parts else ""
+            lines = shaded(fidelity.lines, shades.get(fidelity.verdict, "unknown"))
+            notes = Notes((*lines, *shaded(remarks_of(trial), "quiet")))
+            yield Section(trial.trial, [notes, *condition_parts(fidelity.nodes, fidelity.host)])
 
 
-def _deaths(run: Run) -> str:
+def _deaths(run: Run) -> Iterator[Part]:
     """The end of the log of each node that died unasked, which says why more often than not."""
     dead = {
         (trial.name, node.name): trial.folder.log(node.name)
@@ -217,21 +153,13 @@ def _deaths(run: Run) -> str:
         for node in unasked_losses(trial.series.nodes, trial.series.faults)
         if node.state == "died"
     }
-    parts = []
     for (trial, node), log in list(dead.items())[:LOGS_MAX]:
         lines = last_lines(log, LOG_LINES)
         command = shlex.join(("edgebed", "logs", f"{run.scenario}/{run.path.name}", node, "--trial", trial))
-        text = f"<pre>{escape(chr(10).join(lines))}</pre>" if lines else "<p>Its log is empty.</p>"
-        where = f"<p class=quiet>See <code>{escape(command)}</code>.</p>"
-        parts.append(f"<h3>{escape(f'{trial}: {node}')}</h3>{text}{where}")
+        where = Paragraph(("See ", Span(command, "code"), "."))
+        yield Section(f"{trial}: {node}", [Listing(lines) if lines else Paragraph("Its log is empty."), where])
     if len(dead) > LOGS_MAX:
-        parts.append(f"<p>{count_text(len(dead) - LOGS_MAX, 'more node')} died.</p>")
-    return section("Ends of the logs of nodes that died", "".join(parts)) if parts else ""
-
-
-def _comparing(trials: Sequence[Trial]) -> tuple[Chart, ...]:
-    """Charts in which all trials are drawn."""
-    return charts_of({trial.name: trial.series for trial in trials}, _examples_per_update(trials))
+        yield Paragraph(f"{count_text(len(dead) - LOGS_MAX, 'more node')} died.")
 
 
 def _examples_per_update(trials: Sequence[Trial]) -> dict[str, float | None]:
@@ -245,104 +173,88 @@ def _of_nodes(trial: Trial) -> tuple[Chart, ...]:
     return trial_charts.timeline(trial.name, trial.plan, trial.series), trial_charts.links(trial.name, nodes)
 
 
-def _charts(trials: Sequence[Trial]) -> str:
-    shown = figures(_comparing(trials))
+def _charts(trials: Sequence[Trial]) -> Iterator[Part]:
+    """Charts in which all trials are drawn."""
+    examples = _examples_per_update(trials)
     is_marked = any(trial.series.faults for trial in trials)
-    sentences = (
-        updates_text(_examples_per_update(trials)),
-        "Dotted lines, or ticks above a chart, mark faults and actions by hand." if is_marked else "",
-    )
-    legend = "".join(f"<p class=quiet>{escape(sentence)}</p>" for sentence in sentences if sentence)
-    return section("Charts", legend + shown) if shown else ""
+    yield legend(updates_text(examples))
+    yield legend("Dotted lines, or ticks above a chart, mark faults and actions by hand." if is_marked else "")
+    yield Figures(charts_of({trial.name: trial.series for trial in trials}, examples))
 
 
-def _nodes(trials: Sequence[Trial]) -> str:
-    shown = figures(chart for trial in trials for chart in _of_nodes(trial))
-    return section("Nodes over time", shown) if shown else ""
+def _shard_phases(trials: Sequence[TrialSummary]) -> Iterator[Part]:
+    yield legend("Shares of each shard's time, from its first step to its last.")
+    yield Grid(PHASE_HEAD, phase_rows(trials))
 
 
-def _phases(trials: Sequence[Trial]) -> str:
-    rows, parts = [], []
+def _phases(trials: Sequence[Trial]) -> Iterator[Part]:
+    rows = [
+        (trial.name, worker, f"{phases.steps:,}", *_milliseconds(_spent([phases]).values(), phases.steps))
+        for trial in trials
+        for worker, phases in sorted(trial.series.phases.items())
+        if phases.steps
+    ]
+    yield legend("Mean of all workers' steps, as the workers last reported.")
     for trial in trials:
-        for worker, phases in sorted(trial.series.phases.items()):
-            if phases.steps:
-                spent = (phases.compute_s, phases.encode_s, phases.wait_s, phases.pause_s)
-                rows.append((trial.name, worker, f"{phases.steps:,}", *_milliseconds(spent, phases.steps)))
-        lives = trial.series.phases.values()
-        steps = sum(phases.steps for phases in lives)
-        if steps:
-            totals = {
-                "gradient": sum(phases.compute_s for phases in lives),
-                "encoding": sum(phases.encode_s for phases in lives),
-                "waiting for the server": sum(phases.wait_s for phases in lives),
-                "emulated pause": sum(phases.pause_s for phases in lives),
-            }
-            each = {f"{name} {1000 * spent / steps:.2f} ms": spent for name, spent in totals.items()}
-            parts.append(f"<h3>{escape(trial.name)}</h3>{bars(each)}")
-    whole = ""
-    if shards := phase_rows([trial.summary for trial in trials]):
-        text = "<p class=quiet>Shares of each shard's time, from its first step to its last.</p>"
-        whole = section("Where the time went", text + table(PHASE_HEAD, shards))
-    if not parts:
-        return whole
-    head = ("trial", "worker", "steps", "gradient", "encoding", "waiting", "pause")
-    text = "<p class=quiet>Mean of all workers' steps, as the workers last reported.</p>"
-    return whole + section(
-        "Where a step's time went", text + "".join(parts) + details("Each worker", table(head, rows))
-    )
+        lives = list(trial.series.phases.values())
+        if steps := sum(phases.steps for phases in lives):
+            spent = _spent(lives)
+            names = map(" ".join, zip(spent, _milliseconds(spent.values(), steps), strict=True))
+            yield Section(trial.name, [Bars(dict(zip(names, spent.values(), strict=True)))])
+    yield Section("Each worker", [Grid(STEP_HEAD, rows)], is_folded=True)
 
 
-def _milliseconds(spent: Sequence[float], steps: int) -> tuple[str, ...]:
+def _spent(lives: Collection[Phases]) -> dict[str, float]:
+    """Seconds of all steps of some workers, by what they were spent on."""
+    return {
+        "gradient": sum(phases.compute_s for phases in lives),
+        "encoding": sum(phases.encode_s for phases in lives),
+        "waiting for the server": sum(phases.wait_s for phases in lives),
+        "emulated pause": sum(phases.pause_s for phases in lives),
+    }
+
+
+def _milliseconds(spent: Collection[float], steps: int) -> tuple[str, ...]:
     return tuple(f"{1000 * value / steps:.2f} ms" for value in spent)
 
 
-def _bytes(trials: Sequence[TrialSummary]) -> str:
-    """A section on what the bytes were, with those at the interface and by the method's own count."""
-    parts = []
-    for trial in trials:
-        if kinds := bytes_by_kind(trial):
-            total = sum(kinds.values())
-            shares = {f"{kind} {bytes_text(size)} ({100 * size / total:.1f} %)": size for kind, size in kinds.items()}
-            parts.append(f"<h3>{escape(trial.trial)}: {bytes_text(total)}</h3>{bars(shares)}")
-    if not parts:
-        return ""
-    text = "<p class=quiet>Payload of all messages over the data network, each counted once.</p>"
-    rows = table(("at the server", *(trial.trial for trial in trials)), byte_rows(trials))
-    return section("Bytes by kind", text + "".join(parts) + rows)
+def _bytes(trials: Sequence[TrialSummary]) -> Iterator[Part]:
+    """What the bytes were, with those at the interface and by the method's own count."""
+    found = {trial.trial: kinds for trial in trials if (kinds := bytes_by_kind(trial))}
+    if not found:
+        return
+    yield legend("Payload of all messages over the data network, each counted once.")
+    for trial, kinds in found.items():
+        total = sum(kinds.values())
+        shares = {f"{kind} {bytes_text(size)} ({100 * size / total:.1f} %)": size for kind, size in kinds.items()}
+        yield Section(f"{trial}: {bytes_text(total)}", [Bars(shares)])
+    yield Grid(("at the server", *(trial.trial for trial in trials)), byte_rows(trials))
 
 
-def _exchanged(trials: Sequence[TrialSummary]) -> str:
-    """A section on what shards sent each other; nothing where each worker had the whole model."""
-    rows = exchange_rows(trials)
-    if not rows:
-        return ""
-    shown = table(("", *(trial.trial for trial in trials)), rows)
-    return section("What a step's messages are", shown + details("Each pair", table(PAIR_HEAD, pair_rows(trials))))
+def _exchanged(trials: Sequence[TrialSummary]) -> Iterator[Part]:
+    """What shards sent each other; nothing where each worker had the whole model."""
+    if rows := exchange_rows(trials):
+        yield Grid(("", *(trial.trial for trial in trials)), rows)
+        yield Section("Each pair", [Grid(PAIR_HEAD, pair_rows(trials))], is_folded=True)
 
 
-def _accounting(trials: Sequence[Trial]) -> str:
+def _accounting(trials: Sequence[Trial]) -> Iterator[Part]:
     if not trials:
-        return ""
+        return
     rows: list[tuple[str, ...]] = []
-    columns = [(trial.summary, trial.series) for trial in trials]
+    summaries = [trial.summary for trial in trials]
     updates, steps = ([_of_kind(trial, is_layerwise) for trial in trials] for is_layerwise in (False, True))
-    pushes = not all(summary.is_layerwise for summary, _ in columns)
-    if pushes:
-        rows += (
-            accounting_rows(updates, UPDATES) if any(updates) else _numbered_rows([summary for summary, _ in columns])
-        )
+    if not all(summary.is_layerwise for summary in summaries):
+        rows += accounting_rows(updates, UPDATES) if any(updates) else _numbered_rows(summaries)
     if any(steps):
         rows += accounting_rows(steps, STEPS)
-    rows += shard_rows([summary for summary, _ in columns])
-    for code in sorted({code for summary, _ in columns for code in summary.refused_by_code}):
-        counts = (f"{summary.refused_by_code.get(code, 0):,}" for summary, _ in columns)
-        rows.append((f"messages refused: {code}", *counts))
-    rows.append(("messages that could not be read", *(f"{summary.dropped:,}" for summary, _ in columns)))
-    shown = table(("", *(trial.name for trial in trials)), rows)
-    legends = filter(None, (accounting_legend(updates, UPDATES), accounting_legend(steps, STEPS)))
-    return section(
-        "Does the accounting close?", "".join(f"<p class=quiet>{escape(each)}</p>" for each in legends) + shown
-    )
+    rows += shard_rows(summaries)
+    for code in sorted({code for summary in summaries for code in summary.refused_by_code}):
+        rows.append((f"messages refused: {code}", *(f"{each.refused_by_code.get(code, 0):,}" for each in summaries)))
+    rows.append(("messages that could not be read", *(f"{summary.dropped:,}" for summary in summaries)))
+    yield legend(accounting_legend(updates, UPDATES))
+    yield legend(accounting_legend(steps, STEPS))
+    yield Grid(("", *(trial.name for trial in trials)), rows)
 
 
 def _of_kind(trial: Trial, is_layerwise: bool) -> Accounting | None:
@@ -359,45 +271,40 @@ def _numbered_rows(summaries: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     ]
 
 
-def _faults(trials: Sequence[Trial]) -> str:
-    """A section on what was done to nodes, and how long until they were back."""
-    parts = []
+def _faults(trials: Sequence[Trial]) -> Iterator[Part]:
+    """What was done to nodes, and how long until they were back."""
+    yield legend(FAULT_LEGEND)
     for trial in trials:
         missed = missed_faults(trial.plan, trial.series)
-        if rows := list(fault_rows(trial.series.faults, missed)):
-            shown = table(FAULT_HEAD, rows[:FAULT_ROWS_LISTED])
-            more = len(rows) - FAULT_ROWS_LISTED
-            shown += f"<p>{more:,} more in the journal: edgebed events --kind fault.</p>" if more > 0 else ""
+        rows = list(fault_rows(trial.series.faults, missed))
+        more = len(rows) - FAULT_ROWS_LISTED
+        parts: list[Part] = [Grid(FAULT_HEAD, rows[:FAULT_ROWS_LISTED])]
+        parts += [Paragraph(f"{more:,} more in the journal: edgebed events --kind fault.")] if more > 0 else []
+        if len(rows) > FAULT_ROWS_MAX:
             count = len(trial.series.faults) + len(missed)
-            parts.append(f"<h3>{escape(trial.name)}</h3>")
-            parts.append(shown if len(rows) <= FAULT_ROWS_MAX else details(count_text(count, "action"), shown))
-    legend = f"<p class=quiet>{escape(FAULT_LEGEND)}</p>"
-    return section("What was done to the nodes", legend + "".join(parts)) if parts else ""
+            parts = [Section(count_text(count, "action"), parts, is_folded=True)]
+        yield Section(trial.name, parts)
 
 
-def _incidents(trials: Sequence[Trial]) -> str:
-    rows = []
-    for trial in trials:
-        for t, node in trial.series.nodes:
-            if node.state in TROUBLE_STATES:
-                rows.append((trial.name, seconds_text(t), node.name, f"{node.state}: {node.reason}".rstrip(": ")))
-        rows += [(trial.name, seconds_text(t), node, text) for t, node, text in trial.series.notes]
-        if trial.series.cut:
-            rows.append(
-                (
-                    trial.name,
-                    seconds_text(trial.series.last_t),
-                    "",
-                    "the journal's last line is cut: its writer was killed",
-                )
-            )
-    if not rows:
-        return ""
-    rest = f"<p>{len(rows) - LISTED_MAX} more in the journal.</p>" if len(rows) > LISTED_MAX else ""
+def _incidents(trials: Sequence[Trial]) -> Iterator[Part]:
+    rows = [row for trial in trials for row in _incident_rows(trial)]
     told = {row[0] for row in rows[:LISTED_MAX]}
-    legend = f"<p class=quiet>{escape(_times_text([trial for trial in trials if trial.name in told]))}</p>"
-    shown = table(("trial", "time", "node", "event"), rows[:LISTED_MAX])
-    return section("Events", legend + shown + rest)
+    if rows:
+        yield legend(_times_text([trial for trial in trials if trial.name in told]))
+        yield Grid(("trial", "time", "node", "event"), rows[:LISTED_MAX])
+    if len(rows) > LISTED_MAX:
+        yield Paragraph(f"{len(rows) - LISTED_MAX} more in the journal.")
+
+
+def _incident_rows(trial: Trial) -> Iterator[tuple[str, ...]]:
+    for t, node in trial.series.nodes:
+        if node.state in TROUBLE_STATES:
+            yield trial.name, seconds_text(t), node.name, f"{node.state}: {node.reason}".rstrip(": ")
+    for t, name, text in trial.series.notes:
+        yield trial.name, seconds_text(t), name, text
+    if trial.series.cut:
+        text = "the journal's last line is cut: its writer was killed"
+        yield trial.name, seconds_text(trial.series.last_t), "", text
 
 
 def _times_text(trials: Sequence[Trial]) -> str:
@@ -409,19 +316,17 @@ def _times_text(trials: Sequence[Trial]) -> str:
     return f"Times count from the start of training; what came before it is negative. {since_launch}".rstrip()
 
 
-def _fleet(trials: Sequence[Trial]) -> str:
+def _fleet(trials: Sequence[Trial]) -> Iterator[Part]:
     """The nodes, and each worker's contribution: a table for the trials whose nodes are alike."""
     alike: dict[tuple[tuple[str, ...], ...], list[Trial]] = {}
     for trial in trials:
         alike.setdefault(tuple(map(_node_cells, trial.plan.nodes)), []).append(trial)
-    parts = []
     for nodes, group in alike.items():
         counts = [_update_cells(trial) for trial in group]
         rows = [(*cells, *(of_trial[cells[0]] for of_trial in counts)) for cells in nodes]
         head = ("node", "CPU cap", "memory cap", "speed", "examples", *(f"updates: {trial.name}" for trial in group))
-        names = f"<h3>{escape(', '.join(trial.name for trial in group))}</h3>" if len(alike) > 1 else ""
-        parts.append(names + details(count_text(len(rows), "node"), table(head, rows)))
-    return section("The fleet", "".join(parts)) if parts else ""
+        table = Section(count_text(len(rows), "node"), [Grid(head, rows)], is_folded=True)
+        yield Section(", ".join(trial.name for trial in group), [table]) if len(alike) > 1 else table
 
 
 def _node_cells(node: NodePlan) -> tuple[str, ...]:
@@ -440,30 +345,30 @@ def _update_cells(trial: Trial) -> dict[str, str]:
     }
 
 
-def _settings(run: Run) -> str:
+def _settings(run: Run) -> Iterator[Part]:
     try:
         text = read_file(run.folder.scenario).decode(errors="replace")
     except OSError:
-        return ""
-    return section("Settings", details("The scenario as resolved", f"<pre>{escape(text)}</pre>"))
+        return
+    yield Section("The scenario as resolved", [Listing(text.splitlines())], is_folded=True)
 
 
-def _repeat(run: Run) -> str:
+def _repeat(run: Run) -> Iterator[Part]:
     manifest = run.manifest
     file = manifest.get("scenario_file")
     if file is None:
-        how = "<p>Run from Python; the resolved scenario is scenario.yaml in the run's folder.</p>"
+        yield Paragraph("Run from Python; the resolved scenario is scenario.yaml in the run's folder.")
     else:
-        command = shlex.join(("edgebed", "run", str(file), "--runtime", run.summary.runtime, *_options(manifest)))
-        how = f"<pre>{escape(command)}</pre>"
+        yield Listing(
+            [shlex.join(("edgebed", "run", str(file), "--runtime", run.summary.runtime, *_options(manifest)))]
+        )
     versions = {str(name): str(value) for name, value in manifest.get("versions", {}).items()}
     host = dict(manifest.get("host", {}))
     if "memory_bytes" in host:
         host["memory"] = bytes_text(host.pop("memory_bytes"))
     data = "; ".join(f"{name}: {note}" for name, note in manifest.get("data", {}).items())
     facts = {"data": data, "commit": manifest.get("commit"), "folder": manifest.get("folder"), **versions, **host}
-    shown = {name: str(value) for name, value in facts.items() if value}
-    return section("How to repeat it", how + definitions(shown))
+    yield Facts({name: str(value) for name, value in facts.items() if value})
 
 
 def _options(manifest: Mapping[str, Any]) -> Iterator[str]:

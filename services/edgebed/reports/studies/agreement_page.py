@@ -1,44 +1,65 @@
-"""The page on whether runtimes agree: one HTML file that needs nothing else."""
+"""The page on whether runtimes agree."""
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from edgebed.journal.series import Series
 from edgebed.reports.run.charts import staleness
-from edgebed.reports.studies.agreement_tables import grids, legend, title_of, verdict_text
+from edgebed.reports.studies.agreement_tables import grids, how_to_read, title_of, verdict_text
 from edgebed.reports.studies.curves import BAND, curves_chart
 from edgebed.reports.writing.drawing import Chart
-from edgebed.reports.writing.html import escape, figures, items, page, section, table
+from edgebed.reports.writing.page import Figures, Listing, Notes, Page, Paragraph, Part, Section, Shade, Span, shaded
 from edgebed.studies.agreement.agreeing import Agreements
-from edgebed.studies.agreement.agreement import Agreement
+from edgebed.studies.agreement.agreement import Agreement, Verdict
 from edgebed.studies.arms import Arm
 
-CLASSES = {"agrees": "good", "differs": "bad", "too few seeds to tell": "unknown"}
+SHADES: Mapping[Verdict, Shade] = {"agrees": "good", "differs": "bad", "too few seeds to tell": "unknown"}
 
 
-def render(agreements: Agreements, trials: Mapping[str, Mapping[str, Arm]]) -> str:
-    """The page as one HTML document; `trials` has the runs of each trial by runtime."""
+def agreement_page(agreements: Agreements, trials: Mapping[str, Mapping[str, Arm]]) -> Page:
+    """The page; `trials` has the runs of each trial by runtime."""
     first = next(iter(next(iter(trials.values())).values()))
     question = next(iter(first.members.values())).trial.plan.question
-    header = (
-        f"<header><p class=name>{escape(agreements.scenario)} in {escape(', '.join(agreements.runs))}</p>"
-        f"<h1>{escape(question or agreements.scenario)}</h1>"
-        f"<p class='badge {CLASSES[agreements.verdict]}'>{escape(verdict_text(agreements))}</p>"
-        f"{items(agreements.notes, 'quiet')}</header>"
-    )
-    parts = [_trial(agreements, trial, trials[trial.trial]) for trial in agreements.trials]
     names = [name for by_seed in agreements.runs.values() for name in by_seed.values()]
     command = shlex.join(("edgebed", "agree", "--from", *names, "--runtimes", ",".join(agreements.runs)))
-    repeat = section("How to repeat it", f"<pre>{escape(command)}</pre>")
-    return page(f"{agreements.scenario}: {', '.join(agreements.runs)}", f"{header}{''.join(parts)}{repeat}")
+    return Page(
+        name=f"{agreements.scenario} in {', '.join(agreements.runs)}",
+        heading=question or agreements.scenario,
+        status=status_of(agreements),
+        lead=[Notes(shaded(agreements.notes, "quiet"))],
+        parts=[
+            *(
+                Section(
+                    title_of(agreements, trial), [Figures(_charts(trial, trials[trial.trial])), *_parts(trial, BAND)]
+                )
+                for trial in agreements.trials
+            ),
+            Section("How to repeat it", [Listing([command])]),
+        ],
+        brief=list(agreement_brief(agreements)),
+    )
 
 
-def charts_of_agreements(agreements: Agreements, trials: Mapping[str, Mapping[str, Arm]]) -> list[Chart]:
-    """All charts of the page."""
-    return [chart for trial in agreements.trials for chart in _charts(trial, trials[trial.trial])]
+def agreement_brief(agreements: Agreements) -> Iterator[Part]:
+    """The tables of each trial, notes, the verdict."""
+    for trial in agreements.trials:
+        yield Section(title_of(agreements, trial), _parts(trial))
+    yield Notes(shaded((f"note: {note}" for note in agreements.notes), "quiet"))
+    yield Paragraph(status_of(agreements))
+
+
+def status_of(agreements: Agreements) -> Span:
+    """The verdict."""
+    return Span(verdict_text(agreements), SHADES[agreements.verdict])
+
+
+def _parts(trial: Agreement, *sentences: str) -> list[Part]:
+    """Tables of a trial, and how to read them, after these sentences."""
+    tables = [Section(title, [grid]) for title, grid in grids(trial).items()]
+    return [*tables, Notes(shaded((*sentences, *(f"{sentence}." for sentence in how_to_read(trial))), "quiet"))]
 
 
 def _charts(trial: Agreement, arms: Mapping[str, Arm]) -> tuple[Chart, ...]:
@@ -46,13 +67,6 @@ def _charts(trial: Agreement, arms: Mapping[str, Arm]) -> tuple[Chart, ...]:
     pooled = {runtime: _pooled(each) for runtime, each in series.items()}
     accuracy = curves_chart(f"{trial.trial}: accuracy against updates", series, "updates")
     return accuracy, dataclasses.replace(staleness(pooled), title=f"{trial.trial}: staleness of all seeds")
-
-
-def _trial(agreements: Agreements, trial: Agreement, arms: Mapping[str, Arm]) -> str:
-    tables = "".join(f"<h3>{escape(grid.title)}</h3>{table(grid.head, grid.rows)}" for grid in grids(trial))
-    sentences = [BAND, *(f"{sentence}." for sentence in legend(trial))]
-    shown = figures(_charts(trial, arms))
-    return section(title_of(agreements, trial), f"{shown}{tables}{items(sentences, 'quiet')}")
 
 
 def _pooled(each: Sequence[Series]) -> Series:

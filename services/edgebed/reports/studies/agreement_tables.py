@@ -1,9 +1,9 @@
-"""Whether runtimes agree, in words and tables; agreement_text.py and agreement_page.py show them."""
+"""Whether runtimes agree, in words and tables."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 from edgebed.core.quantities import bytes_text, count_text, number_text, percent_text
-from edgebed.reports.writing.grid import Grid
+from edgebed.reports.writing.page import Grid
 from edgebed.studies.agreement.agreeing import Agreements
 from edgebed.studies.agreement.agreement import (  # fmt: skip
     NEGLIGIBLE_BYTES,
@@ -34,17 +34,19 @@ two to ten seeds; drawn at random, see docs/agreement.md."""
 JUDGED_HEAD = ("judged", "runtime", "differs by", "allowed", "verdict")
 
 
-def grids(trial: Agreement) -> Iterator[Grid]:
-    """The tables of a trial: figures of each runtime, accuracy by version, what was judged."""
+def grids(trial: Agreement) -> dict[str, Grid]:
+    """The tables of a trial by title: figures of each runtime, accuracy by version, what was judged."""
     rows = [(name, *map(text, trial.figures.values())) for name, text in FIGURES]
-    yield Grid("Each runtime, mean over seeds", ("", *trial.figures), rows)
     head = ("updates", trial.reference, "over seeds", *trial.versions[0].others)
-    title = "Accuracy (%): mean ± standard deviation over seeds; differences in points, run by run of the same seed"
-    yield Grid(title, head, list(_version_rows(_shown(trial.versions))))
-    yield Grid("What was judged", JUDGED_HEAD, list(map(_judged_row, trial.judgements)))
+    versions = "Accuracy (%): mean ± standard deviation over seeds; differences in points, run by run of the same seed"
+    return {
+        "Each runtime, mean over seeds": Grid(("", *trial.figures), rows),
+        versions: Grid(head, list(_version_rows(_shown(trial.versions)))),
+        "What was judged": Grid(JUDGED_HEAD, list(map(_judged_row, trial.judgements))),
+    }
 
 
-def legend(trial: Agreement) -> tuple[str, ...]:
+def how_to_read(trial: Agreement) -> tuple[str, ...]:
     """Sentences on what the tables rest on."""
     least = f"{100 * NEGLIGIBLE_BYTES:g} % of the bytes and {NEGLIGIBLE_STALENESS:g} of staleness (Kolmogorov-Smirnov)"
     seeds = f"two seeds of {trial.reference} or of the other runtime differ by (root mean square)"

@@ -1,9 +1,6 @@
-"""The results of a calibration, as tables for a terminal."""
+"""The results of a calibration, for a terminal."""
 
 from collections.abc import Iterator
-
-from rich.console import Console
-from rich.text import Text
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.quantities import UNMEASURED, bytes_text, local_text, number_text, percent_text
@@ -19,26 +16,19 @@ from edgebed.emulation.calibration import (
     Single,
     Together,
 )
-from edgebed.reports.run.terminal import plain_table
+from edgebed.reports.writing.page import Grid, Paragraph, Part, Section, legend, shaded
 
 Result = Bulk | Single | Cpu | Together
 
 
-def print_calibration(calibration: Calibration, console: Console) -> None:
-    """Print for each place a table of its rates, one of its CPU caps, one of its nodes, and the conclusions."""
+def calibration_parts(calibration: Calibration) -> Iterator[Part]:
+    """For each place a table of its rates, one of its CPU caps, one of its nodes, and the conclusions."""
     for place, measured in calibration.places.items():
-        console.print(Text(f"{place}: {WHAT_HOLDS_IN[place]}, {local_text(measured.when)}", style="bold"))
-        for columns in (rate_columns(measured), cpu_columns(measured), together_columns(measured)):
-            if columns:
-                console.print()
-                console.print(plain_table(columns, console.width, right=list(columns)))
-        console.print()
-        for line in findings(measured):
-            console.print(Text(line), soft_wrap=True)
-        for problem in measured.problems:
-            console.print(Text(f"not measured: {problem}", style="yellow"), soft_wrap=True)
-        console.print()
-    console.print(Text(LEGEND, style="dim"), soft_wrap=True)
+        grids = (rate_grid(measured), cpu_grid(measured), together_grid(measured))
+        problems = shaded((f"not measured: {problem}" for problem in measured.problems), "unknown")
+        title = f"{place}: {WHAT_HOLDS_IN[place]}, {local_text(measured.when)}"
+        yield Section(title, [*grids, *map(Paragraph, findings(measured)), *map(Paragraph, problems)])
+    yield legend(LEGEND)
 
 
 LEGEND = (
@@ -47,47 +37,39 @@ LEGEND = (
 )
 
 
-def rate_columns(measured: PlaceMeasurements) -> dict[str, list[str]]:
+def rate_grid(measured: PlaceMeasurements) -> Grid:
     """A row for each rate: goodput up and down, and a small push; each with how far it is off."""
     bulk = {(each.rate_bit_s, each.direction): each for each in measured.bulk}
     single = {each.rate_bit_s: each for each in measured.single}
+
+    def texts(rate: int) -> Iterator[str]:
+        yield format_rate(rate)
+        for each in (bulk.get((rate, "up")), bulk.get((rate, "down"))):
+            yield from (number_text(each.goodput_bit_s / 1e6), off_text(each.deviation)) if each else 2 * [UNMEASURED]
+        if push := single.get(rate):
+            yield from (number_text(1000 * push.time_s), number_text(1000 * push.ideal_s), off_text(push.deviation))
+        else:
+            yield from 3 * [UNMEASURED]
+
     rates = sorted({rate for rate, _ in bulk} | {rate for rate in single if rate is not None})
-    columns: dict[str, list[str]] = {"link": [format_rate(rate) for rate in rates]}
-    for direction in ("up", "down"):
-        found = [bulk.get((rate, direction)) for rate in rates]
-        columns[f"{direction} Mbit/s"] = [
-            number_text(each.goodput_bit_s / 1e6) if each else UNMEASURED for each in found
-        ]
-        columns[f"{direction} off"] = [off_text(each.deviation) if each else UNMEASURED for each in found]
-    pushes = [single.get(rate) for rate in rates]
-    columns["push ms"] = [number_text(1000 * each.time_s) if each else UNMEASURED for each in pushes]
-    columns["ideal ms"] = [number_text(1000 * each.ideal_s) if each else UNMEASURED for each in pushes]
-    columns["push off"] = [off_text(each.deviation) if each else UNMEASURED for each in pushes]
-    return columns if rates else {}
+    head = ("link", "up Mbit/s", "up off", "down Mbit/s", "down off", "push ms", "ideal ms", "push off")
+    return Grid(head, [tuple(texts(rate)) for rate in rates])
 
 
-def cpu_columns(measured: PlaceMeasurements) -> dict[str, list[str]]:
+def cpu_grid(measured: PlaceMeasurements) -> Grid:
     """A row for each CPU cap."""
-    if not measured.cpu:
-        return {}
-    return {
-        "CPU cap": [number_text(each.asked) for each in measured.cpu],
-        "got": [f"{each.got:.3f}" for each in measured.cpu],
-        "off": [off_text(each.deviation) for each in measured.cpu],
-    }
+    rows = [(number_text(each.asked), f"{each.got:.3f}", off_text(each.deviation)) for each in measured.cpu]
+    return Grid(("CPU cap", "got", "off"), rows)
 
 
-def together_columns(measured: PlaceMeasurements) -> dict[str, list[str]]:
+def together_grid(measured: PlaceMeasurements) -> Grid:
     """A row for each number of nodes."""
-    if not measured.together:
-        return {}
-    return {
-        "nodes": [str(each.nodes) for each in measured.together],
-        "each": [format_rate(each.rate_bit_s) for each in measured.together],
-        "off": [off_text(each.held - 1.0) for each in measured.together],
-        "host CPU": [percent_text(each.host_busy) for each in measured.together],
-        "memory a node": [bytes_text(each.node_bytes) for each in measured.together],
-    }
+    rows = [
+        (str(each.nodes), format_rate(each.rate_bit_s), off_text(each.held - 1.0), percent_text(each.host_busy),
+         bytes_text(each.node_bytes))
+        for each in measured.together
+    ]  # fmt: skip
+    return Grid(("nodes", "each", "off", "host CPU", "memory a node"), rows)
 
 
 def findings(measured: PlaceMeasurements) -> Iterator[str]:

@@ -1,14 +1,13 @@
-"""A comparison as a page: one HTML file that needs nothing else, for a screen (light or dark, wide or narrow)."""
+"""The page of a comparison."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from edgebed.core.quantities import UNMEASURED, count_text, updates_text, utc_text
-from edgebed.reports.studies.comparison_tables import grids, legend, trial_head, trial_rows
+from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
 from edgebed.reports.studies.curves import BAND, Over, curves_chart
 from edgebed.reports.writing.drawing import Chart
-from edgebed.reports.writing.grid import Faint
-from edgebed.reports.writing.html import Raw, escape, figures, items, page, section, table
+from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Section, legend, shaded
 from edgebed.running.results import Run
 from edgebed.studies.arms import Arm
 from edgebed.studies.comparison.comparison import INCOMPARABLE, Comparison
@@ -24,65 +23,59 @@ CHARTS: dict[Over, str] = {
 RUN_HEAD = ("run", "seed", "runtime", "edgebed", "code", "torch", "started")
 
 
-def render(comparison: Comparison, arms: Sequence[Arm]) -> str:
-    """The page as one HTML document; `arms` are those that were compared."""
+def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
+    """The page; `arms` are those that were compared. In a terminal its tables, what changed, and what to know."""
     runs = list({member.run.path: member.run for arm in arms for member in arm.members.values()}.values())
-    parts = [
-        _header(comparison, arms, runs),
-        *_tables(comparison),
-        _changes(comparison),
-        _charts(comparison, arms),
-        section("Each trial", table(trial_head(comparison), list(trial_rows(comparison)))),
-        section("The runs", table(RUN_HEAD, [_run_row(run) for run in runs])),
-        section("How to repeat it", f"<pre>{escape(_command(comparison, runs))}</pre>"),
-    ]
-    return page(_title(comparison), "".join(parts))
-
-
-def _title(comparison: Comparison) -> str:
-    """Title of the page, e.g. `adacomp against asgd`."""
-    others = [name for name in comparison.arms if name != comparison.baseline]
-    return f"{', '.join(others)} against {comparison.baseline}" if others else comparison.baseline
-
-
-def _header(comparison: Comparison, arms: Sequence[Arm], runs: Sequence[Run]) -> str:
     questions = {member.trial.plan.question for arm in arms for member in arm.members.values()}
-    heading = questions.pop() if len(questions) == 1 else ""
+    others = {name: arm.changes for name, arm in comparison.arms.items() if name != comparison.baseline}
+    tables = [Section(title, [grid]) for title, grid in grids(comparison).items()]
+    reading = Notes(shaded(how_to_read(comparison), "quiet"))
+    tasks, notes = Notes(shaded(comparison.other_tasks, "bad")), Notes(shaded(comparison.notes, "unknown"))
+    left_out = Notes(shaded((f"left out: {line}" for line in comparison.left_out), "quiet"))
+    changes = [
+        Grid(("setting", comparison.baseline, name), [(each.path, each.before, each.after) for each in changed])
+        for name, changed in others.items()
+    ]
+    return Page(
+        name=f"{', '.join(others)} against {comparison.baseline}" if others else comparison.baseline,
+        heading=questions.pop() if len(questions) == 1 else "",
+        lead=[tasks, legend(_facts(comparison, runs)), notes, left_out],
+        parts=[
+            *tables,
+            reading,
+            Section("What changed", changes),
+            Section("Charts", [legend(_words(comparison)), Figures(charts_of_comparison(comparison, arms))]),
+            Section("Each trial", [trials_grid(comparison)]),
+            Section("The runs", [Grid(RUN_HEAD, list(map(_run_row, runs)))]),
+            Section("How to repeat it", [Listing([_command(comparison, runs)])]),
+        ],
+        brief=[
+            tasks,
+            *tables,
+            reading,
+            *(
+                Section(f"What changed from {comparison.baseline} to {name}", [Notes(list(map(str, changed)))])
+                for name, changed in others.items()
+            ),
+            notes,
+            left_out,
+        ],
+    )
+
+
+def _facts(comparison: Comparison, runs: Sequence[Run]) -> str:
+    """How much was compared."""
     seeds = {seed for arm in comparison.arms.values() for seed in arm.seeds}
+    counts = ((len(comparison.arms), "arm"), (len(seeds), "seed"), (len(runs), "run"))
     runtimes = dict.fromkeys(arm.runtime for arm in comparison.arms.values())
-    facts = (
-        count_text(len(comparison.arms), "arm"),
-        count_text(len(seeds), "seed"),
-        count_text(len(runs), "run"),
-        f"{' and '.join(runtimes)} runtime",
-    )
-    name, heading = ("comparison", _title(comparison)) if not heading else (_title(comparison), heading)
-    return (
-        f"<header><p class=name>{escape(name)}</p><h1>{escape(heading)}</h1>"
-        f"{items(comparison.other_tasks, 'bad')}"
-        f"<p class=quiet>{escape(' · '.join(facts))}</p>"
-        f"{items(comparison.notes, 'unknown')}"
-        f"{items([f'left out: {line}' for line in comparison.left_out], 'quiet')}</header>"
-    )
+    return " · ".join((*(count_text(*each) for each in counts), f"{' and '.join(runtimes)} runtime"))
 
 
-def _tables(comparison: Comparison) -> Iterator[str]:
-    for grid in grids(comparison):
-        yield section(grid.title, table(grid.head, [tuple(map(_html, row)) for row in grid.rows]))
-    yield items(legend(comparison), "quiet")
-
-
-def _html(text: str) -> str:
-    return Raw(f"<span class=quiet>{escape(text)}</span>") if isinstance(text, Faint) else text
-
-
-def _changes(comparison: Comparison) -> str:
-    parts = []
-    for name, arm in comparison.arms.items():
-        if name != comparison.baseline:
-            rows = [(change.path, change.before, change.after) for change in arm.changes]
-            parts.append(table(("setting", comparison.baseline, name), rows))
-    return section("What changed", "".join(parts)) if parts else ""
+def _words(comparison: Comparison) -> str:
+    """What is to be known of the charts."""
+    band = BAND if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()) else ""
+    average = f"Accuracies are moving averages over {comparison.window} evaluations." if comparison.window > 1 else ""
+    return " ".join(filter(None, (updates_text(comparison.examples_per_update), band, average)))
 
 
 def charts_of_comparison(comparison: Comparison, arms: Sequence[Arm]) -> list[Chart]:
@@ -95,17 +88,6 @@ def charts_of_comparison(comparison: Comparison, arms: Sequence[Arm]) -> list[Ch
         for over, title in CHARTS.items()
         if over != left_out
     ]
-
-
-def _charts(comparison: Comparison, arms: Sequence[Arm]) -> str:
-    shown = figures(charts_of_comparison(comparison, arms))
-    sentences = list(filter(None, [updates_text(comparison.examples_per_update)]))
-    if any(len(arm.members) > 1 for arm in arms):
-        sentences.append(BAND)
-    if comparison.window > 1:
-        sentences.append(f"Accuracies are moving averages over {comparison.window} evaluations.")
-    words = f"<p class=quiet>{escape(' '.join(sentences))}</p>"
-    return section("Charts", words + shown) if shown else ""
 
 
 def _run_row(run: Run) -> tuple[str, ...]:

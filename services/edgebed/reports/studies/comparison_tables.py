@@ -1,8 +1,9 @@
-"""A comparison as tables of text, for the terminal, the page and spreadsheets."""
+"""The tables of a comparison, how to read them, and its trials for spreadsheets."""
 
 import csv
 import io
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from edgebed.core.quantities import (
     UNMEASURED,
@@ -13,13 +14,15 @@ from edgebed.core.quantities import (
     seconds_text,
     updates_text,
 )
-from edgebed.reports.writing.grid import Faint, Grid
+from edgebed.reports.writing.page import Grid, Span, Text
 from edgebed.studies.comparison.comparison import ArmResult, Comparison, Measure, Outcome
 from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
 
 Write = Callable[[float | None], str]
+Columns = dict[str, tuple[str, Write]]
+"""Names of columns, and texts of values, by measure."""
 
-WHOLE: dict[str, tuple[str, Write]] = {
+WHOLE: Columns = {
     "best_accuracy": ("best accuracy", percent_text),
     "final_accuracy": ("final accuracy", percent_text),
     "updates": ("updates", number_text),
@@ -29,22 +32,24 @@ WHOLE: dict[str, tuple[str, Write]] = {
     "traffic_bytes": ("total", bytes_text),
     "push_bytes": ("a push", bytes_text),
 }
-"""Measures of whole trials: column and text of a value, by name."""
+"""Measures of whole trials: column and text of a value."""
 WHOLE_LAYERWISE = {key: WHOLE[key] for key in ("best_accuracy", "final_accuracy", "updates", "time_s")} | {
     "steps_per_s": ("steps/s", number_text),
     "exchanged_bytes": ("exchanged", bytes_text),
 }
 """Measures of whole trials of shards, which push nothing."""
-REACHED: dict[str, tuple[str, Write]] = {
+REACHED: Columns = {
     "updates_to": ("updates", number_text),
     "time_s_to": ("time", seconds_text),
     "ingress_bytes_to": ("up", bytes_text),
     "egress_bytes_to": ("down", bytes_text),
     "traffic_bytes_to": ("total", bytes_text),
 }
-"""Measures of what it took to reach an accuracy: column and text of a value, by name."""
+"""Measures of what it took to reach an accuracy: column and text of a value."""
 DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
 """Measures for which the legend states the power of their tests."""
+DISPENSABLE = ("seeds", "a push", "updates", "final accuracy", "time", "up", "down")
+"""Columns that a narrow terminal leaves out, first to last."""
 REACHED_LAYERWISE = {key: REACHED[key] for key in ("updates_to", "time_s_to")}
 TRIAL_COLUMNS = (
     "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
@@ -58,21 +63,19 @@ def is_layerwise(comparison: Comparison) -> bool:
     return all(each.exchanged_bytes is not None for arm in comparison.arms.values() for each in arm.outcomes)
 
 
-def grids(comparison: Comparison) -> Iterator[Grid]:
-    """The tables: whole trials, and what it took to reach the accuracy, plain and against the baseline."""
-    layerwise = is_layerwise(comparison)
-    whole, reached = (WHOLE_LAYERWISE, REACHED_LAYERWISE) if layerwise else (WHOLE, REACHED)
-    yield _grid(comparison, "Whole trials", whole)
-    if len(comparison.arms) > 1:
-        yield _grid_against(comparison, f"Whole trials against {comparison.baseline}", whole)
-    if comparison.accuracy is not None:
-        to = f"To {level_text(comparison.accuracy)}"
-        yield _grid(comparison, to, reached)
-        if len(comparison.arms) > 1:
-            yield _grid_against(comparison, f"{to} against {comparison.baseline}", reached)
+def grids(comparison: Comparison) -> dict[str, Grid]:
+    """The tables by title: whole trials, and what it took to reach the accuracy, plain and against the baseline."""
+    whole, reached = _columns(comparison)
+    found = {}
+    for title, columns in (("Whole trials", whole), (f"To {level_text(comparison.accuracy)}", reached)):
+        if columns:
+            found[title] = _grid(comparison, columns)
+        if columns and len(comparison.arms) > 1:
+            found[f"{title} against {comparison.baseline}"] = _grid_against(comparison, columns)
+    return found
 
 
-def legend(comparison: Comparison) -> tuple[str, ...]:
+def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     """How to read the tables."""
     best = (
         "Best accuracy is the highest single evaluation"
@@ -168,72 +171,72 @@ def csv_text(comparison: Comparison) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(TRIAL_COLUMNS)
     for name, arm in comparison.arms.items():
+        facts = {"arm": name, "scenario": arm.scenario, "trial": arm.trial, "runtime": arm.runtime}
         for outcome in arm.outcomes:
-            reached = outcome.reached
-            writer.writerow([
-                name, arm.scenario, arm.trial, arm.runtime, outcome.run, outcome.seed, outcome.best_accuracy,
-                outcome.final_accuracy, outcome.updates, outcome.time_s, outcome.ingress_bytes, outcome.push_bytes,
-                comparison.accuracy,
-                *((reached.updates, reached.time_s, reached.ingress_bytes) if reached else (None, None, None)),
-                outcome.steps_per_s, outcome.exchanged_bytes, outcome.egress_bytes, outcome.traffic_bytes,
-                *((reached.egress_bytes, reached.traffic_bytes) if reached else (None, None)),
-                "true" if outcome.diverged else "false",
-            ])  # fmt: skip
+            known = facts | {"to_accuracy": comparison.accuracy, "diverged": str(outcome.diverged).lower()}
+            writer.writerow(known[name] if name in known else _value(outcome, name) for name in TRIAL_COLUMNS)
     return stream.getvalue()
 
 
-def trial_rows(comparison: Comparison) -> Iterator[tuple[str, ...]]:
-    """The trials, a row each, under `trial_head`."""
-    for name, arm in comparison.arms.items():
-        for outcome in arm.outcomes:
-            whole = (write(getattr(outcome, key)) for key, (_, write) in _of_trial(comparison).items())
-            yield (name, outcome.run, str(outcome.seed), *whole, *_reached_texts(outcome, comparison))
+def _value(outcome: Outcome, key: str) -> Any:
+    """A measure of a trial, or with `_to` of what it took to reach the accuracy; None where it did not."""
+    if not key.endswith("_to"):
+        return getattr(outcome, key)
+    return getattr(outcome.reached, key.removesuffix("_to")) if outcome.reached else None
 
 
-def trial_head(comparison: Comparison) -> tuple[str, ...]:
-    """The heads of the columns of `trial_rows`."""
+def trials_grid(comparison: Comparison) -> Grid:
+    """The trials, a row each."""
+    whole, reached = _columns(comparison)
     to = level_text(comparison.accuracy)
-    columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
-    reached = () if comparison.accuracy is None else (f"{label} to {to}" for label, _ in columns.values())
-    return ("arm", "run", "seed", *(label for label, _ in _of_trial(comparison).values()), *reached)
+    columns = {key: column for key, column in whole.items() if key != "push_bytes"}
+    columns |= {key: (f"{name} to {to}", write) for key, (name, write) in reached.items()}
+    rows = [
+        (name, each.run, str(each.seed), *(_trial_text(each, key, write) for key, (_, write) in columns.items()))
+        for name, arm in comparison.arms.items()
+        for each in arm.outcomes
+    ]
+    return Grid(("arm", "run", "seed", *(name for name, _ in columns.values())), rows)
 
 
-def _of_trial(comparison: Comparison) -> dict[str, tuple[str, Write]]:
-    """Measures of a single trial."""
-    whole = WHOLE_LAYERWISE if is_layerwise(comparison) else WHOLE
-    return {key: column for key, column in whole.items() if key != "push_bytes"}
+def _columns(comparison: Comparison) -> tuple[Columns, Columns]:
+    """Measures of whole trials, and those of what it took to reach the accuracy, where there is one."""
+    whole, reached = (WHOLE_LAYERWISE, REACHED_LAYERWISE) if is_layerwise(comparison) else (WHOLE, REACHED)
+    return whole, {} if comparison.accuracy is None else reached
 
 
-def _reached_texts(outcome: Outcome, comparison: Comparison) -> tuple[str, ...]:
-    if comparison.accuracy is None:
-        return ()
-    columns = REACHED_LAYERWISE if is_layerwise(comparison) else REACHED
-    if outcome.reached is None:
-        return tuple("never: diverged" if outcome.diverged else "never" for _ in columns)
-    values = (getattr(outcome.reached, key.removesuffix("_to")) for key in columns)
-    return tuple(write(value) for value, (_, write) in zip(values, columns.values(), strict=True))
+def _trial_text(outcome: Outcome, key: str, write: Write) -> str:
+    if key in REACHED and outcome.reached is None:
+        return "never: diverged" if outcome.diverged else "never"
+    return write(_value(outcome, key))
 
 
-def _grid(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:
+def _grid(comparison: Comparison, columns: Columns) -> Grid:
     head = ("arm", "seeds", *(label for label, _ in columns.values()))
-    rows = (
+    rows = [
         (name, str(len(arm.outcomes)), *(_value_text(arm, key, write) for key, (_, write) in columns.items()))
         for name, arm in comparison.arms.items()
-    )
-    return Grid(title, head, tuple(rows))
+    ]
+    return Grid(head, rows, dispensable=_dispensable(head))
 
 
-def _grid_against(comparison: Comparison, title: str, columns: dict[str, tuple[str, Write]]) -> Grid:
+def _grid_against(comparison: Comparison, columns: Columns) -> Grid:
     measures = comparison.arms[comparison.baseline].measures
     units = {key: "points" if measures[key].by == "difference" else "×" for key in columns}
     head = ("arm", "seeds", *(f"{label}, {units[key]}" for key, (label, _) in columns.items()))
     base = set(comparison.arms[comparison.baseline].seeds)
-    rows = (
+    rows = [
         (name, str(len(base.intersection(arm.seeds))), *(_against_text(arm, key) for key in columns))
         for name, arm in comparison.arms.items()
         if name != comparison.baseline
-    )
-    return Grid(title, head, tuple(rows))
+    ]
+    return Grid(head, rows, dispensable=_dispensable(head))
+
+
+def _dispensable(head: tuple[str, ...]) -> list[str]:
+    """The columns that a narrow terminal leaves out; updates stay where bytes are counted to an accuracy."""
+    kinds = [kind for kind in DISPENSABLE if kind != "updates" or not head[-1].startswith("total")]
+    return [name for kind in kinds for name in head if name.partition(",")[0] == kind]
 
 
 def _value_text(arm: ArmResult, key: str, write: Write) -> str:
@@ -246,14 +249,14 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
     return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
 
 
-def _against_text(arm: ArmResult, key: str) -> str:
+def _against_text(arm: ArmResult, key: str) -> Text:
     """An arm against the baseline, faint where the interval includes no difference."""
     measure = arm.measures[key]
     if measure.against is None:
         return "never" if key in REACHED and not arm.num_reached else UNMEASURED
     is_difference = measure.by == "difference"
     text = difference_text(measure.against) if is_difference else ratio_text(measure.against)
-    return text if measure.against.excludes(0.0 if is_difference else 1.0) else Faint(text)
+    return text if measure.against.excludes(0.0 if is_difference else 1.0) else Span(text, "quiet")
 
 
 def _with_ends(interval: ConfidenceInterval, write: Callable[[float], str]) -> str:

@@ -14,16 +14,20 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.journal.run_folder import runs_root
 from edgebed.reports.run.report import write_report
-from edgebed.reports.studies.results_page import charts_of_reproduction, results_page
-from edgebed.reports.studies.sweep_charts import charts_of_sweep
+from edgebed.reports.studies.agreement_page import agreement_page
+from edgebed.reports.studies.comparison_page import comparison_page
+from edgebed.reports.studies.reproduction_page import reproduction_page
 from edgebed.reports.studies.sweep_page import sweep_page
-from edgebed.reports.writing.drawing import Chart
-from edgebed.reports.writing.markdown import make_folder
+from edgebed.reports.writing.markdown import make_folder, write
+from edgebed.reports.writing.page import Page
+from edgebed.running.results import Run, load
 from edgebed.running.run import ProgressLike
-from edgebed.studies.agreement.agreeing import Agreements, judge, run_all
+from edgebed.studies.agreement.agreeing import Agreements, arms_by_trial, judge, run_all
+from edgebed.studies.arms import gather
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, runs_of_rows
 from edgebed.studies.cells.result_cache import FILE, ResultCache
 from edgebed.studies.cells.running_cells import CellRunner
+from edgebed.studies.comparison.comparison import Comparison, compare_arms
 from edgebed.studies.papers.registry import find_paper
 from edgebed.studies.reproduction import analytic_rows
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
@@ -44,10 +48,11 @@ class Study(Generic[R]):
     """What came of a study."""
 
     result: R
-    page: Path
-    """Its page in HTML; the same in Markdown lies beside it."""
-    charts: Sequence[Chart]
-    problems: tuple[str, ...]
+    view: Page
+    """What its page shows, and what of it a terminal does."""
+    page: Path | None = None
+    """The page in HTML; None where none was written."""
+    problems: tuple[str, ...] = ()
     """What could not be run or computed, a sentence each."""
 
 
@@ -125,9 +130,8 @@ def reproduce(
         problems += means.run_cells(cells, runs_of_rows(declared, chosen, size), cache)
     result, curves = evaluate(cells, means.root, cache, chosen, size, means.tell, paper, computed.values)
     cache.write()
-    drawn = charts_of_reproduction(declared, curves)
-    page = results_page(declared, result, drawn).write(drawn, folder)
-    return Study(result=result, page=page, charts=drawn, problems=problems)
+    view = reproduction_page(declared, result, curves, chosen)
+    return Study(result=result, page=write(view, folder), view=view, problems=problems)
 
 
 def sweep(
@@ -152,9 +156,34 @@ def sweep(
     result = evaluate_sweep(points, cells, means.root, cache, costs, means.tell)
     cache.keep_only(points.runs)
     cache.write()
-    drawn = charts_of_sweep(result)
-    page = sweep_page(result, sweep_command(points, set), drawn).write(drawn, folder)
-    return Study(result=result, page=page, charts=drawn, problems=problems)
+    view = sweep_page(result, sweep_command(points, set))
+    return Study(result=result, page=write(view, folder), view=view, problems=problems)
+
+
+def compare(
+    runs: Sequence[Run | str | Path],
+    *,
+    baseline: str | None = None,
+    to: float | None = None,
+    window: int = 1,
+    force: bool = False,
+    runs_dir: str | Path | None = None,
+) -> Comparison:
+    """Compare the trials of runs, each opened already or named as `edgebed.load` takes it.
+
+    The other arguments and the errors are those of `compare_arms`.
+    """
+    if isinstance(runs, str | Path):
+        raise ScenarioError(f"runs: {str(runs)!r} is one run; give a list, e.g. ['{runs}']")
+    opened = [run if isinstance(run, Run) else load(run, runs_dir=runs_dir) for run in runs]
+    return compared(opened, baseline=baseline, to=to, window=window, force=force).result
+
+
+def compared(runs: Sequence[Run], **options: Any) -> Study[Comparison]:
+    """Compare the trials of runs; options and errors are those of `compare_arms`."""
+    gathered = gather(runs)
+    comparison = compare_arms(gathered, **options)
+    return Study(result=comparison, view=comparison_page(comparison, gathered.arms))
 
 
 def agree(
@@ -172,4 +201,10 @@ def agree(
         write_report, scenario, runtimes=runtimes, seeds=seeds, set=set, emulation=emulation, processes=processes,
         runs_dir=runs_dir,
     )  # fmt: skip
-    return judge(runs, runtimes)
+    return agreed(runs, runtimes).result
+
+
+def agreed(runs: Sequence[Run], runtimes: Sequence[Runtime] | None) -> Study[Agreements]:
+    """Judge whether runs of several runtimes agree; arguments and errors are those of `judge`."""
+    agreements = judge(runs, runtimes)
+    return Study(result=agreements, view=agreement_page(agreements, arms_by_trial(runs, runtimes)))

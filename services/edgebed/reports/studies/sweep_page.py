@@ -1,20 +1,29 @@
-"""A sweep as a page, in Markdown with charts beside it and in HTML, made from its result alone.
+"""The page of a sweep, made from its result alone.
 
 The page says who wins where, what exactly was counted, which times were measured on which processor, and how to repeat
 the sweep. It names no folder, host or user of this machine, so that it can be published as it is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from edgebed.core.quantities import count_text, number_text, percent_text
-from edgebed.reports.studies.results_page import TEST_SET, host_text, runs_text
-from edgebed.reports.studies.sweep_charts import letters
+from edgebed.reports.studies.reproduction_page import TEST_SET, machine_section, results_sentence, runs_sentences
+from edgebed.reports.studies.sweep_charts import charts_of_sweep, letters
 from edgebed.reports.studies.sweep_text import break_even_grid, costs_grid, mean_of, points_grid, wins_grid
-from edgebed.reports.writing.document import Document, image
-from edgebed.reports.writing.drawing import Chart
-from edgebed.reports.writing.grid import Grid
-from edgebed.reports.writing.markdown import code_block, markdown_table
-from edgebed.studies.cells.result_cache import FILE
+from edgebed.reports.writing.page import (
+    Figures,
+    Listing,
+    Notes,
+    Page,
+    Paragraph,
+    Part,
+    Prose,
+    Section,
+    Span,
+    Text,
+    coded,
+    legend,
+)
 from edgebed.studies.statistics import CONFIDENCE
 from edgebed.studies.sweep.points import axes_of
 from edgebed.studies.sweep.swept import SweepResult
@@ -44,50 +53,63 @@ straight line in the logarithms of both, which is exact where bytes alone take t
 one that is faster above takes the lead from the other, no third is faster than both at the rates next to it."""
 
 
-def sweep_page(result: SweepResult, command: str, charts: Sequence[Chart]) -> Document:
-    """The page with these charts; pure."""
-    parts = [
-        _overview(result),
-        TEST_SET,
-        "\n".join(f"- {note}" for note in result.notes),
-        *_map(result, charts),
-        *_curves(result, charts),
-        *_break_even(result),
-        *_points(result, charts),
-        *_costs(result),
-        *_runs(result),
-        *host_text(result.runs),
-        "## How to repeat it",
-        "In a checkout of edgebed; the command resumes where it was interrupted, and runs nothing twice:",
-        code_block([f"{command} --resume"]),
-        "Or a point by itself; in processes or containers with another `--runtime`, where times are real:",
-        code_block([point.command for point in result.points[:1]]),
-    ]
-    return Document.of(result.scenario, result.question, parts)
+def sweep_page(result: SweepResult, command: str) -> Page:
+    """The page; in a terminal, what each method took at each point, who is first, and where methods break even."""
+    points, wins, break_even = points_grid(result), wins_grid(result), break_even_grid(result)
+    charts = charts_of_sweep(result)
+
+    def figures(*beginnings: str) -> Figures:
+        return Figures([chart for chart in charts if chart.title.startswith(beginnings)])
+
+    return Page(
+        name=result.scenario,
+        heading=result.question,
+        parts=[
+            Paragraph(_overview(result)),
+            Prose(TEST_SET),
+            Notes([coded(note) for note in result.notes]),
+            Section(
+                "Who is first where",
+                [
+                    Prose(MAP),
+                    Paragraph(ONE_SEED if result.seeds == 1 else ""),
+                    Paragraph(_letters(result)),
+                    figures("Who is first"),
+                    Paragraph(_firsts(result)),
+                    Prose(f"{PROBABILITY} {_chance(result)}"),
+                    wins,
+                ],
+            ),
+            Section("Time against the rate", [legend(CURVES), figures("Time to the accuracy")]),
+            *_break_even(result),
+            Section("Bytes and CPU seconds", [Prose(COUNTED), figures("Bytes", "CPU seconds"), points]),
+            Section("CPU time of one push", [Paragraph(measured_text(result)), costs_grid(result)]),
+            Section("Runs", list(_runs(result))),
+            machine_section(result.runs),
+            Section("How to repeat it", list(_repeat(result, command))),
+        ],
+        brief=[
+            Section(f"To an accuracy of {percent_text(result.accuracy)}{mean_of(result)}", [points]),
+            Section("Who is first", [wins]),
+            Section("Break-even rates", [break_even]),
+        ],
+    )
 
 
-def _overview(result: SweepResult) -> str:
+def _overview(result: SweepResult) -> Text:
     axes = ", ".join(f"`{key}` ({', '.join(values)})" for key, values in result.axes.items())
     done = sum(len(point.seeds) for point in result.points)
     wanted = len(result.points) * result.seeds
     missing = "" if done == wanted else f" {done} of {count_text(wanted, 'run')} have been made."
-    return (
+    return coded(
         f"What {count_text(len(result.methods), 'method')} took to an accuracy of {percent_text(result.accuracy)}"
-        f"{mean_of(result)}, "
-        f"over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
+        f"{mean_of(result)}, over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
     )
 
 
-def _map(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
-    yield "## Who is first where"
-    yield MAP
-    if result.seeds == 1:
-        yield ONE_SEED
-    yield ", ".join(f"**{letter}** {method}" for method, letter in letters(result.methods).items())
-    yield from _images(result, charts, "Who is first")
-    yield _firsts(result)
-    yield f"{PROBABILITY} {_chance(result)}"
-    yield _table(wins_grid(result))
+def _letters(result: SweepResult) -> Text:
+    named = letters(result.methods).items()
+    return tuple(piece for method, letter in named for piece in (", ", Span(letter, "strong"), f" {method}"))[1:]
 
 
 def _firsts(result: SweepResult) -> str:
@@ -115,40 +137,10 @@ def _chance(result: SweepResult) -> str:
     )
 
 
-def _curves(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
-    images = list(_images(result, charts, "Time to the accuracy"))
-    if images:
-        yield "## Time against the rate"
-        yield CURVES
-        yield from images
-
-
-def _break_even(result: SweepResult) -> Iterator[str]:
-    if not any(axis.is_rate for axis in axes_of(result.axes)):
-        return
-    yield "## Break-even rates"
-    yield BREAK_EVEN
-    yield (
-        _table(break_even_grid(result))
-        if result.break_even
-        else "No two of the methods that were run cross within these rates."
-    )
-
-
-def _points(result: SweepResult, charts: Sequence[Chart]) -> Iterator[str]:
-    yield "## Bytes and CPU seconds"
-    yield COUNTED
-    for way in ("Bytes up and down", "Bytes up to", "Bytes down to"):
-        yield from _images(result, charts, way)
-    yield from _images(result, charts, "CPU seconds")
-    yield _table(points_grid(result))
-
-
-def _costs(result: SweepResult) -> Iterator[str]:
-    grid = costs_grid(result)
-    yield f"## {grid.title}"
-    yield measured_text(result)
-    yield _table(grid)
+def _break_even(result: SweepResult) -> Iterator[Part]:
+    if any(axis.is_rate for axis in axes_of(result.axes)):
+        none = "" if result.break_even else "No two of the methods that were run cross within these rates."
+        yield Section("Break-even rates", [Prose(BREAK_EVEN), Paragraph(none), break_even_grid(result)])
 
 
 def measured_text(result: SweepResult) -> str:
@@ -171,21 +163,17 @@ def measured_text(result: SweepResult) -> str:
     return text
 
 
-def _runs(result: SweepResult) -> Iterator[str]:
-    yield "## Runs"
+def _runs(result: SweepResult) -> Iterator[Part]:
     if not result.runs:
-        yield "Nothing has been run yet."
+        yield Paragraph("Nothing has been run yet.")
         return
-    yield (
-        f"Each point was run once for each seed. [{FILE}]({result.scenario}/{FILE}) has what each run was set to and "
-        "every evaluation."
-    )
-    yield from runs_text(result.runs)
+    yield Paragraph(("Each point was run once for each seed. ", *results_sentence(result.scenario)))
+    yield from map(Paragraph, runs_sentences(result.runs))
 
 
-def _images(result: SweepResult, charts: Sequence[Chart], beginning: str) -> Iterator[str]:
-    return (image(result.scenario, chart) for chart in charts if chart.title.startswith(beginning))
-
-
-def _table(grid: Grid) -> str:
-    return markdown_table(grid.head, grid.rows)
+def _repeat(result: SweepResult, command: str) -> Iterator[Part]:
+    yield Paragraph("In a checkout of edgebed; the command resumes where it was interrupted, and runs nothing twice:")
+    yield Listing([f"{command} --resume"], "sh")
+    alone = "Or a point by itself; in processes or containers with another `--runtime`, where times are real:"
+    yield Paragraph(coded(alone))
+    yield Listing([point.command for point in result.points[:1]], "sh")

@@ -1,8 +1,6 @@
-"""A sweep as tables of text, for the terminal and for its page."""
+"""The tables of a sweep, and its quantities in words."""
 
 from collections.abc import Sequence
-
-from rich.console import Console
 
 from edgebed.core.quantities import (
     UNMEASURED,
@@ -13,8 +11,7 @@ from edgebed.core.quantities import (
     rate_text,
     seconds_text,
 )
-from edgebed.reports.studies.reproduction_text import print_table
-from edgebed.reports.writing.grid import Grid
+from edgebed.reports.writing.page import Grid
 from edgebed.studies.sweep.points import axes_of
 from edgebed.studies.sweep.swept import PointResult, SweepResult
 from edgebed.studies.sweep.winners import Spread, Win
@@ -29,14 +26,12 @@ TEXTS = {
 HEADS = {
     "time_s": "time", "ingress_bytes": "up", "egress_bytes": "down", "traffic_bytes": "total", "cpu_s": "CPU",
 }  # fmt: skip
-RIGHT = ("updates", *HEADS.values())
 
 
 def points_grid(result: SweepResult) -> Grid:
     """A table of what each method took at each point."""
     labels = tuple(axis.label for axis in axes_of(result.axes))
     return Grid(
-        f"To an accuracy of {percent_text(result.accuracy)}{mean_of(result)}",
         ("method", *labels, *HEADS.values(), "updates", "best accuracy"),
         [
             (
@@ -48,6 +43,7 @@ def points_grid(result: SweepResult) -> Grid:
             )
             for point in result.points
         ],
+        dispensable=("best accuracy", "updates", "up", "down"),
     )
 
 
@@ -71,7 +67,8 @@ def wins_grid(result: SweepResult) -> Grid:
         )
         for each in result.wins
     ]
-    return Grid("Who is first", (*labels, "first", "second", "factor", "probability", "detectable"), rows)
+    head = (*labels, "first", "second", "factor", "probability", "detectable")
+    return Grid(head, rows, dispensable=("detectable",))
 
 
 def factor_text(factor: float) -> str:
@@ -92,7 +89,7 @@ def break_even_grid(result: SweepResult) -> Grid:
         (each.where or "everywhere", each.below, rate_text(each.rate_bit_s), each.above, "yes" if each.is_lead else "")
         for each in result.break_even
     ]
-    return Grid("Break-even rates", ("where", "faster below", "rate", "faster above", "takes the lead"), rows)
+    return Grid(("where", "faster below", "rate", "faster above", "takes the lead"), rows)
 
 
 def mean_of(result: SweepResult) -> str:
@@ -108,20 +105,7 @@ def costs_grid(result: SweepResult) -> Grid:
         columns = ([point.gradient_s, point.compression_s, point.restore_s] for point in points)
         each = [dict.fromkeys(milliseconds(value) for value in column) for column in zip(*columns, strict=True)]
         rows.append((method, *(", ".join(texts) for texts in each)) if each else (method, *(UNMEASURED,) * 3))
-    return Grid("CPU time of one push", ("method", "a gradient", "to compress", "to restore"), rows)
-
-
-def print_sweep(result: SweepResult, console: Console) -> None:
-    """Print a row for each point, who is first where, and where methods break even."""
-    grid = points_grid(result)
-    print_table(grid.columns, console, ("best accuracy", "updates", "up", "down"), grid.title, RIGHT)
-    console.print()
-    grid = wins_grid(result)
-    print_table(grid.columns, console, ("detectable",), grid.title, ("factor", "probability", "detectable"))
-    if result.break_even:
-        console.print()
-        grid = break_even_grid(result)
-        print_table(grid.columns, console, (), grid.title)
+    return Grid(("method", "a gradient", "to compress", "to restore"), rows)
 
 
 def milliseconds(value: float | None) -> str:

@@ -22,3 +22,6 @@ class ContainerRuntime(LiveRuntime):
     def launcher(self, assignment: Assignment) -> ContainerLauncher:
         """What starts the trial's containers."""
         return ContainerLauncher(assignment.planned.plan, assignment.run, assignment.folder.logs)
+
+    def close(self) -> None:
+        """No container outlives its trial."""

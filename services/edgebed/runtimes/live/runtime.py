@@ -33,6 +33,10 @@ class LiveRuntime(ABC):
     def launcher(self, assignment: Assignment) -> Launcher:
         """What starts the trial's nodes; InfrastructureError where that is impossible."""
 
+    @abstractmethod
+    def close(self) -> None:
+        """As `Runtime.close`."""
+
     def run(self, assignment: Assignment) -> bool:
         """Run a trial to its end; whether the user asked for an end that the trial had come to by itself."""
         plan, traits = assignment.planned.plan, TRAITS[self.name]

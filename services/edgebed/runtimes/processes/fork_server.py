@@ -8,10 +8,12 @@ on standard output:
     {"signal": 9, "pid": 4711, "number": 7}
     {"signalled": 7, "gone": false}
     {"exited": "edge-0", "pid": 4711, "reason": "killed by SIGKILL"}
+    {"end": true}
+    {"ended": true}
 
-Signals go through it: a process keeps its number for as long as its parent has not asked how it ended. When standard
-input closes (the run is over, or its controller died) it kills the nodes that are left and ends. Nodes die with the
-fork server, whatever kills it.
+Signals go through it: a process keeps its number for as long as its parent has not asked how it ended. `end` kills the
+nodes that are left of a trial, before the next one. When standard input closes (the run is over, or its controller
+died) it does the same and ends. Nodes die with the fork server, whatever kills it.
 """
 
 import gc
@@ -49,11 +51,17 @@ def main() -> int:
             for line in lines:
                 _obey(json.loads(line), children, niceness)
             _reap(children)
+    _end(children)
+    return 0
+
+
+def _end(children: dict[int, str]) -> None:
+    """Kill all nodes and wait for them."""
     for pid in children:
         os.kill(pid, signal.SIGKILL)
     for pid in children:
         os.waitpid(pid, 0)
-    return 0
+    children.clear()
 
 
 def _obey(command: dict[str, Any], children: dict[int, str], niceness: int) -> None:
@@ -62,6 +70,10 @@ def _obey(command: dict[str, Any], children: dict[int, str], niceness: int) -> N
         pid = _fork(command, niceness)
         children[pid] = command["fork"]
         _say({"forked": command["fork"], "pid": pid})
+        return
+    if "end" in command:
+        _end(children)
+        _say({"ended": True})
         return
     _reap(children)
     gone = command["pid"] not in children

@@ -11,12 +11,9 @@ itself, on a message of the controller. A node that is launched again has the na
 before.
 """
 
-import json
 import os
 import select
 import signal
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,7 +22,7 @@ from typing import Any
 
 from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.last_words import last_line, last_words, out_of_memory
+from edgebed.core.last_words import last_line, out_of_memory
 from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, Plan
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
@@ -33,6 +30,7 @@ from edgebed.emulation.local import local_mechanisms
 from edgebed.emulation.namespaces import Namespaces
 from edgebed.emulation.resources import CgroupUsage
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
+from edgebed.runtimes.processes.forking import ForkServer
 
 SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 
@@ -44,13 +42,20 @@ class ProcessLauncher:
     host = "127.0.0.1"
 
     def __init__(
-        self, plan: Plan, log_folder: Path, emulation: Emulation = "auto", server_log: Path | None = None
+        self,
+        plan: Plan,
+        log_folder: Path,
+        forker: ForkServer,
+        emulation: Emulation = "auto",
+        server_log: Path | None = None,
     ) -> None:
-        """`emulation` says what is to hold links and caps, `server_log` is the folder of the server's log.
+        """`emulation` says what is to hold links and caps. Raises InfrastructureError where that cannot be made.
 
-        Raises InfrastructureError where that cannot be made.
+        `forker` has no nodes, and has none any more when the launcher is closed. `server_log` is the folder of the
+        server's log; None: it keeps none.
         """
         self.plan = plan
+        self.forker = forker
         self.log_folder = log_folder
         self.server_log = server_log
         self.local = local_mechanisms(plan, emulation)
@@ -58,9 +63,6 @@ class ProcessLauncher:
         self.pids: dict[str, int] = {}
         self.log_begins: dict[str, int] = {}
         """Where in each node's log the output of its present incarnation begins."""
-        self.pending = b""
-        self.commands: deque[bytes] = deque()
-        """Commands that the fork server has not taken yet."""
         self.injected: deque[Injected] = deque()
         """Finished actions that are not reported yet."""
         self.cgroups: Cgroups | None = None
@@ -70,7 +72,7 @@ class ProcessLauncher:
         self.stack = ExitStack()
         try:
             self._make_mechanisms()
-            self._start_fork_server()
+            self._listen()
         except BaseException:
             self.stack.close()
             raise
@@ -88,29 +90,11 @@ class ProcessLauncher:
             self.namespaces = Namespaces(links, self.log_folder / "namespaces.log", changeable)
             self.stack.callback(self.namespaces.close)
 
-    def _start_fork_server(self) -> None:
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        self.fork_server_log = self.log_folder / "fork-server.log"
-        try:
-            with self.fork_server_log.open("ab") as log:
-                self.process = subprocess.Popen(
-                    [sys.executable, "-m", "edgebed.runtimes.processes.fork_server"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    env=environment,
-                    bufsize=0,
-                    process_group=0,  # the controller handles signals to its own group
-                )
-        except OSError as error:
-            raise InfrastructureError(f"the fork server cannot be started: {error}") from error
-        self.stack.callback(self._end_fork_server)
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        os.set_blocking(self.process.stdin.fileno(), False)
+    def _listen(self) -> None:
+        self.stack.callback(lambda: self.forker.end_nodes(tuple(self.pids.values())))
         self.poll = select.epoll()
         self.stack.callback(self.poll.close)
-        self.poll.register(self.process.stdout, select.EPOLLIN)
+        self.poll.register(self.forker, select.EPOLLIN)
         self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.stack.callback(os.close, self.bell)
         self.poll.register(self.bell, select.EPOLLIN)
@@ -123,14 +107,14 @@ class ProcessLauncher:
 
     def launch(self, node: str, controller_address: str) -> bool:
         """Start a node; False if its last incarnation is not over, or the fork server takes no more commands now."""
-        if node in self.pids or self.commands:
+        if node in self.pids:
             return False
         log = self.log_folder / f"{node}.log"
         self.log_begins[node] = log.stat().st_size if log.exists() else 0
         if self.cgroups:
             self.cgroups.begin_incarnation(node)
         environment = self._environment(self.plan.node(node), controller_address)
-        return self._write(_line({"fork": node, "log": str(log), "environment": environment}))
+        return self.forker.try_order({"fork": node, "log": str(log), "environment": environment})
 
     def inject(self, number: int, injection: Injection) -> None:
         """Have an action but `launch` done to a node; `Injected(number)` is among the happenings. Never blocks."""
@@ -150,7 +134,6 @@ class ProcessLauncher:
 
     def poll_events(self) -> Iterator[NodeStarted | NodeExited | Injected]:
         """Events of nodes since the last call; called when `fileno` is readable."""
-        assert self.process.stdout is not None
         readable = [descriptor for descriptor, _ in self.poll.poll(0)]
         if self.bell in readable:
             os.eventfd_read(self.bell)
@@ -160,18 +143,12 @@ class ProcessLauncher:
             for answer in self.namespaces.answers():
                 assert answer.done is not None
                 yield Injected(answer.done, answer.problem)
-        if self.process.stdout.fileno() in readable:
+        if self.forker.fileno() in readable:
             yield from self._hear_fork_server()
 
     def _hear_fork_server(self) -> Iterator[NodeStarted | NodeExited | Injected]:
-        assert self.process.stdout is not None
-        self._flush()
-        data = os.read(self.process.stdout.fileno(), 65536)
-        if not data:
-            raise InfrastructureError(f"the fork server ended: {self._last_words()}")
-        *lines, self.pending = (self.pending + data).split(b"\n")
-        for line in lines:
-            said = json.loads(line)
+        self.forker.flush()
+        for said in self.forker.hear():
             if "forked" in said:
                 self.pids[said["forked"]] = said["pid"]
                 yield NodeStarted(said["forked"])
@@ -192,8 +169,7 @@ class ProcessLauncher:
 
     def _signal(self, number: int, node: str, signum: signal.Signals) -> None:
         if node in self.pids:
-            self.commands.append(_line({"signal": signum, "pid": self.pids[node], "number": number}))
-            self._flush()
+            self.forker.order({"signal": signum, "pid": self.pids[node], "number": number})
         else:
             self._tell(Injected(number, f"{node} has no process"))
 
@@ -210,18 +186,6 @@ class ProcessLauncher:
     def _tell(self, injected: Injected) -> None:
         self.injected.append(injected)
         os.eventfd_write(self.bell, 1)
-
-    def _flush(self) -> None:
-        while self.commands and self._write(self.commands[0]):
-            self.commands.popleft()
-
-    def _write(self, line: bytes) -> bool:
-        """Give the fork server a command; False if it takes no more now."""
-        assert self.process.stdin is not None
-        try:
-            return self.process.stdin.write(line) is not None
-        except OSError as error:
-            raise InfrastructureError(f"the fork server is gone: {self._last_words()}") from error
 
     def _environment(self, node: NodePlan, controller_address: str) -> dict[str, Any]:
         """Fields of `NodeEnvironment` for a node."""
@@ -242,28 +206,3 @@ class ProcessLauncher:
             known = {"limit": usage.memory_limit_bytes, "peak": usage.peak_bytes}
             return out_of_memory({name: size for name, size in known.items() if size is not None})
         return reason + last_line(self.log_folder / f"{node}.log", self.log_begins[node])
-
-    def _end_fork_server(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.close()
-        for pid in self.pids.values():
-            try:
-                os.kill(pid, signal.SIGKILL)  # a frozen fork server could not
-            except ProcessLookupError:
-                continue
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
-
-    def _last_words(self) -> str:
-        return last_words(self.fork_server_log) or f"see {self.fork_server_log}"
-
-
-def _line(command: dict[str, Any]) -> bytes:
-    line = json.dumps(command).encode() + b"\n"
-    assert len(line) <= select.PIPE_BUF, "a pipe takes such a line as a whole or not at all"
-    return line

@@ -5,6 +5,7 @@ from typing import Any
 
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.runtimes.live.runtime import LiveRuntime
+from edgebed.runtimes.processes.forking import ForkServer
 from edgebed.runtimes.processes.launcher import ProcessLauncher
 from edgebed.runtimes.runtime import Assignment
 
@@ -18,6 +19,8 @@ class ProcessRuntime(LiveRuntime):
 
     def __init__(self, emulation: Emulation) -> None:
         self.emulation = emulation
+        self.forker: ForkServer | None = None
+        """What forks the nodes of all trials, once there is one."""
 
     def prepare(self, say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
         """Pages are for this machine alone."""
@@ -25,5 +28,12 @@ class ProcessRuntime(LiveRuntime):
 
     def launcher(self, assignment: Assignment) -> ProcessLauncher:
         """What forks the trial's nodes."""
-        folder = assignment.folder
-        return ProcessLauncher(assignment.planned.plan, folder.logs, self.emulation, folder.server_log)
+        folder, logs = assignment.folder, assignment.folder.logs
+        if self.forker is None or not self.forker.is_alive:
+            self.forker = ForkServer(logs / "fork-server.log")
+        return ProcessLauncher(assignment.planned.plan, logs, self.forker, self.emulation, folder.server_log)
+
+    def close(self) -> None:
+        """End the fork server."""
+        if self.forker:
+            self.forker.close()

@@ -35,3 +35,6 @@ class SimulationRuntime:
         )
         simulation.run()
         return simulation.interruptions > 0 and simulation.controller.outcome != "interrupted"
+
+    def close(self) -> None:
+        """Nothing outlives a trial."""

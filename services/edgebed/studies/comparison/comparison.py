@@ -8,15 +8,13 @@ that failed would make the arm look better than it is.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from edgebed.core.errors import ScenarioError
-from edgebed.running.results import Run, load
 from edgebed.scenario.problems import choose
-from edgebed.studies.arms import Arm, ArmTrial, Gathered, gather
+from edgebed.studies.arms import Arm, ArmTrial, Gathered
 from edgebed.studies.changes import SettingChange
 from edgebed.studies.comparison.warnings import warnings_of
 from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
@@ -149,28 +147,6 @@ MEASURES: dict[str, By] = {
 """Measures of an arm, and how each is compared; `..._to` is what had passed at the comparison's accuracy."""
 
 
-def compare(
-    runs: Sequence[Run | str | Path],
-    *,
-    baseline: str | None = None,
-    to: float | None = None,
-    window: int = 1,
-    force: bool = False,
-    runs_dir: str | Path | None = None,
-) -> Comparison:
-    """Compare the trials of runs, each opened already or named as `edgebed.load` takes it.
-
-    `baseline` is the name of an arm (default: the first), `to` the accuracy that updates, time and bytes are counted
-    to, from 0 to 1 (default: the highest of LADDER that every arm reached in every seed), `window` how many evaluations
-    a moving average of the accuracy is taken over, `force` allows arms with different data sets or models. Raises
-    ScenarioError for what cannot be compared.
-    """
-    if isinstance(runs, str | Path):
-        raise ScenarioError(f"runs: {str(runs)!r} is one run; give a list, e.g. ['{runs}']")
-    opened = [run if isinstance(run, Run) else load(run, runs_dir=runs_dir) for run in runs]
-    return compare_arms(gather(opened), baseline=baseline, to=to, window=window, force=force)
-
-
 def compare_arms(
     gathered: Gathered,
     *,
@@ -179,7 +155,13 @@ def compare_arms(
     window: int = 1,
     force: bool = False,
 ) -> Comparison:
-    """Compare arms that have been gathered from runs; arguments and errors as for `compare`."""
+    """Compare arms that have been gathered from runs.
+
+    `baseline` is the name of an arm (default: the first), `to` the accuracy that updates, time and bytes are counted
+    to, from 0 to 1 (default: the highest of LADDER that every arm reached in every seed), `window` how many evaluations
+    a moving average of the accuracy is taken over, `force` allows arms with different data sets or models. Raises
+    ScenarioError for what cannot be compared.
+    """
     if window < 1:
         raise ScenarioError(f"--window: {window} is below 1; give a number of evaluations, e.g. 5.")
     if to is not None and not 0 < to <= 1:

@@ -46,6 +46,7 @@ from edgebed.emulation.calibration import (
     save,
 )
 from edgebed.emulation.means import why_no_namespaces
+from edgebed.journal.folds import of_type
 from edgebed.journal.journal import Entry
 from edgebed.journal.passed import Passed, passed
 from edgebed.running.results import Trial
@@ -286,9 +287,7 @@ def measure_cpu(runner: Runner, programme: Programme) -> Iterator[Cpu]:
     for cpus in programme.cpus:
         name = f"cpus-{1000 * cpus:.0f}m"
         trial = runner.trial(name, {"edge": {"cpus": cpus}}, programme.cpu_s, batch_size=round(CPU_BATCH_SIZE * cpus))
-        usages = (
-            record for _, node, record in trial.events() if node == "edge-0" and isinstance(record, records.Usage)
-        )
+        usages = (usage for _, node, usage in of_type(trial.events(), records.Usage) if node == "edge-0")
         last = max(usages, key=lambda usage: usage.time_s, default=None)
         if last is None:
             raise InfrastructureError(f"{name}: the node did not report what it used")
@@ -317,17 +316,14 @@ def measure_together(runner: Runner, programme: Programme) -> Iterator[Together]
 
 def together_of(nodes: int, rate_bit_s: int, entries: Sequence[Entry]) -> Together:
     """The rates that a trial's links carried together after the first messages, which all leave at once."""
-    began_s = min((t for t, _, record in entries if isinstance(record, records.Trial)), default=0.0)
-    messages = [message for message in passed(entries) if message.sent_s >= began_s + TOGETHER_SETTLED_S]
-    loads = [
-        record.busy
-        for t, _, record in entries
-        if isinstance(record, records.HostLoad) and t >= began_s + TOGETHER_SETTLED_S
-    ]
+    began_s = next((t for t, _, _ in of_type(entries, records.Trial)), 0.0)
+    settled_s = began_s + TOGETHER_SETTLED_S
+    messages = [message for message in passed(entries) if message.sent_s >= settled_s]
+    loads = [load.busy for t, _, load in of_type(entries, records.HostLoad) if t >= settled_s]
     memory = {
-        node: record.memory_bytes
-        for _, node, record in entries
-        if isinstance(record, records.Usage) and node.startswith("edge-") and record.memory_bytes
+        node: usage.memory_bytes
+        for _, node, usage in of_type(entries, records.Usage)
+        if node.startswith("edge-") and usage.memory_bytes
     }
     if not messages:
         raise InfrastructureError(f"{nodes} nodes at {format_rate(rate_bit_s)}: no message passed")

@@ -1,12 +1,12 @@
-"""The command `profile`: measure the costs of each layer of a scenario's model on this machine."""
+"""The commands that measure this machine, tidy it up, or help an editor."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from edgebed.cli.options import Json, ScenarioFile, Sets, Variants, require_place
+from edgebed.cli.options import Json, ScenarioFile, Sets, Variants, put_parts, require_place
 from edgebed.core.console import put, put_json, say
 from edgebed.core.errors import ScenarioError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from edgebed.planning.planning import PlannedTrial
     from edgebed.scenario.schema import Scenario
 
-Output = Annotated[
+ProfileOutput = Annotated[
     Path | None,
     typer.Option(
         "--output", "-o", help="Write the profile here (default: beside the scenario, its name with -profile).",
@@ -23,8 +23,68 @@ Output = Annotated[
 ]  # fmt: skip
 
 
+def down() -> None:
+    """Remove leftovers of killed controllers: containers, networks and cgroups whose controller is gone."""
+    from edgebed.emulation import cgroups
+    from edgebed.runtimes.containers import engine, leftovers
+
+    removed = cgroups.remove_leftovers(put)
+    if engine.is_there():
+        removed += leftovers.remove_leftovers(put)
+    else:
+        put(f"containers were not looked for: there is no {engine.SOCKET}, and DOCKER_HOST is not set")
+    if not removed:
+        put("nothing to remove")
+
+
+def calibrate(
+    *,
+    runtime: Annotated[
+        Literal["docker", "process"] | None,
+        typer.Option(help="Measure this runtime alone (default: all that this host has).", show_default=False),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two rates, in minutes; the results are not stored.")] = False,
+    json: Json = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the results as JSON here, not where `plan` looks for them."),
+    ] = None,
+) -> None:
+    """Measure what this host can emulate: rates, small pushes, CPU caps, numbers of nodes; for `plan`'s warnings."""
+    from edgebed.emulation.calibration import save
+    from edgebed.reports.studies.calibration_table import calibration_parts, result_text
+    from edgebed.studies.host.calibrating import FULL, QUICK, keep
+    from edgebed.studies.host.calibrating import calibrate as measure
+
+    if output is not None:
+        require_place("--output", output)
+    calibration = measure(
+        runtime, QUICK if quick else FULL, say, lambda place, result: say(f"{place}: {result_text(result)}")
+    )
+    if json:
+        put_json(calibration)
+    else:
+        put_parts(calibration_parts(calibration))
+    if output is not None:
+        save(calibration, output)
+    elif not quick:
+        say(f"stored in {keep(calibration)}")
+
+
+def schema() -> None:
+    """Print the JSON Schema of scenarios, for editors."""
+    from edgebed.scenario.reference import json_schema
+
+    put(json_schema().rstrip())
+
+
 def profile(
-    scenario: ScenarioFile, *, sets: Sets = None, variants: Variants = None, output: Output = None, json: Json = False
+    scenario: ScenarioFile,
+    *,
+    sets: Sets = None,
+    variants: Variants = None,
+    output: ProfileOutput = None,
+    json: Json = False,
 ) -> None:
     """Measure the time and memory of each layer on this machine, for `shards: {profile: FILE}`."""
     from edgebed.journal.run_folder import write_atomically

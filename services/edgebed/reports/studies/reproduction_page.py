@@ -1,4 +1,4 @@
-"""A reproduction as a page, in Markdown with charts beside it and in HTML, made from results alone.
+"""The page of a reproduction, made from results alone.
 
 The page says what a reader needs to judge and to repeat the reproduction: the size of every row, the machine, versions,
 seeds, how long each cell took, and the commands. It names no path, host or user of this machine, so that it can be
@@ -6,15 +6,28 @@ published as it is.
 """
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, number_text, seconds_text, utc_text
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.reports.studies.curves import curves_chart
-from edgebed.reports.studies.reproduction_text import NOT_RUN, ONE_SEED, finding_text
-from edgebed.reports.writing.document import Document, image
-from edgebed.reports.writing.drawing import Chart
-from edgebed.reports.writing.markdown import code_block, markdown_table
+from edgebed.reports.writing.page import (
+    Figures,
+    Grid,
+    Listing,
+    Notes,
+    Page,
+    Paragraph,
+    Part,
+    Prose,
+    Section,
+    Shade,
+    Span,
+    Text,
+    coded,
+    codes,
+)
 from edgebed.studies.cells.result_cache import FILE, RunResult
 from edgebed.studies.claims_text import criterion_text, detectable_text, measured_text, size_text, value_text
 from edgebed.studies.papers.paper import Paper, Table
@@ -36,6 +49,19 @@ TEST_SET = """\
 No images were set apart for validation: settings were tuned, runs stopped and best evaluations chosen by the test
 images that the accuracies are of. Such accuracies are a little too high."""
 
+NOT_RUN = "not run"
+ONE_SEED = "one seed"
+"""The text where a value is shown without a finding, since seeds decide, and there is one."""
+SHADES: Mapping[str, Shade] = {
+    "reproduced": "good",
+    "differs": "bad",
+    "not distinguishable": "unknown",
+    "so far inside": "unknown",
+    "so far outside": "unknown",
+    ONE_SEED: "quiet",
+    NOT_RUN: "quiet",
+}
+"""Shades of findings."""
 COUNTED = {
     "reproduced": "reproduced",
     "differs": "differing",
@@ -62,36 +88,41 @@ Bytes are those of the pushes, which go up; the models that come down are not am
 WHERE: dict[Runtime, str] = {"simulation": "simulation", "process": "processes", "docker": "containers"}
 
 
-def charts_of_reproduction(paper: Paper, curves: Curves) -> list[Chart]:
-    """All charts of the page."""
-    return [
-        curves_chart(
-            curve.title,
-            {cell: series for cell, series in curves[curve.title].items() if series},
-            curve.over,
-            paper.window,
-        )
-        for table in paper.tables
-        for curve in table.curves
-    ]
+HEAD = (
+    "", "paper", "measured (interval over seeds)", "finding", "reproduced if", "detectable", "size", "row", "cells",
+)  # fmt: skip
+BRIEF = ("row", "", "paper", "measured (interval over seeds)", "finding", "size")
+"""Columns for a terminal."""
 
 
-def results_page(paper: Paper, result: Reproduction, charts: Sequence[Chart]) -> Document:
-    """The page with these charts; pure."""
-    parts = [
-        paper.text,
-        _overview(result),
-        _chance(result),
-        FINDINGS,
-        TEST_SET,
-        *([BYTES] if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else []),
-        *(part for table in paper.tables for part in _table(paper, table, result.tables[table.title], charts)),
-        *_runs(paper, result.cells),
-        *_computed(paper, result.computed),
-        *host_text([run for cell in result.cells for run in cell.runs]),
-        *_repeat(paper, result),
-    ]
-    return Document.of(paper.name, paper.citation, parts)
+def reproduction_page(paper: Paper, result: Reproduction, curves: Curves, chosen: Collection[str] = ()) -> Page:
+    """The page with charts of `curves`; a terminal shows the `chosen` rows."""
+    return Page(
+        name=paper.name,
+        heading=paper.citation,
+        parts=[
+            Prose(paper.text),
+            Paragraph(_overview(result)),
+            Paragraph(_chance(result)),
+            Prose(FINDINGS),
+            Prose(TEST_SET),
+            Paragraph(BYTES if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else ""),
+            *(_table(paper, table, result.tables[table.title], curves) for table in paper.tables),
+            Section("Runs", [*_runs(paper, result.cells), *_computed(paper, result.computed)]),
+            machine_section([run for cell in result.cells for run in cell.runs]),
+            Section("How to repeat it", list(_repeat(paper, result))),
+        ],
+        brief=[_brief(title, [row for row in rows if row.row in chosen]) for title, rows in result.tables.items()],
+    )
+
+
+def finding_text(row: RowResult) -> str:
+    """The finding, or why there is none."""
+    if row.finding:
+        return row.finding
+    if not row.was_run:
+        return NOT_RUN
+    return UNMEASURED if row.claim is None else ONE_SEED
 
 
 def _overview(result: Reproduction) -> str:
@@ -113,45 +144,46 @@ def _chance(result: Reproduction) -> str:
     )
 
 
-def _table(paper: Paper, table: Table, rows: Sequence[RowResult], charts: Sequence[Chart]) -> Iterator[str]:
-    yield f"## {table.title}"
-    yield table.text
-    yield markdown_table(
-        (
-            "",
-            "paper",
-            "measured (interval over seeds)",
-            "finding",
-            "reproduced if",
-            "detectable",
-            "size",
-            "row",
-            "cells",
-        ),
-        [
-            (
-                row.what,
-                row.paper,
-                measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs),
-                finding_text(row),
-                criterion_text(row.claim, row.unit),
-                detectable_text(row.measured, row.unit) if row.is_tested else UNMEASURED,
-                f"{size_text(row.updates, row.share)}, {count_text(len(row.values), 'seed')}"
-                if row.was_run and row.needs_runs
-                else UNMEASURED,
-                f"`{row.row}`",
-                ", ".join(f"`{cell}`" for cell in row.cells) or "computed",
-            )
-            for row in rows
-        ],
-    )
+def _table(paper: Paper, table: Table, rows: Sequence[RowResult], curves: Curves) -> Section:
     notes = {row.row: tuple(_notes(row)) for row in rows}
-    yield "\n".join(
-        f"- {'; '.join(row.what for row in rows if note in notes[row.row])}: {note}"
+    lines = [
+        f"{'; '.join(row.what for row in rows if note in notes[row.row])}: {note}"
         for note in dict.fromkeys(note for each in notes.values() for note in each)
+    ]
+    charts = [
+        curves_chart(each.title, {cell: series for cell, series in found.items() if series}, each.over, paper.window)
+        for each in table.curves
+        if (found := curves.get(each.title))
+    ]
+    return Section(table.title, [Prose(table.text), _grid(rows), Notes(lines), Figures(charts)])
+
+
+def _brief(title: str, rows: Sequence[RowResult]) -> Section:
+    shown = _grid(rows).only(*BRIEF)
+    named = [name or "what" for name in BRIEF]
+    return Section(title, [replace(shown, head=named, dispensable=("size", "what"))])
+
+
+def _grid(rows: Sequence[RowResult]) -> Grid:
+    return Grid(HEAD, list(map(_cells, rows)))
+
+
+def _cells(row: RowResult) -> tuple[Text, ...]:
+    """A row under HEAD."""
+    finding = finding_text(row)
+    was_sized = row.was_run and row.needs_runs
+    size = f"{size_text(row.updates, row.share)}, {count_text(len(row.values), 'seed')}" if was_sized else UNMEASURED
+    return (
+        row.what,
+        row.paper,
+        measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs),
+        Span(finding, SHADES.get(finding)),
+        criterion_text(row.claim, row.unit),
+        detectable_text(row.measured, row.unit) if row.is_tested else UNMEASURED,
+        size,
+        Span(row.row, "code"),
+        codes(row.cells) or "computed",
     )
-    titles = {curve.title for curve in table.curves}
-    yield from (image(paper.name, chart) for chart in charts if chart.title in titles)
 
 
 def _notes(row: RowResult) -> Iterator[str]:
@@ -162,34 +194,38 @@ def _notes(row: RowResult) -> Iterator[str]:
         yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
 
 
-def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[str]:
-    yield "## Runs"
+def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[Part]:
     if not cells:
-        yield "Nothing has been run yet."
+        yield Paragraph("Nothing has been run yet.")
         return
-    yield (
+    how = (
         f"Each cell was run once for each seed, in virtual time{_live(cells)}; the time is that of the machine below. "
-        f"[{FILE}]({paper.name}/{FILE}) has what each run was set to and every evaluation."
     )
-    yield markdown_table(
+    yield Paragraph((how, *results_sentence(paper.name)))
+    yield Grid(
         ("cell", "updates", "where", "seeds", "time of each", "runs", "code"),
         [
             (
-                f"`{cell.cell}`",
+                Span(cell.cell, "code"),
                 size_text((cell.updates, cell.updates), (cell.share, cell.share)),
                 WHERE[cell.runtime] + "".join(f", {run.verdict}" for run in cell.runs if run.verdict),
                 ", ".join(str(run.seed) for run in cell.runs),
                 ", ".join(map(_wall_text, cell.runs)),
                 ", ".join(f"{run.run} ({run.diverged})" if run.diverged else run.run for run in cell.runs),
-                ", ".join(dict.fromkeys(f"`{run.code}`" for run in cell.runs)),
+                codes(dict.fromkeys(run.code for run in cell.runs)),
             )
             for cell in cells
         ],
     )
-    yield from runs_text([run for cell in cells for run in cell.runs])
+    yield from map(Paragraph, runs_sentences([run for cell in cells for run in cell.runs]))
 
 
-def runs_text(found: Iterable[RunResult]) -> Iterator[str]:
+def results_sentence(name: str) -> tuple[str | Span, ...]:
+    """A sentence on the file of results beside the page of this name."""
+    return (Span(FILE, file=f"{name}/{FILE}"), " has what each run was set to and every evaluation.")
+
+
+def runs_sentences(found: Iterable[RunResult]) -> Iterator[str]:
     """Sentences on how many runs there are, how long they took and when; several cells may share one.
 
     Runs in several folders may have one name.
@@ -212,18 +248,23 @@ def runs_text(found: Iterable[RunResult]) -> Iterator[str]:
         )
 
 
-def _computed(paper: Paper, rows: Sequence[ComputedRow]) -> Iterator[str]:
+def _computed(paper: Paper, rows: Sequence[ComputedRow]) -> Iterator[Part]:
     """A sentence on which values need no run, and what computed them."""
     if not rows:
         return
     makers = dict.fromkeys(
-        f"code `{row.code}`, " + ", ".join(f"{name} {version}" for name, version in row.versions.items())
-        for row in rows
+        (row.code, "".join(f", {name} {version}" for name, version in row.versions.items())) for row in rows
     )
-    yield (
-        f"{count_text(len(rows), 'row')} without a run (*computed*) took {seconds_text(sum(r.wall_s for r in rows))}"
-        f" ({'; '.join(makers)}). [{COMPUTED_FILE}]({paper.name}/{COMPUTED_FILE}) has their values."
-    )
+    by = [piece for code, versions in makers for piece in ("; ", "code ", Span(code, "code"), versions)][1:]
+    yield Paragraph((
+        f"{count_text(len(rows), 'row')} without a run (",
+        Span("computed", "emphasis"),
+        f") took {seconds_text(sum(row.wall_s for row in rows))} (",
+        *by,
+        "). ",
+        Span(COMPUTED_FILE, file=f"{paper.name}/{COMPUTED_FILE}"),
+        " has their values.",
+    ))  # fmt: skip
 
 
 def _live(cells: Sequence[CellResult]) -> str:
@@ -232,31 +273,28 @@ def _live(cells: Sequence[CellResult]) -> str:
     return ", or live where time is what is measured, with the verdict on whether the conditions held"
 
 
-def host_text(runs: Sequence[RunResult]) -> Iterator[str]:
-    """A section on the machines and the software of the runs; nothing where there are none."""
-    if not runs:
-        return
+def machine_section(runs: Sequence[RunResult]) -> Section:
+    """A section on the machines and the software of the runs."""
     machines = dict.fromkeys(
         f"{run.cpu}, {count_text(run.cores, 'core')}, {bytes_text(run.memory_bytes)} of memory" for run in runs
     )
     software = dict.fromkeys(
-        ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items())) + f"; code `{run.code}`"
+        (", ".join(f"{name} {version}" for name, version in sorted(run.versions.items())) + "; code ",
+         Span(run.code, "code"))
         for run in runs
-    )
-    yield "## Machine and software"
-    yield "\n".join(f"- {line}" for line in (*machines, *software))
-    yield "`code` is the fingerprint of edgebed's sources that each run's manifest has."
+    )  # fmt: skip
+    fingerprint = (Span("code", "code"), " is the fingerprint of edgebed's sources that each run's manifest has.")
+    return Section("Machine and software", [Notes([*machines, *software]), Paragraph(fingerprint if runs else "")])
 
 
-def _repeat(paper: Paper, result: Reproduction) -> Iterator[str]:
-    yield "## How to repeat it"
+def _repeat(paper: Paper, result: Reproduction) -> Iterator[Part]:
     is_shipped = result.paper == paper.name
     place = "In a checkout of edgebed" if is_shipped else f"In the folder that has `scenarios/{paper.name}`"
-    yield f"{place}; each command resumes where it was interrupted, and runs nothing twice:"
-    yield code_block(_reproduce_commands(paper, result))
+    yield Paragraph(coded(f"{place}; each command resumes where it was interrupted, and runs nothing twice:"))
+    yield Listing(_reproduce_commands(paper, result), "sh")
     if result.cells:
-        yield "Or cell by cell; another seed and another number of updates are set the same way:"
-        yield code_block(list(dict.fromkeys(cell.command for cell in result.cells)))
+        yield Paragraph("Or cell by cell; another seed and another number of updates are set the same way:")
+        yield Listing(list(dict.fromkeys(cell.command for cell in result.cells)), "sh")
 
 
 def _reproduce_commands(paper: Paper, result: Reproduction) -> list[str]:

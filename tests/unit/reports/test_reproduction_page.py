@@ -1,17 +1,20 @@
 """The page of a reproduction: made from results alone, with the size of every row, and nothing of this machine."""
 
+import dataclasses
 import io
 import socket
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from rich.console import Console
 from tiny_paper import tiny_paper
 
-from edgebed.reports.studies.reproduction_text import print_reproduction
-from edgebed.reports.studies.results_page import results_page
-from edgebed.reports.writing.drawing import Chart
+from edgebed.journal.series import Series
+from edgebed.reports.studies.reproduction_page import reproduction_page
+from edgebed.reports.writing.markdown import to_markdown
+from edgebed.reports.writing.terminal import show
 from edgebed.studies.cells.result_cache import RunResult
 from edgebed.studies.claims_text import claim_text, criterion_text, measured_text, share_text, size_text, value_text
 from edgebed.studies.papers.paper import AtLeast, Near, Never, Row, Sign
@@ -56,7 +59,7 @@ def result() -> Reproduction:
 
 def page_text(result: Reproduction) -> str:
     """The page of the tiny paper without charts, in Markdown."""
-    return results_page(tiny_paper(), result, []).markdown()
+    return to_markdown(reproduction_page(tiny_paper(), result, {}))
 
 
 def lines(text: str, word: str) -> list[str]:
@@ -126,7 +129,7 @@ def test_no_terminal_cuts_a_finding(result: Reproduction, width: int) -> None:
     """Where a table is too wide, each row is a block of lines."""
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=True, color_system=None)
-    print_reproduction(result, tiny_paper().rows, console)
+    show(reproduction_page(tiny_paper(), result, {}, tiny_paper().rows).brief, console)
     shown = " ".join(stream.getvalue().split())
 
     assert "at least 15.00 %" in shown
@@ -177,8 +180,10 @@ def test_a_page_can_be_made_of_nothing() -> None:
 
 def test_the_page_names_nothing_of_this_machine(result: Reproduction) -> None:
     """Neither host nor home nor folder."""
-    chart = Chart("Accuracy over updates", lambda axes: axes.plot([0, 1], [0, 1]))
-    page = results_page(tiny_paper(), result, [chart]).markdown()
+    empty = Series.empty()
+    points = {"version": np.array([100, 200]), "accuracy": np.array([0.1, 0.9]), "t": np.array([1.0, 2.0])}
+    series = dataclasses.replace(empty, evaluations=dataclasses.replace(empty.evaluations, **points))
+    page = to_markdown(reproduction_page(tiny_paper(), result, {"Accuracy over updates": {"asgd": [series]}}))
 
     assert "![Accuracy over updates](tiny/accuracy-over-updates.svg)" in page
     for private in (socket.gethostname(), str(Path.home()), str(Path.cwd())):

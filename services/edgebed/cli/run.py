@@ -1,0 +1,128 @@
+"""The commands that run scenarios, or check them first."""
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgebed.cli.look import leave_with
+from edgebed.cli.options import (  # fmt: skip
+    EmulationOption,
+    Force,
+    Json,
+    Port,
+    Processes,
+    RunName,
+    RunsDir,
+    RuntimeOption,
+    ScenarioFile,
+    Sets,
+    Variants,
+)
+from edgebed.core.console import put, put_json, say
+
+
+def run(
+    scenario: ScenarioFile,
+    *,
+    runtime: RuntimeOption = "process",
+    emulation: EmulationOption = "auto",
+    sets: Sets = None,
+    variants: Variants = None,
+    force: Force = False,
+    json: Json = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Journal every message sent and received.")] = False,
+    processes: Processes = None,
+    port: Port = 0,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Run a scenario: all its trials, then a table, a chart and a report."""
+    from edgebed.reports.live.progress import ProgressDisplay
+    from edgebed.reports.reported import run as run_scenario
+
+    with ProgressDisplay() as progress:
+        result = run_scenario(
+            scenario,
+            runtime=runtime,
+            emulation=emulation,
+            set=sets or (),
+            variants=variants or (),
+            force=force,
+            trace=trace,
+            processes=processes,
+            runs_dir=runs_dir,
+            port=port,
+            progress=progress,
+        )
+    leave_with(result, json=json)
+
+
+def resume(
+    name: RunName, *, json: Json = False, processes: Processes = None, port: Port = 0, runs_dir: RunsDir = None
+) -> None:
+    """Resume a run that was interrupted, has failed, or whose controller was killed, from its last checkpoint."""
+    from edgebed.reports.live.progress import ProgressDisplay
+    from edgebed.reports.reported import resume as resume_run
+
+    with ProgressDisplay() as progress:
+        result = resume_run(name, processes=processes, port=port, runs_dir=runs_dir, progress=progress)
+    leave_with(result, json=json)
+
+
+def validate(
+    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", show_default=False)],
+    *,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Check scenarios without running them; every problem with its line and what is allowed.
+
+    Valid scenarios can be planned: own models and data are imported, examples counted and cut. Nothing is downloaded.
+    """
+    from edgebed.planning.checking import check
+
+    checked = [check(path, sets or ()) for path in scenarios]
+    if json:
+        put_json(checked)
+    for each in checked:
+        for warning in each.warnings:
+            say(f"warning: {warning}")
+        for problem in each.problems:
+            say(f"error: {problem}")
+        if not json and not each.problems:
+            put(each.text)
+    raise typer.Exit(2 if any(each.problems for each in checked) else 0)
+
+
+def plan(
+    scenario: ScenarioFile,
+    *,
+    runtime: RuntimeOption = "process",
+    emulation: EmulationOption = "auto",
+    sets: Sets = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Show what a run would do: every node, its caps and its data, and the totals against this machine."""
+    from edgebed.core.runtimes import TRAITS
+    from edgebed.emulation.means import check_mechanisms
+    from edgebed.planning.describe import as_dict, as_text, describe_plan
+    from edgebed.planning.link_warnings import check_links
+    from edgebed.planning.memory import check_caps
+    from edgebed.planning.planning import plan_trials
+    from edgebed.scenario.load import load_scenario
+
+    with contextlib.redirect_stdout(sys.stderr):  # what a user's own code prints is not the plan
+        loaded = load_scenario(scenario, sets or ())
+        planned = plan_trials(loaded)
+        check_mechanisms([trial.plan for trial in planned], runtime, emulation)
+        check_links(loaded, planned, runtime, emulation)
+        if TRAITS[runtime].has_containers and not force:
+            check_caps(loaded, planned)
+        descriptions = [describe_plan(trial, runtime=runtime, emulation=emulation) for trial in planned]
+    if json:
+        put_json([as_dict(description) for description in descriptions])
+    else:
+        put("\n\n".join(as_text(description).rstrip() for description in descriptions))

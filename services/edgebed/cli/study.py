@@ -1,0 +1,360 @@
+"""The commands that judge several runs together: comparison, agreement of runtimes, sweeps, papers.
+
+Exit codes of `agree`: 0 all runtimes agree, 1 one differs or seeds are too few to decide.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgebed.cli.options import (  # fmt: skip
+    EmulationOption,
+    Figures,
+    Force,
+    Json,
+    Processes,
+    RunsDir,
+    ScenarioFile,
+    Sets,
+    end_interrupted,
+    end_with,
+    make_figures,
+    page_place,
+    put_parts,
+    require_figures,
+    require_place,
+)
+from edgebed.core.console import put, put_json, say
+from edgebed.core.errors import ScenarioError
+from edgebed.core.runtimes import RUNTIMES, Runtime
+
+if TYPE_CHECKING:
+    from edgebed.studies.cells.cells import Size
+
+SEEDS = 3
+AGREEMENT = "agreement.html"
+
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="SCENARIO", help="A scenario's YAML file; with --from, RUN RUN ...", show_default=False),
+]
+RuntimesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B[,C]",
+        help="simulation, process, docker: two or all, the one that the others are compared with first (default: "
+        "simulation,process; with --from, all that the runs are of).",
+        show_default=False,
+    ),
+]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Run with seeds 1 to this number, three at least to state agreement (default: {SEEDS}).",
+        show_default=False,
+    ),
+]
+AgreementOutput = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help=f"Write the page here (default: {AGREEMENT} in the folder of all runs).",
+        show_default=False,
+    ),
+]
+Finished = Annotated[bool, typer.Option("--from", help="Compare these finished runs; run nothing.")]
+STANDARD_OUTPUT = "-"
+COMPARISON = "comparison.html"
+
+RunNames = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN...",
+        help="Folders, scenarios (their latest runs), scenario/number, or 'latest'.",
+        show_default=False,
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ARM", help="Arm that the others are compared with (default: the first trial).", show_default=False
+    ),
+]
+To = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ACCURACY",
+        help="Count updates, time and bytes to this accuracy, e.g. 97% (default: the highest round one all reach).",
+        show_default=False,
+    ),
+]
+Window = Annotated[int, typer.Option(metavar="N", help="Evaluations in the moving average of the accuracy.")]
+Anyway = Annotated[bool, typer.Option("--force", help="Compare arms with different data sets or models, too.")]
+Csv = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write one line a trial here; '-': on standard output.", show_default=False),
+]
+ComparisonOutput = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help=f"Write the page here (default: {COMPARISON} in the folder of all runs).",
+        show_default=False,
+    ),
+]
+
+
+def compare(
+    runs: RunNames,
+    *,
+    baseline: Baseline = None,
+    to: To = None,
+    window: Window = 1,
+    force: Anyway = False,
+    json: Json = False,
+    csv: Csv = None,
+    output: ComparisonOutput = None,
+    figures: Figures = None,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Compare runs: what changed, accuracy, and time, bytes and updates to reach an accuracy, seed by seed.
+
+    Trials that differ in nothing but the seed are one arm; a page with charts is written as well.
+    """
+    from edgebed.journal.run_folder import write_atomically
+    from edgebed.reports.studies.comparison_tables import csv_text
+    from edgebed.reports.studies.study import compared
+    from edgebed.reports.writing.html import to_html
+    from edgebed.running.results import load
+
+    accuracy = None if to is None else _accuracy(to)
+    is_printed = csv == STANDARD_OUTPUT
+    if json and is_printed:
+        raise ScenarioError("--json, --csv -: standard output is for one of them; give --csv a file")
+    spreadsheet = None if csv is None or is_printed else Path(csv)
+    for option, place, example in (("--output", output, COMPARISON), ("--csv", spreadsheet, "comparison.csv")):
+        if place is not None:
+            require_place(option, place, example)
+    require_figures(figures)
+
+    opened = [load(name, runs_dir=runs_dir) for name in runs]
+    study = compared(opened, baseline=baseline, to=accuracy, window=window, force=force)
+    if spreadsheet is not None:
+        write_atomically(spreadsheet, csv_text(study.result).encode(), "--csv")
+    if output is None and not json and not is_printed:
+        output = page_place(COMPARISON, runs_dir)
+    if output is not None:
+        write_atomically(output, to_html(study.view).encode(), "--output")
+    make_figures(figures, study.view)
+    if json:
+        put_json(study.result)
+    elif is_printed:
+        put(csv_text(study.result).rstrip("\n"))
+    else:
+        put_parts(study.view.brief)
+        put(f"page: {output}")
+
+
+def _accuracy(text: str) -> float:
+    """An accuracy above 0 from `97%` or `0.97`."""
+    from edgebed.core.units import parse_percentage
+
+    try:
+        accuracy = parse_percentage(text.replace(" ", "")) if "%" in text else float(text)
+    except ValueError:
+        accuracy = 0.0
+    if not 0.0 < accuracy <= 1.0:
+        raise ScenarioError(f"--to: {text!r} is not an accuracy; give one above 0% and up to 100%, e.g. 97% or 0.97")
+    return accuracy
+
+
+def agree(
+    names: Names,
+    *,
+    runtimes: RuntimesOption = None,
+    seeds: Seeds = None,
+    finished: Finished = False,
+    emulation: EmulationOption = "auto",
+    sets: Sets = None,
+    force: Force = False,
+    json: Json = False,
+    output: AgreementOutput = None,
+    figures: Figures = None,
+    processes: Processes = None,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts."""
+    from edgebed.journal.run_folder import write_atomically
+    from edgebed.reports.run.report import write_report
+    from edgebed.reports.studies.study import agreed
+    from edgebed.reports.writing.html import to_html
+    from edgebed.studies.agreement import agreeing
+
+    wanted = None if runtimes is None else [_runtime(name.strip()) for name in runtimes.split(",")]
+    if output is not None:
+        require_place("--output", output, AGREEMENT)
+    require_figures(figures)
+    if finished:
+        from edgebed.running.results import load
+
+        if sets or seeds is not None:
+            raise ScenarioError("--from: --set and --seeds have no effect on finished runs; leave them out")
+        runs = [load(name, runs_dir=runs_dir) for name in names]
+    else:
+        from edgebed.reports.live.progress import ProgressDisplay
+
+        if len(names) > 1:
+            raise ScenarioError(f"agree: {len(names)} scenarios; give one, or finished runs with --from")
+        with ProgressDisplay() as progress:
+            runs = agreeing.run_all(
+                write_report,
+                names[0],
+                runtimes=wanted or agreeing.ORDER[:2],
+                seeds=SEEDS if seeds is None else seeds,
+                set=sets or (),
+                emulation=emulation,
+                processes=processes,
+                force=force,
+                runs_dir=runs_dir,
+                progress=progress,
+            )
+    study = agreed(runs, wanted)
+    if output is None and not json:
+        output = page_place(AGREEMENT, runs_dir)
+    if output is not None:
+        write_atomically(output, to_html(study.view).encode(), "--output")
+    make_figures(figures, study.view)
+    if json:
+        put_json(study.result)
+    else:
+        put_parts(study.view.brief)
+        put(f"page: {output}")
+    raise typer.Exit(0 if study.result.verdict == "agrees" else 1)
+
+
+def _runtime(name: str) -> Runtime:
+    for runtime in RUNTIMES:
+        if name == runtime:
+            return runtime
+    raise ScenarioError(f"--runtimes: {name!r} is none of {', '.join(RUNTIMES)}; give e.g. simulation,process")
+
+
+def sweep(
+    scenario: ScenarioFile,
+    *,
+    sets: Sets = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Reuse what has been measured and run, and resume what broke off.")
+    ] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing: evaluate existing runs.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder of the page (default: sweeps/ in the runs folder)."),
+    ] = None,
+    figures: Figures = None,
+    json: Json = False,
+    processes: Processes = None,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Run every method at every point of a scenario's sweep, in simulation: time, bytes, CPU time, who wins where."""
+    from edgebed.reports.live.progress import ProgressDisplay
+    from edgebed.reports.studies.study import Means
+    from edgebed.reports.studies.study import sweep as run_sweep
+
+    require_figures(figures)
+    means = Means(
+        resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
+    )
+    try:
+        study = run_sweep(scenario, set=sets or (), output=output, means=means)
+    except KeyboardInterrupt:
+        end_interrupted()
+    make_figures(figures, study.view)
+    if json:
+        put_json({"sweep": study.result, "failed": study.problems, "page": str(study.page)})
+    else:
+        put_parts(study.view.brief)
+        put(f"page: {study.page}")
+    end_with(study.problems)
+
+
+def reproduce(
+    paper: Annotated[
+        str | None, typer.Argument(help="A paper, e.g. hardy2017, or package.module:NAME.", show_default=False)
+    ] = None,
+    *,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option("--row", metavar="ROW", help="This row alone. Repeatable.", show_default=False),
+    ] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="Share of the paper's updates (default: each cell's own).", show_default=False)
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Number of seeds (default: each cell's own).", show_default=False)
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Reuse what has been run, and resume what broke off.")
+    ] = False,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing: evaluate existing runs.")] = False,
+    list_rows: Annotated[bool, typer.Option("--list", help="List what can be reproduced, and run nothing.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Folder of the page (default: reproductions/ in the runs' folder)."
+        ),
+    ] = None,
+    figures: Figures = None,
+    json: Json = False,
+    processes: Processes = None,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Reproduce a paper's tables, in simulation, except rows that measure time: paper, measured, finding; a page."""
+    from edgebed.reports.live.progress import ProgressDisplay
+    from edgebed.reports.studies.study import Means, size_of
+    from edgebed.reports.studies.study import reproduce as run_paper
+    from edgebed.studies.cells.cells import check_rows
+    from edgebed.studies.papers.registry import find_paper
+
+    if paper is None or list_rows:
+        _list(paper, rows or (), size_of(scale, seeds), json=json)
+        return
+    chosen = check_rows(find_paper(paper), rows or ())
+    require_figures(figures)
+    means = Means(
+        resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
+    )
+    try:
+        study = run_paper(paper, rows=rows or (), scale=scale, seeds=seeds, output=output, means=means)
+    except KeyboardInterrupt:
+        end_interrupted()
+    make_figures(figures, study.view)
+    if json:
+        put_json({"reproduction": study.result, "rows": chosen, "failed": study.problems, "page": str(study.page)})
+    else:
+        put_parts(study.view.brief)
+        put(f"page: {study.page}")
+    end_with(study.problems)
+
+
+def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -> None:
+    """Print every table, row and cell of a paper or of all papers; of a paper these rows alone, if any is named."""
+    from edgebed.reports.studies.paper_list import paper_dict, paper_list
+    from edgebed.studies.cells.cells import PaperCells, check_rows
+    from edgebed.studies.papers.registry import all_papers, find_paper
+
+    if paper is None:
+        if rows:
+            raise ScenarioError(f"--row {rows[0]}: of which paper? Name it, e.g. hardy2017")
+        papers = list(all_papers())
+    else:
+        declared = find_paper(paper)
+        papers = [declared.only(check_rows(declared, rows))]
+    if json:
+        put_json([paper_dict(each, PaperCells(each), size) for each in papers])
+        return
+    put_parts(part for each in papers for part in paper_list(each, PaperCells(each), size))

@@ -1,0 +1,183 @@
+"""Folding a journal: what is computed from its records, in one pass, and the reader's knowledge that all folds share.
+
+    (t, node, record) ... --> Fold.add --> the methods marked `@on` with the record's type: its parts' first, its own
+
+`Timeline` knows when training began and which incarnation each node is in; `Counters` keeps cumulative reports, and
+knows whether one begins anew. Folds that share one of them name it as a part; it takes in each record once. Pure and
+streaming: a look-up a record and a call for each method that wants it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Self, TypeVar
+
+import msgspec
+
+from edgebed.core import records
+from edgebed.core.records import Record
+from edgebed.journal.journal import Entry
+
+Handler = Callable[[float, str, Any], None]
+"""A method that takes in a record: time in seconds since the launch, node, record."""
+H = TypeVar("H", bound=Callable[..., None])
+R = TypeVar("R", bound=Record)
+
+CUMULATIVE: dict[type[Record], tuple[str, tuple[str, ...]]] = {
+    records.Traffic: ("egress_payload", ()),
+    records.Messages: ("count", ("source", "message")),
+    records.Phases: ("steps", ()),
+    records.ShardPhases: ("forward_s", ()),
+    records.Link: ("differed", ()),
+    records.Usage: ("cpu_s", ()),
+    records.Transfers: ("asked_s", ("name", "direction", "to")),
+}
+"""What a node reports of itself since its incarnation began: a field that never falls until the next one, and the
+fields by which several such reports of a node are told apart."""
+
+
+def on(*kinds: type[Record]) -> Callable[[H], H]:
+    """Mark a method of a fold as the one that takes in these types of records."""
+
+    def mark(method: H) -> H:
+        method.kinds = kinds  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def of_type(entries: Iterable[Entry], kind: type[R]) -> Iterator[tuple[float, str, R]]:
+    """The entries with a record of one type, in order."""
+    return ((t, node, record) for t, node, record in entries if isinstance(record, kind))
+
+
+class Fold:
+    """Something computed from a journal's records, taken in one by one in the journal's order."""
+
+    _marked: ClassVar[tuple[tuple[type[Record], str], ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = [(kind, name) for name, value in vars(cls).items() for kind in getattr(value, "kinds", ())]
+        cls._marked = (*cls._marked, *own)
+
+    def __init__(self, *parts: "Fold") -> None:
+        """`parts` take in each record before this fold does, by their marked methods: their own `add` is not called."""
+        self.last_t = 0.0
+        """The latest time that `add` was given, in seconds since the launch."""
+        self.handlers: dict[type[Record], tuple[Handler, ...]] = {}
+        for part in parts:
+            for kind, handlers in part.handlers.items():
+                self._take(kind, *handlers)
+        for kind, name in self._marked:
+            self._take(kind, getattr(self, name))
+
+    def _take(self, kind: type[Record], *handlers: Handler) -> None:
+        """Call these for records of that type; what is a part twice is called once."""
+        self.handlers[kind] = tuple(dict.fromkeys((*self.handlers.get(kind, ()), *handlers)))
+
+    def add(self, t: float, node: str, record: Record) -> None:
+        """Take in one record, reported by `node` at `t` seconds since the launch."""
+        self.last_t = max(self.last_t, t)
+        for handle in self.handlers.get(type(record), ()):
+            handle(t, node, record)
+
+    def add_all(self, entries: Iterable[Entry]) -> Self:
+        """Take in a whole journal, or what follows of it; return the fold itself."""
+        for entry in entries:
+            self.add(*entry)
+        return self
+
+
+class Timeline(Fold):
+    """When training began, and which incarnation each node is in.
+
+    An incarnation reports nothing before it has joined, and nothing is heard of the one before after that.
+    """
+
+    def __init__(self, began_s: float | None = None) -> None:
+        """`began_s`: when training began, in seconds since the launch, if that was before the first record."""
+        super().__init__()
+        self.began_s = began_s
+        """When training first began: a trial that is resumed has begun before. None: not yet."""
+        self.incarnations: dict[str, int] = {}
+        """Incarnation of each node that has joined, as the controller counts them."""
+        self.joins: Counter[str] = Counter()
+        """How often each node has joined the controller."""
+
+    def since_began(self, t: float) -> float:
+        """Seconds from the beginning of training to `t`, negative before; from the launch while it has not begun."""
+        return t - (self.began_s or 0.0)
+
+    def elapsed_s(self, t: float) -> float:
+        """Seconds since training began; before, since the launch."""
+        return max(0.0, self.since_began(t))
+
+    @on(records.Trial)
+    def _trial(self, t: float, _: str, __: records.Trial) -> None:
+        self.began_s = t if self.began_s is None else self.began_s
+
+    @on(records.Node)
+    def _node(self, _: float, __: str, record: records.Node) -> None:
+        if record.state == "joined":
+            self.incarnations[record.name] = record.incarnation
+            self.joins[record.name] += 1
+
+
+class Reports(msgspec.Struct):
+    """Cumulative reports of one node that continue each other."""
+
+    joins: int
+    """How often the node had joined when it made the last of them."""
+    before: Any = None
+    """The report before the last; None where the last begins anew."""
+    lives: list[Any] = msgspec.field(default_factory=list)
+    """The last report of each incarnation."""
+
+
+class Counters(Fold):
+    """Nodes' cumulative reports, by type, node and the fields of `CUMULATIVE`.
+
+    A report begins anew if its node has joined since the one before, or has counted less: also where no join was heard.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__(timeline)
+        self.timeline = timeline
+        self._reports: dict[type[Record], dict[tuple[str, ...], Reports]] = {kind: {} for kind in CUMULATIVE}
+
+    def reports(self, kind: type[Record], *key: str) -> Reports | None:
+        """Reports of a type by a node, with these values of the fields that tell them apart; None: there are none."""
+        return self._reports[kind].get(key)
+
+    def lives(self, kind: type[R]) -> dict[tuple[str, ...], list[R]]:
+        """The last report of each incarnation, by the node and the values of the fields that tell reports apart."""
+        return {key: reports.lives for key, reports in self._reports[kind].items()}
+
+    def totals(self, kind: type[R]) -> dict[tuple[str, ...], R]:
+        """The sum over all incarnations, by key as in `lives`."""
+        return {key: total(lives) for key, lives in self.lives(kind).items()}
+
+    @on(*CUMULATIVE)
+    def _report(self, _: float, node: str, record: Record) -> None:
+        grows, fields = CUMULATIVE[type(record)]
+        key = (node, *[getattr(record, name) for name in fields])
+        joins = self.timeline.joins[node]
+        reports = self._reports[type(record)].setdefault(key, Reports(joins))
+        last = reports.lives[-1] if reports.lives and reports.joins == joins else None
+        if last is None or getattr(record, grows) < getattr(last, grows):
+            reports.joins, reports.before = joins, None
+            reports.lives.append(record)
+        else:
+            reports.before, reports.lives[-1] = last, record
+
+
+def total(lives: Sequence[R]) -> R:
+    """The last of several reports with each number summed over all of them, as far as they have it."""
+    last = lives[-1]
+    if len(lives) == 1:
+        return last
+    sums: dict[str, Any] = {}
+    for name in last.__struct_fields__:
+        known = [value for life in lives if isinstance(value := getattr(life, name), int | float)]
+        if known:
+            sums[name] = sum(known)
+    return msgspec.structs.replace(last, **sums)

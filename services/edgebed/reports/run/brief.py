@@ -1,0 +1,96 @@
+"""What a terminal shows of a run: its trials, accuracy against traffic, what held and what did not; its links."""
+
+from collections.abc import Iterator
+
+from edgebed.core.quantities import UNMEASURED, compared_texts, updates_text
+from edgebed.journal.notes import gathered_notes
+from edgebed.journal.outcome import outcome_text, tone_of
+from edgebed.journal.start_up import start_up_lines
+from edgebed.journal.summary import Expectation, TrialSummary
+from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
+from edgebed.reports.run.faults_text import accounting_line, faults_line
+from edgebed.reports.run.shards_text import shards_text
+from edgebed.reports.run.sketch import accuracy_chart
+from edgebed.reports.run.traffic_text import traffic_lines
+from edgebed.reports.run.trial_measures import results_grid
+from edgebed.reports.writing.page import Notes, Paragraph, Part, Section, Shade, Sketch, Span, legend, shaded
+from edgebed.running.results import Run, Trial
+
+
+def results_brief(run: Run) -> Iterator[Part]:
+    """The badge, the table, the chart, what is said of each trial, notes; the badge again, and where the report is."""
+    summary = run.summary
+    tone = tone_of(summary.exit_code, summary.result, summary.conditions)
+    yield Paragraph((Span(f"{summary.scenario} ({summary.runtime}): ", "strong"), Span(summary.badge, tone)))
+    yield results_grid(summary)
+    yield legend(updates_text({trial.trial: trial.examples_per_update for trial in summary.trials}))
+    series = {name: trial.series for name, trial in run.trials.items()}
+    yield Sketch(lambda columns, colours: accuracy_chart(series, columns=columns, colours=colours))
+    for each in summary.trials:
+        yield from map(Paragraph, _judgements(each))
+    for name, trial in run.trials.items():
+        yield from (legend(f"{name}: {line}") for line in _figures(trial))
+    if summary.not_begun:
+        yield legend(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}")
+    notes = gathered_notes(summary.notes, {node.node for trial in run.trials.values() for node in trial.plan.nodes})
+    yield Notes(shaded((f"note: {note}" for note in notes), "quiet"))
+    yield Paragraph(Span(f"{summary.badge}: {summary.text}", tone))
+    yield Paragraph(f"report: {run.folder.report}" if run.folder.report.exists() else f"run: {run.path}")
+
+
+def links_brief(run: Run) -> Iterator[Part]:
+    """Each link as asked, as held and as measured."""
+    for name, trial in run.trials.items():
+        fidelity = trial.summary.fidelity
+        grid = link_grid(fidelity.nodes if fidelity else ())
+        if not any(node.link.shaped for node in trial.plan.nodes):
+            yield Paragraph(f"{name}: no link was asked for")
+        elif not grid.rows:
+            yield Paragraph(f"{name}: nothing is known of its links: it never trained, or its journal is empty")
+        else:
+            yield Section(name, [grid, legend(LINK_LEGEND), *map(Paragraph, _judgements(trial.summary))])
+
+
+def _figures(trial: Trial) -> Iterator[str]:
+    """Lines on what was done to nodes, what became of the updates, the traffic, how the nodes came up."""
+    summary = trial.summary
+    yield from filter(None, (faults_line(summary, trial.series.faults), accounting_line(summary)))
+    yield from traffic_lines(summary)
+    yield from filter(None, (shards_text(summary),))
+    if summary.start_up:
+        yield from start_up_lines(summary.start_up)
+
+
+def _judgements(trial: TrialSummary) -> Iterator[Span]:
+    """Lines about the outcome where it is not what was asked for, what is suspicious, the verdict, the expectations.
+
+    A trial that did not come to its end is not judged.
+    """
+    if trial.outcome != "completed":
+        mark = UNMEASURED if trial.outcome == "running" else "✗"
+        yield Span(f"{mark} {trial.trial}: {outcome_text(trial)}", "bad" if trial.ran_to_end else "unknown")
+    yield from shaded((f"! {trial.trial}: {warning}" for warning in trial.warnings), "unknown")
+    if trial.fidelity:
+        held: dict[str, tuple[str, Shade | None]] = {"trusted": ("✓", "good"), "modelled": (UNMEASURED, None)}
+        mark, shade = held.get(trial.fidelity.verdict, ("!", "unknown"))
+        expected = ", as expected" if any(_is_met_verdict(each) for each in trial.expectations) else ""
+        for line in trial.fidelity.lines:
+            yield Span(f"{mark} {trial.trial}: {line}{expected}", shade)
+        yield from shaded((f"  {trial.trial}: {remark}" for remark in remarks_of(trial)), "quiet")
+    for each in trial.expectations:
+        if each.measure != "verdict" or each.met is False:
+            yield _expectation(trial, each)
+
+
+def _expectation(trial: TrialSummary, expectation: Expectation) -> Span:
+    shade: Shade = ("good" if expectation.met else "bad") if trial.ran_to_end else "quiet"
+    mark = {"good": "✓", "bad": "✗"}.get(shade, UNMEASURED)
+    measured, bound = compared_texts(expectation.measure, expectation.measured, expectation.bound)
+    text = "not measured" if expectation.measured is None else measured
+    compared = f"{expectation.measure} {text}, expected {expectation.comparison} {bound}"
+    return Span(f"{mark} {trial.trial}: {compared}", shade)
+
+
+def _is_met_verdict(expectation: Expectation) -> bool:
+    """Whether the expectation is a met verdict, which the line of the verdict itself shows."""
+    return expectation.measure == "verdict" and bool(expectation.met)

@@ -1,0 +1,94 @@
+"""What a run's trials came to, measure by measure: a column a trial on the page, a row a trial in a terminal."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, percent_text, seconds_text
+from edgebed.journal.outcome import outcome_text
+from edgebed.journal.summary import RunSummary, TrialSummary
+from edgebed.reports.run.traffic_text import ingress_interface_text, measured_rows
+from edgebed.reports.writing.page import Grid
+
+
+class Measure(NamedTuple):
+    """A measure of a trial."""
+
+    name: str
+    text: Callable[[TrialSummary], str]
+    column: str = ""
+    """Name of its column in a terminal; "" for none."""
+
+
+def _start_up(trial: TrialSummary, *phases: str) -> str:
+    start_up = trial.start_up
+    return ", ".join(seconds_text(getattr(start_up, phase)) for phase in phases) if start_up else UNMEASURED
+
+
+TRIAL = (
+    Measure("outcome", outcome_text),
+    Measure("method", lambda trial: trial.method),
+    Measure("final accuracy", lambda trial: percent_text(trial.final_accuracy), "accuracy"),
+    Measure("best accuracy", lambda trial: percent_text(trial.best_accuracy)),
+    Measure("final loss", lambda trial: number_text(trial.final_loss)),
+    Measure("updates", lambda trial: number_text(trial.updates), "updates"),
+    Measure("time to the last update", lambda trial: seconds_text(trial.time_s), "time"),
+    Measure("updates a second", lambda trial: number_text(trial.updates_per_s), "updates/s"),
+)
+"""Measures of every trial, which come first."""
+PUSHES = (
+    Measure("up: payload of the pushes", lambda trial: bytes_text(trial.ingress_bytes), "up"),
+    Measure("down: payload of the models sent", lambda trial: bytes_text(trial.egress_bytes), "down"),
+    Measure("up and down", lambda trial: bytes_text(trial.traffic_bytes), "total"),
+    Measure("up: at the server's interface", ingress_interface_text),
+    Measure("a push, mean", lambda trial: bytes_text(trial.push_bytes_mean), "a push"),
+    Measure("entries in a push, mean", lambda trial: number_text(trial.entries_mean)),
+    Measure("staleness: mean", lambda trial: number_text(trial.staleness_mean), "staleness"),
+    Measure(
+        "staleness: median, 90 %, maximum",
+        lambda trial: ", ".join(map(number_text, (trial.staleness_median, trial.staleness_p90, trial.staleness_max))),
+    ),
+    Measure(
+        "updates of a worker: least, most", lambda trial: f"{trial.worker_updates_min:,}, {trial.worker_updates_max:,}"
+    ),
+)
+"""Measures of workers that push updates."""
+SHARDS = (
+    Measure("steps a second of the slowest shard", lambda trial: number_text(trial.steps_per_s), "steps/s"),
+    Measure("exchanged: payload of all messages", lambda trial: bytes_text(trial.exchanged_bytes), "exchanged"),
+    Measure("messages a step", lambda trial: number_text(trial.messages_per_step), "messages a step"),
+)
+"""Measures of shards."""
+NODES = (
+    Measure("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
+    Measure("all nodes started, joined: after launch", lambda trial: _start_up(trial, "started_s", "joined_s")),
+    Measure(
+        "training, update of every worker: after launch", lambda trial: _start_up(trial, "training_s", "contributed_s")
+    ),
+    Measure("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
+)
+"""Measures of every trial, which come last."""
+DISPENSABLE = (
+    "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "total", "exchanged",
+)  # fmt: skip
+
+
+def measures_grid(summary: RunSummary) -> Grid:
+    """All measures, a row each, with a column for each trial that began."""
+    pushes = PUSHES if any(not trial.is_layerwise for trial in summary.trials) else ()
+    shards = SHARDS if any(trial.is_layerwise for trial in summary.trials) else ()
+    first, between, last = (
+        [(each.name, *map(each.text, summary.trials)) for each in measures]
+        for measures in (TRIAL, (*pushes, *shards), NODES)
+    )
+    rows = [*first, *measured_rows(between), *last] if summary.trials else []
+    return Grid(("", *(trial.trial for trial in summary.trials)), rows)
+
+
+def results_grid(summary: RunSummary) -> Grid:
+    """Some measures, a column each, with a row for each trial."""
+    is_layerwise = bool(summary.trials) and all(trial.is_layerwise for trial in summary.trials)
+    own = SHARDS if is_layerwise else PUSHES
+    measures = [each for each in (*TRIAL, *own) if each.column and not (is_layerwise and each.column == "updates/s")]
+    rows = [(trial.trial, *(each.text(trial) for each in measures)) for trial in summary.trials]
+    absent = [(name, *(UNMEASURED for _ in measures)) for name in summary.not_begun]
+    return Grid(("trial", *(each.column for each in measures)), [*rows, *absent], dispensable=DISPENSABLE)

@@ -1,0 +1,79 @@
+"""What can be reproduced of a paper: its tables, rows and cells, for people and for programs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from edgebed.core.quantities import UNMEASURED, count_text
+from edgebed.reports.writing.page import Grid, Paragraph, Part, Section, Span
+from edgebed.studies.cells.cells import CellRun, PaperCells, Size, runs_of_row
+from edgebed.studies.claims_text import claim_text, share_text
+from edgebed.studies.papers.paper import Paper
+
+ROW_HEAD = ("row", "what", "paper", "cells", "seeds")
+CELL_HEAD = ("cell", "scenario", "updates", "of the paper's", "seeds")
+
+
+def paper_list(paper: Paper, cells: PaperCells, size: Size) -> Iterator[Part]:
+    """The tables of a paper, its cells, and how much there is to run."""
+    yield Paragraph(Span(f"{paper.name}: {paper.citation}", "strong"))
+    for table in paper.tables:
+        rows = [
+            (
+                name,
+                row.what,
+                claim_text(row.claim, row.unit),
+                ", ".join(row.cells) or "computed",
+                str(len(runs_of_row(paper, row, size)) or UNMEASURED),
+            )
+            for name, row in table.rows.items()
+        ]
+        yield Section(table.title, [Grid(ROW_HEAD, rows, dispensable=("cells", "seeds", "what"))])
+    if not paper.cells:
+        return
+    sizes = [(name, run, cells.spec(run), seeds) for name, run, seeds in _cell_sizes(cells, size)]
+    rows = [
+        (name, spec.place, f"{spec.updates:,}", share_text(run.scale), str(seeds)) for name, run, spec, seeds in sizes
+    ]
+    runs, updates = sum(seeds for *_, seeds in sizes), sum(spec.updates * seeds for *_, spec, seeds in sizes)
+    yield Section(
+        "Cells",
+        [
+            Grid(CELL_HEAD, rows, dispensable=("scenario", "of the paper's")),
+            Paragraph(f"{count_text(runs, 'run')}, {count_text(updates, 'update')} in all"),
+        ],
+    )
+
+
+def paper_dict(paper: Paper, cells: PaperCells, size: Size) -> dict[str, Any]:
+    """What can be reproduced of a paper, for programs."""
+    return {
+        "paper": paper.name,
+        "citation": paper.citation,
+        "tables": {
+            table.title: [
+                {
+                    "row": name,
+                    "what": row.what,
+                    "unit": row.unit,
+                    "paper": claim_text(row.claim, row.unit),
+                    "cells": row.cells,
+                    "seeds": len(runs_of_row(paper, row, size)),
+                }
+                for name, row in table.rows.items()
+            ]
+            for table in paper.tables
+        },
+        "cells": [
+            {"cell": name, "command": cells.spec(run).command, "updates": cells.spec(run).updates,
+             "share": run.scale, "seeds": seeds}
+            for name, run, seeds in _cell_sizes(cells, size)
+        ],
+    }  # fmt: skip
+
+
+def _cell_sizes(cells: PaperCells, size: Size) -> list[tuple[str, CellRun, int]]:
+    """Every cell, with its run with the first seed, and its number of seeds."""
+    return [
+        (name, CellRun(name, size.scale or cell.scale, 1), size.seeds or cell.seeds)
+        for name, cell in cells.paper.cells.items()
+    ]

@@ -1,0 +1,170 @@
+"""The command `edgebed` in a process of its own, forked from one that has imported torch and all else already.
+
+A process that is started anew spends three seconds of CPU time on its imports, which is more than most tests that begin
+one. What is forked is a child of the one that forks, so its end is told over a pipe.
+"""
+
+import atexit
+import contextlib
+import functools
+import gc
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+REQUEST_BYTES = 1 << 18
+"""The longest request: words and environment of a command."""
+
+
+class WarmCommand:
+    """A command that runs, with what tests need of `subprocess.Popen`."""
+
+    def __init__(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+        """Begin `edgebed` with these words, in a process group of its own."""
+        self.args = ("edgebed", *words)
+        self.returncode: int | None = None
+        self.files = os.memfd_create("stdout"), os.memfd_create("stderr")
+        self.end, told = os.pipe2(os.O_CLOEXEC)
+        request = {"words": words, "cwd": str(cwd or Path.cwd()), "env": dict(os.environ if env is None else env)}
+        self.pid = _forker().fork(msgspec.json.encode(request), *self.files, told)
+        os.close(told)
+
+    def poll(self) -> int | None:
+        """Return its exit code, negative for a signal; None: it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return its exit code; subprocess.TimeoutExpired where it takes longer."""
+        if self.returncode is None:
+            if not select.select([self.end], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            self.returncode = msgspec.json.decode(os.read(self.end, 64), type=int)
+            os.close(self.end)
+            self.output = tuple(os.pread(file, os.fstat(file).st_size, 0).decode() for file in self.files)
+            for file in self.files:
+                os.close(file)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, ...]:
+        """Wait for its end and return all of its standard output and of its standard error."""
+        self.wait(timeout)
+        return self.output
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+
+class Forker:
+    """What forks commands for this process, for as long as this process lives."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+            )
+        atexit.register(self.close)
+
+    def fork(self, request: bytes, *descriptors: int) -> int:
+        """Have a command forked with these descriptors, and return its process."""
+        with self.lock:
+            socket.send_fds(self.socket, [request], descriptors)
+            return msgspec.json.decode(self.socket.recv(64), type=int)
+
+    def close(self) -> None:
+        """Kill what still runs, and end."""
+        self.socket.close()
+        self.process.wait()
+
+
+_forker = functools.cache(Forker)
+
+
+def serve(requests: socket.socket) -> None:
+    """Fork a command for each request, until the process that asks is gone."""
+    _import_all()
+    children: dict[int, int] = {}
+    wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    while True:
+        ready, _, _ = select.select([requests, wake_read], [], [])
+        if wake_read in ready:
+            os.read(wake_read, 4096)
+            while children and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                told = children.pop(ended[0])
+                os.write(told, str(os.waitstatus_to_exitcode(ended[1])).encode())
+                os.close(told)
+        if requests in ready:
+            data, descriptors, _, _ = socket.recv_fds(requests, REQUEST_BYTES, 3)
+            if not data:
+                break
+            out, err, told = descriptors
+            pid = os.fork()
+            if pid == 0:
+                _run(msgspec.json.decode(data), out, err)
+            children[pid] = told
+            os.close(out)
+            os.close(err)
+            requests.send(str(pid).encode())
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _import_all() -> None:
+    """Import what commands import when they run."""
+    from edgebed.cli import main  # noqa: F401
+    from edgebed.reports import reported  # noqa: F401
+    from edgebed.reports.live import progress  # noqa: F401
+    from edgebed.reports.run import report, terminal  # noqa: F401
+
+    gc.freeze()
+
+
+def _run(request: dict[str, Any], out: int, err: int) -> None:
+    """Be the command, and end."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setpgid(0, 0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for target, source in ((0, null), (1, out), (2, err)):
+        os.dup2(source, target)
+    os.closerange(3, max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + 1)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.argv = ["edgebed", *request["words"]]
+    from edgebed.cli.main import main
+
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as asked:
+        serve(asked)
