@@ -12,13 +12,16 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+import msgspec
 import numpy as np
 import zmq
 
 from benchmarks.subjects import PARAMETERS, node_plan, real_gradient, theta
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.plan import Durability
 from edgebed.learning.allocator import keep_freed_memory
+from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.node import NodeEnvironment, run_node
 from edgebed.runtimes.live.sockets import data_socket, management_socket
 from edgebed.wire import frames as codec
@@ -26,6 +29,8 @@ from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, encode_dense, encode_update
 
 CLIENTS = (1, 4, 8)
+SECRET = new_secret()
+CREDENTIALS = Credentials.of(SECRET)
 _fork = multiprocessing.get_context("fork")
 
 
@@ -44,9 +49,9 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
         for clients in CLIENTS:
             rates: dict[str, list[float]] = {"echo": [], "server": []}
             for _ in range(rounds):
-                for name, start in (("echo", _start_echo), ("server", _start_server)):
+                for name, start in (("echo", start_echo), ("server", start_server)):
                     process, address, keep = start(method, clients)
-                    rates[name].append(_drive(address, clients, tensor, payload, seconds))
+                    rates[name].append(drive(address, clients, tensor, payload, seconds))
                     process.kill()
                     process.join()
                     keep()
@@ -59,13 +64,15 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _start_echo(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[], None]]:
+def start_echo(
+    method: str, clients: int, credentials: Credentials = CREDENTIALS
+) -> tuple[BaseProcess, str, Callable[[], None]]:
     """A ROUTER that answers every message with the same model's frames."""
     here, there = _fork.Pipe()
 
     def serve(pipe: Connection) -> None:
         keep_freed_memory()
-        socket = data_socket(zmq.Context(), zmq.ROUTER)
+        socket = data_socket(zmq.Context(), zmq.ROUTER, credentials)
         pipe.send(f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}")
         tensor, frames = encode_dense("theta", theta())
         model = messages.Model(sender="server", version=1, final=False, tensors=(tensor,))
@@ -79,12 +86,14 @@ def _start_echo(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[
     return process, here.recv(), lambda: None
 
 
-def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[], None]]:
+def start_server(
+    method: str, clients: int, durability: Durability = "none", log_folder: str = ""
+) -> tuple[BaseProcess, str, Callable[[], None]]:
     """The real server node, configured by hand as its controller would."""
     context: zmq.Context[Any] = zmq.Context()
-    socket = management_socket(context, zmq.ROUTER)
+    socket = management_socket(context, zmq.ROUTER, CREDENTIALS)
     address = f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
-    here = NodeEnvironment(node="server", controller_address=address)
+    here = NodeEnvironment(node="server", controller_address=address, secret=SECRET, log_folder=log_folder)
 
     def serve() -> None:
         keep_freed_memory()
@@ -96,7 +105,8 @@ def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable
     process.start()
     tensor, frames = encode_dense("theta", theta())
     configure = messages.Configure(
-        sender="controller", incarnation=1, epoch_ns=time.monotonic_ns(), plan=node_plan("server", method),
+        sender="controller", incarnation=1, epoch_ns=time.monotonic_ns(),
+        plan=msgspec.structs.replace(node_plan("server", method), durability=durability),
         peers=tuple(f"edge-{i}" for i in range(clients)), tensors=(tensor,),
     )  # fmt: skip
     data_address = ""
@@ -110,12 +120,21 @@ def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable
     return process, data_address, lambda: context.destroy(linger=0)
 
 
-def _drive(address: str, clients: int, tensor: messages.Tensor, payload: list[Buffer], seconds: float) -> float:
+def drive(
+    address: str,
+    clients: int,
+    tensor: messages.Tensor,
+    payload: list[Buffer],
+    seconds: float,
+    credentials: Credentials = CREDENTIALS,
+) -> float:
     """Answers a second that all clients together get."""
     begin = _fork.Event()
     counts = _fork.Array("d", clients)
     processes = [
-        _fork.Process(target=_client, args=(i, address, tensor, payload, seconds, begin, counts), daemon=True)
+        _fork.Process(
+            target=_client, args=(i, address, tensor, payload, seconds, begin, counts, credentials), daemon=True
+        )
         for i in range(clients)
     ]
     for process in processes:
@@ -128,19 +147,26 @@ def _drive(address: str, clients: int, tensor: messages.Tensor, payload: list[Bu
 
 
 def _client(
-    index: int, address: str, tensor: messages.Tensor, payload: list[Buffer], seconds: float, begin: Any, counts: Any
+    index: int,
+    address: str,
+    tensor: messages.Tensor,
+    payload: list[Buffer],
+    seconds: float,
+    begin: Any,
+    counts: Any,
+    credentials: Credentials,
 ) -> None:
     keep_freed_memory()
     name = f"edge-{index}"
-    socket = data_socket(zmq.Context(), zmq.DEALER, f"{name}~1")
+    socket = data_socket(zmq.Context(), zmq.DEALER, credentials, f"{name}~1")
     socket.connect(address)
     socket.send_multipart(codec.encode(messages.Join(sender=name, incarnation=1)))
     socket.recv_multipart(copy=False)
     push = messages.Push(sender=name, incarnation=1, step=0, base=0, loss=1.0, tensors=(tensor,))
-    frames = codec.encode(push, payload)
     begin.wait()
     started, count = time.perf_counter(), 0
     while time.perf_counter() - started < seconds:
+        frames = codec.encode(msgspec.structs.replace(push, step=count), payload)  # one that came before is not applied
         socket.send_multipart(frames, copy=False)
         socket.recv_multipart(copy=False)
         count += 1

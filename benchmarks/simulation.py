@@ -19,7 +19,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from benchmarks.subjects import BATCH_SIZE, images, method, network, task, theta
-from edgebed.core.plan import NodePlan, Plan, Waiting
+from edgebed.core.plan import EvaluatorPlan, Plan, ServerPlan, Waiting, WorkerPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.learning.beginning import Beginning
@@ -143,17 +143,15 @@ def _plan(updates: int) -> PlannedTrial:
     parts = split(data.train_y, WORKERS, "iid", None, 1)
     common: dict[str, Any] = {"seed": 1, "task": task(), "method": method("adacomp")}
     nodes = [
-        NodePlan(node="server", role="server", device_class="server", stop_updates=updates, **common),
-        NodePlan(
-            node="evaluator", role="evaluator", device_class="evaluator", num_examples=20,
+        ServerPlan(node="server", device_class="server", stop_updates=updates, **common),
+        EvaluatorPlan(
+            node="evaluator", device_class="evaluator", num_examples=20,
             evaluate_every_updates=updates, **common,
         ),
     ]  # fmt: skip
     waiting = Waiting(distribution="exponential", mean_s=1.0)
     nodes += [
-        NodePlan(
-            node=f"edge-{i}", role="worker", device_class="edge", waiting=waiting, num_examples=len(part), **common
-        )
+        WorkerPlan(node=f"edge-{i}", device_class="edge", waiting=waiting, num_examples=len(part), **common)
         for i, part in enumerate(parts)
     ]
     plan = Plan(scenario="bench", trial="adacomp", question="", seed=1, nodes=tuple(nodes), stop_updates=updates)

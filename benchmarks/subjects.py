@@ -3,13 +3,14 @@
 import os
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import Method, NodePlan, Part, Task
+from edgebed.core.plan import Method, NodePlan, Part, ServerPlan, Task, WorkerPlan
 from edgebed.learning.data_sets import registry as data
 from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
@@ -55,16 +56,11 @@ def method(name: str) -> Method:
 
 
 def node_plan(role: str, name: str = "adacomp") -> NodePlan:
-    """A node of the benchmark."""
-    return NodePlan(
-        node="edge-0" if role == "worker" else role,
-        role=role,  # type: ignore[arg-type]
-        device_class="edge",
-        seed=1,
-        task=task(),
-        method=method(name),
-        num_examples=300,
-    )
+    """A server or a worker of the benchmark."""
+    common: dict[str, Any] = {"device_class": "edge", "seed": 1, "task": task(), "method": method(name)}
+    if role == "server":
+        return ServerPlan(node=role, **common)
+    return WorkerPlan(node="edge-0", num_examples=300, **common)
 
 
 @cache

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,8 +63,15 @@ def edgebed_command(*arguments: str, **environment: str) -> subprocess.Completed
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
 
 
+def secret_of(container: dict[str, Any]) -> str:
+    """What the environment of a node's container says."""
+    (told,) = (each for each in container["Config"]["Env"] if each.startswith("EDGEBED_SECRET="))
+    return str(told).partition("=")[2]
+
+
 def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, onlooker) -> None:
-    """As the engine itself tells it of a running node: caps, user, file system, networks, labels."""
+    """As the engine itself tells it of a running node: caps, user, file system, networks, labels, the run's secret."""
+    secrets: set[str] = set()
 
     def look() -> None:
         (first, second), (server,) = engine.containers(role="worker"), engine.containers(role="server")
@@ -90,6 +98,9 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
             "edge-1",
         }
         assert "OMP_NUM_THREADS=1" in first["Config"]["Env"]
+        secrets.update(map(secret_of, (first, second, server)))
+        shown = str((first["Path"], first["Args"], first["Config"]["Labels"]))
+        assert not [secret for secret in secrets if secret in shown]
 
     overrides = ["stop.updates=1000000", "stop.time=4s"]
     run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look))
@@ -99,6 +110,9 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
     assert trial.series.final_accuracy is not None
     assert trial.checkpoint().size
     assert (run.path / "adacomp" / "logs" / "edge-0.log").read_text()
+    (secret,) = secrets
+    assert re.fullmatch(r"[0-9a-f]{32}", secret)
+    assert not [path for path in run.path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
 
 @pytest.mark.alone

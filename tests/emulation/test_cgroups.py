@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Method, NodePlan, Part, Task
+from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
 from edgebed.core.process_names import process_name
 from edgebed.emulation import cgroups, means
 from edgebed.emulation.cgroups import PREFIX, Cgroups, cpu_quota_us, enter, mounts, remove_leftovers
@@ -58,8 +58,8 @@ def node(cpus: float | None = None, memory_bytes: int | None = None) -> NodePlan
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    return NodePlan(
-        node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method, cpus=cpus,
+    return WorkerPlan(
+        node="edge-0", device_class="edge", seed=1, task=task, method=method, cpus=cpus,
         memory_bytes=memory_bytes,
     )  # fmt: skip
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import zmq
+from live_shell import shell_of
+from node_plans import plan_of_role
+from run_secret import CREDENTIALS
 
 from edgebed.core.plan import Injection, LinkPlan, Method, NodePlan, Part, Task
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.means import why_no_namespaces
 from edgebed.emulation.namespaces import Namespaces, inside
-from edgebed.metrics.exporter import NodeMetrics
 from edgebed.roles.events import Connected, Disconnected, MessageReceived, Observe, Send, Wake, Woken
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
@@ -22,6 +24,7 @@ from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.sockets import bind, data_socket, management_socket
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense
@@ -87,7 +90,7 @@ def plan_of(node: str, role: str, link: LinkPlan) -> NodePlan:
     part = Part(name="-")
     parts = {"aggregation": part, "compression": part, "local_work": Part(name="gradient-step")}
     method = Method(name="-", parts=parts)
-    return NodePlan(
+    return plan_of_role(
         node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link, num_examples=10
     )
 
@@ -104,7 +107,7 @@ class Network:
         stack.callback(self.namespaces.close)
         context = zmq.Context()
         self.contexts = [context]
-        management = management_socket(context, zmq.ROUTER)
+        management = management_socket(context, zmq.ROUTER, CREDENTIALS)
         address = bind(management, "127.0.0.1")
         self.controller = RouterEndpoint(management, "management", pytest.fail)
         self.server = server
@@ -118,24 +121,23 @@ class Network:
             effective = EffectiveLink(plan.link)
             with inside(home.namespace):
                 if name == "server":
-                    socket = data_socket(own, zmq.ROUTER)
+                    socket = data_socket(own, zmq.ROUTER, CREDENTIALS)
                     self.address = bind(socket, home.address)
                 else:
-                    socket = data_socket(own, zmq.DEALER, f"{name}~1", patience_s(effective.at(0.0)))
-            told = management_socket(context, zmq.DEALER, name)
+                    socket = data_socket(own, zmq.DEALER, CREDENTIALS, f"{name}~1", patience_s(effective.at(0.0)))
+            told = management_socket(context, zmq.DEALER, CREDENTIALS, name)
             told.connect(address)
             assert told.poll(10_000, zmq.POLLOUT)
             end = DealerEndpoint(told, "controller", "management", pytest.fail)
             end.send(messages.Hello(sender=name, pid=1), [])
             assert management.recv_multipart()[0] == name.encode()
-            self.nodes[name] = LiveNode(
-                plan=plan, heart=server if name == "server" else Noting(plan),
-                work=None if name == "server" else Work(update_bytes[name]), management=end,
-                data=DataEnds(DataRouter(socket, pytest.fail), {}) if name == "server" else DataEnds(
-                    None, {"server": DataDealer(socket, pytest.fail)}
-                ),
-                metrics=NodeMetrics(plan.role), epoch_ns=epoch_ns, link=PacedLink(plan, by_kernel=True),
-                courses={} if name == "server" else {name: effective},
+            is_server = name == "server"
+            router = DataRouter(socket, pytest.fail) if is_server else None
+            data = DataEnds(router, {} if is_server else {"server": DataDealer(socket, pytest.fail)})
+            self.nodes[name] = shell_of(
+                plan, server if is_server else Noting(plan), end, data, Lifetime(epoch_ns),
+                runner=None if is_server else Work(update_bytes[name]), link=PacedLink(plan, by_kernel=True),
+                timelines={} if is_server else {name: effective},
             )  # fmt: skip
         self.threads = [threading.Thread(target=node.run) for node in self.nodes.values()]
         stack.callback(self.stop)
@@ -147,7 +149,7 @@ class Network:
 
     def now(self) -> float:
         """Seconds of the trial."""
-        return self.nodes["server"].now()
+        return self.nodes["server"].life.now()
 
     def stop(self) -> None:
         """End all shells."""

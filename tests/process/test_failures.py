@@ -4,15 +4,11 @@ Method: a real run of a small scenario in a process of its own; as soon as its j
 something is done to it. The journal, the exit code and the processes that are left tell what came of it.
 """
 
-import atexit
-import functools
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,25 +16,15 @@ import numpy as np
 import psutil
 import pytest
 import zmq
+from staged_trial import StagedTrial, TellingLauncher
 from waiting import until
 from warm_command import WarmCommand
 
 from edgebed.core import records
-from edgebed.core.fingerprint import fingerprint
-from edgebed.journal.checkpoints import CheckpointStore
-from edgebed.journal.journal import JournalWriter, read_journal
-from edgebed.journal.run_folder import TrialFolder
+from edgebed.journal.journal import read_journal
 from edgebed.journal.series import Series
 from edgebed.journal.start_up import start_up_of
-from edgebed.learning.beginning import Beginning
-from edgebed.planning.planning import plan_trials
-from edgebed.roles.control.controller import Controller
-from edgebed.runtimes.live.live_controller import LiveController
-from edgebed.runtimes.live.payload import payload_of
-from edgebed.runtimes.processes.forking import ForkServer
-from edgebed.runtimes.processes.launcher import ProcessLauncher
-from edgebed.runtimes.watch import StatusFeed
-from edgebed.scenario.load import load_scenario
+from edgebed.runtimes.live.sockets import data_socket, management_socket
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
 
@@ -236,57 +222,14 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}: the port is in use" in errors
 
 
-@functools.cache
-def fork_server() -> ForkServer:
-    """What forks the nodes of every stage."""
-    forker = ForkServer(Path(os.devnull))
-    atexit.register(forker.close)
-    return forker
-
-
-class Stage:
-    """A trial in this process, so that a test has the controller and the launcher in its hands."""
-
-    def __init__(self, folder: Path, launcher: type[ProcessLauncher] = ProcessLauncher, join: str = "30s") -> None:
-        scenario = folder / "failures.yaml"
-        scenario.write_text(SCENARIO)
-        (self.planned,) = plan_trials(load_scenario(scenario, [f"deadlines.join={join}"]))
-        self.folder = TrialFolder(folder / "trial")
-        self.folder.make(self.planned.plan)
-        plan = self.planned.plan
-        beginning = Beginning(plan)
-        self.checkpoints = CheckpointStore(self.folder, beginning.theta)
-        self.heart = Controller(
-            plan,
-            payload_of(self.planned, self.checkpoints, beginning),
-            "process",
-            time.monotonic_ns(),
-            code=fingerprint(),
-        )
-        self.launcher = launcher(plan, self.folder.logs, fork_server())
-
-    def run(self, saboteur: Callable[["Stage"], None] | None = None) -> Series:
-        """Run to the end; `saboteur` works in a thread of its own meanwhile."""
-        self.watch = StatusFeed(self.heart, lambda _: None, lambda _: None)
-        thread = threading.Thread(target=saboteur, args=(self,)) if saboteur else None
-        with JournalWriter(self.folder.journal) as journal:
-            controller = LiveController(self.heart, self.launcher, journal, self.checkpoints, self.watch)
-            if thread:
-                thread.start()
-            controller.run()
-        if thread:
-            thread.join()
-        return Series.from_journal(self.folder.journal)
-
-
 def test_a_worker_that_never_joins_is_missing_and_the_others_train(tmp_path: Path) -> None:
     """After the join deadline the trial goes on without it."""
 
-    class Forgetful(ProcessLauncher):
-        def launch(self, node: str, controller_address: str) -> bool:
-            return node == "edge-1" or super().launch(node, controller_address)
+    class Forgetful(TellingLauncher):
+        def launch(self, node: str, controller_address: str, secret: str) -> bool:
+            return node == "edge-1" or super().launch(node, controller_address, secret)
 
-    series = Stage(tmp_path, Forgetful, join="15s").run()
+    series = StagedTrial(tmp_path, SCENARIO, "deadlines.join=15s", launcher=Forgetful).run()
 
     assert series.outcome == "completed"
     assert any(node.name == "edge-1" and node.state == "missing" for _, node in series.nodes)
@@ -295,7 +238,7 @@ def test_a_worker_that_never_joins_is_missing_and_the_others_train(tmp_path: Pat
 
 def test_every_node_is_heard_to_start_before_it_trains(tmp_path: Path) -> None:
     """Started, or faster than that with its hello; each phase of the start-up is journaled and none runs backwards."""
-    stage = Stage(tmp_path)
+    stage = StagedTrial(tmp_path, SCENARIO)
     series = stage.run()
     start_up = start_up_of(stage.planned.plan, series)
 
@@ -308,18 +251,18 @@ def test_every_node_is_heard_to_start_before_it_trains(tmp_path: Path) -> None:
 def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> None:
     """It comes when training has long begun; it was missing and is running afterwards."""
 
-    class Late(ProcessLauncher):
-        def launch(self, node: str, controller_address: str) -> bool:
+    class Late(TellingLauncher):
+        def launch(self, node: str, controller_address: str, secret: str) -> bool:
             if node == "edge-1":
-                self.late = (node, controller_address)
+                self.late = (node, controller_address, secret)
                 return True
-            return super().launch(node, controller_address)
+            return super().launch(node, controller_address, secret)
 
-    def bring(stage: Stage) -> None:
+    def bring(stage: StagedTrial) -> None:
         until(lambda: stage.watch.state.updates > 50, "training", every_s=0.02)
-        ProcessLauncher.launch(stage.launcher, *stage.launcher.late)
+        TellingLauncher.launch(stage.launcher, *stage.launcher.late)
 
-    series = Stage(tmp_path, Late, join="15s").run(bring)
+    series = StagedTrial(tmp_path, SCENARIO, "deadlines.join=15s", launcher=Late).run(bring)
 
     assert series.outcome == "completed"
     states = [node.state for _, node in series.nodes if node.name == "edge-1"]
@@ -330,21 +273,16 @@ def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> Non
 def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path) -> None:
     """The first stays; the second is told why and ends."""
 
-    class Twice(ProcessLauncher):
-        def launch(self, node: str, controller_address: str) -> bool:
-            self.address = controller_address
-            return super().launch(node, controller_address)
-
-    def double(stage: Stage) -> None:
+    def double(stage: StagedTrial) -> None:
         until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
-        with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+        with zmq.Context() as context, management_socket(context, zmq.DEALER, stage.launcher.credentials) as client:
             client.linger = 0
             client.connect(stage.launcher.address)
             client.send_multipart(codec.encode(messages.Hello(sender="edge-0", pid=1)))
             if client.poll(10_000):
                 stage.answer, _ = codec.decode(client.recv_multipart(), "management")
 
-    stage = Stage(tmp_path, Twice)
+    stage = StagedTrial(tmp_path, SCENARIO)
     series = stage.run(double)
 
     assert stage.answer.code == "duplicate"
@@ -353,19 +291,15 @@ def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) -> None:
-    """Random frames, frames above the limit, an HTTP client and a stranger's push, at server and controller."""
+    """Random frames and frames above the limit of somebody who has the secret, and an HTTP client."""
 
-    class Known(ProcessLauncher):
-        def launch(self, node: str, controller_address: str) -> bool:
-            self.address = controller_address
-            return super().launch(node, controller_address)
-
-    def attack(stage: Stage) -> None:
+    def attack(stage: StagedTrial) -> None:
         until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
         ready = stage.heart.members["server"].ready
         random = np.random.default_rng(1)
-        for address in (ready.data_address, ready.management_address, stage.launcher.address):
-            with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+        opened = {ready.data_address: data_socket, ready.management_address: data_socket}
+        for address, kind in (opened | {stage.launcher.address: management_socket}).items():
+            with zmq.Context() as context, kind(context, zmq.DEALER, stage.launcher.credentials) as client:
                 client.linger = 5_000
                 client.connect(address)
                 for size in (0, 1, 100, 10_000):
@@ -375,7 +309,7 @@ def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) ->
             with socket.create_connection((host, int(port)), timeout=5) as http:
                 http.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10)
 
-    series = Stage(tmp_path, Known).run(attack)
+    series = StagedTrial(tmp_path, SCENARIO).run(attack)
 
     assert series.outcome == "completed"
     assert len(series.updates) == 400
@@ -386,15 +320,15 @@ def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) ->
 def test_a_flood_of_garbage_leaves_a_small_journal_and_is_counted_in_full(tmp_path: Path) -> None:
     """The first of each second are told apart, the others are a number; training goes on."""
 
-    def flood(stage: Stage) -> None:
+    def flood(stage: StagedTrial) -> None:
         until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
-        with zmq.Context() as context, context.socket(zmq.DEALER) as client:
+        with zmq.Context() as context, data_socket(context, zmq.DEALER, stage.launcher.credentials) as client:
             client.linger = 5_000
             client.connect(stage.heart.members["server"].ready.data_address)
             for _ in range(2_000):
                 client.send(b"x" * 1_000)
 
-    stage = Stage(tmp_path)
+    stage = StagedTrial(tmp_path, SCENARIO)
     series = stage.run(flood)
 
     assert series.outcome == "completed"
@@ -405,7 +339,7 @@ def test_a_flood_of_garbage_leaves_a_small_journal_and_is_counted_in_full(tmp_pa
 
 def test_stopping_leaves_the_final_model(tmp_path: Path) -> None:
     """The server hands its model over when the last update is applied."""
-    stage = Stage(tmp_path)
+    stage = StagedTrial(tmp_path, SCENARIO)
     stage.run()
 
     assert stage.folder.final_checkpoint.exists()

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import zmq
+from live_shell import shell_of
+from node_plans import plan_of_role
+from run_secret import CREDENTIALS
 
 from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Task
 from edgebed.emulation.link_model import link_model_of
-from edgebed.metrics.exporter import NodeMetrics
 from edgebed.roles.events import EndNode, MessageReceived, Observe, Send, Wake, Woken
 from edgebed.runtimes.live import paced_link as held_link
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter
@@ -24,6 +26,7 @@ from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.paced_link import HAND_OVER_S, PacedLink
+from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.sockets import bind, data_socket, management_socket
 from edgebed.wire import messages
 from edgebed.wire.tensors import cut
@@ -97,7 +100,7 @@ def node_plan(node: str, role: str, link: LinkPlan) -> NodePlan:
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    return NodePlan(node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link)
+    return plan_of_role(node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link)
 
 
 def converse(
@@ -112,13 +115,15 @@ def converse(
     """Both hearts and the talker's shell, when all is said."""
     context = zmq.Context()
     try:
-        management = management_socket(context, zmq.ROUTER)
+        management = management_socket(context, zmq.ROUTER, CREDENTIALS)
         management_address = bind(management, "127.0.0.1")
         hearts = tuple(role(push, model, num_pushes) for role in roles)
-        router = data_socket(context, zmq.ROUTER)
+        router = data_socket(context, zmq.ROUTER, CREDENTIALS)
         data_address = bind(router, "127.0.0.1")
         ends = (
-            DataEnds(None, {"server": DataDealer(data_socket(context, zmq.DEALER, "edge-0~1"), pytest.fail)}),
+            DataEnds(
+                None, {"server": DataDealer(data_socket(context, zmq.DEALER, CREDENTIALS, "edge-0~1"), pytest.fail)}
+            ),
             DataEnds(DataRouter(router, pytest.fail), {}),
         )
         epoch_ns = time.monotonic_ns()
@@ -126,23 +131,19 @@ def converse(
         for plan, heart, end in zip(
             (node_plan("edge-0", "worker", talker), node_plan("server", "server", listener)), hearts, ends, strict=True
         ):
-            socket = management_socket(context, zmq.DEALER, plan.node)
+            socket = management_socket(context, zmq.DEALER, CREDENTIALS, plan.node)
             socket.connect(management_address)
             assert socket.poll(10_000, zmq.POLLOUT)  # connected
             told = DealerEndpoint(socket, "controller", "management", pytest.fail)
             told.send(messages.Hello(sender=plan.node, pid=1), [])
             assert management.recv_multipart()[0] == plan.node.encode()
-            nodes.append(
-                LiveNode(
-                    plan=plan, heart=heart, work=None, management=told, data=end, metrics=NodeMetrics(plan.role),
-                    epoch_ns=epoch_ns, link=PacedLink(plan, link_model_of(plan, "model", "line")),
-                )
-            )  # fmt: skip
+            link = PacedLink(plan, link_model_of(plan, "model", "line"))
+            nodes.append(shell_of(plan, heart, told, end, Lifetime(epoch_ns), link=link))
         threads = [threading.Thread(target=node.run) for node in nodes]
         for thread in threads:
             thread.start()
         controller = RouterEndpoint(management, "management", pytest.fail)
-        start = messages.Start(sender="controller", addresses=(("server", data_address),), began_s=nodes[0].now())
+        start = messages.Start(sender="controller", addresses=(("server", data_address),), began_s=nodes[0].life.now())
         for node in ("server", "edge-0"):
             controller.send(node, start, [])
         threads[0].join(60)
@@ -185,9 +186,9 @@ def test_two_links_in_a_row_take_as_long_as_the_slower_one():
 
     assert min(listener.took_s) == pytest.approx(alone_s(PUSH_BYTES, 8), rel=0.1)
     assert min(talker.took_s) == pytest.approx(alone_s(MODEL_BYTES, 20), rel=0.1)
-    assert shell.times.wait_s >= sum(talker.took_s) + sum(listener.took_s) - 1e-3
-    assert shell.traffic.ingress == sum(talker.sizes)
-    assert shell.traffic.egress == sum(listener.sizes)
+    assert shell.device.times.wait_s >= sum(talker.took_s) + sum(listener.took_s) - 1e-3
+    assert shell.metering.traffic.ingress == sum(talker.sizes)
+    assert shell.metering.traffic.egress == sum(listener.sizes)
 
 
 def test_latency_is_felt_by_the_sender_and_by_the_receiver():
@@ -196,14 +197,14 @@ def test_latency_is_felt_by_the_sender_and_by_the_receiver():
 
     assert all(took_s >= 0.02 for took_s in listener.took_s)
     assert all(took_s >= 0.05 for took_s in talker.took_s)
-    assert shell.times.wait_s >= 3 * 2 * (0.05 + 0.02)
+    assert shell.device.times.wait_s >= 3 * 2 * (0.05 + 0.02)
 
 
 def test_without_a_link_nothing_is_held_and_messages_tell_when_they_left():
     """In seconds of the trial, to the microsecond."""
     talker, listener, shell = converse(AS_FAST_AS_THE_MACHINE, num_pushes=20)
 
-    assert shell.link.passage is None
+    assert shell.connections.link.passage is None
     assert len(talker.took_s) == len(listener.took_s) == 20
     assert all(0 <= took_s < 5 for took_s in itertools.chain(talker.took_s, listener.took_s))
 

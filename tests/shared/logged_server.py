@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
-from edgebed.core.plan import Method, NodePlan, Task, TensorLayout
+from edgebed.core.plan import Method, ServerPlan, Task, TensorLayout
 from edgebed.core.records import Record
 from edgebed.roles.events import Append, Effect, Event, Journal, MessageReceived, Send, Wake, Woken
 from edgebed.roles.server.entries import is_durable
@@ -48,8 +48,8 @@ def method_of(name: str) -> Method:
 
 def server_of(method: str, pull: str = "changed-since", kind: type[ParameterServer] = ParameterServer, **fields: Any):
     """A server of that method with a log, whose model is all zeros."""
-    plan = NodePlan(
-        node="server", role="server", device_class="server", seed=3, task=TASK, method=method_of(method), pull=pull,
+    plan = ServerPlan(
+        node="server", device_class="server", seed=3, task=TASK, method=method_of(method), pull=pull,
         silence_s=4.0, epochs_a_push=0.1, **{"durability": "log"} | fields,
     )  # fmt: skip
     return kind(plan, np.zeros(N, "f4"), WORKERS)

@@ -116,7 +116,7 @@ class Truth:
         """Where the final model was made."""
         self.hearts: list[LayerShard] = []
         self.goodbyes: set[SimulatedIncarnation] = set()
-        make, end, goodbye = simulation._make, simulation._end, simulation._say_goodbye
+        make, end, goodbye = simulation.hearts.build, simulation._end, simulation._say_goodbye
         keep = simulation.checkpoints.keep_backup
 
         def make_known(configure: Configure) -> Any:
@@ -140,8 +140,8 @@ class Truth:
             self.written = self.sent[step]
             keep(step, *rest)
 
-        simulation._make, simulation._end, simulation._say_goodbye = make_known, end_known, say_goodbye
-        simulation.checkpoints.keep_backup = keep_known
+        simulation.hearts.build, simulation._end, simulation._say_goodbye = make_known, end_known, say_goodbye
+        simulation.launcher.end, simulation.checkpoints.keep_backup = end_known, keep_known
 
     def _in_progress(self, heart: LayerShard) -> set[Known]:
         now = heart.plan.node, heart.incarnation, heart.history

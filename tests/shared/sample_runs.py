@@ -1,9 +1,10 @@
 """Sample plans, journals and runs, as a small fleet would leave them."""
 
 import numpy as np
+from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run
@@ -29,7 +30,7 @@ def make_plan(
     )
     roles = [("server", "server"), ("evaluator", "evaluator"), *((worker, "worker") for worker in workers)]
     nodes = tuple(
-        NodePlan(
+        plan_of_role(
             node=name, role=role, device_class=name.split("-")[0], seed=7, task=task, method=method,
             num_examples=300 if role == "worker" else 0, cpus=0.5 if name.startswith("phone") else None,
         )

@@ -16,7 +16,7 @@ from torch import nn
 
 from edgebed.algorithms.layerwise.rule import BatchPart, Rule
 from edgebed.core import records
-from edgebed.core.plan import Method, NodePlan, Part, Shard, Task
+from edgebed.core.plan import Method, ModulesPlan, Part, ServerPlan, Shard, StorePlan, Task, WorkerPlan
 from edgebed.learning.optimizers import optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.shards.module_networks import ModuleNetworks
@@ -85,17 +85,17 @@ def networks_of(index: int, rule: Rule, elsewhere: bool = False) -> ShardNetwork
     )
 
 
-def plan_of(index: int, **options) -> NodePlan:
+COMMON = {"device_class": "edge", "seed": 3, "task": TASK, "method": NO_METHOD}
+
+
+def plan_of(index: int, **options) -> WorkerPlan:
     """One shard of three."""
     shard = Shard(
         below=NAMES[index - 1] if index else "",
         above=NAMES[index + 1] if index < 2 else "",
         **{"steps": STEPS, "backup_every": 4, "weights_every": 6} | options,
     )
-    return NodePlan(
-        node=NAMES[index], role="worker", device_class="edge", seed=3, task=TASK, method=NO_METHOD, num_examples=N,
-        shard=shard,
-    )  # fmt: skip
+    return WorkerPlan(node=NAMES[index], num_examples=N, shard=shard, **COMMON)
 
 
 class Stage:
@@ -114,12 +114,9 @@ class Stage:
         self.has_host = bool(options.get("modules"))
         self.names = (*NAMES, "modules") if self.has_host else NAMES
         kept = Shard(sizes=tuple(zip(self.names, [*sizes, 0], strict=False)), steps=STEPS)
-        server_plan = msgspec.structs.replace(plan_of(0), node="server", role="server", shard=kept)
-        self.hearts = {"server": ShardServer(server_plan, theta)}
-        store_plan = msgspec.structs.replace(server_plan, node="store", role="store")
-        if options.get("batches"):
-            store_plan = msgspec.structs.replace(store_plan, shard=Shard(batches=options["batches"]))
-        self.hearts["store"] = ActivationStore(store_plan)
+        self.hearts = {"server": ShardServer(ServerPlan(node="server", shard=kept, **COMMON), theta)}
+        stored = Shard(batches=options["batches"]) if options.get("batches") else kept
+        self.hearts["store"] = ActivationStore(StorePlan(node="store", shard=stored, **COMMON))
         self.works: dict[str, ShardWork | ModuleWork] = {}
         self.incarnations: dict[str, int] = dict.fromkeys(self.names, 0)
         for name in self.names:
@@ -132,8 +129,9 @@ class Stage:
             if name in line:
                 messages.clear()
         if name == "modules":
-            plan = plan_of(1, owners=((NAMES[0], 1), (NAMES[1], 2)))
-            self.hearts[name] = ModuleHost(msgspec.structs.replace(plan, node=name), self.incarnations[name])
+            shard = msgspec.structs.replace(plan_of(1).shard, owners=((NAMES[0], 1), (NAMES[1], 2)))
+            plan = ModulesPlan(node=name, shard=shard, num_examples=N, **COMMON)
+            self.hearts[name] = ModuleHost(plan, self.incarnations[name])
             self.works[name] = ModuleWork(ModuleNetworks({NAMES[k]: module_of(k) for k in range(2)}, OPTIMIZER), Y)
         else:
             index = NAMES.index(name)

@@ -4,7 +4,8 @@ import heapq
 
 from edgebed.core import records
 from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
-from edgebed.roles.control.controller import Controller, NodeInputs
+from edgebed.roles.control.admission import Admission, NodeInputs
+from edgebed.roles.control.controller import Controller
 from edgebed.roles.events import (
     ApplyInjection,
     CommandResult,
@@ -27,9 +28,8 @@ class World:
     def __init__(self, plan, past=None, now=0.0, version=0):
         self.heap, self.count, self.now = [], 0, now
         self.versions = {"server": version}
-        self.controller = Controller(
-            plan, lambda node: NodeInputs(version=self.versions.get(node.node, 0)), "test", past=past
-        )
+        admission = Admission(plan, lambda node: NodeInputs(version=self.versions.get(node.node, 0)))
+        self.controller = Controller(plan, admission, "test", past=past)
         self.lives, self.journal, self.sent, self.answers, self.injected = {}, [], [], [], []
         self.failing, self.deaf, self.over = set(), set(), False
         self.do_all(self.controller.launch(now))

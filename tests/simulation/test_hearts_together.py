@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 import pytest
+from node_plans import plan_of_role
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core import records
@@ -52,7 +53,7 @@ def make_plan(node: str, role: str, method: Method, **fields) -> NodePlan:
     """A node of the pair or fleet."""
     layout = tuple(TensorLayout(f"t{k}", (size,)) for k, size in enumerate(SIZES))
     task = Task(model="-", input_shape=(1,), classes=2, layout=layout, batch_size=4, gradient_time_s=0.01)
-    return NodePlan(
+    return plan_of_role(
         node=node, role=role, device_class=role, seed=1, task=task, method=method, num_examples=10, **fields
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ import edgebed
 
 ROOT = Path(__file__).parents[2]
 REQUIRED_FILES = (
-    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions.md", "CHANGELOG.md", "LICENSE",
+    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/decisions.md", "CHANGELOG.md", "LICENSE",
     "pyproject.toml", ".ci/run", "scripts/demo",
     "scripts/test", "scripts/setup", "scripts/bench", "scenarios/quickstart.yaml", "docs/scenario.md",
     "docs/metrics.md", "docs/protocol.md", "docs/creating-a-method.md", "docker-compose.yml", ".env",

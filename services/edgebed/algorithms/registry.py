@@ -21,7 +21,7 @@ from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.own import own_part
 from edgebed.core import imports
-from edgebed.core.plan import Method, NodePlan, Part, Task
+from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
 
 
 def _table(folder: str, *modules: str) -> dict[str, ModuleType]:
@@ -229,7 +229,7 @@ def local_work_of(method: Method, task: Task) -> Any:
     return code_of("local_work", part.name).LocalWork(config, buffer_mask(task))
 
 
-def batches_a_push(plan: NodePlan) -> int:
+def batches_a_push(plan: WorkerPlan) -> int:
     """Return the mini-batches that a worker goes through between a pull and a push."""
     found: int = local_work_of(plan.method, plan.task).batches(plan.num_examples, plan.task.batch_size)
     return found

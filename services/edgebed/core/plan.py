@@ -5,7 +5,7 @@ them from a scenario; nothing here decides anything. Times are seconds, memory i
 """
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -183,6 +183,8 @@ class TensorLayout(msgspec.Struct, frozen=True):
         return math.prod(self.shape)
 
 
+Pull = Literal["full", "changed-since"]
+"""Answers to a push: the whole model, or its changes since the worker's last."""
 GRADIENT_TIME_S = 0.005
 """The virtual time of a gradient where nothing else is said: of no model in particular."""
 Loss = Literal["cross-entropy", "squared"]
@@ -258,88 +260,185 @@ Durability = Literal["none", "log", "fsync"]
 has reached the disk before anybody is answered, and so outlasts the machine's power."""
 
 
-class NodePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan of one node: all that it is sent when it joins."""
+class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
+    """The part of a node's plan that every role has; the role itself is its tag."""
 
     node: str
     """Unique name: `server`, `evaluator`, `<class>-<index>` for workers."""
-    role: Literal["server", "worker", "evaluator", "store", "modules"]
-    """`worker`: any node that trains, with a layer shard as well; `store` and `modules` serve shards."""
     device_class: str
     """The fleet's class for a worker, else the role."""
     seed: int
     cpus: float | None = None
     """CPU cap in cores; None: no cap."""
     memory_bytes: int | None = None
-    compute_speed: float = 1.0
-    """Speed relative to the machine's: at 0.5 a gradient takes twice as long."""
-    waiting: Waiting = Waiting()
-    link: LinkPlan = LinkPlan()
     task: Task
     method: Method
-    num_workers: int = 1
-    """Number of workers in the trial."""
-    epochs_a_push: float = 0.0
-    """Server: passes through all workers' data that a push stands for."""
-    num_examples: int = 0
-    """Size of the node's own part of the data."""
-    label_counts: tuple[int, ...] = ()
-    """Number of those examples with each label."""
-    evaluate_every_updates: int | None = None
-    evaluate_every_s: float | None = None
-    stop_updates: int | None = None
-    """Server: the update that ends the trial."""
-    pull: Literal["full", "changed-since"] = "full"
-    """Server, worker: what a push is answered with: the whole model, or its changes since the worker's last."""
-    shard: Shard | None = None
-    """Where layers lie on different nodes: the node's part of the model, or what it has to know of the others'."""
     trace: bool = False
     """Journal every message sent and received."""
-    changeable: bool = False
-    """Whether a fault cuts or changes the node's link: something must hold the link that can do so."""
-    points: tuple[PointTrigger, ...] = ()
-    """Worker: where faults wait for it."""
-    silence_s: float | None = None
-    """Server: time after which a worker that was answered, and is silent, has left: its state is released.
-    None: never."""
-    checkpoint_every_updates: int | None = None
-    """Server: updates from one checkpoint to the next, from which it can be restored."""
-    checkpoint_every_s: float | None = None
-    durability: Durability = "none"
-    """Server: what becomes of an update that was answered, when the server dies."""
     check_s: float = 1.0
     """Time in which the node sends the controller several heartbeats."""
 
     @property
-    def hosts(self) -> tuple[str, ...]:
-        """Return the nodes that this one connects to; the others connect to it."""
-        if self.role in ("server", "store"):
-            return ()
-        if self.role != "worker" or self.shard is None:
-            return ("server",)
-        shard = self.shard
-        return tuple(host for host in ("server", shard.store or shard.above, shard.modules) if host)
+    def compute_speed(self) -> float:
+        """Speed relative to the machine's; only workers have one of their own."""
+        return 1.0
 
     @property
-    def counts_traffic(self) -> bool:
-        """Whether the node reports its data socket's traffic: the server, and all nodes where layers are divided."""
-        return self.role == "server" or (self.role != "evaluator" and (self.shard is not None or self.role == "store"))
-
-    @property
-    def counts_messages(self) -> bool:
-        """Whether the node also reports messages by kind and sender: shards do, who have few neighbours."""
-        return self.counts_traffic and (self.shard is not None or self.role == "store")
+    def num_examples(self) -> int:
+        """Size of the node's own part of the data; 0 for roles without data."""
+        return 0
 
     @property
     def is_vital(self) -> bool:
-        """Whether training stops without this node: workers that have the whole model can be replaced by others."""
-        return self.role != "worker" or self.shard is not None
+        """Whether training stops without this node."""
+        return True
+
+
+class LinkedPlan(CommonPlan, frozen=True, kw_only=True):
+    """The part of the plan of a node on the data network."""
+
+    link: LinkPlan = LinkPlan()
+    changeable: bool = False
+    """Whether a fault cuts or changes the node's link: something must hold the link that can do so."""
+    shard: Shard | None = None
+    """Where layers lie on different nodes: the node's part of the model, or what it has to know of the others'."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the nodes that this one connects to; the others connect to it."""
+        return ()
 
     @property
     def is_host(self) -> bool:
         """Whether others connect to this node on the data network."""
-        is_above = self.shard is not None and bool(self.shard.below) and not self.shard.store
-        return self.role in ("server", "store", "modules") or (self.role == "worker" and is_above)
+        return True
+
+    @property
+    def counts_traffic(self) -> bool:
+        """Whether the node reports its data socket's traffic."""
+        return self.shard is not None
+
+    @property
+    def counts_messages(self) -> bool:
+        """Whether the node also reports messages by kind and sender: shards do, who have few neighbours."""
+        return self.shard is not None
+
+
+class ServerPlan(LinkedPlan, frozen=True, kw_only=True, tag="server"):
+    """The plan of the server."""
+
+    role: ClassVar[Literal["server"]] = "server"
+    epochs_a_push: float = 0.0
+    """Passes through all workers' data that a push stands for."""
+    stop_updates: int | None = None
+    """Update that ends the trial."""
+    pull: Pull = "full"
+    """What a push is answered with."""
+    silence_s: float | None = None
+    """Time after which a worker that was answered, and is silent, has left: its state is released. None: never."""
+    checkpoint_every_updates: int | None = None
+    """Updates from one checkpoint to the next, from which the server can be restored."""
+    checkpoint_every_s: float | None = None
+    durability: Durability = "none"
+    """What becomes of an update that was answered, when the server dies."""
+
+    @property
+    def counts_traffic(self) -> bool:
+        """Whether the node reports its data socket's traffic: the server always does."""
+        return True
+
+
+class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
+    """The plan of a node that trains, the whole model or a layer shard."""
+
+    role: ClassVar[Literal["worker"]] = "worker"
+    compute_speed: float = 1.0
+    """Speed relative to the machine's: at 0.5 a gradient takes twice as long."""
+    waiting: Waiting = Waiting()
+    num_workers: int = 1
+    """Number of workers in the trial."""
+    num_examples: int = 0
+    label_counts: tuple[int, ...] = ()
+    """Number of those examples with each label."""
+    pull: Pull = "full"
+    """What a push is answered with."""
+    points: tuple[PointTrigger, ...] = ()
+    """Where faults wait for the worker."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the nodes that this one connects to: the server, and of a shard those above it and for its modules."""
+        shard = self.shard or Shard()
+        return tuple(host for host in ("server", shard.store or shard.above, shard.modules) if host)
+
+    @property
+    def is_host(self) -> bool:
+        """Whether others connect to this node: the shard below it does, but for where a store is between them."""
+        return self.shard is not None and bool(self.shard.below) and not self.shard.store
+
+    @property
+    def is_vital(self) -> bool:
+        """Whether training stops without this node: workers that have the whole model can be replaced by others."""
+        return self.shard is not None
+
+
+class StorePlan(LinkedPlan, frozen=True, kw_only=True, tag="store"):
+    """The plan of the node that stores what shards send each other."""
+
+    role: ClassVar[Literal["store"]] = "store"
+
+    @property
+    def counts_traffic(self) -> bool:
+        """Whether the node reports its data socket's traffic: a store always does."""
+        return True
+
+    @property
+    def counts_messages(self) -> bool:
+        """Whether the node also reports messages by kind and sender: a store always does."""
+        return True
+
+
+class ModulesPlan(LinkedPlan, frozen=True, kw_only=True, tag="modules"):
+    """The plan of the node that has all gradient modules."""
+
+    role: ClassVar[Literal["modules"]] = "modules"
+    num_examples: int = 0
+    """Size of the data that all shards train with: the node has its labels."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the nodes that this one connects to: the server; shards connect to it."""
+        return ("server",)
+
+
+class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
+    """The plan of the evaluator, which watches over the management network: it has no link, and no part of a model."""
+
+    role: ClassVar[Literal["evaluator"]] = "evaluator"
+    num_examples: int = 0
+    """Size of the test set."""
+    label_counts: tuple[int, ...] = ()
+    """Number of its examples with each label."""
+    evaluate_every_updates: int | None = None
+    evaluate_every_s: float | None = None
+
+    link: ClassVar[LinkPlan] = LinkPlan()
+    changeable: ClassVar[bool] = False
+    shard: ClassVar[Shard | None] = None
+    hosts: ClassVar[tuple[str, ...]] = ("server",)
+    is_host: ClassVar[bool] = False
+    counts_traffic: ClassVar[bool] = False
+    counts_messages: ClassVar[bool] = False
+
+
+NodePlan = ServerPlan | WorkerPlan | EvaluatorPlan | StorePlan | ModulesPlan
+"""The plan of one node: all that it is sent when it joins."""
+Role = Literal["server", "worker", "evaluator", "store", "modules"]
+"""Roles of nodes; `store` and `modules` serve shards."""
+
+
+Security = Literal["plain", "curve"]
+"""How nodes show each other on the data network that they have the secret of the run: by a password, or encrypted."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -376,12 +475,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
     expects_trusted: bool = False
     """Whether a live run fails if what was asked of links and caps did not hold."""
+    security: Security = "plain"
+    """Live runtimes: how the sockets of the data network authenticate each other."""
     is_profiled: bool = False
     """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
 
-    def workers(self) -> tuple[NodePlan, ...]:
+    @property
+    def server(self) -> ServerPlan:
+        """The server's plan."""
+        (server,) = (node for node in self.nodes if isinstance(node, ServerPlan))
+        return server
+
+    def workers(self) -> tuple[WorkerPlan, ...]:
         """Return the worker nodes, in order."""
-        return tuple(node for node in self.nodes if node.role == "worker")
+        return tuple(node for node in self.nodes if isinstance(node, WorkerPlan))
 
     def pairs(self) -> "tuple[tuple[str, str], ...]":
         """Return who connects to whom on the data network."""

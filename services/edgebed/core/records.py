@@ -217,6 +217,15 @@ class Dropped(Record):
     """Messages that this line stands for: in a flood only the first have a line each."""
 
 
+class Unauthenticated(Record):
+    """Connections that were refused in the handshake, since their other end did not show the secret of the run."""
+
+    socket: str
+    """data or management, by the messages that travel there"""
+    count: Count
+    """Connections since the line before: one line a second at most."""
+
+
 class Traffic(Record):
     """Bytes through the server's data socket since the trial began."""
 
@@ -520,13 +529,13 @@ class Ended(Record):
 
 RECORDS: tuple[type[Record], ...] = (
     Trial, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused, Dropped,
-    Traffic,
+    Unauthenticated, Traffic,
     Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes,
     Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished | Refused
-    | Dropped
+    | Dropped | Unauthenticated
     | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left
     | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from edgebed.core.plan import FaultPlan, Injection, Plan
 from edgebed.core.quantities import number_text, seconds_text
 from edgebed.journal.series import Series
-from edgebed.roles.control.director import trigger_text
+from edgebed.roles.control.fault_text import trigger_text
 
 SECONDS_MAX = 100.0
 """Times below this are shown in seconds as they stand in a scenario."""

@@ -364,7 +364,7 @@ def _examples_per_update(plan: Plan) -> float | None:
     workers = plan.workers()
     if workers and workers[0].method.is_layerwise:
         return float(workers[0].task.batch_size)
-    examples = plan.nodes[0].epochs_a_push * sum(worker.num_examples for worker in workers) if workers else 0.0
+    examples = plan.server.epochs_a_push * sum(worker.num_examples for worker in workers) if workers else 0.0
     return round(examples, 6) or None
 
 

@@ -26,9 +26,11 @@ from edgebed.core.plan import Plan
 from edgebed.journal.folds import Fold, on
 from edgebed.journal.journal import Entry
 from edgebed.metrics import table
-from edgebed.metrics.exporter import NodeMetrics, resource_families
+from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.openmetrics import SampleStore
-from edgebed.roles.control.controller import NAME as CONTROLLER
+from edgebed.metrics.resources import resource_families
+from edgebed.metrics.trial_metrics import TrialMetrics
+from edgebed.roles.control.members import NAME as CONTROLLER
 
 STEP_S = 5.0
 """Seconds between two readings, as Prometheus scrapes nodes."""
@@ -147,7 +149,7 @@ class _Fleet(Fold):
         self.states: dict[str, str] = {}
         self.listed: dict[str, bool] = {}
         """Whether each node answers that Prometheus asks."""
-        self.controller = NodeMetrics(CONTROLLER, resources=Recorded(), clock=lambda: self.now_s)
+        self.controller = TrialMetrics(resources=Recorded(), clock=lambda: self.now_s)
         self.controller.start_trial(plan, told.run, told.runtime, told.start_s)
 
     def add(self, t: float, node: str, record: records.Record) -> None:

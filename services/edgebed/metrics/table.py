@@ -1,4 +1,4 @@
-"""Every metric that edgebed exports, declared once; `exporter.py` and docs/metrics.md are made from this table.
+"""Every metric that edgebed exports, declared once; `families.py` and docs/metrics.md are made from this table.
 
 Names follow Prometheus' conventions: the prefix `edgebed_`, what is measured, its base unit, `_total` on counters.
 Labels that tell nodes apart (node, role, device_class, run, trial) come from service discovery (`discovery.py`), not
@@ -209,6 +209,11 @@ CONTROLLER_METRICS = (
         name="edgebed_node_last_crash_timestamp_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
         help="When a node last ended without being told to stop, in Unix time; only nodes that did have a series.",
         labels=(_RUN, _TRIAL, _DEVICE_CLASS, Label(name="node", examples=("edge-0",))),
+    ),
+    Metric(
+        name="edgebed_connections_unauthenticated_total", type="counter", unit="connections", roles=(CONTROLLER,),
+        help="Connections to any node that were refused in the handshake: without the secret of the run.",
+        labels=(_RUN, _TRIAL, Label(name="socket", examples=("data", "management"), closed=True)),
     ),
     Metric(
         name="edgebed_faults_total", type="counter", unit="faults", roles=(CONTROLLER,),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from edgebed.core.plan import FaultPlan, FaultStep, Plan, Trigger
 from edgebed.core.quantities import count_text, number_text
 from edgebed.core.units import format_duration
-from edgebed.roles.control.director import change_text, trigger_text
+from edgebed.roles.control.fault_text import change_text, trigger_text
 
 TIMES_MAX = 4
 """Moments, or steps, of a fault that are listed one by one; more are summed up."""

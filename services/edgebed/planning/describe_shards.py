@@ -30,7 +30,7 @@ def shard_rows(plan: Plan, partition: LayerPartition | None) -> list[ShardRow]:
     """A row for each shard, from the bottom; none where each worker has the whole model."""
     if partition is None:
         return []
-    server = plan.node("server").shard
+    server = plan.server.shard
     assert server is not None
     sizes = dict(server.sizes)
     rows = []

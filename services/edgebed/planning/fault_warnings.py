@@ -93,7 +93,7 @@ def _workers_gone(plan: Plan) -> Iterator[str]:
 
 def _before_checkpoint(plan: Plan) -> Iterator[str]:
     """Warnings where the server dies before its first checkpoint, and so begins at the beginning."""
-    every = plan.node("server").checkpoint_every_updates
+    every = plan.server.checkpoint_every_updates
     for fault in plan.faults:
         at_update, ends = fault.trigger.at_update, fault.steps[-1].injection.action
         if fault.node == "server" and ends == "launch" and at_update is not None and every and at_update < every:

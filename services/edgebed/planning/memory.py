@@ -18,7 +18,7 @@ from edgebed.algorithms.compressor import Compressor
 from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs
 from edgebed.core.console import say
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import NodePlan, Plan, ServerPlan, WorkerPlan
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.registry import DataSet
@@ -101,13 +101,14 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constan
     model = 4 * sum(tensor.size for tensor in node.task.layout)
     if node.method.is_layerwise and node.role != "evaluator":
         return _shard_need(node, plan, data, model)
-    if node.role == "server":
+    if isinstance(node, ServerPlan):
         shaped = any(each.link.shaped for each in plan.nodes)
         return _server_need(node, len(plan.workers()), model, shaped=shaped)
     if node.role == "evaluator":
         copied = EVALUATOR_COPIES.bytes(model)
         batch = EVALUATION_COPIES * EVALUATION_CHUNK * activations
     else:
+        assert isinstance(node, WorkerPlan)  # stores and modules serve shards
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
     examples = examples_bytes(node.num_examples, data.train_x[:1].nbytes)
@@ -136,7 +137,7 @@ def worker_copies(compressor: Compressor, model: int) -> float:
     return WORKER_COPIES.bytes(model) + copies * model
 
 
-def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> Need:
+def _server_need(node: ServerPlan, workers: int, model: int, *, shaped: bool) -> Need:
     share = compression_of(node.method, node.task).share
     if share is None:
         copies = DENSE_SERVER_COPIES + DENSE_PEER_COPIES * workers
@@ -153,7 +154,7 @@ def _server_need(node: NodePlan, workers: int, model: int, *, shaped: bool) -> N
     return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models)
 
 
-def _keeps_model(node: NodePlan) -> bool:
+def _keeps_model(node: WorkerPlan) -> bool:
     """Whether a worker needs its last model to make the next one."""
     return node.pull == "changed-since" or "downlink" in node.method.parts
 

@@ -5,38 +5,35 @@ in the same parts. Mistakes that only the data or the model can show are found h
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import local_work_of, rule_of, sees_inputs
+from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import is_import_path, own_folders
-from edgebed.core.plan import LINK_ACTIONS, FaultPlan, NodePlan, Plan, PointTrigger, Task, TensorLayout
+from edgebed.core.plan import NodePlan, Plan, Task, TensorLayout
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import DataSet, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.anatomy import anatomy_of
 from edgebed.planning.layer_costs import counted, measured
+from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
 from edgebed.planning.shard_memory import own_bytes
 from edgebed.planning.sharding import Sharding, shard
 from edgebed.scenario.choices import Bound
 from edgebed.scenario.faults.own import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
-from edgebed.scenario.links import link_of
 from edgebed.scenario.own_parts import try_parts
 from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection, class_workers
 from edgebed.wire.tensors import MAX_BYTES
 
-SERVER = "server"
-EVALUATOR = "evaluator"
 _LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...]]
 SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
 
@@ -104,12 +101,16 @@ class _Planner:
         self._check_parts(name, trial, data, parts)
         sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
         faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
+        planned_nodes = NodePlanning(
+            trial=trial, task=task, data=data, parts=parts, sharding=sharding, faults=faults, seed=self.scenario.seed,
+            trace=trace,
+        )  # fmt: skip
         plan = Plan(
             scenario=self.scenario.name,
             trial=name,
             question=self.scenario.question,
             seed=self.scenario.seed,
-            nodes=_told(_nodes(trial, task, data, parts, sharding, self.scenario.seed, trace), faults),
+            nodes=planned_nodes.nodes(),
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
             stop_accuracy=trial.stop.accuracy,
@@ -125,6 +126,7 @@ class _Planner:
                 (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
             ),
             expects_trusted=trial.expect.verdict == "trusted",
+            security=trial.security,
             is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
         return PlannedTrial(
@@ -235,125 +237,3 @@ class _Planner:
 def _shares(trial: TrialSection) -> tuple[str, ...]:
     """The keys beside the split that decide how many examples a worker gets."""
     return ("task.fraction", *(f"fleet.{name}.count" for name in trial.fleet))
-
-
-def _nodes(
-    trial: TrialSection,
-    task: Task,
-    data: DataSet,
-    parts: dict[str, NDArray[np.int64]],
-    sharding: Sharding | None,
-    seed: int,
-    trace: bool,
-) -> tuple[NodePlan, ...]:
-    """The plans of server, evaluator, nodes that serve shards, and workers, in this order."""
-    server = NodePlan(
-        node=SERVER,
-        role="server",
-        device_class=SERVER,
-        seed=seed,
-        cpus=trial.server.cpus,
-        memory_bytes=trial.server.memory,
-        link=link_of(trial.server, seed, SERVER),
-        task=task,
-        method=trial.method,
-        num_workers=trial.num_workers,
-        epochs_a_push=_epochs_a_push(trial, task, parts),
-        stop_updates=trial.stop.updates,
-        pull=trial.pull,
-        shard=sharding.server if sharding else None,
-        trace=trace,
-        silence_s=trial.deadlines.silence,
-        checkpoint_every_updates=trial.checkpoints.every.updates,
-        checkpoint_every_s=trial.checkpoints.every.time_s,
-        durability="none" if sharding else trial.server.durability,
-        check_s=trial.deadlines.check,
-    )
-    evaluator = NodePlan(
-        node=EVALUATOR,
-        role="evaluator",
-        device_class=EVALUATOR,
-        seed=seed,
-        cpus=trial.evaluator.cpus,
-        memory_bytes=trial.evaluator.memory,
-        task=task,
-        method=trial.method,
-        num_examples=len(data.test_y),
-        label_counts=_label_counts(data.test_y, data.classes),
-        evaluate_every_updates=trial.evaluation.every.updates,
-        evaluate_every_s=trial.evaluation.every.time_s,
-        trace=trace,
-        check_s=trial.deadlines.check,
-    )
-    examples = next(iter(parts.values()))
-    serving = [
-        NodePlan(
-            node=role,
-            role=role,
-            device_class=role,
-            seed=seed,
-            cpus=section.cpus,
-            memory_bytes=section.memory,
-            link=link_of(section, seed, role),
-            task=task,
-            method=trial.method,
-            num_workers=trial.num_workers,
-            num_examples=len(examples) if role == "modules" else 0,
-            shard=sharding.serving.get(role) if sharding else None,
-            trace=trace,
-            check_s=trial.deadlines.check,
-        )
-        for role, section in trial.serving.items()
-    ]
-    workers = [
-        NodePlan(
-            node=node,
-            role="worker",
-            device_class=name,
-            seed=seed,
-            cpus=device_class.cpus,
-            memory_bytes=device_class.memory,
-            compute_speed=device_class.compute_speed,
-            waiting=device_class.waiting,
-            link=link_of(device_class, seed, node),
-            task=task,
-            method=trial.method,
-            num_workers=trial.num_workers,
-            num_examples=len(parts[node]),
-            label_counts=_label_counts(data.train_y[parts[node]], data.classes),
-            pull=trial.pull,
-            shard=sharding.workers[node] if sharding else None,
-            trace=trace,
-            check_s=trial.deadlines.check,
-        )
-        for name, device_class in trial.fleet.items()
-        for node in class_workers(name, device_class)
-    ]
-    return (server, evaluator, *serving, *workers)
-
-
-def _epochs_a_push(trial: TrialSection, task: Task, parts: Mapping[str, NDArray[np.int64]]) -> float:
-    """Epochs that a push stands for, at a worker with the average number of examples."""
-    if trial.method.is_layerwise:
-        return 0.0
-    total = sum(map(len, parts.values()))
-    batches = local_work_of(trial.method, task).batches(total // len(parts), task.batch_size)
-    return float(batches * task.batch_size / total)
-
-
-def _told(nodes: Sequence[NodePlan], faults: Sequence[FaultPlan]) -> tuple[NodePlan, ...]:
-    """The nodes with what each has to know of the faults: where it waits for one, and that its link changes."""
-    points: dict[str, list[PointTrigger]] = {}
-    changed: set[str] = set()
-    for k, fault in enumerate(faults):
-        if fault.trigger.point is not None:
-            points.setdefault(fault.node, []).append(PointTrigger(fault=k, trigger=fault.trigger))
-        changed |= {each.injection.node for each in fault.steps if each.injection.action in LINK_ACTIONS}
-    return tuple(
-        msgspec.structs.replace(node, points=tuple(points.get(node.node, ())), changeable=node.node in changed)
-        for node in nodes
-    )
-
-
-def _label_counts(labels: NDArray[np.integer], classes: int) -> tuple[int, ...]:
-    return tuple(int(count) for count in np.bincount(labels, minlength=classes))

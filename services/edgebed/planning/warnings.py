@@ -49,6 +49,8 @@ def warnings_of(
     if TRAITS[runtime].is_virtual:
         if any(node.memory_bytes for node in plan.nodes):
             yield "memory caps have no effect in the simulation."
+        if plan.security != "plain":
+            yield f"security: {plan.security} has no effect in the simulation, which has no sockets."
         return
     yield from _live_warnings(plan, runtime, host)
     yield from pace_warnings(plan, runtime, emulation)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import EvaluatorPlan
 from edgebed.core.records import Diverged, Evaluated
 from edgebed.roles.events import (
     Compute,
@@ -37,7 +37,7 @@ from edgebed.wire.tensors import decode_dense
 class Evaluator:
     """The heart of the evaluator."""
 
-    def __init__(self, plan: NodePlan) -> None:
+    def __init__(self, plan: EvaluatorPlan) -> None:
         self.plan = plan
         self.asked_at_s = 0.0
         self.asking: int | None = 0

@@ -7,13 +7,13 @@ so that the same faults happen in every runtime.
 """
 
 from edgebed.core import chance
-from edgebed.core.plan import NodePlan, Point, PointTrigger
+from edgebed.core.plan import Point, PointTrigger, WorkerPlan
 
 
 class PointFaults:
     """Faults of one incarnation of a worker that wait at a point; each happens at most once for each push."""
 
-    def __init__(self, plan: NodePlan, incarnation: int) -> None:
+    def __init__(self, plan: WorkerPlan, incarnation: int) -> None:
         self.triggers = plan.points
         self.seed = plan.seed
         self.draw_name = chance.draw_name(plan.node, incarnation)

@@ -19,7 +19,7 @@ from edgebed.algorithms import registry
 from edgebed.algorithms.compressor import StepContext
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import WorkerPlan
 from edgebed.roles.finiteness import CheckedGradient, NotFinite, first_sent
 from edgebed.roles.layerwise.shard_work import ShardJob, ShardResult
 from edgebed.wire.messages import Tensor
@@ -158,7 +158,7 @@ class EvaluatorWork:
 class Work:
     """A worker's work: does its jobs with its parts of the method."""
 
-    def __init__(self, plan: NodePlan, model: TrainableModel, clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(self, plan: WorkerPlan, model: TrainableModel, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.plan = plan
         self.model = model
         self.clock = clock

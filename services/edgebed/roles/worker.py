@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import batches_a_push, compression_of
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
-from edgebed.core.plan import NodePlan, Point
+from edgebed.core.plan import Point, WorkerPlan
 from edgebed.core.records import Diverged, Dropped, Note, Pushes, Unanswered
 from edgebed.roles.events import (
     AtPoint,
@@ -60,7 +60,7 @@ class Worker:
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: WorkerPlan,
         incarnation: int = 1,
         copy: Callable[[NDArray[np.float32]], NDArray[np.float32]] = np.copy,
     ) -> None:
@@ -271,7 +271,7 @@ class Worker:
 class BatchOrder:
     """Order of mini-batches: the node's data in a new seeded order every epoch, without end."""
 
-    def __init__(self, plan: NodePlan, draw_name: str = "") -> None:
+    def __init__(self, plan: WorkerPlan, draw_name: str = "") -> None:
         """`draw_name`: name of the draws (see `chance.draw_name`); empty: the node's in its first incarnation."""
         self.plan = plan
         self.draw_name = draw_name or plan.node

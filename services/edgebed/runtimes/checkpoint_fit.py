@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edgebed.core.errors import EdgebedError
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import Plan, ServerPlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint, ShardBackup
 from edgebed.learning.beginning import Beginning
 from edgebed.roles.server.parameter_server import ParameterServer
@@ -12,7 +12,7 @@ from edgebed.roles.server.parameter_server import ParameterServer
 
 def require_fitting(checkpoints: CheckpointStore, plan: Plan, beginning: Beginning) -> None:
     """Raise EdgebedError where the trial's server, or a shard, cannot resume from the stored checkpoints."""
-    folder, latest, server = checkpoints.folder, checkpoints.latest, plan.node("server")
+    folder, latest, server = checkpoints.folder, checkpoints.latest, plan.server
     if server.shard is None:
         _require_kept(plan, folder.latest_checkpoint, latest.version, lambda: _begin_server(server, latest))
     elif backup := checkpoints.backup:
@@ -32,7 +32,7 @@ def _require_kept(plan: Plan, path: Path, version: int, begin: Callable[[], None
         raise EdgebedError(f"{path}: no checkpoint of this trial: {problem}; restore its own, or remove it")
 
 
-def _begin_server(server: NodePlan, latest: ModelCheckpoint) -> None:
+def _begin_server(server: ServerPlan, latest: ModelCheckpoint) -> None:
     if latest.state is not None:
         ParameterServer(server, latest.theta.copy(), (), version=latest.version, state=latest.state)
 
@@ -40,7 +40,7 @@ def _begin_server(server: NodePlan, latest: ModelCheckpoint) -> None:
 def _begin_shards(plan: Plan, backup: ShardBackup, beginning: Beginning) -> None:
     from edgebed.learning.shards.building import module_networks, shard_network
 
-    server = plan.node("server").shard
+    server = plan.server.shard
     names = [name for name, _ in server.sizes] if server else []
     if sorted(backup.states) != sorted(names):
         raise ValueError(f"it is of {', '.join(backup.states) or 'no shards'}, where the trial has {', '.join(names)}")

@@ -14,7 +14,7 @@ from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.learning.beginning import Beginning
 from edgebed.metrics.discovery import HttpServer, Target, TargetList, serve_controller
-from edgebed.metrics.exporter import NodeMetrics
+from edgebed.metrics.trial_metrics import TrialMetrics
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.controller import Controller, ResumedTrial
 from edgebed.runtimes.checkpoint_fit import require_fitting
@@ -31,7 +31,7 @@ class TrialHost:
         """The run's name, `<scenario>/<number>`, once it has one."""
         self.runtime = runtime
         self.port = port
-        self.metrics = NodeMetrics("controller")
+        self.metrics = TrialMetrics()
         self.targets = TargetList()
         self.status = TrialStatus(trial="", state="starting")
         self.server: HttpServer | None = None

@@ -57,11 +57,12 @@ class Disk(Protocol):
 
 
 class FolderOnDisk:
-    """A folder of the real file system, which is made."""
+    """A folder of the real file system, which is made; InfrastructureError where that is impossible."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
+        with _naming():
+            path.mkdir(parents=True, exist_ok=True)
 
     def read(self, name: str) -> bytes | None:
         """Return what a file holds; None: there is none."""
@@ -174,14 +175,12 @@ class LogFile:
         with self.lock:
             self.file, self.size = new, sum(map(len, record))
 
-    def append(self, payload: Sequence[Buffer]) -> int:
-        """Append a record; return its size in bytes."""
+    def append(self, payload: Sequence[Buffer]) -> None:
+        """Append a record."""
         record = framed(payload)
         with _naming():
             self.disk.write(self.file, record)
-        size = sum(map(len, record))
-        self.size += size
-        return size
+        self.size += sum(map(len, record))
 
     def sync(self) -> None:
         """Return when the disk has all that was appended before; any thread may ask for it."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.core.imports import search
-from edgebed.core.plan import NodePlan, Task
+from edgebed.core.plan import EvaluatorPlan, ModulesPlan, NodePlan, ServerPlan, StorePlan, Task, WorkerPlan
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Heart
 from edgebed.roles.layerwise.activation_store import ActivationStore
@@ -50,22 +50,22 @@ def heart_of(
     A server asks for what was `kept`, and for the `frames` of a model that it sends, which it may write afterwards;
     `copy` makes a model that a worker keeps.
     """
-    match plan.role:
-        case "server" if plan.shard:
-            begins = kept()
-            return ShardServer(plan, begins.theta, frames, configure.incarnation, begins.backup)
-        case "server":
+    match plan:
+        case ServerPlan(shard=None):
             begins = kept()
             return ParameterServer(plan, begins.theta, configure.peers, frames, configure.version, begins.state)
-        case "store":
+        case ServerPlan():
+            begins = kept()
+            return ShardServer(plan, begins.theta, frames, configure.incarnation, begins.backup)
+        case StorePlan():
             return ActivationStore(plan)
-        case "modules":
+        case ModulesPlan():
             return ModuleHost(plan, configure.incarnation)
-        case "worker" if plan.shard:
-            return shard_of(plan, rule_of(plan.method), configure.incarnation)
-        case "worker":
+        case WorkerPlan(shard=None):
             return Worker(plan, configure.incarnation, copy)
-        case "evaluator":
+        case WorkerPlan():
+            return shard_of(plan, rule_of(plan.method), configure.incarnation)
+        case EvaluatorPlan():
             return Evaluator(plan)
 
 
@@ -80,11 +80,14 @@ def work_of(
 
     `examples` are the inputs and labels of a shard, `network` is the model bound to a worker's or evaluator's data.
     """
-    if plan.role in ("server", "store"):
-        return None
-    if plan.shard:
-        return shard_work(plan, *examples(), constants, clock)
-    return EvaluatorWork(network()) if plan.role == "evaluator" else Work(plan, network(), clock)
+    match plan:
+        case EvaluatorPlan():
+            return EvaluatorWork(network())
+        case WorkerPlan(shard=None):
+            return Work(plan, network(), clock)
+        case WorkerPlan() | ModulesPlan():
+            return shard_work(plan, *examples(), constants, clock)
+    return None
 
 
 def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Task) -> tuple[Heart, JobRunner | None]:
@@ -107,7 +110,7 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
 
 
 def shard_work(
-    plan: NodePlan,
+    plan: WorkerPlan | ModulesPlan,
     x: NDArray[Any],
     y: NDArray[Any],
     constants: NDArray[Any] | None,
@@ -117,7 +120,7 @@ def shard_work(
     from edgebed.learning.shards.building import module_networks, shard_network  # torch, which a server is without
 
     exchange = exchange_of(plan.method)
-    if plan.role == "modules":
+    if isinstance(plan, ModulesPlan):
         return ModuleWork(module_networks(plan), y, clock, exchange)
     return ShardWork(
         shard_network(plan, constants),

@@ -8,9 +8,8 @@ that a server which comes back can report them again; the controller knows by th
 """
 
 import math
-import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -39,46 +38,39 @@ class Replayed(NamedTuple):
 class ServerLog:
     """A server's log, from when the server has been made; `is_kept` says whether it can be kept at all."""
 
-    def __init__(
-        self,
-        heart: ParameterServer,
-        disk: Disk,
-        *,
-        bytes_min: int = LOG_BYTES_MIN,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        """`bytes_min`: a smaller log is not begun anew. `clock` tells seconds for what the log costs."""
+    def __init__(self, heart: ParameterServer, disk: Disk, *, bytes_min: int = LOG_BYTES_MIN) -> None:
+        """`bytes_min`: a smaller log is not begun anew."""
         self.heart = heart
         self.file = LogFile(disk, synced=heart.plan.durability == "fsync")
         self.bytes_min = bytes_min
-        self.clock = clock
         self.bound = 0.0
         """Size in bytes beyond which the log is begun anew."""
         self.told = 0
         """Number of durable records that the controller has."""
         self.untold: deque[tuple[float, records.AnyRecord]] = deque()
         """Durable records of which the controller has not said that it has them, and their times."""
+        self.replayed: Replayed | None = None
+        """What was found at the beginning; None: nothing."""
         self.numbered = 0
         """Number of durable records that were reported."""
         self.problem = ""
         """Why there is no log; empty: there is one."""
-        self.appends = self.append_bytes = self.snapshots = self.snapshot_bytes = 0
-        self.append_s = self.snapshot_s = 0.0
+        self.appends = 0
+        """Entries that were appended in this server's life."""
 
     def begin(self, now: float) -> Replayed | None:
         """Go on where the log ends, or begin one. EdgebedError, naming the file, where it is damaged."""
         content = self.file.disk.read(NAME)
-        replayed = None
         if content:
             try:
-                replayed = self._replay(content)
+                self.replayed = self._replay(content)
             except (EdgebedError, ValueError) as error:
                 raise EdgebedError(
                     f"{NAME} of the server: {error}; restore it, or remove it to resume from the last checkpoint"
                 ) from error
             self.heart.revive(now)
         self._renew()
-        return replayed
+        return self.replayed
 
     def _replay(self, content: bytes) -> Replayed:
         before = None
@@ -98,21 +90,19 @@ class ServerLog:
             raise EdgebedError("it has no snapshot")
         return Replayed(self.heart.aggregation.version - before, len(content))
 
-    def tell(self, ready: messages.Ready, replayed: Replayed | None) -> messages.Ready:
+    def tell(self, ready: messages.Ready) -> messages.Ready:
         """Return what a server that is ready says of what it found."""
-        if replayed is None:
+        if self.replayed is None:
             return ready
-        version = self.heart.aggregation.version
-        return msgspec.structs.replace(ready, version=version, replayed=replayed.updates, log_bytes=replayed.bytes)
+        version, (updates, size) = self.heart.aggregation.version, self.replayed
+        return msgspec.structs.replace(ready, version=version, replayed=updates, log_bytes=size)
 
     def take(self, effect: Effect) -> None:
         """Append an entry; any other effect is not the log's. InfrastructureError where that is impossible."""
         if self.problem or not isinstance(effect, Append):
             return
-        began_s = self.clock()
-        self.append_bytes += self.file.append(encode_entry(effect.entry, effect.frames))
+        self.file.append(encode_entry(effect.entry, effect.frames))
         self.appends += 1
-        self.append_s += self.clock() - began_s
 
     def turn(self) -> None:
         """Begin the log anew if it has grown too large; only between two events of the heart."""
@@ -142,11 +132,10 @@ class ServerLog:
             self.told += 1
 
     def _renew(self) -> None:
-        began_s = self.clock()
         try:
             snapshot, arrays = self.heart.snapshot()
         except ValueError as error:
-            if self.snapshots:
+            if self.file.size:
                 self.bound = math.inf  # what there is stays right, and grows
             else:
                 self.problem = f"the aggregation has what no log can hold: {error}"
@@ -154,9 +143,6 @@ class ServerLog:
         snapshot = msgspec.structs.replace(snapshot, told=self.told, untold=tuple(self.untold))
         self.file.begin(encode_entry(snapshot, arrays))
         self.bound = max(self.bytes_min, SNAPSHOTS_MAX * self.file.size)
-        self.snapshots += 1
-        self.snapshot_bytes += self.file.size
-        self.snapshot_s += self.clock() - began_s
 
     def close(self) -> None:
         """Close the log's file."""

@@ -24,7 +24,7 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import GRADIENT_TIME_S, Durability, Loss, Method, Waiting
+from edgebed.core.plan import GRADIENT_TIME_S, Durability, Loss, Method, Security, Waiting
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.faults.entry import FaultSection
@@ -436,6 +436,10 @@ class TrialSection(Section):
     detector: Literal["network", "oracle"] = "network"
     """How the server learns that a worker has failed: as a real one would, from the data network alone; or at once from
     the controller."""
+    security: Security = "plain"
+    """How nodes show on the data network that they belong to the run, in processes and containers: `plain`, by a
+    password that travels readable; `curve`, everything is encrypted, for two to three times the processor time of an
+    exchange. The management network is always encrypted."""
     checkpoints: Checkpoints = Checkpoints()
     """Checkpoints from which the server resumes when it is restarted: with the model and what the aggregation
     remembers, such as a momentum. What it has received since, or holds, is lost."""

@@ -12,7 +12,7 @@ from edgebed.wire.errors import LocalWireError, RemoteWireError
 from edgebed.wire.messages import COMPRESSED, PIECES_MAX, PROTOCOL, TENSORS, AnyMessage, DataMessage, ManagementMessage
 from edgebed.wire.tensors import Buffer, check_frames
 
-MAX_HEADER_BYTES = 16 * 1024 * 1024  # a report of many records is the largest header
+MAX_HEADER_BYTES = 16 * 1024 * 1024  # the plan of a node, with the user's own modules
 MAX_FRAMES = 65_536
 
 _encoder = msgspec.msgpack.Encoder()

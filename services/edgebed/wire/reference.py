@@ -64,6 +64,22 @@ worker              server            evaluator        any node          control
   | <-- refuse ------- |                  |                |  --- bye --------> |
 ```
 
+## Handshake
+
+A run has a secret of 128 random bits, made by its controller and told to each node where it is started. Every socket
+that binds asks for it before a frame is read, and closes what does not show it: ZMTP 3 is needed, and no other
+mechanism is taken. Connections refused are counted, and journalled as `unauthenticated`.
+
+| sockets | mechanism | what is shown |
+|---|---|---|
+| management: the controller's | CURVE (ZeroMQ RFC 26) | the clients' key, to the host's; all else is encrypted |
+| data, and the server's for the evaluator | PLAIN (RFC 24) | the user `edgebed` and the password, readable |
+| the same with `security: curve` | CURVE | as for management |
+
+Password (as hexadecimal digits) and private keys are the BLAKE2b digests (RFC 7693, 32 bytes) of `password`, `host` and
+`client` with the secret as key; of the password's the first 16 bytes. An identity is the node's name, `~`, and 64
+random bits; it names a connection and nothing else. Who a node is, its messages say.
+
 ## Frames
 
 A message is a list of ZeroMQ frames: a header, then the tensors that the header announces, in its order. Nothing is
@@ -152,7 +168,7 @@ def markdown() -> str:
         *(_section(kind) for kind in both),
         _refusals(),
         "## Structures\n\nMessagePack maps from field to value, inside of `configure`.\n",
-        *(f"### `{struct.__name__}`\n\n{_summary(struct)}\n\n{_table(struct)}" for struct in structs),
+        *(f"### `{struct.__name__}`\n\n{_summary(struct)}{_tag(struct)}\n\n{_table(struct)}" for struct in structs),
         RECORDS_TEXT,
         *(_section(record) for record in RECORDS),
     ]
@@ -165,6 +181,12 @@ def _section(kind: type[msgspec.Struct]) -> str:
 
 def _summary(struct: type[msgspec.Struct]) -> str:
     return inspect.getdoc(struct) or ""
+
+
+def _tag(struct: type[msgspec.Struct]) -> str:
+    """Say which field tells a structure apart from the others that may stand in its place."""
+    config = struct.__struct_config__
+    return f" Its field `{config.tag_field}` is `{config.tag}`." if config.tag_field else ""
 
 
 def _table(struct: type[msgspec.Struct]) -> str:

@@ -5,9 +5,10 @@ import sys
 import threading
 
 import pytest
+from node_plans import plan_of_role
 
 from edgebed.cli import main as cli
-from edgebed.core.plan import Injection, LinkChange, Method, NodePlan, Part, Plan, Task
+from edgebed.core.plan import Injection, LinkChange, Method, Part, Plan, Task
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.roles.events import CommandResult
 from edgebed.runtimes.live.control import Control
@@ -23,7 +24,7 @@ def plan(classes):
     names = [("server", "server", "server"), ("evaluator", "evaluator", "evaluator")]
     names += [(f"{name}-{k}", "worker", name) for name, count in classes.items() for k in range(count)]
     nodes = tuple(
-        NodePlan(node=node, role=role, device_class=device_class, seed=1, task=TASK, method=METHOD)
+        plan_of_role(node=node, role=role, device_class=device_class, seed=1, task=TASK, method=METHOD)
         for node, role, device_class in names
     )
     return Plan(scenario="tiny", trial="asgd", question="", seed=1, nodes=nodes)

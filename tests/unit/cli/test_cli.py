@@ -15,7 +15,7 @@ from finished_runs import RISING, finished_run
 from edgebed.cli import main as cli
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.plan import Method, NodePlan, Part, Plan, Task
+from edgebed.core.plan import Method, Part, Plan, ServerPlan, Task, WorkerPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.running.results import Run
@@ -27,9 +27,10 @@ def make_run(root, outcome="completed", accuracy=0.97):
         name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="c"), "local_work": Part(name="l")}
     )
     task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
-    node = NodePlan(node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method)
+    server = ServerPlan(node="server", device_class="server", seed=1, task=task, method=method)
+    worker = WorkerPlan(node="edge-0", device_class="edge", seed=1, task=task, method=method)
     plan = Plan(
-        scenario="tiny", trial="asgd", question="Does it run?", seed=1, nodes=(node,),
+        scenario="tiny", trial="asgd", question="Does it run?", seed=1, nodes=(server, worker),
         expectations=(("final_accuracy", ">=", 0.9),),
     )  # fmt: skip
     folder = RunFolder.create(root, "tiny")

@@ -7,7 +7,7 @@ import pytest
 
 from edgebed.core.console import make_console
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import LinkChange, LinkPlan, Method, NodePlan, Part, Plan, Task
+from edgebed.core.plan import LinkChange, LinkPlan, Method, Part, Plan, ServerPlan, Task, WorkerPlan
 from edgebed.emulation.calibration import (
     PAYLOAD_SHARE,
     Bulk,
@@ -65,9 +65,9 @@ def plan_of(*links, count=1):
     task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="x")
     method = Method(name="x", parts={"aggregation": part, "compression": part, "local_work": part})
-    server = NodePlan(node="server", role="server", device_class="server", seed=1, task=task, method=method)
+    server = ServerPlan(node="server", device_class="server", seed=1, task=task, method=method)
     workers = [
-        msgspec.structs.replace(server, node=f"c{which}-{index}", role="worker", device_class=f"c{which}", link=link)
+        WorkerPlan(node=f"c{which}-{index}", device_class=f"c{which}", seed=1, task=task, method=method, link=link)
         for which, link in enumerate(links)
         for index in range(count)
     ]

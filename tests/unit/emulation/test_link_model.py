@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core.framing import ACK_BYTES_A_SEGMENT, burst_bytes, num_segments, wire_bytes
-from edgebed.core.plan import LinkChange, LinkPlan, Method, NodePlan, Part, Task
+from edgebed.core.plan import LinkChange, LinkPlan, Method, NodePlan, Part, Task, WorkerPlan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.emulation.link_model import LinkClock, LinkModel, TokenBucket, link_model_of
 
@@ -43,7 +43,7 @@ def plan_of(link: LinkPlan, node: str = "edge-0", seed: int = 1) -> NodePlan:
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    return NodePlan(node=node, role="worker", device_class="edge", seed=seed, task=task, method=method, link=link)
+    return WorkerPlan(node=node, device_class="edge", seed=seed, task=task, method=method, link=link)
 
 
 def passage(link: LinkPlan, began_s: float = 0.0) -> LinkModel:

@@ -11,11 +11,12 @@ from edgebed.core.plan import (  # fmt: skip
     LinkChange,
     LinkPlan,
     Method,
-    NodePlan,
     Part,
     Plan,
+    ServerPlan,
     Task,
     Trigger,
+    WorkerPlan,
 )
 from edgebed.emulation import means
 from edgebed.emulation.local import LocalMechanisms, local_mechanisms
@@ -33,10 +34,10 @@ def plan_of(*links: LinkPlan, count: int = 1, cpus: float | None = None, memory_
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    server = NodePlan(node="server", role="server", device_class="server", seed=1, task=task, method=method)
+    server = ServerPlan(node="server", device_class="server", seed=1, task=task, method=method)
     workers = [
-        NodePlan(
-            node=f"edge-{number}", role="worker", device_class="edge", seed=1, task=task, method=method, link=link,
+        WorkerPlan(
+            node=f"edge-{number}", device_class="edge", seed=1, task=task, method=method, link=link,
             cpus=cpus, memory_bytes=memory_bytes,
         )
         for number, link in enumerate(links * count)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Task
+from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, Part, Task, WorkerPlan
 from edgebed.emulation.link_model import LinkModel
 from edgebed.emulation.outage import DEAD_S, Outage
 
@@ -31,9 +31,8 @@ def test_a_cut_counts_from_the_first_and_a_heal_from_none() -> None:
 def passage() -> LinkModel:
     """That of a worker at 1 mbit up, 10 mbit down, 20 ms away."""
     part = Part(name="-", settings={})
-    plan = NodePlan(
+    plan = WorkerPlan(
         node="edge-0",
-        role="worker",
         device_class="edge",
         seed=1,
         task=Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.0),

@@ -17,7 +17,7 @@ from edgebed.emulation.resources import (
     private_bytes,
     process_usage,
 )
-from edgebed.metrics.exporter import PRIVATE_S, ResourceCollector
+from edgebed.metrics.resources import PRIVATE_S, ResourceCollector
 
 V2 = {
     "cpu.stat": "usage_usec 2500000\nuser_usec 2000000\nnr_periods 40\nnr_throttled 10\nthrottled_usec 1500000",

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import pytest
 import zmq
+from live_shell import shell_of
+from run_secret import CREDENTIALS
 
-from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Task, TensorLayout, WorkerPlan
 from edgebed.metrics.discovery import HttpServer, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.runtimes.live.data_endpoints import DataDealer
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.live.live_node import LiveNode
-from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.lingering import linger
 from edgebed.runtimes.live.sockets import data_socket, management_socket
 from edgebed.wire import messages
 
@@ -32,7 +34,7 @@ TASK = Task(
 METHOD = Method(
     name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="b"), "local_work": Part(name="c")}
 )
-PLAN = NodePlan(node="edge-0", role="worker", device_class="edge", seed=7, task=TASK, method=METHOD)
+PLAN = WorkerPlan(node="edge-0", device_class="edge", seed=7, task=TASK, method=METHOD)
 
 
 @dataclass
@@ -76,16 +78,16 @@ def hosted():
     with contextlib.ExitStack() as stack:
         context = zmq.Context()
         stack.callback(context.destroy, linger=0)
-        router = management_socket(context, zmq.ROUTER)
+        router = management_socket(context, zmq.ROUTER, CREDENTIALS)
         port = router.bind_to_random_port(f"tcp://{HOST}")
-        dealer = management_socket(context, zmq.DEALER, "edge-0")
+        dealer = management_socket(context, zmq.DEALER, CREDENTIALS, "edge-0")
         management = DealerEndpoint(dealer, "controller", "management", complain)
         management.lost_for_s(0.0)
         dealer.connect(f"tcp://{HOST}:{port}")
         assert dealer.poll(TIMEOUT_S * 1000, zmq.POLLOUT)
         management.send(messages.Hello(sender="edge-0", pid=1), [])
         assert router.poll(TIMEOUT_S * 1000)
-        data = DataDealer(data_socket(context, zmq.DEALER), complain)
+        data = DataDealer(data_socket(context, zmq.DEALER, CREDENTIALS), complain)
         metrics = NodeMetrics("worker")
         pages, _ = serve_metrics(metrics.registry, HOST)
         stack.enter_context(contextlib.closing(pages))
@@ -97,12 +99,14 @@ def hosted():
             waits.set()
 
         pages.visits.expect_scrape = expect_and_tell
-        node = LiveNode(
-            plan=PLAN, heart=Heart(), work=None, management=management, data=DataEnds(None, {"server": data}),
-            metrics=metrics, epoch_ns=0,
-            link=PacedLink(PLAN), visits=pages.visits, began_s=0.0,
-        )  # fmt: skip
-        thread = threading.Thread(target=node.run)
+        life = Lifetime(epoch_ns=0, began_s=0.0)
+        node = shell_of(PLAN, Heart(), management, DataEnds(None, {"server": data}), life, metrics=metrics)
+
+        def run():
+            node.run()
+            linger(life, pages.visits, management)
+
+        thread = threading.Thread(target=run)
         thread.start()
         made = Hosted(RouterEndpoint(router, "management", complain), pages, thread, waits)
         yield made

@@ -1,4 +1,4 @@
-"""Records go in, Prometheus samples come out: `metrics/exporter.py`."""
+"""Records go in, Prometheus samples come out: `metrics/exporter.py`, `metrics/trial_metrics.py`."""
 
 import time
 import timeit
@@ -7,12 +7,14 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from node_plans import plan_of_role
 from prometheus_client import generate_latest
 
 from edgebed.core import records
-from edgebed.core.plan import Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
 from edgebed.metrics import table
 from edgebed.metrics.exporter import NodeMetrics
+from edgebed.metrics.trial_metrics import TrialMetrics
 
 RUN = "quickstart/0001"
 METHOD = Method(
@@ -43,19 +45,24 @@ def plan(num_workers: int = 2, **changes) -> Plan:
     """A small plan: a server, an evaluator and some workers of one class."""
 
     def node(name, role, device_class):
-        return NodePlan(node=name, role=role, device_class=device_class, seed=7, task=TASK, method=METHOD)
+        return plan_of_role(node=name, role=role, device_class=device_class, seed=7, task=TASK, method=METHOD)
 
     workers = [node(f"edge-{index}", "worker", "edge") for index in range(num_workers)]
     nodes = (node("server", "server", "server"), node("evaluator", "evaluator", "evaluator"), *workers)
     return Plan(scenario="quickstart", trial="adacomp", question="?", seed=7, nodes=nodes, **changes)
 
 
-def sample(metrics: NodeMetrics, name: str, **labels: str) -> float | None:
+def metrics_of(role: str) -> NodeMetrics | TrialMetrics:
+    """Fresh ones."""
+    return TrialMetrics() if role == "controller" else NodeMetrics(role)
+
+
+def sample(metrics: NodeMetrics | TrialMetrics, name: str, **labels: str) -> float | None:
     """The value of one series as a scrape would see it."""
     return metrics.registry.get_sample_value(name, labels)
 
 
-def sample_of_trial(metrics: NodeMetrics, name: str, **labels: str) -> float | None:
+def sample_of_trial(metrics: NodeMetrics | TrialMetrics, name: str, **labels: str) -> float | None:
     """The value of one of the controller's series, which name run and trial."""
     return sample(metrics, name, run=RUN, trial=labels.pop("trial", "adacomp"), **labels)
 
@@ -63,7 +70,7 @@ def sample_of_trial(metrics: NodeMetrics, name: str, **labels: str) -> float | N
 @pytest.mark.parametrize("role", table.ROLES)
 def test_a_role_exports_what_the_table_says_and_nothing_else(role):
     """The families in a scrape are the declared ones of the role; what this machine cannot tell may be absent."""
-    metrics = NodeMetrics(role)
+    metrics = metrics_of(role)
     exported = {family.name for family in metrics.registry.collect()}
     declared = {metric.name.removesuffix("_total") for metric in table.METRICS if role in metric.roles}
     resources = {metric.name.removesuffix("_total") for metric in table.RESOURCE_METRICS}
@@ -75,7 +82,7 @@ def test_a_role_exports_what_the_table_says_and_nothing_else(role):
 @pytest.mark.parametrize("role", table.ROLES)
 def test_any_record_may_be_observed_by_any_role(role):
     """A record that says nothing about a role changes nothing in it, and a scrape after it is whole."""
-    metrics = NodeMetrics(role)
+    metrics = metrics_of(role)
     if role == "controller":
         metrics.start_trial(plan(), RUN, "process", 0.0)
     for kind in records.RECORDS:
@@ -202,7 +209,7 @@ def test_a_second_without_a_finished_step_counts_its_waiting():
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["joined", "ready", "running", "stopped", "died"]))))
 def test_the_node_counts_always_add_up_to_the_plan(changes):
     """Whatever the nodes do, each is in exactly one state."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(num_workers=3), RUN, "process", 0.0)
     for index, state in changes:
         metrics.observe(records.Node(name=f"edge-{index}", state=state))
@@ -219,7 +226,7 @@ def test_the_node_counts_always_add_up_to_the_plan(changes):
 
 def test_a_node_that_dies_is_one_crash_of_its_class():
     """A node that stops when told is none."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(), RUN, "process", 0.0)
     for name, state in (("edge-0", "running"), ("edge-0", "died"), ("edge-1", "stopped")):
         metrics.observe(records.Node(name=name, state=state))
@@ -232,7 +239,7 @@ def test_a_node_that_dies_is_one_crash_of_its_class():
 
 def test_a_crash_is_dated_and_named():
     """A node that did not crash has no series."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(), RUN, "process", 0.0)
     before_s = time.time()
     metrics.observe(records.Node(name="edge-0", state="died"))
@@ -244,7 +251,7 @@ def test_a_crash_is_dated_and_named():
 
 def test_the_controller_tells_what_runs_and_how_well():
     """Run info, start, progress by updates, accuracy and loss of the last evaluation."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(stop_updates=400), RUN, "process", 1_700_000_000.0)
     metrics.observe(update(version=100))
     metrics.observe(records.Evaluated(version=100, accuracy=0.91, loss=0.3))
@@ -261,7 +268,7 @@ def test_the_controller_tells_what_runs_and_how_well():
 @given(st.lists(st.integers(0, 10_000)), st.integers(0, 10_000))
 def test_the_controller_counts_the_bytes_of_all_updates(payloads, applied_bytes):
     """From 0 on, or from what there was where a trial goes on, whatever becomes of the server; anew for each trial."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(), RUN, "process", 0.0, applied_bytes=applied_bytes)
     assert sample_of_trial(metrics, "edgebed_run_update_bytes_total") == applied_bytes
     for payload_bytes in payloads:
@@ -276,7 +283,7 @@ def test_the_controller_counts_the_bytes_of_all_updates(payloads, applied_bytes)
 
 def test_progress_is_1_once_a_trial_has_completed_and_never_above():
     """A trial may complete early, by its accuracy, or a few updates late."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(stop_updates=400), RUN, "process", 0.0)
     metrics.observe(update(version=404))
 
@@ -294,7 +301,7 @@ def test_progress_is_1_once_a_trial_has_completed_and_never_above():
 def test_a_limit_of_time_counts_from_the_beginning_of_training():
     """Not from the launch; where a trial goes on, from when it first began, also when it has not begun again."""
     now = 1_000.0
-    metrics = NodeMetrics("controller", clock=lambda: now)
+    metrics = TrialMetrics(clock=lambda: now)
     metrics.start_trial(plan(stop_time_s=100.0), RUN, "process", 1_000.0)
     now = 1_030.0
     assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.0
@@ -337,7 +344,7 @@ STALLING = {
 def test_a_trial_stalls_from_its_beginning_or_last_update_on(case):
     """Until its final model has been measured."""
     now = 1_000.0
-    metrics = NodeMetrics("controller", clock=lambda: now)
+    metrics = TrialMetrics(clock=lambda: now)
     metrics.start_trial(plan(stall_deadline_s=60.0), RUN, "process", 0.0)
 
     for passed_s, record, share in STALLING[case]:
@@ -349,7 +356,7 @@ def test_a_trial_stalls_from_its_beginning_or_last_update_on(case):
 
 def test_a_second_trial_forgets_the_first():
     """Run info and node counts are those of the trial that runs."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(num_workers=9), RUN, "process", 0.0)
     metrics.observe(records.Evaluated(version=1, accuracy=0.9, loss=0.3))
     metrics.start_trial(msgspec.structs.replace(plan(num_workers=1), trial="asgd"), RUN, "process", 0.0)
@@ -380,7 +387,7 @@ def test_observing_an_update_costs_far_less_than_applying_it():
 
 def test_the_controller_counts_what_was_done_to_nodes():
     """By what came of it; only what was done has a time."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(), RUN, "process", 0.0)
     for fields in ({}, {"problem": "no such process"}, {"moot": "it is being killed"}):
         metrics.observe(records.Fault(name="kill-1", action="kill", target="edge-0", asked_s=1.0, **fields))
@@ -397,7 +404,7 @@ def test_the_controller_counts_what_was_done_to_nodes():
 
 def test_the_controller_counts_what_was_lost():
     """Before anything is, the series are there; a restored server takes the version back."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     metrics.start_trial(plan(), RUN, "process", 0.0)
 
     def lost(how):
@@ -427,7 +434,7 @@ def test_a_shard_counts_its_steps():
 @pytest.mark.parametrize("role", ["worker", "modules"])
 def test_where_a_shards_time_went_is_counted(role):
     """As the node said last, phase by phase."""
-    metrics = NodeMetrics(role)
+    metrics = metrics_of(role)
     metrics.observe(records.ShardPhases(forward_s=1.0, answers_s=2.0))
     metrics.observe(records.ShardPhases(forward_s=1.5, answers_s=2.0))
 
@@ -439,7 +446,7 @@ def test_where_a_shards_time_went_is_counted(role):
 @pytest.mark.parametrize("role", ["worker", "modules"])
 def test_lessons_are_counted_with_their_losses(role):
     """By whose module it is, which predicts gradients or inputs; an error that falls is one sum growing slower."""
-    metrics = NodeMetrics(role)
+    metrics = metrics_of(role)
     for step, loss in ((0, 2.0), (1, 0.5)):
         metrics.observe(records.Taught(shard="edge-0", step=step, loss=loss))
     metrics.observe(records.Taught(shard="edge-1", step=0, loss=3.0, inputs=True))
@@ -464,7 +471,7 @@ def test_a_shards_queues_show_their_last_length():
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["joined", "ready", "running", "stopped", "died"]))))
 def test_every_node_has_one_dated_state_and_it_is_the_last(changes):
     """Whatever the nodes do; a state that a node has left is no series any more."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     before_s = time.time()
     metrics.start_trial(plan(num_workers=3), RUN, "process", 0.0)
     last = dict.fromkeys(("server", "evaluator", "edge-0", "edge-1", "edge-2"), "expected")
@@ -483,7 +490,7 @@ def test_every_node_has_one_dated_state_and_it_is_the_last(changes):
 @pytest.mark.parametrize("role", ["store", "modules"])
 def test_who_serves_shards_tells_of_its_link(role):
     """As everybody who has one."""
-    metrics = NodeMetrics(role)
+    metrics = metrics_of(role)
     metrics.observe(records.Usage(time_s=1.0, cpu_s=0.1, starved_s=0.25))
     metrics.observe(records.Dropped(socket="data", reason="?"))
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from node_plans import plan_of_role
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import LinkPlan, Method, Part, Plan, Task, TensorLayout
 from edgebed.learning.data_sets.registry import DataSet
 from edgebed.learning.models.footprint import activation_bytes
 from edgebed.planning.memory import MIB, Need, check_caps, mib_text, need_of, needs_of
@@ -53,7 +54,7 @@ def need(
     )  # fmt: skip
     roles = [("server", "server"), ("evaluator", "evaluator"), *((f"edge-{k}", "worker") for k in range(workers))]
     nodes = tuple(
-        NodePlan(
+        plan_of_role(
             node=name, role=kind, device_class=kind, seed=1, task=task, method=preset(method, **aggregation),
             num_examples=0 if kind == "server" else examples, link=link if kind == "worker" else FREE,
         )

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -70,7 +71,18 @@ def test_each_node_is_told_its_caps_its_speed_and_its_part(plan):
         fast.waiting,
     )
     assert (server.cpus, server.memory_bytes, server.stop_updates, server.num_examples) == (1.0, 2**30, 100, 0)
-    assert (planned.plan.node("evaluator").evaluate_every_updates, server.evaluate_every_updates) == (50, None)
+    assert planned.plan.node("evaluator").evaluate_every_updates == 50
+
+
+def test_a_node_is_told_nothing_that_only_other_roles_need(plan):
+    """Neither as a field nor where its plan is written."""
+    (planned,) = plan()
+    written = {node["role"]: node.keys() for node in msgspec.json.decode(msgspec.json.encode(planned.plan.nodes))}
+
+    assert "evaluate_every_updates" in written["evaluator"] - written["server"] - written["worker"]
+    assert "waiting" in written["worker"] - written["server"] - written["evaluator"]
+    assert "silence_s" in written["server"] - written["worker"] - written["evaluator"]
+    assert not {"link", "shard"} & written["evaluator"]
 
 
 def test_the_plan_holds_stop_deadlines_and_expectations_in_base_units(plan):

@@ -21,6 +21,7 @@ from edgebed.journal.verdict.fidelity import Fidelity
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.table import METRICS
+from edgebed.metrics.trial_metrics import TrialMetrics
 from edgebed.reports.run.brief import links_brief, results_brief
 from edgebed.reports.run.conditions_text import latency_text, link_rows
 from edgebed.reports.run.report import met_cell, report_page
@@ -267,7 +268,7 @@ def test_a_node_exports_its_link_and_what_it_was_kept_from():
 
 def test_the_controller_exports_the_host_and_the_verdict():
     """The verdict is absent until the trial is over, and forgotten by the next one."""
-    metrics = NodeMetrics("controller")
+    metrics = TrialMetrics()
     labels = '{run="sample/0001",trial="adacomp"}'
     metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
     metrics.observe(records.HostLoad(busy=0.5, steal=0.1, load=2.0, lag_s=0.004, cores=2))

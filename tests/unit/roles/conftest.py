@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from node_plans import plan_of_role
 from staged_world import World
 
 from edgebed.algorithms.registry import PRESETS
@@ -46,7 +47,7 @@ def preset(name: str) -> Method:
 def plan_node(node: str, role: str, **fields: Any) -> NodePlan:
     """A node of the fleet."""
     given = {"device_class": role, "seed": 1, "task": TASK, "method": preset("asgd"), "num_examples": 10} | fields
-    return NodePlan(node=node, role=role, **given)
+    return plan_of_role(node=node, role=role, **given)
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from node_plans import plan_of_role
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.algorithms.update import ModelUpdate
-from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Task, TensorLayout
 from edgebed.core.records import Dropped, Note
 from edgebed.roles.events import Compute, Computed, Connected, Journal, MessageReceived, Send
 from edgebed.roles.server.parameter_server import ParameterServer
@@ -31,7 +32,7 @@ def plan_of(node, role, method="comp-asgd", pull="changed-since", **fields):
     parts = {kind: dict(part) for kind, part in PRESETS[method].items()}
     made = Method(name=method, parts={kind: Part(name=part.pop("name"), settings=part) for kind, part in parts.items()})
     given = {"device_class": role, "seed": 1, "task": TASK, "num_examples": 10} | fields
-    return NodePlan(node=node, role=role, method=made, pull=pull, **given)
+    return plan_of_role(node=node, role=role, method=made, pull=pull, **given)
 
 
 START = MessageReceived("controller", Start(sender="controller", addresses=(("server", "x"),)), (), 0)

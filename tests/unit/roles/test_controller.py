@@ -5,7 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.core import records
-from edgebed.roles.control.controller import GRACE_S, NAME, Controller, NodeInputs, Phase
+from edgebed.roles.control.admission import Admission, NodeInputs
+from edgebed.roles.control.controller import Controller, Phase
+from edgebed.roles.control.ending import GRACE_S
+from edgebed.roles.control.members import NAME
 from edgebed.roles.events import EndNode, Interrupted, Journal, NodeExited, NodeStarted, Send, Wake, Woken
 from edgebed.wire import messages
 
@@ -16,7 +19,9 @@ class Fleet:
     """A controller, and shorthand for what its nodes say."""
 
     def __init__(self, plan, received):
-        self.controller = Controller(plan, lambda node: NodeInputs((), [node.node.encode()]), "process")
+        self.controller = Controller(
+            plan, Admission(plan, lambda node: NodeInputs((), [node.node.encode()])), "process"
+        )
         self.received = received
         self.effects = self.controller.launch(0.0)
         self.now = 0.0
@@ -235,7 +240,7 @@ def test_the_join_deadline_counts_from_the_last_sign_of_progress(sign, fleet):
 
     assert fleet.do(Woken("join"), 60.0) == [Wake(105.0, "join")]
     fleet.do(Woken("join"), 105.0)
-    assert fleet.controller.outcome == "failed"
+    assert fleet.controller.ending.outcome == "failed"
 
 
 def test_what_is_no_progress_does_not_move_the_join_deadline(fleet):
@@ -249,7 +254,7 @@ def test_what_is_no_progress_does_not_move_the_join_deadline(fleet):
     fleet.do(NodeExited("edge-1", "exit code 1"), 20.0)
 
     fleet.do(Woken("join"), 60.0)
-    assert fleet.controller.outcome == "failed"
+    assert fleet.controller.ending.outcome == "failed"
 
 
 def test_a_started_node_is_waited_for_like_an_expected_one(fleet):
@@ -564,6 +569,6 @@ def test_whatever_happens_a_trial_ends_with_one_record_and_nothing_after_it(happ
     assert kinds[-1] is records.Ended
     assert kinds.count(records.Trial) <= 1
     assert fleet.controller.phase is Phase.OVER
-    assert fleet.controller.outcome in ("completed", "failed", "interrupted")
+    assert fleet.controller.ending.outcome in ("completed", "failed", "interrupted")
     assert all(effect.message.sender == NAME for effect in fleet.effects if isinstance(effect, Send))
     assert all(effect.to for effect in fleet.effects if isinstance(effect, Send))

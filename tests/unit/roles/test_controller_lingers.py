@@ -3,7 +3,9 @@
 import pytest
 
 from edgebed.core import records
-from edgebed.roles.control.controller import GRACE_S, Controller, NodeInputs
+from edgebed.roles.control.admission import Admission, NodeInputs
+from edgebed.roles.control.controller import Controller
+from edgebed.roles.control.ending import GRACE_S
 from edgebed.roles.events import Interrupted, Send, Wake
 from edgebed.wire import messages
 
@@ -11,7 +13,8 @@ from edgebed.wire import messages
 @pytest.fixture
 def controller(make_plan, received):
     """One whose nodes run, and who says that a scrape may take 21 s."""
-    made = Controller(make_plan(), lambda node: NodeInputs(), "process", linger_s=lambda: 21.0)
+    plan = make_plan()
+    made = Controller(plan, Admission(plan, lambda node: NodeInputs()), "process", linger_s=lambda: 21.0)
     made.launch(0.0)
     for name in made.members:
         made.handle(received(messages.Hello(sender=name, pid=1)), 0.0)
@@ -47,4 +50,4 @@ def test_who_interrupts_while_nodes_linger_ends_that(controller, received):
     controller.handle(received(messages.Report(sender="evaluator", first=0, records=((1.0, final),))), 1.0)
 
     assert lingers(controller.handle(Interrupted(), 2.0)) == [0.0] * len(controller.members)
-    assert controller.outcome == "completed"
+    assert controller.ending.outcome == "completed"

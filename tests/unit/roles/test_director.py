@@ -9,7 +9,7 @@ from staged_world import fault, inject
 from edgebed.core import records
 from edgebed.core.errors import EdgebedError
 from edgebed.core.plan import Injection, LinkChange, Method, Part
-from edgebed.roles.control.director import BY_HAND
+from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.events import (
     CommandReceived,
     CommandResult,

@@ -6,7 +6,7 @@ from staged_world import World, fault, inject
 from edgebed.core import records
 from edgebed.core.plan import Injection, LinkChange
 from edgebed.roles.control.controller import Phase, ResumedTrial
-from edgebed.roles.control.director import ON_FAILURE
+from edgebed.roles.control.to_come import ON_FAILURE
 from edgebed.roles.events import (
     CommandReceived,
     CommandResult,

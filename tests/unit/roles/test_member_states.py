@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from edgebed.core.plan import Method, NodePlan, Task
+from edgebed.core.plan import Method, Task, WorkerPlan
 from edgebed.roles.control.members import ENDS, TRANSITIONS, Member, State
 
-PLAN = NodePlan(
-    node="edge-0", role="worker", device_class="edge", seed=1, method=Method(name="m", parts={}),
+PLAN = WorkerPlan(
+    node="edge-0", device_class="edge", seed=1, method=Method(name="m", parts={}),
     task=Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01),
 )  # fmt: skip
 

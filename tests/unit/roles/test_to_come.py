@@ -62,7 +62,7 @@ def test_a_death_does_not_look_at_what_is_still_to_come(make_world, monkeypatch)
                 reads += name == "asked_s"
                 return super().__getattribute__(name)
 
-        monkeypatch.setattr("edgebed.roles.control.director.Cause", Counted)
+        monkeypatch.setattr("edgebed.roles.control.fault_schedule.Cause", Counted)
         steps = [
             fault(
                 f"edge-{k % 2}", inject(f"edge-{k % 2}", "kill"), inject(f"edge-{k % 2}", "launch", 0.5), at_s=1.0 + k

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import zmq
+from node_plans import plan_of_role
 
 from edgebed.core.plan import Method, NodePlan, Part, Task
 
@@ -19,7 +20,7 @@ def make_node() -> Callable[..., NodePlan]:
 
     def make(node: str = "edge-0", role: str = "worker", **fields: Any) -> NodePlan:
         given = {"device_class": role, "seed": 1, "num_examples": 10} | fields
-        return NodePlan(node=node, role=role, task=task, method=method, **given)
+        return plan_of_role(node=node, role=role, task=task, method=method, **given)
 
     return make
 

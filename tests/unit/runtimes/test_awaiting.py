@@ -3,9 +3,15 @@
 from types import SimpleNamespace
 
 import pytest
+import zmq
+from run_secret import SECRET
+from waiting import until
 
 from edgebed.emulation.tcp import TcpProgress
+from edgebed.runtimes.live.authentication import Credentials
 from edgebed.runtimes.live.awaiting import Awaiting
+from edgebed.runtimes.live.data_endpoints import DataDealer
+from edgebed.runtimes.live.sockets import bind, data_socket
 
 PUSH = [bytes(100), bytes(1000)]
 WIRE_BYTES = 100 + 2 + 1000 + 9  # each frame with its ZMTP header
@@ -19,7 +25,7 @@ def progress(acked=500, received=300):
 @pytest.fixture
 def data():
     """A worker's end, as far as it is asked."""
-    made = SimpleNamespace(outbox=[], now=progress())
+    made = SimpleNamespace(outbox=[], now=progress(), is_encrypted=False)
     made.connection = SimpleNamespace(look=lambda: made.now)
     return made
 
@@ -85,3 +91,23 @@ def test_the_next_message_begins_anew(awaiting):
 
     assert not awaiting.points
     assert awaiting.before is None
+
+
+@pytest.mark.parametrize("security", ["plain", "curve"])
+def test_a_message_is_as_long_as_tcp_finds_it(context, security):
+    """Whatever is put around its frames."""
+    credentials = Credentials.of(SECRET, security)
+    server = data_socket(context, zmq.ROUTER, credentials)
+    worker = DataDealer(data_socket(context, zmq.DEALER, credentials), pytest.fail)
+    worker.move(bind(server, "127.0.0.1"))
+    until(lambda: worker.look() or worker.is_connected, "connection", every_s=0.01)
+    awaiting = Awaiting(worker)
+
+    for frames in (PUSH, [bytes(size) for size in (0, 200, 222, 223, 255, 256, 70_000)]):
+        awaiting.handed_over(frames)
+        worker.socket.send_multipart(frames)
+        assert server.recv_multipart()[1:] == frames
+        until(lambda: worker.connection.look().acked >= awaiting.before.acked + awaiting.size, "all", every_s=0.01)
+        assert worker.connection.look().acked == awaiting.before.acked + awaiting.size
+    for socket in (worker.monitor, worker.socket, server):
+        socket.close(linger=0)

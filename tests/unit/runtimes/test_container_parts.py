@@ -65,8 +65,9 @@ def test_threads_follow_the_cap(node, cpus, threads) -> None:
     capped = msgspec.structs.replace(node, cpus=cpus)
 
     assert limits.num_threads(capped) == threads
-    told = limits.environment(capped, "tcp://10.0.0.1:1", "10.1.0.0/16", "10.2.0.0/16", "tc", "line")
+    told = limits.environment(capped, "tcp://10.0.0.1:1", "5e", "curve", "10.1.0.0/16", "10.2.0.0/16", "tc", "line")
     assert told["OMP_NUM_THREADS"] == str(threads)
+    assert (told["EDGEBED_SECRET"], told["EDGEBED_SECURITY"]) == ("5e", "curve")
 
 
 def site(project: str | None) -> Site:

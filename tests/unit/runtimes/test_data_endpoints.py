@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import zmq
+from run_secret import CREDENTIALS
 
 from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.tcp import TcpProgress
@@ -27,7 +28,7 @@ class Ends:
 
     def listen(self):
         """One more server's end."""
-        socket = data_socket(self.context, zmq.ROUTER)
+        socket = data_socket(self.context, zmq.ROUTER, CREDENTIALS)
         self.routers.append(DataRouter(socket, pytest.fail))
         return self.routers[-1], bind(socket, HOST)
 
@@ -41,7 +42,7 @@ class Ends:
 
     def dealer(self, identity):
         """One more worker's end, connected to the first server's."""
-        made = DataDealer(data_socket(self.context, zmq.DEALER, identity), pytest.fail)
+        made = DataDealer(data_socket(self.context, zmq.DEALER, CREDENTIALS, identity), pytest.fail)
         made.move(self.address)
         self.dealers.append(made)
         return made
@@ -159,7 +160,7 @@ def test_a_peer_that_is_back_over_another_connection_has_not_left(ends):
 def test_a_number_that_the_kernel_gives_again_is_the_later_peers(ends, monkeypatch):
     """A message of another peer over it shows that the one before has ended: the monitor, which is late, means that."""
     told = []
-    monkeypatch.setattr("edgebed.runtimes.live.data_endpoints.monitored", lambda _: [told.pop(0) for _ in list(told)])
+    monkeypatch.setattr("edgebed.runtimes.live.endpoint.monitored", lambda _: [told.pop(0) for _ in list(told)])
     ended, accepted = ({"event": event, "value": 7} for event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_ACCEPTED))
 
     def broken(*come, after=()):

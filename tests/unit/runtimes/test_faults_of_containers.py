@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from docker.errors import APIError
 
-from edgebed.core.plan import Action, Injection, Method, NodePlan, Part, Task
+from edgebed.core.plan import Action, Injection, Method, Part, Task, WorkerPlan
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import FREEZE_TRIES, Container
 from edgebed.runtimes.containers.launcher import ContainerLauncher
@@ -60,7 +60,7 @@ def container(engine, told) -> Iterator[Container]:
     task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    node = NodePlan(node="edge-0", role="worker", device_class="edge", seed=1, cpus=0.5, task=task, method=method)
+    node = WorkerPlan(node="edge-0", device_class="edge", seed=1, cpus=0.5, task=task, method=method)
     links = types.SimpleNamespace(forget=lambda _: None, release=lambda _: None)
     made = Container(engine, links, node, 1, "1234", told.put)
     yield made
@@ -160,5 +160,5 @@ def test_a_node_is_not_launched_again_before_its_last_container_is_gone() -> Non
     launcher.threads = {"edge-0": threading.Thread(target=gone.wait, daemon=True)}
     launcher.threads["edge-0"].start()
 
-    assert not launcher.launch("edge-0", "tcp://10.0.0.1:1")
+    assert not launcher.launch("edge-0", "tcp://10.0.0.1:1", "5e")
     gone.set()

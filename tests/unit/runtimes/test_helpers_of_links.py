@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
-from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Plan, Task
+from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Plan, Task, WorkerPlan
 from edgebed.emulation.orders import HelperCommand
 from edgebed.runtimes.containers import links
 from edgebed.runtimes.containers.engine import Conversation
@@ -61,8 +61,8 @@ def node() -> NodePlan:
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     link = LinkPlan(uplink_bit_s=1_000_000, changes=(LinkChange(at_s=1.0, uplink_bit_s=2_000_000),))
-    return NodePlan(
-        node="edge-0", role="worker", device_class="edge", seed=1, task=task, method=method, link=link
+    return WorkerPlan(
+        node="edge-0", device_class="edge", seed=1, task=task, method=method, link=link
     )  # fmt: skip
 
 

@@ -3,11 +3,13 @@
 from collections import deque
 
 import pytest
+from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, Method, NodePlan, Part, Plan, Task
+from edgebed.core.plan import Injection, Method, Part, Plan, Task
 from edgebed.journal.journal import JournalWriter, read_journal
-from edgebed.roles.control.controller import Controller, NodeInputs, Phase
+from edgebed.roles.control.admission import Admission, NodeInputs
+from edgebed.roles.control.controller import Controller, Phase
 from edgebed.roles.events import ApplyInjection, HealthChecked, Injected, MessageReceived, NodeExited, NodeStarted
 from edgebed.runtimes.live.live_controller import LAST_WORDS_S, LiveController
 from edgebed.runtimes.watch import StatusFeed
@@ -23,7 +25,7 @@ class Launcher:
     def __init__(self):
         self.launched, self.injected, self.busy = [], [], False
 
-    def launch(self, node, address):
+    def launch(self, node, address, secret):
         """Takes nothing while it is busy."""
         if not self.busy:
             self.launched.append(node)
@@ -48,11 +50,11 @@ def shell(tmp_path):
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     nodes = tuple(
-        NodePlan(node=name, role=role, device_class=role, seed=1, task=task, method=method)
+        plan_of_role(node=name, role=role, device_class=role, seed=1, task=task, method=method)
         for name, role in ROLES.items()
     )
     plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes)
-    heart = Controller(plan, lambda _: NodeInputs(), "test")
+    heart = Controller(plan, Admission(plan, lambda _: NodeInputs()), "test")
     events = []
     handle = heart.handle
     heart.handle = lambda event, now: events.append(event) or handle(event, now)

@@ -6,11 +6,12 @@ import time
 import numpy as np
 import pytest
 import zmq
+from live_shell import shell_of
+from run_secret import CREDENTIALS
 
 from edgebed.core import records
 from edgebed.core.plan import Injection, PointTrigger, Trigger
 from edgebed.metrics.discovery import Visits
-from edgebed.metrics.exporter import NodeMetrics
 from edgebed.roles.events import Disconnected, EndNode, MessageReceived, Observe
 from edgebed.roles.work import GradientResult
 from edgebed.roles.worker import Worker
@@ -18,8 +19,8 @@ from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT, heartbeats
-from edgebed.runtimes.live.live_node import LiveNode
-from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.lingering import linger
 from edgebed.runtimes.live.sockets import bind, data_socket, management_socket
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense
@@ -45,25 +46,28 @@ class Stage:
     def __init__(self, context, plan):
         self.context = context
         self.sockets, self.ends = [], []
-        management = self._keep(management_socket(context, zmq.ROUTER))
+        management = self._keep(management_socket(context, zmq.ROUTER, CREDENTIALS))
         self.controller = RouterEndpoint(management, "management", pytest.fail)
         address = bind(management, HOST)
         self.server, self.address = self.listen()
-        told = self._keep(management_socket(context, zmq.DEALER, plan.node))
+        told = self._keep(management_socket(context, zmq.DEALER, CREDENTIALS, plan.node))
         told.connect(address)
         assert told.poll(1000 * PATIENCE_S, zmq.POLLOUT)
         self.told = DealerEndpoint(told, "controller", "management", pytest.fail)
         self.told.send(messages.Hello(sender=plan.node, pid=1), [])
-        dealer = DataDealer(self._keep(data_socket(context, zmq.DEALER, f"{plan.node}~1")), pytest.fail)
+        dealer = DataDealer(self._keep(data_socket(context, zmq.DEALER, CREDENTIALS, f"{plan.node}~1")), pytest.fail)
         data = DataEnds(None, {"server": dealer})
-        self.node = LiveNode(
-            plan=plan, heart=Worker(plan), work=Work(), management=self.told, data=data, metrics=NodeMetrics("worker"),
-            epoch_ns=time.monotonic_ns(), link=PacedLink(plan), pace_of=lambda plan: plan.cpus or 1.0,
-        )  # fmt: skip
+        self.data, self.life, self.visits = data, Lifetime(time.monotonic_ns()), Visits()
+        self.node = shell_of(plan, Worker(plan), self.told, data, self.life, runner=Work())
         self.hear(messages.Hello)
-        self.thread = threading.Thread(target=self.node.run)
+        self.thread = threading.Thread(target=self.run)
         self.thread.start()
         self.journal = []
+
+    def run(self):
+        """As `live/node.py`."""
+        self.node.run()
+        linger(self.life, self.visits, self.told)
 
     def _keep(self, socket):
         self.sockets.append(socket)
@@ -71,7 +75,7 @@ class Stage:
 
     def listen(self):
         """A server's end."""
-        socket = self._keep(data_socket(self.context, zmq.ROUTER))
+        socket = self._keep(data_socket(self.context, zmq.ROUTER, CREDENTIALS))
         self.ends.append(DataRouter(socket, pytest.fail))
         return self.ends[-1], bind(socket, HOST)
 
@@ -79,7 +83,7 @@ class Stage:
         """End the shell."""
         self.tell(messages.Stop(sender="controller", reason="enough"))
         self.thread.join()
-        for end in (*self.ends, self.told, *self.node.data.dealers.values()):
+        for end in (*self.ends, self.told, *self.data.dealers.values()):
             end.monitor.close(linger=0)
         for socket in self.sockets:
             socket.close(linger=0)
@@ -92,7 +96,7 @@ class Stage:
         """Tell it where the server is."""
         self.tell(
             messages.Start(
-                sender="controller", addresses=(("server", address or self.address),), began_s=self.node.now()
+                sender="controller", addresses=(("server", address or self.address),), began_s=self.life.now()
             )
         )
 
@@ -176,7 +180,7 @@ def test_a_server_that_moved_is_joined_at_its_new_place(make_stage):
     assert stage.hear(messages.Join, other).joins == 2
     stage.answer(2, other)
     assert stage.hear(messages.Push, other).joins == 2
-    stage.node.urgent = True
+    stage.node.reporter.urgent = True
     while not any(isinstance(record, records.Unanswered) for record in stage.journal):
         stage.hear(messages.Report)
 
@@ -213,7 +217,7 @@ def test_a_long_cut_that_the_node_makes_ends_its_connection(make_stage, monkeypa
     stage.inject("cut")
     stage.inject("cpus", cpus=0.25)  # the cut has been made when this has
     until_s = time.monotonic() + PATIENCE_S
-    while stage.node.pace != 0.25:
+    while stage.node.device.pace != 0.25:
         assert time.monotonic() < until_s
     stage.answer()
     time.sleep(0.3)  # nothing tells when ZeroMQ's thread has it; what comes after the heal is not lost
@@ -225,11 +229,11 @@ def test_a_long_cut_that_the_node_makes_ends_its_connection(make_stage, monkeypa
 def test_a_cap_that_the_node_itself_holds_is_changed_and_given_back(make_stage):
     """None: as planned again."""
     stage = make_stage(cpus=0.5)
-    assert stage.node.pace == 0.5
+    assert stage.node.device.pace == 0.5
     stage.node.inject(Injection(node="edge-0", action="cpus", cpus=0.1))
-    assert stage.node.pace == stage.node.plan.cpus == 0.1
+    assert stage.node.device.pace == stage.node.device.cpus == 0.1
     stage.node.inject(Injection(node="edge-0", action="cpus"))
-    assert stage.node.pace == stage.node.plan.cpus == 0.5
+    assert stage.node.device.pace == stage.node.device.cpus == 0.5
 
 
 def test_memory_without_a_cap_is_not_filled(make_stage):
@@ -257,8 +261,7 @@ def test_a_worker_reports_its_account(make_stage):
 def test_only_a_node_that_has_trained_waits_for_its_last_scrape(trained, make_stage, monkeypatch):
     """Another may have heard of the end so late that its controller would give it up for dead."""
     stage, waits = make_stage(), threading.Event()
-    stage.node.visits = Visits()
-    monkeypatch.setattr(stage.node.visits, "expect_scrape", waits.set)
+    monkeypatch.setattr(stage.visits, "expect_scrape", waits.set)
     enough = messages.Stop(sender="controller", reason="enough", linger_s=2 * PATIENCE_S)
     if trained:
         stage.start()
@@ -276,10 +279,10 @@ def test_only_a_node_that_has_trained_waits_for_its_last_scrape(trained, make_st
 
 def test_signs_of_life_come_from_a_connection_of_their_own(context):
     """As long as they are to, and the thread is gone afterwards."""
-    router = management_socket(context, zmq.ROUTER)
+    router = management_socket(context, zmq.ROUTER, CREDENTIALS)
     address = bind(router, HOST)
     endpoint = RouterEndpoint(router, "management", pytest.fail)
-    with heartbeats(context, address, "edge-0~ab", messages.Alive(sender="edge-0", incarnation=3), 0.03):
+    with heartbeats(context, address, CREDENTIALS, "edge-0~ab", messages.Alive(sender="edge-0", incarnation=3), 0.03):
         for _ in range(3):
             assert router.poll(1000 * PATIENCE_S)
             (event,) = endpoint.receive(1)
@@ -303,9 +306,9 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
 
     plan = make_node("server", "server")
     router, told, dealer = (
-        data_socket(context, zmq.ROUTER),
-        management_socket(context, zmq.DEALER, "server"),
-        data_socket(context, zmq.DEALER, "edge-0~1"),
+        data_socket(context, zmq.ROUTER, CREDENTIALS),
+        management_socket(context, zmq.DEALER, CREDENTIALS, "server"),
+        data_socket(context, zmq.DEALER, CREDENTIALS, "edge-0~1"),
     )
     data = DataEnds(DataRouter(router, pytest.fail), {})
     dealer.connect(bind(router, HOST))
@@ -313,13 +316,10 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
     DealerEndpoint(dealer, "server", "data", pytest.fail).send(messages.Join(sender="edge-0", incarnation=1), [])
     assert router.poll(1000 * PATIENCE_S)
     dealer.close(linger=0)
-    node = LiveNode(
-        plan=plan, heart=Heart(), work=None, management=DealerEndpoint(told, "controller", "management", pytest.fail),
-        data=data, metrics=NodeMetrics("server"), epoch_ns=time.monotonic_ns(),
-        link=PacedLink(plan),
-    )  # fmt: skip
+    management = DealerEndpoint(told, "controller", "management", pytest.fail)
+    node = shell_of(plan, Heart(), management, data, Lifetime(time.monotonic_ns()))
 
     assert node.run() == "it broke"
     assert happened == [messages.Join, Disconnected("edge-0~1")]
-    for socket in (*node.data.monitors, node.management.monitor, router, told):
+    for socket in (*data.monitors, management.monitor, router, told):
         socket.close(linger=0)

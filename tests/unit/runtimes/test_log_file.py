@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from logged_server import METHODS, SCRIPTS, LoggedServer, recover, server_of
 
@@ -57,7 +57,7 @@ def test_a_real_file_is_written_and_replaced(tmp_path):
     log = LogFile(disk, synced=True)
     log.begin([b"snapshot"])
     parts = [str(k).encode() for k in range(3000)]
-    assert log.append(parts) == len(whole([parts]))
+    log.append(parts)
     log.sync()
     assert read(disk.read(NAME)) == [b"snapshot", b"".join(parts)]
     assert log.size == (tmp_path / "server-log" / NAME).stat().st_size
@@ -181,7 +181,6 @@ class SyncedServer(LoggedServer):
             self._say(effect)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     method=st.sampled_from(sorted(METHODS)), script=SCRIPTS, every=st.integers(1, 5), bytes_min=st.integers(0, 9_000),
     data=st.data(),

@@ -8,22 +8,23 @@ import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from node_plans import plan_of_role
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Task
+from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, Part, Task
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.roles.events import Send
-from edgebed.runtimes.live.live_node import Times
 from edgebed.runtimes.live.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
+from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.timestamps import Leaving
-from edgebed.wire.messages import Join, Model, Push, Tensor
+from edgebed.wire.messages import Join, Model, Push, Stop, Tensor
 
 MBIT = 1_000_000
 NOTHING = records.Usage(time_s=0.0, cpu_s=0.0)
@@ -34,12 +35,21 @@ def plan_of(name="edge-0", role="worker", **asked):
     task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
     part = Part(name="none")
     method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
-    return NodePlan(node=name, role=role, device_class="edge", seed=1, task=task, method=method, **asked)
+    return plan_of_role(node=name, role=role, device_class="edge", seed=1, task=task, method=method, **asked)
 
 
-def node_of(**asked):
-    """What a meter needs of a node's shell."""
-    return SimpleNamespace(plan=plan_of(**asked), times=Times(), stopped=None, began_s=0.0)
+END = Stop(sender="controller", reason="enough")
+
+
+def usage_meter(life, reader=None, **asked):
+    """A node's own, by its plan."""
+    plan = plan_of(**asked)
+    return UsageMeter(plan, NodeDevice(plan), life, link=reader)
+
+
+def transfers_meter(others, life=None, *, delay="", **asked):
+    """A node's own, by its plan."""
+    return TransfersMeter(plan_of(**asked), life or Lifetime(0, began_s=0.0), others, delay=delay)
 
 
 def reading(t, cpu_s=0.0, waited_s=0.0, absorbed_s=0.0, throttled_s=None, throttled_periods=0):
@@ -50,7 +60,7 @@ def reading(t, cpu_s=0.0, waited_s=0.0, absorbed_s=0.0, throttled_s=None, thrott
 def window(plan, **after):
     """A second from nothing."""
     before = reading(0.0, throttled_s=None if after.get("throttled_s") is None else 0.0)
-    return add_window(NOTHING, plan, before, reading(1.0, **after))
+    return add_window(NOTHING, plan.cpus, before, reading(1.0, **after))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +101,7 @@ def test_usage_only_grows_and_nobody_starves_longer_than_it_ran(looks, cpus):
     plan, usage, before = plan_of(cpus=cpus), NOTHING, reading(0.0, throttled_s=0.0)
     for look in looks:
         after = Reading(*(old + new for old, new in zip(before, look, strict=True)))
-        grown = add_window(usage, plan, before, after)
+        grown = add_window(usage, plan.cpus, before, after)
         for name in ("time_s", "cpu_s", "starved_s", "throttled_s", "capped_s", "capped_cpu_s"):
             assert getattr(grown, name) >= (getattr(usage, name) or 0.0)
         usage, before = grown, after
@@ -101,10 +111,10 @@ def test_usage_only_grows_and_nobody_starves_longer_than_it_ran(looks, cpus):
 
 def test_usage_comes_every_ten_seconds_of_training_and_at_the_end():
     """Before training there is nothing to say; the first look is where it counts from."""
-    node = node_of()
-    meter = UsageMeter(node)
+    life = Lifetime(0)
+    meter = usage_meter(life)
     said = {t: list(meter.read(float(t), None if t < 3 else 2.5)) for t in range(30)}
-    node.stopped = "enough"
+    life.stop = END
     said[30] = list(meter.read(30.0, 2.5))
 
     assert [t for t, found in said.items() if found] == [13, 23, 30]
@@ -135,13 +145,13 @@ class Interface:
 
 def usage_of(interface, seconds, late=()):
     """What a meter says of an interface at the end of its looks."""
-    node = node_of(link=LinkPlan(downlink_bit_s=8 * MBIT))
-    node.now = lambda: interface.t
-    meter = UsageMeter(node, link=interface)
+    life = Lifetime(0)
+    life.now = lambda: interface.t
+    meter = usage_meter(life, interface, link=LinkPlan(downlink_bit_s=8 * MBIT))
     for second in range(seconds):
         interface.t = float(second)
         interface.late_s = 0.9 if second in late else 0.0
-        node.stopped = "enough" if second == seconds - 1 else None
+        life.stop = END if second == seconds - 1 else None
         found = list(meter.read(interface.t, 0.0))
     return found[-1]
 
@@ -179,13 +189,15 @@ HOG = textwrap.dedent(
     from types import SimpleNamespace
     import msgspec
     from edgebed.emulation.cgroups import enter
-    from edgebed.runtimes.live.live_node import Times
     from edgebed.runtimes.live.meters import UsageMeter
+    from edgebed.runtimes.live.shell.device import NodeDevice
+    from edgebed.runtimes.live.shell.lifetime import Lifetime
     from edgebed.core.plan import LinkPlan
+    from edgebed.wire.messages import Stop
     enter(sys.argv[2:])
-    plan = SimpleNamespace(cpus=json.loads(sys.argv[1]), link=LinkPlan())
-    node = SimpleNamespace(plan=plan, times=Times(), stopped=None)
-    meter = UsageMeter(node, own_cgroup=len(sys.argv) > 2)
+    plan = SimpleNamespace(node="hog", cpus=json.loads(sys.argv[1]), link=LinkPlan())
+    life = Lifetime(0)
+    meter = UsageMeter(plan, NodeDevice(plan), life, own_cgroup=len(sys.argv) > 2)
     sys.stdin.readline()
     began = until = time.monotonic()
     list(meter.read(began, 0.0))
@@ -194,7 +206,7 @@ HOG = textwrap.dedent(
         while time.monotonic() < until:
             pass
         if until >= began + 4.0:
-            node.stopped = "enough"
+            life.stop = Stop(sender="controller", reason="enough")
         found = list(meter.read(time.monotonic(), 0.0))
     print(msgspec.json.encode(found[-1]).decode())
     """
@@ -276,9 +288,8 @@ def push(sender="edge-0", sent_s=1.0):
 
 def test_the_server_tells_of_each_worker_what_its_pushes_took():
     """Against the slower of the worker's uplink and its own downlink; other messages do not count."""
-    meter = TransfersMeter(
-        node_of(name="server", role="server"), {"edge-0": TEN_MBIT, "edge-1": LinkPlan()}, delay="line"
-    )
+    others = {"edge-0": TEN_MBIT, "edge-1": LinkPlan()}
+    meter = transfers_meter(others, delay="line", name="server", role="server")
     meter.received(1.5, push(), 100_000)
     meter.received(2.5, push(sent_s=2.0), 100_000)
     meter.received(3.0, push("edge-1", sent_s=2.9), 100_000)
@@ -296,7 +307,7 @@ def test_the_server_tells_of_each_worker_what_its_pushes_took():
 @pytest.mark.parametrize(("delay", "latency_s"), [("line", 0.02), ("netem", 0.03)])
 def test_a_worker_tells_what_models_took_with_the_latency_that_lies_behind_the_first_byte(delay, latency_s):
     """A delay line holds back before a message leaves; the kernel's netem while it is on its way, at both ends."""
-    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": LinkPlan(latency_s=0.01)}, delay=delay)
+    meter = transfers_meter({"server": LinkPlan(latency_s=0.01)}, delay=delay, link=TEN_MBIT)
     model = Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE)
     meter.received(5.2, model, 1000)
     (record,) = meter.read(10.0, 0.0)
@@ -309,7 +320,7 @@ def test_a_worker_tells_what_models_took_with_the_latency_that_lies_behind_the_f
 @pytest.mark.parametrize(("delay", "far_s"), [("line", 0.0), ("netem", 0.01)])
 def test_latency_is_measured_by_the_message_that_was_held_back_least(delay, far_s):
     """Without what its bytes take, and the other end's latency where the kernel adds both; handling is in it."""
-    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": LinkPlan(latency_s=0.01)}, delay=delay)
+    meter = transfers_meter({"server": LinkPlan(latency_s=0.01)}, delay=delay, link=TEN_MBIT)
     for took_s in (0.05, 0.0213 + far_s, 0.045):
         meter.received(5.0 + took_s, Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE), 1000)
     (record,) = meter.read(10.0, 0.0)
@@ -319,7 +330,7 @@ def test_latency_is_measured_by_the_message_that_was_held_back_least(delay, far_
 
 def test_a_message_whose_bytes_take_long_tells_nothing_of_latency():
     """2 MB at 10 mbit take 1.7 s: a per cent of that is the whole latency."""
-    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": LinkPlan()}, delay="line")
+    meter = transfers_meter({"server": LinkPlan()}, delay="line", link=TEN_MBIT)
     meter.received(7.0, Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE), 2_000_000)
 
     assert [record.delay_s for record in meter.read(10.0, 0.0)] == [None]
@@ -327,7 +338,7 @@ def test_a_message_whose_bytes_take_long_tells_nothing_of_latency():
 
 def test_what_a_delay_line_holds_back_before_a_message_leaves_its_sender_tells():
     """Whoever receives it cannot see that; the time in which its bytes leave is none of it."""
-    meter = TransfersMeter(node_of(link=TEN_MBIT), {"server": LinkPlan()}, delay="line")
+    meter = transfers_meter({"server": LinkPlan()}, delay="line", link=TEN_MBIT)
     effect = Send("server", push())
     for asked_s, left_s in ((1.0, 1.13), (2.0, 2.1207)):
         meter.left(left_s, Leaving(effect, asked_s + 0.02, asked_s, asked_s + 0.12))
@@ -339,7 +350,7 @@ def test_what_a_delay_line_holds_back_before_a_message_leaves_its_sender_tells()
 
 def test_a_burst_that_is_too_large_shows_in_every_small_push_that_it_lets_through():
     """12.7 kB at 10 mbit take 9.3 ms; within a bucket of 64 kB they take next to none, whatever other pushes take."""
-    meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": TEN_MBIT}, delay="line")
+    meter = transfers_meter({"edge-0": TEN_MBIT}, delay="line", name="server", role="server")
     for at_s, took_s in ((1.0, 0.001), (2.0, 0.0083), (3.0, 0.0085), (4.0, 0.1)):
         meter.received(at_s + took_s, push(sent_s=at_s), 12_700)
     (record,) = meter.read(10.0, 0.0)
@@ -352,7 +363,7 @@ def test_a_burst_that_is_too_large_shows_in_every_small_push_that_it_lets_throug
 def test_jitter_is_no_reason_to_call_a_message_early(jitter_s, early):
     """It was asked for."""
     link = LinkPlan(latency_s=0.04, jitter_s=jitter_s)
-    meter = TransfersMeter(node_of(link=link), {"server": LinkPlan()}, delay="line")
+    meter = transfers_meter({"server": LinkPlan()}, delay="line", link=link)
     model = Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE)
     meter.received(5.025, model, 1000)
 
@@ -369,7 +380,7 @@ def test_a_message_may_tell_any_time_of_sending(sent_s, changes):
         link = LinkPlan(
             changes=(LinkChange(at_s=0.0, uplink_bit_s=MBIT), LinkChange(at_s=1.0, uplink_bit_s=8)), period_s=2.0
         )
-    meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": link}, delay="")
+    meter = transfers_meter({"edge-0": link}, delay="", name="server", role="server")
     meter.received(100.0, push(sent_s=sent_s), 100_000)
 
     assert len(list(meter.read(101.0, 0.0))) == (0.0 <= sent_s <= 100.0)
@@ -377,12 +388,12 @@ def test_a_message_may_tell_any_time_of_sending(sent_s, changes):
 
 def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones():
     """Cumulative, so that what is lost on the way is not missed."""
-    node = node_of(name="server", role="server")
-    meter = TransfersMeter(node, {"edge-0": TEN_MBIT}, delay="")
+    life = Lifetime(0, began_s=0.0)
+    meter = transfers_meter({"edge-0": TEN_MBIT}, life, name="server", role="server")
     meter.received(1.5, push(), 100)
     counts = [[record.messages for record in meter.read(float(t), 0.0)] for t in (1, 2, 12)]
     meter.received(12.5, push(), 100)
-    node.stopped = "enough"
+    life.stop = END
     counts.append([record.messages for record in meter.read(13.0, 0.0)])
 
     assert counts == [[1], [], [], [2]]
@@ -404,7 +415,7 @@ def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones()
 @pytest.mark.parametrize("whose", ["edge-0", "server"])
 def test_a_message_that_met_a_fault_of_a_link_is_not_judged(injections, sent_s, is_judged, whose):
     """What it was to take is not known; whichever end's link it was."""
-    meter = TransfersMeter(node_of(name="server", role="server"), {"edge-0": TEN_MBIT}, delay="line")
+    meter = transfers_meter({"edge-0": TEN_MBIT}, delay="line", name="server", role="server")
     for time_s, action in injections:
         change = LinkChange(uplink_bit_s=MBIT, downlink_bit_s=MBIT) if action == "link" else None
         meter.inject(time_s, Injection(node=whose, action=action, change=change))

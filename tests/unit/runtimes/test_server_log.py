@@ -5,7 +5,7 @@ from collections import Counter
 import logged_server
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from logged_server import METHODS, SCRIPTS, WORKERS, LoggedServer, memory_of, recover
 
@@ -29,7 +29,6 @@ def run(method, script, **how):
     return logged
 
 
-@settings(max_examples=60, deadline=None)
 @given(method=METHOD, script=SCRIPTS, data=st.data())
 def test_any_prefix_of_a_log_is_the_server_that_had_seen_so_much(method, script, data):
     """Cut anywhere, also within a record: all that it remembers, and each of its records once."""
@@ -52,7 +51,6 @@ def test_any_prefix_of_a_log_is_the_server_that_had_seen_so_much(method, script,
     assert found.replayed.updates == found.server.aggregation.version
 
 
-@settings(max_examples=40, deadline=None)
 @given(method=METHOD, script=SCRIPTS, bytes_min=st.integers(0, 20_000))
 def test_where_snapshots_were_taken_changes_nothing(method, script, bytes_min):
     """A log begun anew after every event, or never: the same server comes of it."""
@@ -64,7 +62,6 @@ def test_where_snapshots_were_taken_changes_nothing(method, script, bytes_min):
     assert [record for _, record in found.log.untold] == logged.records
 
 
-@settings(max_examples=60, deadline=None)
 @given(method=METHOD, script=SCRIPTS, kills=st.lists(st.integers(0, 12), max_size=4), bytes_min=st.integers(0, 20_000))
 def test_nothing_that_was_answered_is_lost_or_counted_twice(method, script, kills, bytes_min):
     """Killed between any two effects: every push is applied or refused once, versions come in a row."""
@@ -88,7 +85,6 @@ def test_nothing_that_was_answered_is_lost_or_counted_twice(method, script, kill
 
 
 @pytest.mark.parametrize("method", ["asgd", "adacomp", "sync", "ssp", "softsync", "plateau"])
-@settings(max_examples=25, deadline=None)
 @given(kills=st.lists(st.integers(0, 80), max_size=6), bytes_min=st.integers(0, 20_000))
 def test_a_killed_server_comes_to_the_model_of_one_that_lived(method, kills, bytes_min):
     """Where pushes come in the same order, to the bit."""

@@ -5,16 +5,15 @@ import pytest
 
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
-from edgebed.core.plan import Injection, LinkChange, Method, NodePlan, Part, Task, TensorLayout, Waiting
+from edgebed.core.plan import Injection, LinkChange, Method, Part, Task, TensorLayout, Waiting, WorkerPlan
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense, encode_update
 
 
-def node_plan() -> NodePlan:
+def node_plan() -> WorkerPlan:
     """A worker's plan with something in every field."""
-    return NodePlan(
+    return WorkerPlan(
         node="edge-0",
-        role="worker",
         device_class="edge",
         seed=7,
         cpus=0.5,
@@ -39,7 +38,6 @@ def node_plan() -> NodePlan:
         ),
         num_examples=300,
         label_counts=(30,) * 10,
-        stop_updates=100,
     )
 
 

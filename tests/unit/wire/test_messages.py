@@ -39,7 +39,9 @@ def values(declared: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(arguments)
     if origin is typing.Annotated:
         bounds = arguments[1]
-        return (st.floats if arguments[0] is float else st.integers)(bounds.ge, bounds.le)
+        if arguments[0] is float:
+            return st.floats(bounds.ge, bounds.le, allow_nan=False)  # a NaN does not equal itself
+        return st.integers(bounds.ge, bounds.le)
     if origin in (typing.Union, types.UnionType):
         return st.one_of(*map(values, arguments))
     if origin is dict:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from edgebed.core import records
-from edgebed.core.plan import NodePlan, Plan, Waiting
+from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.verdict.measured import DirectionConditions, HostConditions, NodeConditions
@@ -153,7 +153,8 @@ Rule = Callable[[Observed], Iterator[Finding]]
 
 def can_be_spoiled(node: NodePlan) -> bool:
     """Whether the plan asks for anything that takes time, which a busy host stretches."""
-    return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or node.waiting != Waiting()
+    pauses = isinstance(node, WorkerPlan) and node.waiting != Waiting()
+    return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or pauses
 
 
 def share_text(share: float) -> str:

@@ -99,6 +99,11 @@ def _dropped(record: records.Dropped) -> str:
     return f"dropped {count_text(record.count, 'message')} of the {record.socket} network: {record.reason}"
 
 
+def _unauthenticated(record: records.Unauthenticated) -> str:
+    connections = count_text(record.count, "connection")
+    return f"refused {connections} to a {record.socket} socket: without the secret of the run"
+
+
 def _traffic(record: records.Traffic) -> str:
     return _listed(
         "data socket so far",
@@ -211,7 +216,8 @@ def _fault(record: records.Fault) -> str:
 
 
 def _restored(record: records.Restored) -> str:
-    return f"the server (incarnation {record.incarnation}) resumes from update {record.version:,}"
+    text = f"the server (incarnation {record.incarnation}) resumes from update {record.version:,}"
+    return text if record.replayed is None else f"{text}; it replayed {record.replayed:,} from its log"
 
 
 _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
@@ -228,6 +234,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Finished: lambda record: _listed(f"no more updates after update {record.version:,}", record.reason),
     records.Refused: _refused,
     records.Dropped: _dropped,
+    records.Unauthenticated: _unauthenticated,
     records.Traffic: _traffic,
     records.Messages: _messages,
     records.Phases: _phases,

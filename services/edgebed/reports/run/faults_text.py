@@ -11,7 +11,7 @@ from edgebed.journal.accounts.ledger import Accounting, Ledger
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import RETURNS, TimedFault
 from edgebed.journal.summary import TrialSummary
-from edgebed.roles.control.director import change_text, trigger_text
+from edgebed.roles.control.fault_text import change_text, trigger_text
 
 FAULT_HEAD = ("fault", "what", "nodes", "asked", "done after", "back after", "because")
 FAULT_LEGEND = (

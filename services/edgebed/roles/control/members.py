@@ -1,4 +1,4 @@
-"""What the controller knows of each node of a trial, and the states that a node goes through.
+"""What the controller knows of each node of a trial, and tells it; the states that a node goes through.
 
 expected --> started --> joined --> ready --> running <--> unresponsive
 ^           |           |          |          |              |
@@ -11,8 +11,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.records import Node
+from edgebed.roles.events import Effect, Journal, MessageReceived, Send
 from edgebed.wire import messages
+
+NAME = "controller"
 
 
 class State(enum.StrEnum):
@@ -96,3 +100,31 @@ class Member(msgspec.Struct):
     def is_there(self) -> bool:
         """Whether it has a process or container."""
         return self.state in PRESENT or self.state is State.STARTED
+
+
+class Members(dict[str, Member]):
+    """All nodes of a trial by name."""
+
+    def __init__(self, plan: Plan, incarnations: Mapping[str, int] | None = None) -> None:
+        """`incarnations` of a resumed trial's nodes: the highest that each had."""
+        lives = incarnations or {}
+        super().__init__({node.node: Member(node, incarnation=lives.get(node.node, 0)) for node in plan.nodes})
+
+    def knows(self, event: MessageReceived) -> bool:
+        """Whether a message comes from a node of this trial, in its present incarnation."""
+        member = self.get(event.message.sender)
+        return member is not None and member.peer == event.peer
+
+    def become(self, name: str, state: State, reason: str = "", pid: int = 0) -> list[Effect]:
+        """Change a node's state, and journal that it has changed."""
+        member = self[name]
+        if member.state == state:
+            return []
+        member.become(state)
+        record = Node(name=name, state=state.value, incarnation=member.incarnation, pid=pid, reason=reason)
+        return [Journal(record)]
+
+    def send(self, name: str, message: messages.ManagementMessage) -> list[Effect]:
+        """Send to a node that is there; do nothing for others."""
+        member = self[name]
+        return [Send(member.peer, message)] if member.state in PRESENT else []

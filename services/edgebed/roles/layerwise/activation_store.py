@@ -12,7 +12,7 @@ most there can be from a shard, the batches of an epoch; and whoever made someth
 
 from collections.abc import Sequence
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import StorePlan
 from edgebed.core.records import Refused
 from edgebed.roles.events import (
     Connected,
@@ -35,7 +35,7 @@ Key = tuple[str, str, int, int]
 class ActivationStore:
     """The heart of the store."""
 
-    def __init__(self, plan: NodePlan) -> None:
+    def __init__(self, plan: StorePlan) -> None:
         self.plan = plan
         self.batches = plan.shard.batches if plan.shard else None
         self.history = 0

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from edgebed.algorithms.layerwise.rule import BatchPart, Rule
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import WorkerPlan
 from edgebed.roles.events import Compute, Effect, Send
 from edgebed.roles.layerwise.by_batch import ByBatch, Outbox
 from edgebed.roles.layerwise.follower import Passing
@@ -28,7 +28,7 @@ from edgebed.wire.messages import Activation, Taken
 from edgebed.wire.tensors import Buffer, decode_exchanged
 
 
-def shard_of(plan: NodePlan, rule: Rule, incarnation: int = 1) -> LayerShard:
+def shard_of(plan: WorkerPlan, rule: Rule, incarnation: int = 1) -> LayerShard:
     """Return the heart of the shard that the plan describes."""
     return (BatchShard if rule.match == "batch" else LayerShard)(plan, rule, incarnation)
 

@@ -10,7 +10,7 @@ done at a time, and one that is being done is let end.
 from collections.abc import Sequence
 from typing import ClassVar
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import ModulesPlan, WorkerPlan
 from edgebed.core.records import Dropped, Note, ShardPhases
 from edgebed.roles.events import (
     Compute,
@@ -44,7 +44,7 @@ class Follower:
     takes: ClassVar[tuple[type[Passing], ...]]
     """Messages of a history that the node gets."""
 
-    def __init__(self, plan: NodePlan, incarnation: int) -> None:
+    def __init__(self, plan: WorkerPlan | ModulesPlan, incarnation: int) -> None:
         assert plan.shard is not None
         self.plan = plan
         self.shard = plan.shard

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.layerwise.rule import BatchPart, Rule, Source
 from edgebed.core import chance
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import ModulesPlan, WorkerPlan
 from edgebed.core.records import Diverged, Progress, Step, Taught
 from edgebed.roles.events import Compute, Effect, Event, Journal, Send
 from edgebed.roles.finiteness import NotFinite
@@ -59,7 +59,7 @@ class LayerShard(Follower):
 
     takes = (Activation, Gradient, Taken)
 
-    def __init__(self, plan: NodePlan, rule: Rule, incarnation: int = 1) -> None:
+    def __init__(self, plan: WorkerPlan, rule: Rule, incarnation: int = 1) -> None:
         self.rule = rule
         assert plan.shard is not None
         self.stride = rule.stride(is_first=not plan.shard.below)
@@ -365,7 +365,7 @@ class LayerShard(Follower):
         return self.rule.down == "true-gradient" and bool(self.shard.above and self.shard.below)
 
 
-def batch_of(plan: NodePlan, step: int) -> NDArray[np.int64]:
+def batch_of(plan: WorkerPlan | ModulesPlan, step: int) -> NDArray[np.int64]:
     """(b,) positions of a mini-batch in the training data: a new seeded order every epoch, one for all shards.
 
     Where the plan has so many batches in an epoch, these are the same ones in every epoch.

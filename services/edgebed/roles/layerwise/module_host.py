@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.layerwise.rule import BatchPart
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import ModulesPlan
 from edgebed.core.records import Taught
 from edgebed.roles.events import Compute, Effect, Journal, Send
 from edgebed.roles.layerwise.follower import Follower, Passing
@@ -32,7 +32,7 @@ class ModuleHost(Follower):
 
     takes = (Activation, Gradient)
 
-    def __init__(self, plan: NodePlan, incarnation: int = 1) -> None:
+    def __init__(self, plan: ModulesPlan, incarnation: int = 1) -> None:
         """The shards whose modules are here are the plan's `owners`; each is taught by the one above it."""
         assert plan.shard is not None
         self.owners = tuple(owner for owner, _ in plan.shard.owners)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import ServerPlan
 from edgebed.core.records import BackedUp, Finished, Joined, Left, Refused, Resumed
 from edgebed.roles.alarm import Alarm
 from edgebed.roles.events import (
@@ -66,7 +66,7 @@ class ShardServer:
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: ServerPlan,
         theta: Floats,
         snapshot: Callable[[Floats], Sequence[Buffer]] = lambda theta: cut(theta.data),
         incarnation: int = 1,

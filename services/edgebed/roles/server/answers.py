@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.aggregator import Aggregator
 from edgebed.algorithms.registry import compression_of
 from edgebed.algorithms.update import ModelUpdate
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import ServerPlan
 from edgebed.roles.server.changes import Changes
 from edgebed.roles.server.downlink import Downlink
 from edgebed.wire.messages import Checkpoint, Model, Tensor
@@ -28,7 +28,7 @@ Snapshot = Callable[[NDArray[np.float32]], Sequence[Buffer]]
 class Answers:
     """What the server has sent to each worker, and the encodings of its present model."""
 
-    def __init__(self, plan: NodePlan, aggregation: Aggregator, snapshot: Snapshot) -> None:
+    def __init__(self, plan: ServerPlan, aggregation: Aggregator, snapshot: Snapshot) -> None:
         self.node = plan.node
         self.aggregation = aggregation
         self.snapshot = snapshot

@@ -25,7 +25,7 @@ from edgebed.algorithms import registry
 from edgebed.algorithms.aggregator import Aggregator, PushInfo
 from edgebed.algorithms.update import Applied, ModelUpdate
 from edgebed.core.errors import EdgebedError, OwnCodeError
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import ServerPlan
 from edgebed.core.records import Dropped, Finished, Joined, Left, Note, Record, Refused, Update
 from edgebed.roles.alarm import Alarm
 from edgebed.roles.events import (
@@ -74,7 +74,7 @@ class ParameterServer:
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: ServerPlan,
         theta: NDArray[np.float32],
         peers: tuple[str, ...],
         snapshot: Callable[[NDArray[np.float32]], Sequence[Buffer]] = lambda theta: cut(theta.copy().data),

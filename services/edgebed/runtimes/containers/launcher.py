@@ -75,12 +75,12 @@ class ContainerLauncher:
         """A file descriptor that is readable when `poll_events` has events."""
         return self.bell_read
 
-    def launch(self, node: str, controller_address: str) -> bool:
+    def launch(self, node: str, controller_address: str, secret: str) -> bool:
         """Have a node's container started, by a thread that waits for the engine; False while the last one is there."""
         before = self.threads.get(node)
         if before and before.is_alive():
             return False
-        told = self.plan.node(node), controller_address
+        told = self.plan.node(node), controller_address, secret
         thread = threading.Thread(target=self._live, args=told, name=node, daemon=True)
         self.threads[node] = thread
         thread.start()
@@ -124,22 +124,22 @@ class ContainerLauncher:
 
     # --- the life of a container, in a thread of its own --------------------------------------------------------
 
-    def _live(self, node: NodePlan, controller_address: str) -> None:
+    def _live(self, node: NodePlan, controller_address: str, secret: str) -> None:
         """Manage a node's container from before its start to after its end."""
         try:
             with explained(f"the container of {node.node}"):
-                self._from_start_to_end(node, controller_address)
+                self._from_start_to_end(node, controller_address, secret)
         except EdgebedError as error:
             self._complain(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the controller must hear of it
             self._complain(InfrastructureError(f"the container of {node.node}: {reason(error)}"))
 
-    def _from_start_to_end(self, node: NodePlan, controller_address: str) -> None:
+    def _from_start_to_end(self, node: NodePlan, controller_address: str, secret: str) -> None:
         with ExitStack() as stack:
             with self.starting:
                 if self.closing.is_set():
                     return
-                made = self._create(node, controller_address)
+                made = self._create(node, controller_address, secret)
                 stack.callback(remove_container, self.client, made)
                 output = stack.enter_context(attached(self.client, made))
                 if self.closing.is_set():
@@ -158,7 +158,7 @@ class ContainerLauncher:
             container.end()
             self._tell(NodeExited(node.node, self._how_it_ended(made, log, begins_at)))
 
-    def _create(self, node: NodePlan, controller_address: str) -> str:
+    def _create(self, node: NodePlan, controller_address: str, secret: str) -> str:
         api, site = self.client.api, self.site
         container: str = api.create_container(
             self.images.of(node.role),
@@ -168,6 +168,8 @@ class ContainerLauncher:
             environment=limits.environment(
                 node,
                 controller_address,
+                secret,
+                self.plan.security,
                 site.data.subnet,
                 site.management.subnet,
                 self.links.mechanisms.mechanism(node),

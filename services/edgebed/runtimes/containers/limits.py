@@ -7,7 +7,7 @@ while the container runs. Swap is capped with memory: otherwise a node gets as m
 import math
 from typing import Any
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import NodePlan, Security
 from edgebed.emulation.cgroups import CPU_PERIOD_US, cpu_quota_us
 from edgebed.emulation.readback import Delay, Mechanism
 
@@ -66,6 +66,8 @@ def helper_settings() -> dict[str, Any]:
 def environment(
     node: NodePlan,
     controller_address: str,
+    secret: str,
+    security: Security,
     data_subnet: str,
     management_subnet: str,
     mechanism: Mechanism,
@@ -76,6 +78,8 @@ def environment(
     return {
         "EDGEBED_NODE": node.node,
         "EDGEBED_CONTROLLER_ADDRESS": controller_address,
+        "EDGEBED_SECRET": secret,
+        "EDGEBED_SECURITY": security,
         "EDGEBED_DATA_SUBNET": data_subnet,
         "EDGEBED_MANAGEMENT_SUBNET": management_subnet,
         "EDGEBED_MECHANISM": mechanism,

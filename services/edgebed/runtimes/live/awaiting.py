@@ -18,6 +18,8 @@ from edgebed.wire.tensors import Buffer
 POLL_S = 0.001
 SHORT_FRAME_BYTES = 255
 """Size up to which ZMTP puts two bytes before a frame; before a longer one it puts nine."""
+CURVE_BYTES = 33
+"""Bytes around each frame where it is encrypted (ZeroMQ RFC 26): a name, a nonce, and what shows that it is whole."""
 
 
 class Awaiting:
@@ -44,7 +46,9 @@ class Awaiting:
 
     def handed_over(self, buffers: Sequence[Buffer]) -> None:
         """Note that the message is given to the socket now."""
-        self.size = sum(size + (2 if size <= SHORT_FRAME_BYTES else 9) for size in map(len, buffers))
+        around = CURVE_BYTES if self.data.is_encrypted else 0
+        sizes = (len(buffer) + around for buffer in buffers)
+        self.size = sum(size + (2 if size <= SHORT_FRAME_BYTES else 9) for size in sizes)
         self.before = self._look()
 
     def await_(self, point: Point) -> None:

@@ -61,6 +61,11 @@ class DataDealer(DealerEndpoint):
         """Whether the connection broke while an answer was awaited."""
         self.is_back = False
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether what it sends travels encrypted."""
+        return self.socket.getsockopt(zmq.MECHANISM) == zmq.CURVE
+
     def move(self, address: str) -> None:
         """Connect to a server, and give up the previous one and what was to go there; do nothing if it is the same."""
         if address == self.address:
@@ -134,9 +139,10 @@ class DataRouter(RouterEndpoint):
     peer that is back over another connection, the end of the old one, which may come much later, is no news.
     """
 
+    watched = RouterEndpoint.watched | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
+
     def __init__(self, socket: zmq.Socket[bytes], complain: Complain) -> None:
         super().__init__(socket, "data", complain)
-        self.monitor = socket.get_monitor_socket(zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         self.owners: dict[int, deque[str]] = {}
         """Peers by number of the connection: the present one, after those that had it and are not known to have ended.
         """
@@ -144,6 +150,7 @@ class DataRouter(RouterEndpoint):
         """Number of each peer's last connection."""
         self.said: set[str] = set()
         """Peers that sent something since `broken` was called."""
+        self.look()  # from here on connections are noticed
 
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """Note the connection that a message came over; return the message's peer and frames."""
@@ -165,7 +172,7 @@ class DataRouter(RouterEndpoint):
         Call it after `receive`: what came over a connection comes before its end.
         """
         ended: list[tuple[int, str]] = []
-        for event in monitored(self.monitor):
+        for event in self.look():
             number = event["value"]
             if event["event"] == zmq.EVENT_ACCEPTED:
                 self._come_back(number, ended)

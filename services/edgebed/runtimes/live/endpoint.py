@@ -12,6 +12,7 @@ from typing import Any
 import zmq
 import zmq.utils.monitor
 
+from edgebed.core.records import Unauthenticated
 from edgebed.roles.events import MessageReceived
 from edgebed.wire import frames as codec
 from edgebed.wire.errors import RemoteWireError
@@ -19,6 +20,9 @@ from edgebed.wire.messages import AnyMessage
 from edgebed.wire.tensors import Buffer
 
 COMPLAINT_LENGTH_MAX = 200  # the reason may quote a stranger
+
+REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+"""Events of a handshake that was refused. What is no ZMTP at all, or says nothing, has none: it is only closed."""
 
 Complain = Callable[[str], None]
 """A function called for each message that had to be dropped, with the reason."""
@@ -55,6 +59,34 @@ class Endpoint:
 
 class RouterEndpoint(Endpoint):
     """An endpoint that binds: many peers, each named by its connection's identity."""
+
+    watched = REFUSED
+    """Events that the monitor reports."""
+
+    def __init__(self, socket: zmq.Socket[bytes], network: str, complain: Complain) -> None:
+        super().__init__(socket, network, complain)
+        self.num_refused = 0
+
+    @cached_property
+    def monitor(self) -> zmq.Socket[bytes]:
+        """A socket that reports what becomes of connections, from the first time it is asked for."""
+        return self.socket.get_monitor_socket(self.watched)
+
+    def look(self) -> list[dict[str, Any]]:
+        """Count the connections that were refused since the last call; return what else the monitor reports."""
+        others = []
+        for event in monitored(self.monitor):
+            if event["event"] & REFUSED:
+                self.num_refused += 1
+            else:
+                others.append(event)
+        return others
+
+    def refusals(self, socket: str) -> Iterator[Unauthenticated]:
+        """The record of the connections refused since the last call, if any; `socket` is what it calls this one."""
+        if self.num_refused:
+            yield Unauthenticated(socket=socket, count=self.num_refused)
+            self.num_refused = 0
 
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """The peer that the message is from, and its own frames; the first frame is the identity: any bytes."""

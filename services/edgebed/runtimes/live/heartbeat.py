@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import zmq
 
+from edgebed.runtimes.live.authentication import Credentials
 from edgebed.runtimes.live.sockets import management_socket
 from edgebed.wire import frames
 from edgebed.wire.messages import Alive
@@ -20,10 +21,15 @@ SIGNS_A_CHECK = 3
 
 @contextlib.contextmanager
 def heartbeats(
-    context: zmq.Context[zmq.Socket[bytes]], address: str, identity: str, alive: Alive, check_s: float
+    context: zmq.Context[zmq.Socket[bytes]],
+    address: str,
+    credentials: Credentials,
+    identity: str,
+    alive: Alive,
+    check_s: float,
 ) -> Iterator[None]:
     """Send several heartbeats every `check_s` while entered. `identity`: of the node's connection to the controller."""
-    socket = management_socket(context, zmq.DEALER, identity + HEARTBEAT)
+    socket = management_socket(context, zmq.DEALER, credentials, identity + HEARTBEAT)
     socket.setsockopt(zmq.SNDHWM, SIGNS_A_CHECK)  # old heartbeats are of no use
     socket.setsockopt(zmq.LINGER, 0)
     socket.connect(address)

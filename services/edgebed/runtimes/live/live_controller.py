@@ -22,7 +22,8 @@ from edgebed.core.plan import Injection
 from edgebed.emulation.host_load import HostProbe
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
-from edgebed.roles.control.controller import NAME, Controller, Phase
+from edgebed.roles.control.controller import Controller, Phase
+from edgebed.roles.control.members import NAME
 from edgebed.roles.events import (
     ApplyInjection,
     CommandResult,
@@ -41,6 +42,7 @@ from edgebed.roles.events import (
     Woken,
 )  # fmt: skip
 from edgebed.roles.server.entries import is_durable
+from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT
@@ -71,8 +73,11 @@ class Launcher(Protocol):
         """A file descriptor that is readable when `poll_events` has events."""
         ...
 
-    def launch(self, node: str, controller_address: str) -> bool:
-        """Start a node, which says hello to the controller by itself. Never blocks: False means try again later."""
+    def launch(self, node: str, controller_address: str, secret: str) -> bool:
+        """Start a node, which says hello to the controller by itself. Never blocks: False means try again later.
+
+        Nobody but the node may read the `secret`: it is on no command line, in no file and in no log.
+        """
         ...
 
     def inject(self, number: int, injection: Injection) -> None:
@@ -104,6 +109,8 @@ class LiveController:
     watch: StatusFeed
     control: Control | None = None
     """The socket for commands by hand."""
+    secret: str = field(default_factory=new_secret, repr=False)
+    """Known to the nodes of this trial alone: whoever has it is one of them."""
     timers: Timers[Event] = field(default_factory=Timers)
     reported: dict[str, int] = field(default_factory=dict)
     """Number of records that each connection of a node has reported."""
@@ -130,15 +137,15 @@ class LiveController:
 
     def now(self) -> float:
         """Seconds since the trial's launch."""
-        return (time.monotonic_ns() - self.heart.epoch_ns) * 1e-9
+        return (time.monotonic_ns() - self.heart.admission.epoch_ns) * 1e-9
 
     def run(self) -> None:
         """Launch every node, host the heart until it stops, leave nothing running, however often the user asks."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        socket = management_socket(context, zmq.ROUTER)
-        self.endpoint = RouterEndpoint(socket, "management", self._complain)
         with self._interruptible():
             try:
+                socket = management_socket(context, zmq.ROUTER, Credentials.of(self.secret))
+                self.endpoint = RouterEndpoint(socket, "management", self._complain)
                 address = bind(socket, self.launcher.host)
                 for text in self.launcher.notes:
                     self._journal(records.Note(text=text))
@@ -150,13 +157,13 @@ class LiveController:
                 try:
                     self.launcher.close()
                 finally:
-                    socket.close(linger=0)
-                    context.term()
+                    context.destroy(linger=0)
         self.watch.interrupted |= self.interruptions > 0  # also while the launcher was closing
 
     def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
         poller = zmq.Poller()
         poller.register(socket, zmq.POLLIN)
+        poller.register(self.endpoint.monitor, zmq.POLLIN)
         poller.register(self.launcher.fileno(), zmq.POLLIN)
         if self.control:
             poller.register(self.control.fileno(), zmq.POLLIN)
@@ -180,7 +187,7 @@ class LiveController:
         later = []
         for _ in range(min(LAUNCHES_AT_ONCE, len(self.to_launch))):
             node = self.to_launch.popleft()
-            if node in self.ending or not self.launcher.launch(node, address):
+            if node in self.ending or not self.launcher.launch(node, address, self.secret):
                 later.append(node)
             elif node in self.asked:
                 self.launched[node] = self.asked.pop(node)
@@ -189,6 +196,7 @@ class LiveController:
     def _turn(self, ready: dict[Any, int]) -> None:
         """Handle what has come, what is due, and commands by hand."""
         received = 0
+        self.endpoint.look()
         for event in self.endpoint.receive(limit=RECEIVED_AT_ONCE):
             received += 1
             try:
@@ -234,7 +242,7 @@ class LiveController:
         if isinstance(message, messages.Alive):
             self._note_sign(event)
             return
-        if self.heart.knows(event):
+        if self.heart.members.knows(event):
             self.senders[event.peer] = message.sender
         elif isinstance(message, messages.Report) and self.senders.get(event.peer) == message.sender:
             self._keep_report(event, message)  # from an incarnation that is over
@@ -299,7 +307,7 @@ class LiveController:
             self.has_begun = True
             self.next_check_s = self.now() + self.heart.plan.check_s
             self.probe = HostProbe()
-            self.launcher.began(self.heart.epoch_ns * 1e-9 + self.heart.started_at_s)
+            self.launcher.began(self.heart.admission.epoch_ns * 1e-9 + self.heart.starting.began_s)
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
@@ -334,13 +342,13 @@ class LiveController:
             self._journal(record)
 
     def _release(self) -> None:
-        for record in self.flood.release():
+        for record in (*self.flood.release(), *self.endpoint.refusals("management")):
             self._journal(record)
         self._keep_host_load()
 
     def _keep_host_load(self) -> None:
         for monotonic_ns, load in self.probe.take() if self.probe else ():
-            t = round((monotonic_ns - self.heart.epoch_ns) * 1e-9, 6)
+            t = round((monotonic_ns - self.heart.admission.epoch_ns) * 1e-9, 6)
             self.journal.write(t, NAME, load)
             self.watch.follow(t, NAME, load)
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,11 +25,10 @@ from edgebed.emulation.shared_link import SharedDownlink, SharedUplink
 from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
 from edgebed.runtimes import timestamps
-from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model, SharedLink
-from edgebed.wire.shared_links import links_of
-
-if TYPE_CHECKING:
-    from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.endpoint import RouterEndpoint
+from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model
 
 RECOVERY_S = 5.0
 """Seconds after which connections have been made anew once a link was healed."""
@@ -55,15 +54,20 @@ CAPPED_SHARE = 0.9
 """Share of a window's periods in which a CPU cap was used up: then the node would have computed on and on."""
 
 
-def attach(
-    node: "LiveNode", others: tuple[SharedLink, ...], *, own_cgroup: bool, delay: str, link: LinkReader | None = None
-) -> None:
-    """Attach its meters to a node. `others` are the links of the nodes whose messages come to it; see the classes."""
-    node.meters.append(UsageMeter(node, own_cgroup=own_cgroup, link=link))
-    links = links_of(others)
-    if node.plan.link.shaped or any(other.shaped for other in links.values()):
-        node.transfers = TransfersMeter(node, links, delay=delay)
-        node.meters.append(node.transfers)
+class RefusalMeter:
+    """Counts the connections to a node that were refused in the handshake."""
+
+    def __init__(self, ends: Mapping[str, RouterEndpoint]) -> None:
+        """`ends`: by what the records call them."""
+        self.ends = ends
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """Take no notice: strangers are not the doing of a fault."""
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Unauthenticated]:
+        """Records of those refused since the last call, before training as well."""
+        for name, end in self.ends.items():
+            yield from end.refusals(name)
 
 
 class Reading(NamedTuple):
@@ -83,16 +87,25 @@ class UsageMeter:
     """Measures a node's `Usage`; a cgroup counts only where it is the node's own."""
 
     def __init__(
-        self, node: "LiveNode", *, own_cgroup: bool = False, link: LinkReader | None = None, root: Path = ROOT
+        self,
+        plan: NodePlan,
+        device: NodeDevice,
+        life: Lifetime,
+        *,
+        own_cgroup: bool = False,
+        link: LinkReader | None = None,
+        root: Path = ROOT,
     ) -> None:
         """`link` reads the interface and the queues that are the node's own."""
-        self.node = node
+        self.name = plan.node
+        self.device = device
+        self.life = life
         self.root = root
         self.folders = cgroup_folders(None, root) if own_cgroup else {}
         self.link = link
         self.threads_ns: dict[str, int] = {}
         self.before: Reading | None = None
-        self.effective = EffectiveLink(node.plan.link)
+        self.effective = EffectiveLink(plan.link)
         self.busiest = Busiest(self.effective, "uplink"), Busiest(self.effective, "downlink")
         self.link_first: LinkReading | None = None
         self.link_last: LinkReading | None = None
@@ -102,7 +115,7 @@ class UsageMeter:
 
     def inject(self, time_s: float, injection: Injection) -> None:
         """Note a fault of the node's link, so long after training began."""
-        if injection.node == self.node.plan.node:
+        if injection.node == self.name:
             self.effective.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Usage]:
@@ -114,9 +127,9 @@ class UsageMeter:
         if self.before is None:
             self.next_s = now + USAGE_S
         else:
-            self.usage = add_window(self.usage, self.node.plan, self.before, reading)
+            self.usage = add_window(self.usage, self.device.cpus, self.before, reading)
         self.before = reading
-        is_last = self.node.stopped is not None
+        is_last = self.life.stop is not None
         if self.usage.time_s > 0.0 and (now >= self.next_s or is_last):
             self.next_s = now + USAGE_S - 0.5  # between two looks, which are a second apart
             yield self._record(now, is_last)
@@ -127,7 +140,7 @@ class UsageMeter:
             t=now,
             cpu_s=time.process_time(),
             waited_s=self._waited_s(),
-            absorbed_s=self.node.times.absorbed_s,
+            absorbed_s=self.device.times.absorbed_s,
             throttled_s=cgroup.throttled_s,
             throttled_periods=cgroup.throttled_periods or 0,
         )
@@ -156,9 +169,9 @@ class UsageMeter:
 
     def _look_at_link(self, began_s: float) -> None:
         """Add what passed the link, some two seconds at a time."""
-        if self.link is None or (self.link_last and self.node.now() < self.link_last.until_s + WINDOW_S - 0.5):
+        if self.link is None or (self.link_last and self.life.now() < self.link_last.until_s + WINDOW_S - 0.5):
             return
-        reading = read_link(self.link, self.node.now)
+        reading = read_link(self.link, self.life.now)
         if reading is None:
             return
         self.link_first = self.link_first or reading
@@ -171,7 +184,7 @@ class UsageMeter:
         """Growth of the link's counters since the first look; a queue that was set anew counts from 0 again."""
         if self.link is None or self.link_first is None:
             return {}
-        reading = read_link(self.link, self.node.now)
+        reading = read_link(self.link, self.life.now)
         counters = reading.counters() if reading else {}
         first = self.link_first.counters()
         grown: dict[str, float | None] = {name: max(0, value - first.get(name, 0)) for name, value in counters.items()}
@@ -220,15 +233,15 @@ def read_link(link: LinkReader, now: Callable[[], float]) -> LinkReading | None:
     return LinkReading(since_s, now(), received, sent, up, down)
 
 
-def add_window(usage: records.Usage, plan: NodePlan, before: Reading, after: Reading) -> records.Usage:
-    """The usage with what happened between two readings added."""
+def add_window(usage: records.Usage, cpus: float | None, before: Reading, after: Reading) -> records.Usage:
+    """The usage with what happened between two readings added, under a cap of `cpus` cores."""
     window_s, cpu_s = after.t - before.t, after.cpu_s - before.cpu_s
     starved_s = throttled_s = None
     if before.throttled_s is not None and after.throttled_s is not None:
         throttled_s = after.throttled_s - before.throttled_s
     if before.waited_s is not None and after.waited_s is not None:
         explained_s = max(throttled_s or 0.0, after.absorbed_s - before.absorbed_s)
-        entitled_s = window_s if plan.cpus is None else plan.cpus * window_s - cpu_s
+        entitled_s = window_s if cpus is None else cpus * window_s - cpu_s
         starved_s = max(0.0, min(after.waited_s - before.waited_s - explained_s, entitled_s, window_s))
     is_capped = after.throttled_periods - before.throttled_periods >= CAPPED_SHARE * window_s / CPU_PERIOD_S
     return msgspec.structs.replace(
@@ -245,10 +258,11 @@ def add_window(usage: records.Usage, plan: NodePlan, before: Reading, after: Rea
 class TransfersMeter:
     """Measures how long messages took to this node, against what its link and the sender's would take as asked."""
 
-    def __init__(self, node: "LiveNode", others: Mapping[str, LinkPlan], *, delay: str) -> None:
+    def __init__(self, plan: NodePlan, life: Lifetime, others: Mapping[str, LinkPlan], *, delay: str) -> None:
         """`others`: the links of the nodes whose messages come. `delay`: what makes latency (see `NodeEnvironment`)."""
-        self.node = node
-        link = node.plan.link
+        self.name = plan.node
+        self.life = life
+        link = plan.link
         self.own = EffectiveLink(link)
         self.others = {name: EffectiveLink(other) for name, other in others.items() if other.shaped or link.shaped}
         self.delay = delay
@@ -259,7 +273,7 @@ class TransfersMeter:
 
     def inject(self, time_s: float, injection: Injection) -> None:
         """Note a fault of a link at one end of the messages, so long after training began."""
-        effective = self.own if injection.node == self.node.plan.node else self.others.get(injection.node)
+        effective = self.own if injection.node == self.name else self.others.get(injection.node)
         if effective:
             effective.inject(time_s, injection)
 
@@ -276,7 +290,7 @@ class TransfersMeter:
         other, sent_s = self.others.get(source), timestamps.sent_s(message)
         if other is None or not 0.0 <= sent_s <= now:
             return
-        own_name, began_s = self.node.plan.node, self.node.began_s or 0.0
+        own_name, began_s = self.name, self.life.began_s or 0.0
         since_s, size = sent_s - began_s, wire_bytes(payload_bytes)
         latency_s, jitter_s = self._delay_s(other, since_s)
         bytes_s = transfer_s(other, self.own, since_s, size, acknowledged=False)
@@ -311,25 +325,25 @@ class TransfersMeter:
 
     def left(self, now: float, leaving: timestamps.Leaving) -> None:
         """Note that a message which the node's own link delayed has left."""
-        key = self.node.plan.node, "up", ""
+        key = self.name, "up", ""
         total, delay_s = self._total(key), (now - leaving.asked_s) - (leaving.gone_s - leaving.first_s)
         self.totals[key] = msgspec.structs.replace(total, delay_s=_least(total.delay_s, delay_s))
         self.changed.add(key)
 
     def sent(self, now: float, to: str, payload_bytes: int) -> None:
         """Note bytes given to the kernel, which has one uplink for all that a shard, or what serves shards, sends."""
-        since_s = now - (self.node.began_s or 0.0)
+        since_s = now - (self.life.began_s or 0.0)
         alone_s = transfer_s(self.own, UNLIMITED, since_s, wire_bytes(payload_bytes), acknowledged=False)
         for other, extra_s in self.uplink.send(now, to, alone_s).items():
-            self._allow((self.node.plan.node, "up", other), extra_s)
+            self._allow((self.name, "up", other), extra_s)
 
     def _beside(self, now: float, since_s: float, source: str, size: int) -> float:
         """Seconds that others on the node's own downlink may add to a message's time; adds to theirs as well."""
         alone_s = transfer_s(UNLIMITED, self.own, since_s, size, acknowledged=False)
-        extra = self.downlink.receive(now - (self.node.began_s or 0.0), since_s, source, alone_s)
+        extra = self.downlink.receive(now - (self.life.began_s or 0.0), since_s, source, alone_s)
         own_s = extra.pop(source)
         for other, extra_s in extra.items():
-            self._allow((other, "up", self.node.plan.node), extra_s)
+            self._allow((other, "up", self.name), extra_s)
         return own_s
 
     def _allow(self, key: Key, extra_s: float) -> None:
@@ -354,7 +368,7 @@ class TransfersMeter:
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Transfers]:
         """Transfers that have changed, every ten seconds, and at the end."""
-        if now < self.next_s and self.node.stopped is None:
+        if now < self.next_s and self.life.stop is None:
             return
         self.next_s = now + TRANSFERS_S - 0.5
         for key in sorted(self.changed):

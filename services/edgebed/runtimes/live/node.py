@@ -13,20 +13,21 @@ The data socket is opened only after `configure`.
 """
 
 import os
-import secrets
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
 import zmq
 
+from edgebed.core import records
 from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
-from edgebed.core.plan import NodePlan, Task
+from edgebed.core.plan import Security, Task
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.link_model import link_model_of
 from edgebed.emulation.namespaces import inside
@@ -34,17 +35,26 @@ from edgebed.emulation.netlink import LinkReader
 from edgebed.emulation.readback import Delay, LinkMeter, Mechanism, StatedLink
 from edgebed.emulation.resources import InterfaceBytes
 from edgebed.emulation.tcp import IncomingCount
-from edgebed.metrics.discovery import serve_metrics
+from edgebed.metrics.discovery import Visits, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
+from edgebed.roles.events import Heart
 from edgebed.roles.server.parameter_server import ParameterServer
-from edgebed.runtimes.live import meters
+from edgebed.runtimes.live.authentication import Credentials, new_identity
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.filling import NO_CAP, fill_memory
+from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.meters import RefusalMeter, TransfersMeter, UsageMeter
 from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.shell.connections import Connections
+from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.lingering import linger
+from edgebed.runtimes.live.shell.metering import Metering
+from edgebed.runtimes.live.shell.reporter import Reporter
 from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
 from edgebed.runtimes.log_file import FolderOnDisk
 from edgebed.runtimes.node_building import live_node
@@ -64,6 +74,10 @@ class NodeEnvironment:
 
     node: str
     controller_address: str
+    secret: str = field(repr=False)
+    """The secret of the run, in hexadecimal digits."""
+    security: Security = "plain"
+    """How the sockets of the data network authenticate each other."""
     data_host: str = "127.0.0.1"
     management_host: str = "127.0.0.1"
     pace_cpus: bool = False
@@ -83,6 +97,11 @@ class NodeEnvironment:
     contained: bool = False
     """Whether the node is alone in a container: the cgroup that it finds itself in is its own."""
 
+    @cached_property
+    def credentials(self) -> Credentials:
+        """What the node's sockets show, and ask for."""
+        return Credentials.of(self.secret, self.security)
+
     @property
     def own_cgroup(self) -> bool:
         """Whether the node's cgroup is its own."""
@@ -92,10 +111,6 @@ class NodeEnvironment:
     def links_by_kernel(self) -> bool:
         """Whether the kernel does what faults do to the node's link."""
         return self.contained or bool(self.namespace) or self.mechanism == "tc"
-
-    def pace(self, plan: NodePlan) -> float:
-        """Share of the machine's speed that the node may use."""
-        return (min(1.0, plan.cpus or 1.0) if self.pace_cpus else 1.0) * min(1.0, plan.compute_speed)
 
 
 def run_node(here: NodeEnvironment) -> int:
@@ -116,8 +131,8 @@ def run_node(here: NodeEnvironment) -> int:
 
 
 def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
-    identity = f"{here.node}~{secrets.token_hex(4)}"
-    socket = management_socket(context, zmq.DEALER, identity)
+    identity = new_identity(here.node)
+    socket = management_socket(context, zmq.DEALER, here.credentials, identity)
     management = DealerEndpoint(socket, "controller", "management", _complain)
     management.lost_for_s(0.0)  # from here on the end of the connection is noticed
     socket.connect(here.controller_address)
@@ -127,10 +142,12 @@ def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
         return 1
     configure, frames = configured
     alive = messages.Alive(sender=here.node, incarnation=configure.incarnation)
-    with heartbeats(context, here.controller_address, identity, alive, configure.plan.check_s):
-        node = _build(here, context, data_context, management, configure, frames)
+    check_s = configure.plan.check_s
+    with heartbeats(context, here.controller_address, here.credentials, identity, alive, check_s):
+        node, visits = _build(here, context, data_context, management, configure, frames)
         del configured, configure, frames  # a second copy of the data
         reason = node.run()
+        linger(node.life, visits, management)
     print(f"{here.node}: {reason}", file=sys.stderr)
     management.send(messages.Bye(sender=here.node, reason=reason), [])
     return 0
@@ -174,7 +191,7 @@ def _build(
     management: DealerEndpoint,
     configure: messages.Configure,
     frames: list[Buffer],
-) -> LiveNode:
+) -> tuple[LiveNode, Visits]:
     plan = configure.plan
     arrays = {
         name: decode_dense(tensor, parts) for name, (tensor, parts) in split_frames(configure.tensors, frames).items()
@@ -183,57 +200,68 @@ def _build(
     metrics = NodeMetrics(plan.role)
     pages, port = serve_metrics(metrics.registry, here.management_host)
     ready = messages.Ready(sender=plan.node, metrics_address=f"{here.management_host}:{port}")
-    courses = {name: EffectiveLink(link) for name, link in links_of(configure.links).items()} | {
-        plan.node: EffectiveLink(plan.link)
-    }
     reader = None
     if here.namespace or here.mechanism == "tc":
         with inside(here.namespace):
             reader = LinkReader(here.data_host)
-    data, ready = _open(here, data_context, configure, ready, courses)
-    log = None
-    if here.log_folder and isinstance(heart, ParameterServer) and heart.logs:
-        log = ServerLog(heart, FolderOnDisk(Path(here.log_folder)))
-        replayed = log.begin((time.monotonic_ns() - configure.epoch_ns) * 1e-9)
-        ready = log.tell(ready, replayed)
+    links = links_of(configure.links)
+    timelines = {name: EffectiveLink(link) for name, link in (links | {plan.node: plan.link}).items()}
+    data, ready = _open(here, data_context, configure, ready, timelines)
     interface = watch = None
     if plan.role == "server":
-        watch_socket = data_socket(context, zmq.ROUTER)
+        watch_socket = data_socket(context, zmq.ROUTER, here.credentials)
         ready = msgspec.structs.replace(ready, management_address=bind(watch_socket, here.management_host))
         watch = RouterEndpoint(watch_socket, "data", _complain)
     if plan.is_host:
         interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
-    node = LiveNode(
-        plan=plan,
-        heart=heart,
-        work=work,
-        management=management,
-        data=data,
-        metrics=metrics,
-        epoch_ns=configure.epoch_ns,
-        link=PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel),
-        watch=watch,
-        pace_of=here.pace,
-        fill_memory=fill_memory if here.own_cgroup else lambda: NO_CAP,
-        interface=interface,
-        incoming=IncomingCount(ready.data_address) if ready.data_address else None,
-        visits=pages.visits,
-        courses=courses if plan.hosts else {},
-        log=log,
-    )
-    meters.attach(node, configure.links, own_cgroup=here.own_cgroup, delay=here.delay, link=reader)
+    life = Lifetime(configure.epoch_ns)
+    fill = fill_memory if here.own_cgroup else lambda: NO_CAP
+    device = NodeDevice(plan, work, paces_cpus=here.pace_cpus, fill_memory=fill)
+    log, commits = _log(here, heart, life.now())
+    reporter = Reporter(plan.node, management, metrics, life, log)
+    incoming = IncomingCount(ready.data_address) if ready.data_address else None
+    metering = Metering(plan, reporter, life, device.times, interface, incoming)
+    asking = {"data": data.router, "management": watch}
+    metering.meters.append(RefusalMeter({name: end for name, end in asking.items() if end}))
+    metering.meters.append(UsageMeter(plan, device, life, own_cgroup=here.own_cgroup, link=reader))
+    if any(link.shaped for link in (plan.link, *links.values())):
+        metering.transfers = TransfersMeter(plan, life, links, delay=here.delay)
+        metering.meters.append(metering.transfers)
+    link = PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel)
+    connections = Connections(data, link, metering, timelines=timelines if plan.hosts else None, watch=watch)
+    node = LiveNode(plan, heart, life, device, management, reporter, metering, connections, log, commits)
     if reader is not None and here.mechanism == "tc":
         meter = LinkMeter(plan.node, EffectiveLink(plan.link), reader, here.delay)
-        node.meters.append(meter)
+        metering.meters.append(meter)
         meter.wait_until_held(node.hear)  # before that, the node may not talk
     elif plan.link.shaped or plan.changeable:
-        node.meters.append(StatedLink(plan.node, EffectiveLink(plan.link), here.mechanism, here.delay))
-    data.complain_to(node.complain)
+        metering.meters.append(StatedLink(plan.node, EffectiveLink(plan.link), here.mechanism, here.delay))
+    data.complain_to(reporter.complain)
     if watch:
-        watch.complain = lambda reason: node.complain(reason, "management")
-    node.report()  # what the controller may not know of a log comes before the node is ready
+        watch.complain = lambda reason: reporter.complain(reason, "management")
+    if log:
+        ready = log.tell(ready)
+        if log.problem:
+            reporter.journal(records.Note(text=f"the server keeps no log: {log.problem}"))
+        reporter.report()  # what the controller may not know of comes before the server is ready
     management.send(ready, [])
-    return node
+    return node, pages.visits
+
+
+def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | None, GroupCommit | None]:
+    """The log of a server that keeps one, from which it has gone on, and what waits for the disk."""
+    if not here.log_folder or not isinstance(heart, ParameterServer) or not heart.logs:
+        return None, None
+    log = ServerLog(heart, FolderOnDisk(Path(here.log_folder)))
+    try:
+        log.begin(now)
+    except EdgebedError as error:
+        raise EdgebedError(f"{here.log_folder}/{error}") from error
+    if heart.plan.durability != "fsync" or log.problem:
+        return log, None
+    commits = GroupCommit(log)
+    commits.start()
+    return log, commits
 
 
 def _open(
@@ -241,20 +269,22 @@ def _open(
     context: Context,
     configure: messages.Configure,
     ready: messages.Ready,
-    courses: Mapping[str, EffectiveLink],
+    timelines: Mapping[str, EffectiveLink],
 ) -> tuple[DataEnds, messages.Ready]:
     """The node's ends on the data network, and the address at which it is reached."""
     plan = configure.plan
     router, dealers = None, {}
     is_of_shards = plan.method.is_layerwise and plan.role != "evaluator"
     room = SHARDS_ROOM if is_of_shards else HIGH_WATER_MARK
-    patience = patience_s(*(effective.at(0.0) for effective in courses.values()))
+    links = {name: timeline.at(0.0) for name, timeline in timelines.items()}
+    patience, own = patience_s(*links.values()), links.pop(plan.node)
+    slowest = max((patience_s(own, other) for other in links.values()), default=patience)
     with inside(here.namespace):  # where the context's threads stay, which make its connections
         if plan.is_host:
-            socket = data_socket(context, zmq.ROUTER, room=room)
+            socket = data_socket(context, zmq.ROUTER, here.credentials, patience_s=slowest, room=room)
             ready = msgspec.structs.replace(ready, data_address=bind(socket, here.data_host))
             router = DataRouter(socket, _complain)
         for host in plan.hosts:
-            socket = data_socket(context, zmq.DEALER, f"{plan.node}~{configure.incarnation}", patience, room)
+            socket = data_socket(context, zmq.DEALER, here.credentials, new_identity(plan.node), patience, room)
             dealers[host] = DataDealer(socket, _complain, host, always_asks=is_of_shards)
     return DataEnds(router, dealers), ready

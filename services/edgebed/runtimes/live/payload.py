@@ -10,7 +10,7 @@ from edgebed.core.plan import NodePlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint
 from edgebed.learning.beginning import Beginning
 from edgebed.planning.planning import PlannedTrial
-from edgebed.roles.control.controller import NodeInputs
+from edgebed.roles.control.admission import NodeInputs
 from edgebed.wire.tensors import as_bytes, encode_dense
 
 

@@ -13,6 +13,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.imports import sources
 from edgebed.core.runtimes import TRAITS, Runtime
+from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import Controller
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.live_controller import Launcher, LiveController
@@ -40,14 +41,18 @@ class LiveRuntime(ABC):
     def run(self, assignment: Assignment) -> bool:
         """Run a trial to its end; whether the user asked for an end that the trial had come to by itself."""
         plan, traits = assignment.planned.plan, TRAITS[self.name]
-        heart = Controller(
+        admission = Admission(
             plan,
             payload_of(assignment.planned, assignment.checkpoints, assignment.beginning),
-            self.name,
             time.monotonic_ns() - round(assignment.until_s * 1e9),
             code=fingerprint(),
             other_code_remedy=traits.other_code_remedy,
             sources=sources(plan.nodes[0].task.python_path) if traits.has_containers else (),
+        )
+        heart = Controller(
+            plan,
+            admission,
+            self.name,
             linger_s=assignment.linger_s,
             past=assignment.past,
             backup_at=backups_of(assignment.checkpoints),
@@ -59,9 +64,9 @@ class LiveRuntime(ABC):
             LiveController(
                 heart, launcher, assignment.journal, assignment.checkpoints, watch, control, durable=durable
             ).run()
-        if heart.outcome == "completed":
+        if heart.ending.outcome == "completed":
             shutil.rmtree(assignment.folder.server_log, ignore_errors=True)
-        return watch.interrupted and heart.outcome != "interrupted"
+        return watch.interrupted and heart.ending.outcome != "interrupted"
 
 
 def _control_in(folder: Path) -> Control | None:

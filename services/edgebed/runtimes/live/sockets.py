@@ -1,5 +1,8 @@
 """ZeroMQ sockets with the options that each network needs.
 
+Each socket asks whoever connects for the secret of the run (authentication.py). Until then a stranger holds no more
+than one frame's memory, for the time that a handshake may take.
+
 The *data* sockets have no ZeroMQ heartbeats: on a slow link a large frame outlasts their time-out and the message is
 lost in silence (libzmq issue 2709). The kernel asks a silent server instead, between the bytes of a message and not
 after them, and what that means is for data_endpoints.py to say. Their high-water marks are low, so that no hidden queue
@@ -9,13 +12,18 @@ falsifies staleness. The *management* sockets have heartbeats. A frame above the
 import zmq
 
 from edgebed.core.errors import InfrastructureError
+from edgebed.runtimes.live.authentication import Credentials
 from edgebed.wire.frames import MAX_HEADER_BYTES
+from edgebed.wire.tensors import FRAME_BYTES
 
-DATA_FRAME_BYTES_MAX = 1024 * 1024  # four times the largest frame that is ever sent
+DATA_FRAME_BYTES_MAX = 2 * FRAME_BYTES  # headers are far smaller
+REPORT_BYTES_MAX = 1024 * 1024  # what a node sends the controller: a report is the largest
 HIGH_WATER_MARK = 4  # messages; a worker has one on its way
 SHARDS_ROOM = 1_000  # messages; how many a shard has on its way, its queue says
 HEARTBEAT_MS = 5_000
 HEARTBEAT_TIMEOUT_MS = 60_000  # a frozen peer may come back: cutting its connection would lose what is on its way
+HANDSHAKE_S = 10.0
+BACKLOG = 1024  # connections that wait to be accepted: hundreds of nodes start at once
 RECONNECT_MS = 200
 RECONNECT_MAX_MS = 5_000
 KEEPALIVE_S_MAX = 120  # the kernel itself gives a connection up only then
@@ -24,16 +32,19 @@ KEEPALIVE_S_MAX = 120  # the kernel itself gives a connection up only then
 def data_socket(
     context: zmq.Context[zmq.Socket[bytes]],
     kind: int,
+    credentials: Credentials,
     identity: str = "",
     patience_s: float = 4.0,
     room: int = HIGH_WATER_MARK,
 ) -> zmq.Socket[bytes]:
     """A socket for the data network: `zmq.ROUTER` where others connect, `zmq.DEALER` elsewhere.
 
-    `patience_s`: for how long a living server is silent at most to a node that waits, given its link and this one.
+    `patience_s`: for how long a living peer is silent at most to one that waits, given its link and this one.
     `room`: messages that a peer may leave unread; a router drops what is beyond.
     """
     socket = _socket(context, kind, identity)
+    handshake_s = 3.0 * patience_s  # it goes back and forth, on the same links
+    _authenticate(socket, credentials, encrypted=credentials.encrypts_data, handshake_s=handshake_s)
     socket.setsockopt(zmq.SNDHWM, room)
     socket.setsockopt(zmq.RCVHWM, room)
     socket.setsockopt(zmq.MAXMSGSIZE, DATA_FRAME_BYTES_MAX)
@@ -49,12 +60,15 @@ def data_socket(
     return socket
 
 
-def management_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str = "") -> zmq.Socket[bytes]:
+def management_socket(
+    context: zmq.Context[zmq.Socket[bytes]], kind: int, credentials: Credentials, identity: str = ""
+) -> zmq.Socket[bytes]:
     """A socket for the management network: `zmq.ROUTER` at the controller, `zmq.DEALER` elsewhere."""
     socket = _socket(context, kind, identity)
+    _authenticate(socket, credentials, encrypted=True, handshake_s=HANDSHAKE_S)
     socket.setsockopt(zmq.SNDHWM, 0)  # reports are never dropped
     socket.setsockopt(zmq.RCVHWM, 0)
-    socket.setsockopt(zmq.MAXMSGSIZE, MAX_HEADER_BYTES)
+    socket.setsockopt(zmq.MAXMSGSIZE, REPORT_BYTES_MAX if kind == zmq.ROUTER else MAX_HEADER_BYTES)
     socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
     socket.setsockopt(zmq.LINGER, 2_000)
@@ -78,6 +92,7 @@ def _socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str) -
     if identity:
         socket.setsockopt(zmq.IDENTITY, identity.encode())
     if kind == zmq.ROUTER:
+        socket.setsockopt(zmq.BACKLOG, BACKLOG)
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # a peer whose connection broke comes back on a new one
     else:
@@ -85,3 +100,12 @@ def _socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, identity: str) -
         socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
     return socket
+
+
+def _authenticate(socket: zmq.Socket[bytes], credentials: Credentials, *, encrypted: bool, handshake_s: float) -> None:
+    """Have a socket ask for the secret, within so long, where others connect to it, and else show it."""
+    if socket.type == zmq.ROUTER:
+        credentials.ask(socket, encrypted=encrypted)
+        socket.setsockopt(zmq.HANDSHAKE_IVL, int(1000 * handshake_s))
+    else:
+        credentials.show(socket, encrypted=encrypted)

@@ -105,7 +105,7 @@ class ProcessLauncher:
         """A file descriptor that is readable when `poll_events` has events."""
         return self.poll.fileno()
 
-    def launch(self, node: str, controller_address: str) -> bool:
+    def launch(self, node: str, controller_address: str, secret: str) -> bool:
         """Start a node; False if its last incarnation is not over, or the fork server takes no more commands now."""
         if node in self.pids:
             return False
@@ -113,7 +113,7 @@ class ProcessLauncher:
         self.log_begins[node] = log.stat().st_size if log.exists() else 0
         if self.cgroups:
             self.cgroups.begin_incarnation(node)
-        environment = self._environment(self.plan.node(node), controller_address)
+        environment = self._environment(self.plan.node(node), controller_address, secret)
         return self.forker.try_order({"fork": node, "log": str(log), "environment": environment})
 
     def inject(self, number: int, injection: Injection) -> None:
@@ -187,12 +187,14 @@ class ProcessLauncher:
         self.injected.append(injected)
         os.eventfd_write(self.bell, 1)
 
-    def _environment(self, node: NodePlan, controller_address: str) -> dict[str, Any]:
+    def _environment(self, node: NodePlan, controller_address: str, secret: str) -> dict[str, Any]:
         """Fields of `NodeEnvironment` for a node."""
         home = self.namespaces.homes.get(node.node) if self.namespaces else None
         return {
             "node": node.node,
             "controller_address": controller_address,
+            "secret": secret,
+            "security": self.plan.security,
             "pace_cpus": self.cgroups is None,
             "cgroups": self.folders.get(node.node, ()),
             "mechanism": self.local.mechanisms.mechanism(node),

@@ -9,7 +9,8 @@ from edgebed.core.errors import InfrastructureError, OwnCodeError
 from edgebed.core.imports import reason
 from edgebed.learning.beginning import Beginning
 from edgebed.learning.network import Network
-from edgebed.planning.planning import EVALUATOR, PlannedTrial
+from edgebed.planning.node_plans import EVALUATOR
+from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.work import Job, JobRunner, Steps, Work
 from edgebed.runtimes.node_building import work_of
 

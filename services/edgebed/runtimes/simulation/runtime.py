@@ -34,7 +34,7 @@ class SimulationRuntime:
             assignment.until_s,
         )
         simulation.run()
-        return simulation.interruptions > 0 and simulation.controller.outcome != "interrupted"
+        return simulation.interruptions > 0 and simulation.controller.ending.outcome != "interrupted"
 
     def close(self) -> None:
         """Nothing outlives a trial."""

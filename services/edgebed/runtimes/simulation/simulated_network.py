@@ -157,6 +157,13 @@ class SimulatedNetwork:
         if self.traces:
             self.journal(incarnation.name, tracing.received(event.peer, event.message, event.bytes))
 
+    def report(self, incarnation: SimulatedIncarnation) -> None:
+        """Journal a node's traffic, if the node counts it."""
+        traffic = self.traffic.get(incarnation.name)
+        if traffic and incarnation.plan:
+            for record in traffic.account(by_kind=incarnation.plan.counts_messages):
+                self.journal(incarnation.name, record)
+
     # --- where faults wait --------------------------------------------------------------------------------------
 
     def _hold(

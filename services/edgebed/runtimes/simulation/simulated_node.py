@@ -6,8 +6,8 @@ frozen ---> its events wait, and its work stands still ---> thawed
 
 from typing import Any
 
-from edgebed.core.plan import NodePlan, Point
-from edgebed.roles.events import Heart
+from edgebed.core.plan import NodePlan, Point, WorkerPlan
+from edgebed.roles.events import Await, Effect, Heart, Send
 from edgebed.runtimes.simulation.agenda import Agenda
 
 
@@ -40,6 +40,12 @@ class SimulatedIncarnation:
         """Worker: messages that such a fault holds, as (when due, message) by point."""
         self.told: set[Point] = set()
         """Worker: points that it has been told of, and has not continued from."""
+
+    def note_awaited(self, effects: list[Effect]) -> None:
+        """Note the points at which a worker that has sent something is to be told of it."""
+        is_faulty = isinstance(self.plan, WorkerPlan) and self.plan.points
+        if is_faulty and any(isinstance(effect, Send) and effect.to == "server" for effect in effects):
+            self.awaited = frozenset(effect.point for effect in effects if isinstance(effect, Await))
 
     def freeze(self, agenda: "Agenda[SimulatedIncarnation]") -> None:
         """Let nothing happen to the node until it is thawed."""

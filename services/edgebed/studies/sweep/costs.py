@@ -173,7 +173,7 @@ def _with(costs: Costs, trial: PlannedTrial) -> Costs:
         def work() -> None:
             network.gradient(np.zeros_like(vectors[0]), np.arange(task.batch_size))
 
-        seconds, restore_s = _compressed_s(compression_of(method, task), vectors, work, trial.plan.nodes[0].num_workers)
+        seconds, restore_s = _compressed_s(compression_of(method, task), vectors, work, len(trial.plan.workers()))
         cost = CompressionCost(
             model=task.model, sizes=task.sizes, parameters=_parameters(task), compression=method.parts["compression"],
             seconds=seconds, restore_s=restore_s,

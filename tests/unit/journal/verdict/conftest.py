@@ -3,9 +3,10 @@
 import dataclasses
 
 import msgspec
+from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import LinkPlan, Method, Part, Plan, Task, TensorLayout
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.verdict.fidelity import judge
@@ -26,7 +27,9 @@ def plan_of(server=None, **asked):
     method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
 
     def node(name, role, **more):
-        return NodePlan(node=name, role=role, device_class=name.split("-")[0], seed=1, task=task, method=method, **more)
+        return plan_of_role(
+            node=name, role=role, device_class=name.split("-")[0], seed=1, task=task, method=method, **more
+        )
 
     workers = (node(name, "worker", **asked) for name in WORKERS)
     nodes = (node("server", "server", **(server or {})), node("evaluator", "evaluator"), *workers)

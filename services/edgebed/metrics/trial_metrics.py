@@ -1,0 +1,245 @@
+"""The controller's Prometheus metrics: the trial, its model, and its nodes as the controller sees them."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
+
+from edgebed.core.plan import Plan
+from edgebed.core.quantities import VERDICTS
+from edgebed.core.records import (
+    Ended,
+    Evaluated,
+    Fault,
+    Finished,
+    HostLoad,
+    Joined,
+    Node,
+    Record,
+    Restored,
+    Resumed,
+    Step,
+    Trial,
+    Unanswered,
+    Unauthenticated,
+    Update,
+)
+from edgebed.metrics import table
+from edgebed.metrics.families import Families, closed_values
+from edgebed.metrics.resources import ResourceCollector
+
+
+@dataclass
+class TrialProgress:
+    """How far a trial is; times are Unix time in seconds, by `clock`."""
+
+    plan: Plan
+    clock: Callable[[], float]
+    began_s: float | None = None
+    """When training began; None before."""
+    version: int = 0
+    updated_s: float | None = None
+    """When training began, or the last update was applied; None before, and once the final model is measured."""
+    is_final: bool = False
+    is_done: bool = False
+
+    def moved(self) -> None:
+        """Note that the trial goes on."""
+        if not self.is_final:  # reports of the last steps may come later
+            self.updated_s = self.clock()
+
+    def began(self) -> None:
+        """Note that training begins, or goes on after a resumption."""
+        self.is_final = False
+        self.moved()
+        if self.began_s is None:
+            self.began_s = self.clock()
+
+    def measured_final(self) -> None:
+        """Note that the final model has been measured."""
+        self.is_final, self.updated_s = True, None
+
+    def ended(self, outcome: str) -> None:
+        """Note that the trial is over."""
+        self.is_done, self.updated_s = outcome == "completed", None
+
+    def share(self) -> float:
+        """Progress towards the nearest of the trial's limits; a limit of accuracy does not say how far it is."""
+        if self.is_done:
+            return 1.0
+        shares = [0.0]
+        if self.plan.stop_updates:
+            shares.append(self.version / self.plan.stop_updates)
+        if self.plan.stop_time_s and self.began_s is not None:
+            shares.append((self.clock() - self.began_s) / self.plan.stop_time_s)
+        return min(1.0, max(shares))
+
+    def stalled(self) -> float:
+        """Share of the stall deadline that has passed since the last update; 0 when none is awaited.
+
+        From the last update on the final evaluation is awaited, for as long again.
+        """
+        if self.updated_s is None:
+            return 0.0
+        return min(1.0, (self.clock() - self.updated_s) / self.plan.stall_deadline_s)
+
+
+class TrialMetrics:
+    """The metrics of one controller, trial after trial; `start_trial` comes first.
+
+    Only the shell's thread calls the methods; scrapes may come at any time.
+    """
+
+    def __init__(self, *, resources: Collector | None = None, clock: Callable[[], float] = time.time) -> None:
+        """`resources` reads what the controller uses (None: this process), `clock` the Unix time in seconds."""
+        self.registry = CollectorRegistry()
+        self._clock = clock
+        self._families = Families(table.CONTROLLER, self.registry)
+        self.registry.register(resources or ResourceCollector())
+        self._labels = "", ""
+        """Run and trial."""
+        self._states: dict[str, str] = {}
+        self._device_classes: dict[str, str] = {}
+        self._observers: dict[type[Record], Callable[[Any], None]] = {
+            Update: self._observe_update,
+            Step: self._observe_step,
+            Resumed: lambda record: self._observe_version(record.step),
+            Finished: lambda _: self._progress.moved(),
+            Evaluated: self._observe_evaluated,
+            Node: self._observe_node,
+            Trial: lambda _: self._progress.began(),
+            Ended: lambda record: self._progress.ended(record.outcome),
+            Fault: self._observe_fault,
+            Joined: lambda record: self._child("edgebed_joins_total", self._class_of(record.worker)).inc(),
+            Unanswered: self._observe_unanswered,
+            Restored: self._observe_restored,
+            HostLoad: self._observe_host,
+            Unauthenticated: self._observe_unauthenticated,
+        }
+
+    def start_trial(
+        self,
+        plan: Plan,
+        run: str,
+        runtime: str,
+        start_timestamp_s: float,
+        *,
+        applied_bytes: int = 0,
+        trained_s: float | None = None,
+    ) -> None:
+        """Begin a trial of `run`, whose nodes are all expected; drop the values of an earlier trial.
+
+        For a resumed trial, `applied_bytes` is the payload of the pushes that had been applied, and `trained_s` how
+        long ago training began, by the trial's clock.
+        """
+        self._labels = run, plan.trial
+        self._progress = TrialProgress(plan, self._clock, None if trained_s is None else start_timestamp_s - trained_s)
+        self._states = {}
+        self._device_classes = {node.node: node.device_class for node in plan.nodes}
+        self._families.clear(table.CONTROLLER_METRICS)
+        for name in ("edgebed_model_accuracy_ratio", "edgebed_model_loss"):
+            self._child(name, "test").set(float("nan"))
+        self._child("edgebed_model_version").set(0)
+        self._child("edgebed_run_update_bytes_total").inc(applied_bytes)
+        for device_class in self._device_classes.values():
+            self._child("edgebed_crashes_total", device_class)
+            self._child("edgebed_joins_total", device_class)
+            for state in closed_values("edgebed_nodes", "state"):
+                self._child("edgebed_nodes", device_class, state)
+        for how in closed_values("edgebed_updates_lost_total", "how"):
+            self._child("edgebed_updates_lost_total", how)
+        for socket in closed_values("edgebed_connections_unauthenticated_total", "socket"):
+            self._child("edgebed_connections_unauthenticated_total", socket)
+        for node in plan.nodes:
+            self._observe_node(Node(name=node.node, state="expected"))
+        algorithm = plan.nodes[0].method.name
+        self._child("edgebed_run_info", plan.scenario, algorithm, str(plan.seed), runtime).set(1)
+        self._child("edgebed_run_start_timestamp_seconds").set(start_timestamp_s)
+        self._child("edgebed_run_progress_ratio").set_function(self._progress.share)
+        self._child("edgebed_run_stalled_ratio").set_function(self._progress.stalled)
+
+    def judge_trial(self, *, verdict: str | None, steps_per_s: float | None = None) -> None:
+        """End a trial with the verdict on its conditions, and for shards the steps a second."""
+        if verdict is not None:
+            self._child("edgebed_trial_verdict").set(VERDICTS.index(verdict))
+        if steps_per_s is not None:
+            self._child("edgebed_trial_steps_per_second").set(steps_per_s)
+
+    def observe(self, record: Record) -> None:
+        """Take a record of the journal into account, whoever reported it."""
+        observer = self._observers.get(type(record))
+        if observer is not None:
+            observer(record)
+
+    def _observe_version(self, version: int) -> None:
+        self._progress.version = version
+        self._progress.moved()
+        self._child("edgebed_model_version").set(version)
+
+    def _observe_update(self, record: Update) -> None:
+        self._observe_version(record.version)
+        self._child("edgebed_run_update_bytes_total").inc(record.bytes)
+
+    def _observe_step(self, record: Step) -> None:
+        self._progress.moved()
+        if record.made:
+            self._observe_version(record.made)
+
+    def _observe_restored(self, record: Restored) -> None:
+        lost = max(0, self._progress.version - record.version)
+        self._child("edgebed_updates_lost_total", "rolled-back").inc(lost)
+        self._progress.version = record.version
+        self._child("edgebed_model_version").set(record.version)
+
+    def _observe_evaluated(self, record: Evaluated) -> None:
+        self._child("edgebed_model_accuracy_ratio", "test").set(record.accuracy)
+        self._child("edgebed_model_loss", "test").set(record.loss)
+        if record.final:
+            self._progress.measured_final()
+
+    def _observe_unanswered(self, record: Unanswered) -> None:
+        if record.step >= 0:
+            self._child("edgebed_updates_lost_total", "unanswered").inc()
+
+    def _observe_node(self, record: Node) -> None:
+        device_class = self._device_classes[record.name]
+        before = self._states.get(record.name)
+        if before == record.state:
+            return
+        since = "edgebed_node_state_timestamp_seconds"
+        if before is not None:
+            self._child("edgebed_nodes", device_class, before).dec()
+            self._families.forget(since, *self._labels, device_class, record.name, before)
+        self._child("edgebed_nodes", device_class, record.state).inc()
+        self._child(since, device_class, record.name, record.state).set(self._clock())
+        self._states[record.name] = record.state
+        if record.state == "died":
+            self._child("edgebed_crashes_total", device_class).inc()
+            crash = self._child("edgebed_node_last_crash_timestamp_seconds", device_class, record.name)
+            crash.set(self._clock())
+
+    def _observe_fault(self, record: Fault) -> None:
+        result = "failed" if record.problem else "moot" if record.moot else "done"
+        self._child("edgebed_faults_total", self._class_of(record.target), record.action, result).inc()
+        if result == "done":
+            self._child("edgebed_fault_timestamp_seconds", record.action, record.target).set(self._clock())
+
+    def _observe_host(self, record: HostLoad) -> None:
+        self._child("edgebed_host_busy_ratio").set(record.busy)
+        self._child("edgebed_host_steal_ratio").set(record.steal)
+        self._child("edgebed_host_load_processes").set(record.load)
+        self._child("edgebed_host_wake_lag_seconds").set(record.lag_s)
+
+    def _observe_unauthenticated(self, record: Unauthenticated) -> None:
+        self._child("edgebed_connections_unauthenticated_total", record.socket).inc(record.count)
+
+    def _class_of(self, name: str) -> str:
+        """The device class of a node; empty for an unknown one."""
+        return self._device_classes.get(name, "")
+
+    def _child(self, name: str, *values: str) -> Any:
+        """A series of the controller, with run and trial as its first labels."""
+        return self._families.child(name, *self._labels, *values)

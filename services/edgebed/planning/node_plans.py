@@ -1,0 +1,156 @@
+"""The plans of a trial's nodes, a function for each role: what of scenario, data and faults concerns it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.registry import local_work_of
+from edgebed.core.plan import (
+    LINK_ACTIONS,
+    EvaluatorPlan,
+    FaultPlan,
+    ModulesPlan,
+    NodePlan,
+    PointTrigger,
+    ServerPlan,
+    StorePlan,
+    Task,
+    WorkerPlan,
+)
+from edgebed.learning.data_sets.registry import DataSet
+from edgebed.planning.sharding import Sharding
+from edgebed.scenario.links import link_of
+from edgebed.scenario.schema import TrialSection, class_workers
+
+SERVER = "server"
+EVALUATOR = "evaluator"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NodePlanning:
+    """What the plans of all nodes of a trial are made from."""
+
+    trial: TrialSection
+    task: Task
+    data: DataSet
+    parts: Mapping[str, NDArray[np.int64]]
+    """Positions of each worker's examples."""
+    sharding: Sharding | None
+    faults: tuple[FaultPlan, ...]
+    seed: int
+    trace: bool
+
+    def nodes(self) -> tuple[NodePlan, ...]:
+        """The plans of server, evaluator, nodes that serve shards, and workers, in this order."""
+        serving = [self.store() if role == "store" else self.modules() for role in self.trial.serving]
+        workers = [
+            self.worker(node, name)
+            for name, device_class in self.trial.fleet.items()
+            for node in class_workers(name, device_class)
+        ]
+        return (self.server(), self.evaluator(), *serving, *workers)
+
+    def server(self) -> ServerPlan:
+        """The plan of the server."""
+        every = self.trial.checkpoints.every
+        return ServerPlan(
+            **self._linked(SERVER, SERVER, self.trial.server),
+            epochs_a_push=_epochs_a_push(self.trial, self.task, self.parts),
+            stop_updates=self.trial.stop.updates,
+            pull=self.trial.pull,
+            shard=self.sharding.server if self.sharding else None,
+            silence_s=self.trial.deadlines.silence,
+            checkpoint_every_updates=every.updates,
+            checkpoint_every_s=every.time_s,
+            durability="none" if self.sharding else self.trial.server.durability,
+        )
+
+    def evaluator(self) -> EvaluatorPlan:
+        """The plan of the evaluator, which has the test set."""
+        every = self.trial.evaluation.every
+        return EvaluatorPlan(
+            **self._common(EVALUATOR, EVALUATOR, self.trial.evaluator),
+            num_examples=len(self.data.test_y),
+            label_counts=_label_counts(self.data.test_y, self.data.classes),
+            evaluate_every_updates=every.updates,
+            evaluate_every_s=every.time_s,
+        )
+
+    def store(self) -> StorePlan:
+        """The plan of the node that stores what shards send each other."""
+        shard = self.sharding.serving.get("store") if self.sharding else None
+        return StorePlan(**self._linked("store", "store", self.trial.serving["store"]), shard=shard)
+
+    def modules(self) -> ModulesPlan:
+        """The plan of the node that has all gradient modules, and the labels of the examples that all shards have."""
+        return ModulesPlan(
+            **self._linked("modules", "modules", self.trial.serving["modules"]),
+            num_examples=len(next(iter(self.parts.values()))),
+            shard=self.sharding.serving.get("modules") if self.sharding else None,
+        )
+
+    def worker(self, node: str, device_class: str) -> WorkerPlan:
+        """The plan of a worker of a device class."""
+        section, part = self.trial.fleet[device_class], self.parts[node]
+        return WorkerPlan(
+            **self._linked(node, device_class, section),
+            compute_speed=section.compute_speed,
+            waiting=section.waiting,
+            num_workers=self.trial.num_workers,
+            num_examples=len(part),
+            label_counts=_label_counts(self.data.train_y[part], self.data.classes),
+            pull=self.trial.pull,
+            shard=self.sharding.workers[node] if self.sharding else None,
+            points=tuple(self._points.get(node, ())),
+        )
+
+    def _linked(self, node: str, device_class: str, section: Any) -> dict[str, Any]:
+        """The fields of every node on the data network."""
+        link = link_of(section, self.seed, node)
+        return self._common(node, device_class, section) | {"link": link, "changeable": node in self._changed}
+
+    def _common(self, node: str, device_class: str, section: Any) -> dict[str, Any]:
+        """The fields of every node."""
+        return {
+            "node": node,
+            "device_class": device_class,
+            "seed": self.seed,
+            "cpus": section.cpus,
+            "memory_bytes": section.memory,
+            "task": self.task,
+            "method": self.trial.method,
+            "trace": self.trace,
+            "check_s": self.trial.deadlines.check,
+        }
+
+    @cached_property
+    def _points(self) -> dict[str, list[PointTrigger]]:
+        """Where faults wait for each worker."""
+        points: dict[str, list[PointTrigger]] = {}
+        for k, fault in enumerate(self.faults):
+            if fault.trigger.point is not None:
+                points.setdefault(fault.node, []).append(PointTrigger(fault=k, trigger=fault.trigger))
+        return points
+
+    @cached_property
+    def _changed(self) -> set[str]:
+        """Nodes whose links faults change."""
+        steps = (step.injection for fault in self.faults for step in fault.steps)
+        return {injection.node for injection in steps if injection.action in LINK_ACTIONS}
+
+
+def _epochs_a_push(trial: TrialSection, task: Task, parts: Mapping[str, NDArray[np.int64]]) -> float:
+    """Epochs that a push stands for, at a worker with the average number of examples."""
+    if trial.method.is_layerwise:
+        return 0.0
+    total = sum(map(len, parts.values()))
+    batches = local_work_of(trial.method, task).batches(total // len(parts), task.batch_size)
+    return float(batches * task.batch_size / total)
+
+
+def _label_counts(labels: NDArray[np.integer], classes: int) -> tuple[int, ...]:
+    return tuple(int(count) for count in np.bincount(labels, minlength=classes))

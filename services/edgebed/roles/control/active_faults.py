@@ -1,0 +1,126 @@
+"""What has been done to a node on purpose and not been undone; by whom, since several faults may do the same."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from edgebed.core.plan import LINK_ACTIONS, Injection, LinkChange
+from edgebed.roles.control.members import Member, State
+from edgebed.roles.control.to_come import Cause
+
+BY_HAND = "by hand"
+OF_NEXT_INCARNATION = (*LINK_ACTIONS, "cpus")
+"""Actions that can be done to a node that is not there: its next incarnation has them."""
+
+
+class Deviation(NamedTuple):
+    """Settings of a node that are not as planned."""
+
+    change: LinkChange | None
+    cpus: float | None
+
+
+class ActiveFaults(msgspec.Struct):
+    """Active faults of a node, and what caused them."""
+
+    frozen_by: set[str] = msgspec.field(default_factory=set)
+    cut_by: set[str] = msgspec.field(default_factory=set)
+    change: LinkChange | None = None
+    """Changes of the node's link that are not as planned."""
+    cpus: float | None = None
+    """CPU cap of the node, if not as planned."""
+    ending: bool = False
+    """Whether the node is being killed."""
+    launch: Cause | None = None
+    """Why the node is to be launched when it has ended."""
+
+    @property
+    def changed(self) -> Deviation:
+        """What of the node is not as planned."""
+        return Deviation(self.change, self.cpus)
+
+    def moot(self, injection: Injection, member: Member) -> str:
+        """Say why there is nothing to do; empty if there is."""
+        if injection.action == "launch":
+            return f"it is {member.state}" if member.is_there or member.state is State.EXPECTED else ""
+        if injection.action == "kill" and self.ending:
+            return "it is being killed"
+        if member.is_there:
+            return ""
+        later = "; its next life will be so" if injection.action in OF_NEXT_INCARNATION else ""
+        return f"it is not there ({member.state}){later}"
+
+    def note(self, cause: Cause, injection: Injection) -> str:
+        """Note that a step is done; say why it takes no doing, empty if it does."""
+        match injection.action:
+            case "freeze":
+                return _hold(self.frozen_by, cause.name, "frozen")
+            case "thaw":
+                return _let_go(self.frozen_by, cause, "frozen")
+            case "cut":
+                return _hold(self.cut_by, cause.name, "cut")
+            case "heal":
+                return _let_go(self.cut_by, cause, "cut")
+            case "link":
+                self.change = _merged(self.change, injection.change)
+            case "cpus":
+                self.cpus = injection.cpus
+        return ""
+
+    def take_back(self, cause: Cause, injection: Injection, before: Deviation) -> list[Injection]:
+        """Note that a step could not be done; return what holds instead, for nodes that were told of it."""
+        node = injection.node
+        match injection.action:
+            case "freeze":
+                self.frozen_by.discard(cause.name)
+            case "kill":
+                self.ending = False
+            case "link":
+                self.change = before.change
+                again = [Injection(node=node, action="link", change=self.change)] if self.change else []
+                return [Injection(node=node, action="link"), *again]
+            case "cpus":
+                self.cpus = before.cpus
+                return [Injection(node=node, action="cpus", cpus=self.cpus)]
+        return []
+
+    def end(self) -> Cause | None:
+        """Note that the node has ended; return why it is to be launched, None if it is not."""
+        self.frozen_by.clear()
+        self.ending = False
+        cause, self.launch = self.launch, None
+        return cause
+
+    def injections(self, node: str) -> list[Injection]:
+        """Return what has to be done to the node's next incarnation."""
+        again = []
+        if self.change is not None:
+            again.append(Injection(node=node, action="link", change=self.change))
+        if self.cut_by:
+            again.append(Injection(node=node, action="cut"))
+        if self.cpus is not None:
+            again.append(Injection(node=node, action="cpus", cpus=self.cpus))
+        return again
+
+
+def _hold(holders: set[str], name: str, state: str) -> str:
+    held = bool(holders)
+    holders.add(name)
+    return f"it is {state} already" if held else ""
+
+
+def _let_go(holders: set[str], cause: Cause, state: str) -> str:
+    if not holders:
+        return f"it is not {state}"
+    if cause.name == BY_HAND or cause.undoes_all:
+        holders.clear()
+    holders.discard(cause.name)
+    return f"it is {state} by {', '.join(sorted(holders))}, too" if holders else ""
+
+
+def _merged(before: LinkChange | None, change: LinkChange | None) -> LinkChange | None:
+    """Merge both changes; the later one where they differ. None: as planned again."""
+    if before is None or change is None:
+        return change
+    given = {name: value for name in LinkChange.__struct_fields__ if (value := getattr(change, name)) is not None}
+    return msgspec.structs.replace(before, **given)

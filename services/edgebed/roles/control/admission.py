@@ -1,0 +1,111 @@
+"""Admission of nodes: who says hello is refused, or is sent its plan and all that it needs to build itself."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.records import Note, Restored
+from edgebed.roles.control.members import NAME, PRESENT, Members, State
+from edgebed.roles.events import Effect, Journal, MessageReceived, Send
+from edgebed.wire import messages
+from edgebed.wire.messages import Tensor
+from edgebed.wire.shared_links import share
+from edgebed.wire.tensors import Buffer
+
+
+class NodeInputs(NamedTuple):
+    """What a node is given besides its plan."""
+
+    tensors: tuple[Tensor, ...] = ()
+    """Model; or the node's part of the data, and the model's constants, which training does not change."""
+    frames: Sequence[Buffer] = ()
+    version: int = 0
+    """Version of the model: above 0 the model is that of a checkpoint."""
+    backup_step: int = 0
+    """Server of shards: step of the backup that it resumes from."""
+    backup_parts: tuple[tuple[str, int], ...] = ()
+    """Parts of that backup; empty: there is none."""
+
+
+Payload = Callable[[NodePlan], NodeInputs]
+"""Function that says what a node is given at that moment."""
+
+
+class Admission:
+    """Decides who takes part in a trial, and what it is given."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        payload: Payload,
+        epoch_ns: int = 0,
+        *,
+        code: str = "",
+        other_code_remedy: str = "",
+        sources: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        """`epoch_ns`: the machine's monotonic clock at time 0; nothing in virtual time.
+
+        `code` is the fingerprint that a node's own must equal, `other_code_remedy` says what to do where it does not;
+        `sources` are the user's modules that nodes are to be given: (path, text).
+        """
+        self.plan = plan
+        self.payload = payload
+        self.epoch_ns = epoch_ns
+        self.code = code
+        self.other_code_remedy = other_code_remedy
+        self.sources = sources
+        self.neighbours = plan.neighbours()
+
+    def refusal(self, hello: messages.Hello, members: Members, *, is_over: bool) -> tuple[str, str] | None:
+        """Return (code, reason) of the refusal of a node; None where it may join."""
+        if hello.sender not in members:
+            return "unknown-node", f"{hello.sender!r} is not in the plan"
+        if members[hello.sender].state in PRESENT:
+            return "duplicate", f"{hello.sender} is here already"
+        if is_over:
+            return "finished", "the trial is over"
+        if hello.code != self.code:
+            return "other-code", f"its code is not the controller's; {self.other_code_remedy}"
+        return None
+
+    def refuse(self, peer: str, code: str, reason: str) -> list[Effect]:
+        """Tell a node that it does not take part."""
+        refusal = messages.Refuse(sender=NAME, code=code, reason=reason)  # type: ignore[arg-type]
+        return [Journal(Note(text=f"refused {peer}: {reason}")), Send(peer, refusal)]
+
+    def admit(self, event: MessageReceived, pid: int, members: Members) -> list[Effect]:
+        """Let a node join in a new incarnation, and send it what it needs."""
+        member = members[event.message.sender]
+        plan, is_server = member.plan, member.plan.role == "server"
+        member.peer = event.peer
+        member.incarnation += 1
+        member.ready = None
+        member.missed = 0
+        given = self.payload(plan)
+        configure = messages.Configure(
+            sender=NAME,
+            incarnation=member.incarnation,
+            epoch_ns=self.epoch_ns,
+            plan=plan,
+            peers=tuple(worker.node for worker in self.plan.workers()) if is_server else (),
+            tensors=given.tensors,
+            version=given.version,
+            backup_step=given.backup_step,
+            backup_parts=given.backup_parts,
+            sources=self.sources,
+            links=share({name: members[name].plan.link for name in members if name in self.neighbours[plan.node]}),
+        )
+        member.begins_at = given.backup_step if plan.shard else given.version
+        return [*members.become(plan.node, State.JOINED, pid=pid), Send(event.peer, configure, given.frames)]
+
+    def restored(self, ready: messages.Ready, members: Members) -> list[Effect]:
+        """Record from where a server that is not the first resumes."""
+        member = members[ready.sender]
+        if member.plan.role != "server" or member.incarnation == 1:
+            return []
+        version = member.begins_at if ready.replayed is None else ready.version
+        record = Restored(
+            version=version, incarnation=member.incarnation, replayed=ready.replayed, log_bytes=ready.log_bytes
+        )
+        return [Journal(record)]

@@ -1,0 +1,34 @@
+"""Faults in words, the same in journal, plan and report."""
+
+from collections.abc import Mapping
+
+from edgebed.core import units
+from edgebed.core.plan import Injection, Trigger
+
+
+def trigger_text(trigger: Trigger, step: int | None = None) -> str:
+    """Describe what makes a fault happen: `at 30s`, `after-push 12`."""
+    if trigger.at_s is not None:
+        return f"at {units.format_duration(trigger.at_s)}"
+    if trigger.at_update is not None:
+        return f"at update {trigger.at_update:,}"
+    return f"{trigger.point}" + ("" if step is None else f" {step}")
+
+
+def change_text(injection: Injection) -> str:
+    """Describe what of a link or a cap changes: `uplink 1mbit`; empty for other actions."""
+    if injection.action == "cpus":
+        return "as planned" if injection.cpus is None else f"{injection.cpus:g}"
+    if injection.action != "link":
+        return ""
+    if injection.change is None:
+        return "as planned"
+    change = injection.change
+    texts: Mapping[str, str | None] = {
+        "uplink": None if change.uplink_bit_s is None else units.format_rate(change.uplink_bit_s),
+        "downlink": None if change.downlink_bit_s is None else units.format_rate(change.downlink_bit_s),
+        "latency": None if change.latency_s is None else units.format_duration(change.latency_s),
+        "jitter": None if change.jitter_s is None else units.format_duration(change.jitter_s),
+        "loss": None if change.loss is None else units.format_percentage(change.loss),
+    }
+    return ", ".join(f"{name} {text}" for name, text in texts.items() if text is not None)

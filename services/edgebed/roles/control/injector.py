@@ -1,0 +1,161 @@
+"""What is done to nodes on purpose, and what came of it: the hands of the director, and of the user.
+
+    ask --moot, impossible-------------> record `fault`
+        --> ApplyInjection … Injected -> record `fault`
+
+A node can be cut, or frozen, by several faults at once: it is healed, or thawed, when the last of them is over. What is
+done to a node's link and cap stays, and is done to its next incarnation, too.
+"""
+
+from edgebed.core.plan import LINK_ACTIONS, Injection, Plan
+from edgebed.core.records import Fault, Note
+from edgebed.roles.control.active_faults import BY_HAND, OF_NEXT_INCARNATION, ActiveFaults, Deviation
+from edgebed.roles.control.fault_text import change_text
+from edgebed.roles.control.members import NAME, Member, Members, State
+from edgebed.roles.control.tickets import Tickets
+from edgebed.roles.control.to_come import Cause, PendingActions
+from edgebed.roles.events import ApplyInjection, CommandReceived, Effect, Injected, Journal
+from edgebed.wire import messages
+
+
+class Injector:
+    """Has steps done to nodes, one by one."""
+
+    def __init__(self, plan: Plan, members: Members) -> None:
+        self.members = members
+        self.neighbours = plan.neighbours()
+        self.worlds = {node.node: ActiveFaults() for node in plan.nodes}
+        self.asked = PendingActions[int]()
+        """Steps under way by the number of the effect that asks for them."""
+        self.before: dict[int, Deviation] = {}
+        """Settings not as planned that a node had before each of these steps."""
+        self.tickets = Tickets()
+        self.count = 0
+
+    def ask(self, cause: Cause, injection: Injection, now: float) -> list[Effect]:
+        """Have a step done, or say why there is nothing to do."""
+        member, world = self.members[injection.node], self.worlds[injection.node]
+        problem = impossible(injection, member)
+        if problem:
+            return self._settle(cause, injection, problem=problem)
+        if injection.action == "launch" and world.launch and member.is_there:
+            return self._settle(cause, injection, moot="it is to be launched already")
+        if injection.action == "launch" and world.ending and member.is_there:
+            world.launch = cause
+            return []
+        before, overlap = world.changed, ""
+        if member.is_there or injection.action in OF_NEXT_INCARNATION:
+            overlap = world.note(cause, injection)
+        moot = world.moot(injection, member) or overlap
+        if moot:
+            return self._settle(cause, injection, moot=moot)
+        world.ending |= injection.action == "kill"
+        return self._inject(cause, injection, before)
+
+    def ordered(self, event: CommandReceived, now: float) -> list[Effect]:
+        """Do what the user asks for; a node that is dead already and is to be restarted need not be killed."""
+        self.tickets.open(event.ticket)
+        launched = {injection.node for injection in event.injections if injection.action == "launch"}
+        effects: list[Effect] = []
+        for injection in event.injections:
+            if injection.node not in self.worlds:
+                problem = f"no node {injection.node!r}; there are {', '.join(self.worlds)}"
+                self.tickets.note(event.ticket, problem)
+            elif injection.action != "kill" or injection.node not in launched or self.members[injection.node].is_there:
+                effects += self.ask(Cause(BY_HAND, BY_HAND, now, ticket=event.ticket), injection, now)
+        self.tickets.ordering = None
+        return effects + self._answer(event.ticket)
+
+    def injected(self, event: Injected) -> list[Effect]:
+        """Act on a step that is done, or could not be."""
+        cause, injection = self.asked.pop(event.number)
+        before, untold = self.before.pop(event.number), []
+        if event.problem:
+            for holds in self.worlds[injection.node].take_back(cause, injection, before):
+                untold += self._tell(holds)
+        return [*untold, *self._settle(cause, injection, problem=event.problem)]
+
+    def exited(self, node: str, now: float) -> list[Effect]:
+        """Launch a node that has ended, if it is to be."""
+        cause = self.worlds[node].end()
+        return self.ask(cause, Injection(node=node, action="launch"), now) if cause else []
+
+    def joined(self, node: str, now: float) -> list[Effect]:
+        """Do to the new incarnation of a node what was done to the one before."""
+        effects: list[Effect] = []
+        for injection in self.worlds[node].injections(node):
+            effects += self._inject(Cause(BY_HAND, "", now, again=True), injection, self.worlds[node].changed)
+        for other in self.neighbours[node]:
+            for injection in self.worlds[other].injections(other):
+                if injection.action in LINK_ACTIONS:
+                    effects += self._tell_one(node, injection)
+        return effects
+
+    def close(self) -> list[Effect]:
+        """End with the trial: users who wait hear that nothing is done any more."""
+        self.asked.clear()
+        self.before.clear()
+        return self.tickets.close()
+
+    def proceed(self, node: str) -> list[Effect]:
+        """Let a worker go on that stands where a fault waited for it."""
+        return self.members.send(node, messages.Proceed(sender=NAME))
+
+    def _inject(self, cause: Cause, injection: Injection, before: Deviation) -> list[Effect]:
+        self.count += 1
+        self.asked.add(self.count, cause, injection)
+        self.before[self.count] = before
+        is_launch = injection.action == "launch"
+        told = self.members.become(injection.node, State.EXPECTED) if is_launch else self._tell(injection)
+        return [*told, ApplyInjection(self.count, injection)]
+
+    def _tell(self, injection: Injection) -> list[Effect]:
+        """Tell the node its own part of a step, and the other end of a link what is asked of it now."""
+        names = [injection.node] if injection.action in (*OF_NEXT_INCARNATION, "memory") else []
+        if injection.action in LINK_ACTIONS:
+            names += self.neighbours[injection.node]
+        return [effect for name in names for effect in self._tell_one(name, injection)]
+
+    def _tell_one(self, name: str, injection: Injection) -> list[Effect]:
+        return self.members.send(name, messages.Inject(sender=NAME, injection=injection))
+
+    def _settle(self, cause: Cause, injection: Injection, *, problem: str = "", moot: str = "") -> list[Effect]:
+        """Record what came of a step, and tell the user or worker that waits."""
+        if cause.again:
+            text = f"{injection.node}: {injection.action} could not be done to its new life: {problem}"
+            return [Journal(Note(text=text))] if problem else []
+        record = Fault(
+            name=cause.name,
+            action=injection.action,
+            target=injection.node,
+            asked_s=round(cause.asked_s, 6),
+            trigger=cause.trigger,
+            change=change_text(injection),
+            problem=problem,
+            moot=moot,
+        )
+        effects: list[Effect] = [Journal(record)]
+        if cause.waiting and (problem or moot or injection.action not in ("kill", "memory")):
+            effects += self.proceed(cause.waiting)
+        if cause.ticket is not None:
+            if problem or moot:
+                self.tickets.note(cause.ticket, f"{injection.node}: {problem or moot}")
+            effects += self._answer(cause.ticket)
+        return effects
+
+    def _answer(self, ticket: int) -> list[Effect]:
+        """Answer the user once nothing that was asked for is under way any more."""
+        if not self.tickets.is_due(ticket):
+            return []
+        under_way = [*self.asked.causes(), *(world.launch for world in self.worlds.values() if world.launch)]
+        return [] if any(cause.ticket == ticket for cause in under_way) else self.tickets.answer(ticket)
+
+
+def impossible(injection: Injection, member: Member) -> str:
+    """Say why a step can never be done to a node; empty if it can."""
+    plan = member.plan
+    if injection.action in LINK_ACTIONS and plan.role == "evaluator":
+        return "it has no link: watching is not traffic"
+    if injection.action == "memory" and plan.memory_bytes is None:
+        return "it has no memory cap to run into"
+    return ""

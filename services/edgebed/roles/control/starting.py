@@ -1,0 +1,94 @@
+"""The start of training: all nodes that are ready together, late ones and restarted ones as they come."""
+
+from collections.abc import Collection
+
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.records import Trial
+from edgebed.roles.control.members import NAME, Member, Members, State
+from edgebed.roles.events import Effect, Journal, Send, Wake
+from edgebed.wire import messages
+
+
+class Starting:
+    """Starts nodes, and tells the others where a restarted one is."""
+
+    def __init__(self, plan: Plan, members: Members, runtime: str) -> None:
+        """`runtime` is the name of the trial's."""
+        self.plan = plan
+        self.members = members
+        self.runtime = runtime
+        self.began_s = 0.0
+        """When training began, in seconds of the trial."""
+
+    def missing(self, waiting: Collection[str]) -> tuple[list[Effect], str]:
+        """Give up nodes that are still waited for; return also why the trial cannot begin without them, or nothing."""
+        waited = f"no node came up for {self.plan.join_deadline_s:g} s"
+        given_up: list[Effect] = []
+        for name in waiting:
+            given_up += self.members.become(name, State.MISSING, f"not ready when {waited}")
+        vital = [name for name in waiting if self.members[name].plan.is_vital]
+        if vital:
+            return given_up, f"{', '.join(vital)} not ready when {waited}"
+        workers = (member for member in self.members.values() if member.plan.role == "worker")
+        if not any(member.state is State.READY for member in workers):
+            return given_up, f"no worker was ready when {waited}"
+        return given_up, ""
+
+    def begin(self, began_s: float, now: float) -> list[Effect]:
+        """Note that training begins, or began before the trial was resumed, and when it has to be looked at."""
+        self.began_s = began_s
+        trial = Trial(
+            scenario=self.plan.scenario,
+            trial=self.plan.trial,
+            seed=self.plan.seed,
+            runtime=self.runtime,
+            nodes=len(self.members),
+            parameters=sum(tensor.size for tensor in self.plan.nodes[0].task.layout),
+        )
+        wakes: list[Effect] = [Wake(now + self.plan.stall_deadline_s, "stall")]
+        if self.plan.stop_time_s is not None:
+            wakes.insert(0, Wake(max(now, began_s + self.plan.stop_time_s), "time"))
+        return [Journal(trial), *wakes]
+
+    def start_ready(self, finish_reason: str) -> list[Effect]:
+        """Start the ready nodes once those they connect to are there; tell the others where a restarted one is now.
+
+        With a `finish_reason` they also hear that no more updates are to be applied.
+        """
+        reached = {name: member for name, member in self.members.items() if member.is_reached}
+        able = [member for member in reached.values() if reached.keys() >= set(member.plan.hosts)]
+        moved = {member.plan.node for member in able if member.state is State.READY}
+        beginning = tuple(
+            member.plan.node
+            for member in able
+            if member.plan.role == "worker" and member.state in (State.READY, State.RUNNING)
+        )
+        effects: list[Effect] = []
+        for member in able:
+            if member.state is not State.READY and moved.isdisjoint(member.plan.hosts):
+                continue
+            if member.state is State.READY:
+                effects += self.members.become(member.plan.node, State.RUNNING)
+            addresses = tuple((host, _address(reached[host], member.plan)) for host in member.plan.hosts)
+            start = messages.Start(
+                sender=NAME,
+                addresses=addresses,
+                began_s=self.began_s,
+                workers=beginning if member.plan.role == "server" else (),
+                goes_on=any(_goes_on(reached[host]) for host in member.plan.hosts),
+            )
+            effects.append(Send(member.peer, start))
+            if finish_reason and member.plan.role in ("server", "evaluator"):
+                effects.append(Send(member.peer, messages.Finish(sender=NAME, reason=finish_reason)))
+        return effects
+
+
+def _goes_on(host: Member) -> bool:
+    """Whether a node that is ready remembers what the one before it did."""
+    return host.ready is not None and host.ready.replayed is not None
+
+
+def _address(host: Member, client: NodePlan) -> str:
+    """Return where that client reaches a node that is ready."""
+    assert host.ready is not None
+    return host.ready.management_address if client.role == "evaluator" else host.ready.data_address

@@ -1,0 +1,45 @@
+"""When training stops: at an accuracy, after a time, or because the server has applied its last update."""
+
+from collections import deque
+from statistics import fmean
+
+from edgebed.core.plan import Plan
+from edgebed.core.records import Evaluated
+from edgebed.roles.control.members import NAME, Members
+from edgebed.roles.events import Effect
+from edgebed.wire import messages
+
+
+class Stopping:
+    """Tells the server to apply no more updates; one that is away hears it when it is back."""
+
+    def __init__(self, plan: Plan, members: Members) -> None:
+        self.plan = plan
+        self.members = members
+        self.reason = ""
+        """Why no more updates are to be applied; empty while updates are applied."""
+        self.evaluated: deque[float] = deque(maxlen=plan.stop_window)
+        """Last accuracies, whose mean may end the training; of a resumed trial, since it was resumed."""
+
+    def measured(self, record: Evaluated) -> list[Effect]:
+        """Stop training if that was the accuracy to be reached."""
+        target, window = self.plan.stop_accuracy, self.plan.stop_window
+        self.evaluated.append(record.accuracy)
+        mean = fmean(self.evaluated)
+        if target is None or len(self.evaluated) < window or mean < target:
+            return []
+        of = "" if window == 1 else f" (mean of {window} evaluations)"
+        return self._stop(f"accuracy {mean:.4f}{of} reached {target:g} at update {record.version}")
+
+    def timed_out(self) -> list[Effect]:
+        """Stop training as its time has passed."""
+        return self._stop(f"{self.plan.stop_time_s:g} s have passed")
+
+    def finished(self, reason: str) -> list[Effect]:
+        """Have the model evaluated that is final for that reason."""
+        self.reason = reason
+        return self.members.send("evaluator", messages.Finish(sender=NAME, reason=reason))
+
+    def _stop(self, reason: str) -> list[Effect]:
+        self.reason = self.reason or reason
+        return self.members.send("server", messages.Finish(sender=NAME, reason=reason))

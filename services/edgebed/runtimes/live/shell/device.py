@@ -1,0 +1,56 @@
+"""The device that a node is: it does the heart's jobs at its own speed, within caps that faults may change."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from edgebed.core.plan import NodePlan
+from edgebed.roles.events import Compute
+from edgebed.roles.work import JobRunner
+from edgebed.runtimes.live.filling import NO_CAP
+from edgebed.runtimes.live.shell.times import Times
+
+
+class NodeDevice:
+    """A node's share of the machine, and how a worker spends its time on it."""
+
+    def __init__(
+        self,
+        plan: NodePlan,
+        runner: JobRunner | None = None,
+        *,
+        paces_cpus: bool = False,
+        fill_memory: Callable[[], str] = lambda: NO_CAP,
+    ) -> None:
+        """`runner` does the jobs; None: there are none. `paces_cpus`: nothing else holds the CPU cap here.
+
+        `fill_memory` fills memory until the process is killed; if that is impossible, it returns why.
+        """
+        self.plan = plan
+        self.runner = runner
+        self.paces_cpus = paces_cpus
+        self.fill_memory = fill_memory
+        self.cpus = plan.cpus
+        """CPU cap in cores that holds now; None: no cap."""
+        self.times = Times()
+
+    @property
+    def pace(self) -> float:
+        """Share of the machine's speed that the node may use; its work is stretched by the inverse."""
+        return (min(1.0, self.cpus or 1.0) if self.paces_cpus else 1.0) * min(1.0, self.plan.compute_speed)
+
+    def cap(self, cpus: float | None) -> None:
+        """Change the CPU cap; None: back to the plan's."""
+        self.cpus = self.plan.cpus if cpus is None else cpus
+
+    def compute(self, effect: Compute, now: Callable[[], float]) -> tuple[Any, float]:
+        """Do a job; return its result, and the seconds until the node may have it."""
+        assert self.runner is not None
+        started_s, started_cpu_s = time.perf_counter(), time.thread_time()
+        result = self.runner.run(effect.job)
+        took_s, cpu_s = time.perf_counter() - started_s, time.thread_time() - started_cpu_s
+        self.times.computed(result, now())
+        # waiting for a core is no work: only what was computed is stretched, and the wait counts as part of the stretch
+        stretch_s = max(0.0, cpu_s / self.pace - took_s) if self.pace < 1.0 else 0.0
+        self.times.absorbed_s += max(0.0, min(took_s, cpu_s / self.pace) - cpu_s)
+        return result, stretch_s + effect.pause_s

@@ -1,0 +1,54 @@
+"""How a worker spends its time: computing, encoding, waiting for the model, pausing before it sends."""
+
+from dataclasses import dataclass
+
+from edgebed.core import records
+from edgebed.roles.work import GradientResult
+from edgebed.wire.messages import AnyMessage, Model, Push
+
+
+@dataclass
+class Times:
+    """Seconds that a worker has spent on each phase of its steps since it started."""
+
+    steps: int = 0
+    compute_s: float = 0.0
+    encode_s: float = 0.0
+    wait_s: float = 0.0
+    pause_s: float = 0.0
+    absorbed_s: float = 0.0
+    """Seconds of waiting for a core without effect on pacing: the node would have rested for as long."""
+    computed_at_s: float = 0.0
+    busy_until_s: float = 0.0
+    """When the last job was done: while one is, messages that come are not seen."""
+    sent_at_s: float = 0.0
+
+    def computed(self, result: object, now: float) -> None:
+        """Add the job that was done just now; only gradients are steps."""
+        self.busy_until_s = now
+        if isinstance(result, GradientResult):
+            self.steps += 1
+            self.compute_s += result.compute_s
+            self.encode_s += result.encode_s
+            self.computed_at_s = now
+
+    def sent(self, message: AnyMessage, now: float) -> None:
+        """Note a message that the heart sends; the time before a push was a pause."""
+        if isinstance(message, Push):
+            self.pause_s += now - self.computed_at_s
+        self.sent_at_s = now
+
+    def received(self, message: AnyMessage, now: float) -> None:
+        """Note a message that came; for a model the node has waited since it sent something."""
+        if isinstance(message, Model):
+            self.wait_s += now - self.sent_at_s
+
+    def record(self) -> records.Phases:
+        """The times as a record of the journal."""
+        return records.Phases(
+            steps=self.steps,
+            compute_s=round(self.compute_s, 6),
+            encode_s=round(self.encode_s, 6),
+            wait_s=round(self.wait_s, 6),
+            pause_s=round(self.pause_s, 6),
+        )

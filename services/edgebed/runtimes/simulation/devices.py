@@ -1,0 +1,44 @@
+"""The devices of all nodes in virtual time: how long work takes on each, and the processes that really do it."""
+
+import numpy as np
+
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.roles.events import Compute
+from edgebed.roles.layerwise.shard_time import share_of
+from edgebed.roles.work import EvaluationJob, GradientJob, Job, ScoreJob
+from edgebed.runtimes.simulation.arena import Arena
+from edgebed.runtimes.simulation.pool import BATCH, IN_FLIGHT, Pool, Run
+from edgebed.runtimes.simulation.simulated_node import PendingResult
+
+
+class SimulatedDevices:
+    """The nodes' speeds and caps, and their work under way."""
+
+    def __init__(self, plan: Plan, theta: np.ndarray, run_job: Run, processes: int) -> None:
+        """`theta` is a model of the trial; `run_job` does a node's job, here or in a forked process."""
+        # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model;
+        # children of the pool may hold both for cancelled work
+        slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * BATCH * processes
+        self.arena = Arena(len(theta), slots)
+        self.pool = Pool(run_job, processes, self.arena)
+        self.plans = {node.node: node for node in plan.nodes}
+        self.cpus = {node.node: node.cpus for node in plan.nodes}
+        """Present CPU caps by node."""
+
+    def cap(self, node: str, cpus: float | None) -> None:
+        """Change a CPU cap; None: back to the plan's."""
+        self.cpus[node] = self.plans[node].cpus if cpus is None else cpus
+
+    def submit(self, node: str, effect: Compute, now: float) -> tuple[float, PendingResult]:
+        """Begin a node's work; return when it will be done, and its result to be."""
+        due_s = now + job_time_s(self.plans[node], effect.job, self.cpus[node]) + effect.pause_s
+        return due_s, PendingResult(self.pool.submit(node, effect.job, due_s))
+
+
+def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
+    """Virtual seconds that `job` takes on the node's device with that cap."""
+    if isinstance(job, EvaluationJob | ScoreJob):
+        return 0.0
+    share = float(len(job.batches)) if isinstance(job, GradientJob) else share_of(job, plan)
+    beside_s = plan.task.compression_time_s if isinstance(job, GradientJob) else 0.0
+    return (share * plan.task.gradient_time_s + beside_s) / (plan.compute_speed * min(1.0, cpus or 1.0))

@@ -1,0 +1,76 @@
+"""What is done to nodes from outside in virtual time: they are launched and killed, faults are injected."""
+
+from collections.abc import Callable
+
+from edgebed.core.last_words import out_of_memory
+from edgebed.core.plan import Injection
+from edgebed.roles.events import Event, MessageReceived, NodeExited
+from edgebed.runtimes.simulation.devices import SimulatedDevices
+from edgebed.runtimes.simulation.fleet import Fleet
+from edgebed.runtimes.simulation.simulated_network import SimulatedNetwork
+from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation
+from edgebed.wire.messages import Hello
+
+KILLED = "killed by SIGKILL"
+
+
+class SimulatedLauncher:
+    """Does to nodes what the launchers of live runtimes do; all of it takes no time."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        network: SimulatedNetwork,
+        devices: SimulatedDevices,
+        tell: Callable[[Event], None],
+        end: Callable[[SimulatedIncarnation], None],
+    ) -> None:
+        """`tell` tells the controller of an event, `end` removes a node."""
+        self.fleet = fleet
+        self.network = network
+        self.devices = devices
+        self.tell = tell
+        self.end = end
+
+    def launch(self, node: str) -> None:
+        """Start a node, which says hello."""
+        self.fleet[node] = SimulatedIncarnation(node, self.devices.plans[node])
+        self.tell(MessageReceived(node, Hello(sender=node, pid=0), (), 0))
+
+    def inject(self, injection: Injection) -> str:
+        """Do an action to a node; return why that is impossible, empty if it is done."""
+        node = injection.node
+        match injection.action:
+            case "cut":
+                self.network.cut(node)
+            case "heal":
+                self.network.heal(node)
+            case "link":
+                return self.network.change(injection)
+            case "cpus":
+                self.devices.cap(node, injection.cpus)
+            case "launch" if node in self.fleet:
+                return "it is there already"
+            case "launch":
+                self.launch(node)
+            case _ if node not in self.fleet:
+                return "it is not there"
+            case _:
+                self._inject_incarnation(self.fleet[node], injection)
+        return ""
+
+    def _inject_incarnation(self, incarnation: SimulatedIncarnation, injection: Injection) -> None:
+        match injection.action:
+            case "kill":
+                self._kill(incarnation, KILLED)
+            case "memory":
+                cap = self.devices.plans[incarnation.name].memory_bytes
+                self._kill(incarnation, out_of_memory({} if cap is None else {"limit": cap, "peak": cap}))
+            case "freeze":
+                self.fleet.freeze(incarnation)
+            case "thaw":
+                self.fleet.thaw(incarnation)
+
+    def _kill(self, incarnation: SimulatedIncarnation, reason: str) -> None:
+        self.end(incarnation)
+        self.tell(NodeExited(incarnation.name, reason))

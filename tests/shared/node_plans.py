@@ -1,0 +1,15 @@
+"""Plans of nodes by the name of their role, for tests that have it as a parameter."""
+
+from typing import Any, get_args
+
+from edgebed.core.plan import NodePlan
+
+PLANS = {plan.role: plan for plan in get_args(NodePlan)}
+FIELDS = {name for plan in PLANS.values() for name in plan.__struct_fields__}
+
+
+def plan_of_role(*, role: str, **fields: Any) -> NodePlan:
+    """The plan of a node with that role; fields that only other roles have are left out."""
+    elsewhere = FIELDS - set(PLANS[role].__struct_fields__)
+    plan: NodePlan = PLANS[role](**{name: value for name, value in fields.items() if name not in elsewhere})
+    return plan

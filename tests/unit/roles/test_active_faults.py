@@ -1,0 +1,125 @@
+"""Parts of the director by themselves: when faults are triggered, what is active at a node, who waits for an answer."""
+
+import pytest
+
+from edgebed.core.plan import FaultPlan, FaultStep, Injection, LinkChange, Trigger
+from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults
+from edgebed.roles.control.fault_schedule import FaultSchedule
+from edgebed.roles.control.members import Member, State
+from edgebed.roles.control.tickets import Tickets
+from edgebed.roles.control.to_come import Cause
+from edgebed.roles.events import CommandResult
+from edgebed.wire.messages import Reached
+
+
+def do(action, **settings):
+    """An action on a worker."""
+    return Injection(node="edge-0", action=action, **settings)
+
+
+def cause(name, **settings):
+    """Why it is done."""
+    return Cause(name, "at 1s", 1.0, **settings)
+
+
+@pytest.mark.parametrize(("begin", "end", "state"), [("freeze", "thaw", "frozen"), ("cut", "heal", "cut")])
+def test_who_is_held_by_two_is_let_go_by_the_second(begin, end, state):
+    """Or by whoever lets go of all: a thaw or heal of its own, and the user."""
+    world = ActiveFaults()
+    assert world.note(cause("a"), do(begin)) == ""
+    assert world.note(cause("b"), do(begin)) == f"it is {state} already"
+    assert world.note(cause("a"), do(end)) == f"it is {state} by b, too"
+    assert world.note(cause("b"), do(end)) == ""
+    assert world.note(cause("b"), do(end)) == f"it is not {state}"
+    for last in (cause(BY_HAND), cause("c", undoes_all=True)):
+        world.note(cause("a"), do(begin))
+        world.note(cause("b"), do(begin))
+        assert world.note(last, do(end)) == ""
+
+
+def test_changes_of_a_link_add_up_and_are_done_to_the_next_life():
+    """What could not be done is taken back, and told anew to whom it was told."""
+    world = ActiveFaults()
+    world.note(cause("a"), do("link", change=LinkChange(uplink_bit_s=1, loss=0.1)))
+    before = world.changed
+    world.note(cause("b"), do("link", change=LinkChange(uplink_bit_s=2)))
+    assert world.injections("edge-0") == [do("link", change=LinkChange(uplink_bit_s=2, loss=0.1))]
+
+    untold = world.take_back(cause("b"), do("link"), before)
+    assert untold == [do("link"), do("link", change=LinkChange(uplink_bit_s=1, loss=0.1))]
+    world.note(cause("c"), do("link"))
+    assert world.injections("edge-0") == []
+
+
+def test_what_is_done_to_a_node_that_is_not_there_is_moot_or_of_its_next_life(make_node):
+    """A node that is there cannot be launched."""
+    gone, there = (
+        Member(make_node("edge-0", "worker"), State.DIED),
+        Member(make_node("edge-0", "worker"), State.RUNNING),
+    )
+    world = ActiveFaults()
+    assert world.moot(do("freeze"), gone) == "it is not there (died)"
+    assert world.moot(do("cpus", cpus=0.5), gone) == "it is not there (died); its next life will be so"
+    assert (world.moot(do("launch"), gone), world.moot(do("launch"), there)) == ("", "it is running")
+
+
+def fault(name, trigger, *steps):
+    """A fault of a worker, with steps of (seconds, action)."""
+    made = tuple(FaultStep(after_s=after_s, injection=do(action)) for after_s, action in steps)
+    return FaultPlan(name=name, node="edge-0", trigger=trigger, steps=made)
+
+
+@pytest.fixture
+def schedule(make_plan):
+    """A fault by time, two by updates, one by point."""
+    return FaultSchedule(
+        make_plan(
+            faults=(
+                fault("timed", Trigger(at_s=5.0), (0.0, "cut"), (2.0, "heal")),
+                fault("late", Trigger(at_update=20), (0.0, "kill")),
+                fault("early", Trigger(at_update=10), (0.0, "freeze"), (3.0, "thaw")),
+                fault("point", Trigger(point="before-push"), (0.0, "kill"), (1.0, "launch")),
+            )
+        )
+    )
+
+
+def due(steps):
+    """Names, actions and times."""
+    return [(each.name, injection.action, each.asked_s) for each, injection in steps]
+
+
+def test_faults_are_triggered_by_time_by_updates_and_by_points(schedule):
+    """Those of an update once each, in the order of updates; the worker that stands waits for the first step alone."""
+    assert due(schedule.timed(100.0)) == [("timed", "cut", 105.0), ("timed", "heal", 107.0)]
+    assert due(schedule.updated(9, 1.0)) == []
+    expected = [("early", "freeze", 2.0), ("early", "thaw", 5.0), ("late", "kill", 2.0)]
+    assert due(schedule.updated(25, 2.0)) == expected
+    assert due(schedule.updated(26, 3.0)) == []
+    steps = list(schedule.reached(Reached(sender="edge-0", fault=3, step=7), 4.0))
+    assert [(each.waiting, each.trigger) for each, _ in steps] == [("edge-0", "before-push 7"), ("", "before-push 7")]
+    assert list(schedule.reached(Reached(sender="edge-0", fault=4, step=7), 4.0)) == []
+
+
+def test_of_a_resumed_trial_only_what_has_not_been_done_is_still_to_come(schedule):
+    """Also of faults that updates had triggered."""
+    passed = schedule.resume(6.0, 12, {("early", "edge-0"): 4.0})
+    assert due(passed) == [("early", "freeze", 4.0), ("timed", "cut", 5.0)]
+    assert due(schedule.timed(100.0)) == [("timed", "heal", 107.0), ("early", "thaw", 107.0)]
+    assert due(schedule.updated(30, 9.0)) == [("late", "kill", 9.0)]
+
+
+def test_a_user_is_answered_once_with_all_problems():
+    """Not before all of the order was asked for."""
+    tickets = Tickets()
+    tickets.open(4)
+    tickets.note(4, "edge-0: it is frozen already")
+    assert not tickets.is_due(4)
+    tickets.ordering = None
+    tickets.note(4, "edge-1: it is not there")
+    assert tickets.is_due(4)
+    assert tickets.answer(4) == [CommandResult(4, "edge-0: it is frozen already; edge-1: it is not there")]
+    assert not tickets.is_due(4)
+
+    tickets.open(5)
+    assert tickets.close() == [CommandResult(5, "the trial has ended")]

@@ -1,0 +1,108 @@
+"""Parts of the controller by themselves: who is admitted, when training stops, and whose goodbye is awaited."""
+
+import pytest
+
+from edgebed.core import records
+from edgebed.roles.control.admission import Admission, NodeInputs
+from edgebed.roles.control.director import Director
+from edgebed.roles.control.ending import GRACE_S, Ending
+from edgebed.roles.control.injector import Injector
+from edgebed.roles.control.members import Members, State
+from edgebed.roles.control.starting import Starting
+from edgebed.roles.control.stopping import Stopping
+from edgebed.roles.events import EndNode, Journal, Send, Wake
+from edgebed.wire import messages
+
+
+@pytest.fixture
+def members(make_plan):
+    """Nodes that have all joined."""
+    made = Members(make_plan())
+    for name, member in made.items():
+        member.peer = name
+        made.become(name, State.JOINED)
+    return made
+
+
+def accuracy(value):
+    """A measurement of the model."""
+    return records.Evaluated(version=7, accuracy=value, loss=0.1)
+
+
+def test_a_change_of_state_is_journaled_once_and_only_who_is_there_is_sent_to(members):
+    """Who has died hears nothing."""
+    assert members.become("edge-0", State.JOINED) == []
+    (died,) = members.become("edge-0", State.DIED, "killed")
+    assert (died.record.name, died.record.state, died.record.reason) == ("edge-0", "died", "killed")
+    assert members.send("edge-0", messages.Proceed(sender="controller")) == []
+    assert len(members.send("edge-1", messages.Proceed(sender="controller"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("sender", "code", "is_over", "refused"),
+    [
+        ("edge-7", "a", False, "unknown-node"),
+        ("edge-1", "a", False, "duplicate"),
+        ("edge-0", "a", True, "finished"),
+        ("edge-0", "b", False, "other-code"),
+        ("edge-0", "a", False, None),
+    ],
+)
+def test_who_is_unknown_there_already_too_late_or_other_is_refused(
+    make_plan, members, sender, code, is_over, refused
+):  # fmt: skip
+    """All others join."""
+    members.become("edge-0", State.DIED)
+    admission = Admission(make_plan(), lambda _: NodeInputs(), code="a")
+    refusal = admission.refusal(messages.Hello(sender=sender, pid=1, code=code), members, is_over=is_over)
+    assert (refusal and refusal[0]) == refused
+
+
+def test_training_stops_when_the_mean_of_the_last_accuracies_is_reached(make_plan, members):
+    """One alone is not enough."""
+    stopping = Stopping(make_plan(stop_accuracy=0.8, stop_window=2), members)
+    assert stopping.measured(accuracy(0.99)) == []
+    assert stopping.measured(accuracy(0.5)) == []
+    assert stopping.reason == ""
+    (send,) = stopping.measured(accuracy(1.1))
+    assert send.to == "server"
+    assert stopping.reason == send.message.reason == "accuracy 0.8000 (mean of 2 evaluations) reached 0.8 at update 7"
+
+
+def test_the_first_reason_to_stop_is_told_to_a_server_that_comes_back(make_plan, members):
+    """Until the server says itself why it has finished."""
+    stopping = Stopping(make_plan(stop_time_s=9.0, stop_accuracy=0.5), members)
+    stopping.measured(accuracy(0.6))
+    stopping.timed_out()
+    assert stopping.reason.startswith("accuracy")
+    assert [effect.to for effect in stopping.finished("400 updates")] == ["evaluator"]
+    assert stopping.reason == "400 updates"
+
+
+def test_training_cannot_begin_without_a_vital_node_or_any_worker(make_plan, members):
+    """It can without some of the workers."""
+    starting = Starting(make_plan(), members, "process")
+    for name in ("server", "evaluator", "edge-0"):
+        members.become(name, State.READY)
+    assert starting.missing([])[1] == ""
+    effects, why = starting.missing(["edge-1"])
+    assert ([effect.record.state for effect in effects], why) == (["missing"], "")
+    members.become("edge-0", State.DIED)
+    assert "no worker was ready" in starting.missing([])[1]
+
+
+def test_whoever_has_not_said_goodbye_after_the_grace_has_died(make_plan, members):
+    """The trial ends with the reason that it was given."""
+    director = Director(make_plan(), Injector(make_plan(), members))
+    ending = Ending(members, director, lambda: 3.0)
+    effects = ending.begin("completed", "enough", 10.0)
+    assert effects[-1] == Wake(10.0 + 3.0 + GRACE_S, "grace")
+    assert {effect.to for effect in effects if isinstance(effect, Send)} == set(members)
+    for name in ("server", "evaluator", "edge-0"):
+        members.become(name, State.STOPPED)
+    assert ending.is_awaited
+
+    late, ended, end = ending.close()
+    assert (late.record.name, late.record.state) == ("edge-1", "died")
+    assert (ended, end) == (Journal(records.Ended(outcome="completed", reason="enough")), EndNode("enough"))
+    assert not ending.is_awaited

@@ -1,0 +1,115 @@
+"""Parts of a live node's shell by themselves: its device, how its time is spent, its records on their way."""
+
+import time
+
+import pytest
+
+from edgebed.core import records
+from edgebed.metrics.exporter import NodeMetrics
+from edgebed.roles.events import Compute
+from edgebed.roles.work import GradientResult
+from edgebed.runtimes.live.rate_limit import TOLD_APART
+from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.reporter import REPORT_RECORDS_MAX, Reporter
+from edgebed.runtimes.live.shell.times import Times
+from edgebed.wire.messages import Model, Push
+
+GRADIENT = GradientResult((), (), 0.0, None, 0.3, 0.1)
+
+
+class Busy:
+    """Computes for 20 ms."""
+
+    def run(self, job):
+        """The job itself."""
+        until_s = time.thread_time() + 0.02
+        while time.thread_time() < until_s:
+            pass
+        return job
+
+
+class Sent(list):
+    """A connection to the controller that keeps what is sent."""
+
+    def send(self, message, frames):
+        """Send a message."""
+        self.append(message)
+
+
+@pytest.fixture
+def reporter():
+    """A reporter that was asked for nothing yet."""
+    return Reporter("edge-0", Sent(), NodeMetrics("worker"), Lifetime(time.monotonic_ns()))
+
+
+@pytest.mark.parametrize(("paces_cpus", "pace"), [(True, 0.1), (False, 0.5)])
+def test_a_device_is_as_fast_as_its_speed_and_the_cap_that_nothing_else_holds(make_node, paces_cpus, pace):
+    """Both multiply."""
+    assert NodeDevice(make_node(cpus=0.2, compute_speed=0.5), paces_cpus=paces_cpus).pace == pytest.approx(pace)
+
+
+def test_a_slow_devices_work_is_stretched_and_what_it_waits_besides_is_added(make_node):
+    """At a tenth of the speed it takes ten times as long; the stretch is what is left of that."""
+    device = NodeDevice(make_node(compute_speed=0.1), Busy())
+    began_s = time.perf_counter()
+    result, delay_s = device.compute(Compute("job", pause_s=1.0), lambda: 7.0)
+    took_s = time.perf_counter() - began_s
+
+    assert (result, device.times.busy_until_s) == ("job", 7.0)
+    assert delay_s - 1.0 == pytest.approx(max(0.0, 0.2 - took_s), abs=0.05)
+
+
+def test_a_fast_devices_work_is_not_stretched(make_node):
+    """However busy the machine is."""
+    assert NodeDevice(make_node(), Busy()).compute(Compute("job", pause_s=0.0), lambda: 7.0) == ("job", 0.0)
+
+
+def test_a_workers_time_is_spent_on_computing_encoding_pausing_and_waiting():
+    """Between what was computed and the push it pauses; from the push to the model it waits."""
+    times = Times()
+    times.computed(GRADIENT, 1.0)
+    times.sent(Push(sender="edge-0", incarnation=1, step=0, base=0, loss=0.0, tensors=()), 1.5)
+    times.computed("an evaluation is no step", 1.6)
+    times.received(Model(sender="server", version=1, final=False, tensors=()), 3.5)
+
+    assert times.record() == records.Phases(steps=1, compute_s=0.3, encode_s=0.1, wait_s=2.0, pause_s=0.5)
+    assert times.busy_until_s == 1.6
+
+
+def test_records_are_reported_once_in_order_and_in_parts(reporter):
+    """A report says how many came before it, so that the controller sees what is lost."""
+    for k in range(REPORT_RECORDS_MAX + 1):
+        reporter.journal(records.Note(text=str(k)))
+    reporter.report()
+    reporter.report()
+
+    first, second = reporter.management
+    assert (first.first, len(first.records), second.first) == (0, REPORT_RECORDS_MAX, REPORT_RECORDS_MAX)
+    assert [record.text for _, record in second.records] == [str(REPORT_RECORDS_MAX)]
+
+
+def test_a_record_that_the_controller_acts_upon_makes_a_report_urgent(reporter):
+    """Until it is sent."""
+    reporter.journal(records.Note(text="no hurry"))
+    assert not reporter.urgent
+    reporter.journal(records.Finished(version=3, reason="enough"))
+    assert reporter.urgent
+    reporter.report()
+    assert not reporter.urgent
+
+
+def test_what_is_looked_at_is_journaled_when_it_has_changed(reporter):
+    """By kind of record."""
+    for pushed in (1, 1, 2, 1):
+        reporter.journal_change(records.Pushes(incarnation=1, begun=pushed, pushed=pushed))
+    assert [record.pushed for _, record in reporter.unreported] == [1, 2, 1]
+
+
+def test_a_flood_of_bad_messages_becomes_a_count(reporter):
+    """Which comes with the next second."""
+    for _ in range(TOLD_APART + 5):
+        reporter.complain("not a message")
+    assert len(reporter.unreported) == TOLD_APART
+    reporter.release()
+    assert reporter.unreported[-1][1].count == 5
