@@ -14,6 +14,7 @@ from benchmarks import (
     churn,
     compression,
     containers,
+    durability,
     encoding,
     faults,
     links,
@@ -35,6 +36,7 @@ PARTS = (
     "churn",
     "server",
     "security",
+    "durability",
     "links",
     "namespaces",
     "containers",
@@ -42,14 +44,14 @@ PARTS = (
     "shards",
     "watching",
 )
-DEFAULT_PARTS = PARTS[:7]
+DEFAULT_PARTS = PARTS[:8]
 """The others need root, or Docker."""
 
 
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first seven)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first eight)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -73,7 +75,7 @@ def _measure(part: str, *, quick: bool) -> Any:
         "simulation": lambda: simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3),
         "server": lambda: server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5),
     }
-    others = (churn, compression, links, namespaces, containers, faults, security, shards, watching)
+    others = (churn, compression, durability, links, namespaces, containers, faults, security, shards, watching)
     measures |= {module.__name__.rpartition(".")[2]: partial(module.measure, quick=quick) for module in others}
     return measures[part]()
 
@@ -83,6 +85,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
     yield f"{'what':<76} {'measured':>10}  limit"
     yield from map(_server, measured.get("server", ()))
     yield from _security(measured.get("security", ()))
+    yield from _durability(measured.get("durability", ()))
     if found := measured.get("simulation"):
         per_s = found["per_s"]
         for name, limit in (
@@ -130,6 +133,16 @@ def _server(row: dict[str, Any]) -> str:
     rates = f"({row['server_per_s']:,.0f} of {row['echo_per_s']:,.0f} a second)"
     limit = f">= {SERVER_LIMITS[row['push']]}" if row["clients"] == 4 else ""
     return f"{what:<76} {row['ratio']:>10.2f}  {limit:<8} {rates}"
+
+
+def _durability(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        for name, cpu_limit, rate_limit in (("log", "<= 1.06", ">= 0.9"), ("fsync", "", "")):
+            with_clients = f"durability: {name} / none, {row['clients']} clients"
+            times = f"({row['cpu_us'][name]:,.0f} of {row['cpu_us']['none']:,.0f} us)"
+            rates = f"({row['per_s'][name]:,.0f} of {row['per_s']['none']:,.0f} a second)"
+            yield f"{'server CPU time of an update, ' + with_clients:<76} {row['cpu'][name]:>10.2f}  {cpu_limit:<8} {times}"
+            yield f"{'updates/s, ' + with_clients:<76} {row['rate'][name]:>10.2f}  {rate_limit:<8} {rates}"
 
 
 def _security(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

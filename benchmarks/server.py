@@ -12,12 +12,14 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+import msgspec
 import numpy as np
 import zmq
 
 from benchmarks.subjects import PARAMETERS, node_plan, real_gradient, theta
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.plan import Durability
 from edgebed.learning.allocator import keep_freed_memory
 from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.node import NodeEnvironment, run_node
@@ -47,7 +49,7 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
         for clients in CLIENTS:
             rates: dict[str, list[float]] = {"echo": [], "server": []}
             for _ in range(rounds):
-                for name, start in (("echo", start_echo), ("server", _start_server)):
+                for name, start in (("echo", start_echo), ("server", start_server)):
                     process, address, keep = start(method, clients)
                     rates[name].append(drive(address, clients, tensor, payload, seconds))
                     process.kill()
@@ -84,12 +86,14 @@ def start_echo(
     return process, here.recv(), lambda: None
 
 
-def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable[[], None]]:
+def start_server(
+    method: str, clients: int, durability: Durability = "none", log_folder: str = ""
+) -> tuple[BaseProcess, str, Callable[[], None]]:
     """The real server node, configured by hand as its controller would."""
     context: zmq.Context[Any] = zmq.Context()
     socket = management_socket(context, zmq.ROUTER, CREDENTIALS)
     address = f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
-    here = NodeEnvironment(node="server", controller_address=address, secret=SECRET)
+    here = NodeEnvironment(node="server", controller_address=address, secret=SECRET, log_folder=log_folder)
 
     def serve() -> None:
         keep_freed_memory()
@@ -101,7 +105,8 @@ def _start_server(method: str, clients: int) -> tuple[BaseProcess, str, Callable
     process.start()
     tensor, frames = encode_dense("theta", theta())
     configure = messages.Configure(
-        sender="controller", incarnation=1, epoch_ns=time.monotonic_ns(), plan=node_plan("server", method),
+        sender="controller", incarnation=1, epoch_ns=time.monotonic_ns(),
+        plan=msgspec.structs.replace(node_plan("server", method), durability=durability),
         peers=tuple(f"edge-{i}" for i in range(clients)), tensors=(tensor,),
     )  # fmt: skip
     data_address = ""
@@ -158,10 +163,10 @@ def _client(
     socket.send_multipart(codec.encode(messages.Join(sender=name, incarnation=1)))
     socket.recv_multipart(copy=False)
     push = messages.Push(sender=name, incarnation=1, step=0, base=0, loss=1.0, tensors=(tensor,))
-    frames = codec.encode(push, payload)
     begin.wait()
     started, count = time.perf_counter(), 0
     while time.perf_counter() - started < seconds:
+        frames = codec.encode(msgspec.structs.replace(push, step=count), payload)  # one that came before is not applied
         socket.send_multipart(frames, copy=False)
         socket.recv_multipart(copy=False)
         count += 1

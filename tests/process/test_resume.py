@@ -30,6 +30,7 @@ fleet: {{ edge: {{ count: 3, waiting: 30ms }} }}
 evaluation: {{ every: 100 updates }}
 stop: {{ updates: {UPDATES} }}
 checkpoints: {{ every: {EVERY} updates }}
+server: {{ durability: none }}
 deadlines: {{ join: 20s, stall: 30s }}
 """
 Begin = Callable[..., "LiveRun"]  # noqa: F821 # of conftest.py, which is no module to import from

@@ -1,4 +1,4 @@
-"""A server that is killed ten times in one run, each time when it has applied so many updates, for all runtimes."""
+"""A server without a log that is killed ten times in one run, when it has applied so many updates, for all runtimes."""
 
 from typing import Any
 
@@ -29,6 +29,7 @@ def scenario_of(seed: int, how: str = "living") -> dict[str, Any]:
         "fleet": {"edge": {"count": 4, "waiting": {"exponential": "20ms"}}},
         "evaluation": {"every": "100 updates"},
         "checkpoints": {"every": f"{EVERY} updates"},
+        "server": {"durability": "none"},
         "stop": {"updates": UPDATES},
         "on_failure": "restart" if how == "policy" else "ignore",
         "restart_delay": "0s",

@@ -220,7 +220,8 @@ def test_a_lower_cap_makes_work_longer_until_it_is_as_planned_again(simulate: Si
 
 def test_a_restarted_server_goes_on_from_the_last_checkpoint(simulate: Simulate) -> None:
     """Updates since then are lost with it; everybody joins the new one as soon as it is there."""
-    outcome = simulate(scenario({"restart": "server", "at_update": 50, "delay": "1s"}))
+    killed = {"restart": "server", "at_update": 50, "delay": "1s"}
+    outcome = simulate(scenario(killed) | {"server": {"durability": "none"}})
     ((restored_s, restored),) = outcome.of(records.Restored)
     versions = [update.version for t, update in outcome.of(records.Update) if t >= restored_s]
 

@@ -1,4 +1,4 @@
-"""A server that is killed and started anew at a checkpoint goes on as one that was not, bit for bit.
+"""A server without a log that is killed and started anew at a checkpoint goes on as one that was not, bit for bit.
 
 So that what is lost on its way changes nothing, each worker has one example and does the same at every step.
 """
@@ -38,6 +38,7 @@ def trained(
             "fleet": {"edge": {"count": WORKERS, "waiting": {"uniform": ["10ms", "30ms"]}}},
             "evaluation": {"every": f"{UPDATES} updates"},
             "checkpoints": {"every": every},
+            "server": {"durability": "none"},
             "stop": {"updates": UPDATES},
             "faults": list(faults),
         }

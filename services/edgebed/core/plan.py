@@ -255,6 +255,11 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Costs by kind of work: its share of a whole gradient's time; see roles/layerwise/shard_time.py."""
 
 
+Durability = Literal["none", "log", "fsync"]
+"""How a server keeps what it has answered: in checkpoints alone; in a log, which outlasts its process; in a log that
+has reached the disk before anybody is answered, and so outlasts the machine's power."""
+
+
 class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
     """The part of a node's plan that every role has; the role itself is its tag."""
 
@@ -334,6 +339,8 @@ class ServerPlan(LinkedPlan, frozen=True, kw_only=True, tag="server"):
     checkpoint_every_updates: int | None = None
     """Updates from one checkpoint to the next, from which the server can be restored."""
     checkpoint_every_s: float | None = None
+    durability: Durability = "none"
+    """What becomes of an update that was answered, when the server dies."""
 
     @property
     def counts_traffic(self) -> bool:

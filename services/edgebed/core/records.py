@@ -499,11 +499,18 @@ class Fault(Record):
 
 
 class Restored(Record):
-    """The server resumes from a checkpoint; what was applied after that version is lost. By the controller."""
+    """The server resumes, from its log or from a checkpoint; what was applied after that version is lost.
+
+    By the controller.
+    """
 
     version: Count
     incarnation: Count = 0
     """Incarnation of the server that resumes from it."""
+    replayed: Count | None = None
+    """Updates that the server applied again from its log, so that none was lost; None: it resumes from a checkpoint."""
+    log_bytes: Count = 0
+    """Size of that log, with its snapshot of the model."""
 
 
 class Note(Record):

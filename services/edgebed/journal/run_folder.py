@@ -7,6 +7,7 @@
     control.sock       while a live trial runs: commands by hand are written there (runtimes/live/control.py)
     <trial>/plan.json  every node with its caps, its data and its parts
     <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final,backup-<step>}.npz
+    <trial>/server-log/  until the trial is complete: what its server goes on from (runtimes/server_log.py)
 
 `runs/<scenario>/latest` points to the newest. Files are replaced atomically, so a reader meets the old or the new one.
 """
@@ -80,6 +81,7 @@ class TrialFolder:
         self.journal = path / "events.jsonl"
         self.logs = path / "logs"
         self.checkpoints = path / "checkpoints"
+        self.server_log = path / "server-log"
         self.latest_checkpoint = self.checkpoints / "latest.npz"
         self.final_checkpoint = self.checkpoints / "final.npz"
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
-from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
 from edgebed.core.quantities import bytes_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
@@ -88,6 +88,8 @@ class Description:
     faults: tuple[FaultRow, ...]
     on_failure: str
     """What is done when a node has failed."""
+    durability: str
+    """Where a server goes on that is started anew."""
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
     virtual_time: str
@@ -138,6 +140,7 @@ def describe_plan(
         links_held_by=_held_by(plan, mechanisms) if mechanisms else "",
         faults=tuple(fault_rows(plan)),
         on_failure=_on_failure(plan),
+        durability=_durability(plan, runtime),
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
         virtual_time=virtual_time_text(plan),
@@ -177,6 +180,7 @@ def as_text(description: Description) -> str:
         f"Caps: {d.cpus:g} {cores} of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
         f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}",
         *([] if d.shards else [f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"]),
+        f"A new server goes on {d.durability}",
         f"Stop: {', or '.join(d.stop)}",
     ]
     lines += [f"Expected: {expectation}" for expectation in d.expectations]
@@ -234,6 +238,20 @@ def _on_failure(plan: Plan) -> str:
         "stop": "the trial ends",
     }[plan.on_failure]
     return f"{done}, and the server is told at once" if plan.detector == "oracle" else done
+
+
+def _durability(plan: Plan, runtime: Runtime) -> str:
+    server = plan.node("server")
+    if server.shard:
+        return "from the last backup of all shards"
+    if not isinstance(server, ServerPlan) or server.durability == "none":
+        return "from the last checkpoint"
+    if TRAITS[runtime].has_containers:
+        return (
+            f"from the last checkpoint: in containers it keeps no log, and durability {server.durability} does nothing"
+        )
+    also = ", also if the machine lost power" if server.durability == "fsync" and not TRAITS[runtime].is_virtual else ""
+    return f"from its log, with all that was answered{also}"
 
 
 def _stops(plan: Plan) -> Iterator[str]:

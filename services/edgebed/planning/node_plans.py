@@ -66,6 +66,7 @@ class NodePlanning:
             silence_s=self.trial.deadlines.silence,
             checkpoint_every_updates=every.updates,
             checkpoint_every_s=every.time_s,
+            durability="none" if self.sharding else self.trial.server.durability,
         )
 
     def evaluator(self) -> EvaluatorPlan:

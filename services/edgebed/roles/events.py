@@ -11,6 +11,7 @@ import msgspec
 
 from edgebed.core.plan import Injection, Point
 from edgebed.core.records import Record
+from edgebed.roles.server.entries import AnyEntry
 from edgebed.roles.work import Job, Result
 from edgebed.wire.messages import AnyMessage
 from edgebed.wire.tensors import Buffer
@@ -170,13 +171,20 @@ class Release(msgspec.Struct, frozen=True, gc=False):
     """Worker only: no fault waits any more at the points of which it was told, so what was held there may go on."""
 
 
+class Append(msgspec.Struct, frozen=True, gc=False):
+    """Server only: append this to the log, before what follows is done."""
+
+    entry: AnyEntry
+    frames: Sequence[Buffer] = ()
+
+
 class EndNode(msgspec.Struct, frozen=True, gc=False):
     """End this node."""
 
     reason: str
 
 
-Effect = Send | Compute | Wake | Await | ApplyInjection | CommandResult | Journal | Expose | Release | EndNode
+Effect = Send | Compute | Wake | Await | ApplyInjection | CommandResult | Journal | Expose | Release | Append | EndNode
 
 
 class Heart(Protocol):

@@ -10,7 +10,8 @@ again to be sent all of it.
 
 A worker is either asking (it has joined or pushed, and waits for the answer), or computing, or neither: not started, or
 done. When its connection had broken, or the server is elsewhere now, a worker that is asking gives up and joins again;
-one that is computing pushes as ever, and joins again if that is refused. It counts its joins, and the answer to an
+one that is computing pushes as ever, and joins again if that is refused. Where a new server goes on from its log, a
+worker pushes once more what was not answered. It counts its joins, and the answer to an
 earlier one is not used, so that two answers never set two jobs going.
 
 Where a fault waits for it (points.py) it says how many updates it has made, tells the controller and holds still:
@@ -77,6 +78,8 @@ class Worker:
         """Joins of the worker before its last one."""
         self.asking: int | None = None
         """Push, or ONLY_JOINED, whose answer the worker waits for; None: it waits for none."""
+        self.asked: Send | None = None
+        """What it asked last."""
         self.computing = False
         self.step = 0
         """The next push, or the one being computed."""
@@ -150,12 +153,19 @@ class Worker:
     def _received(self, event: MessageReceived) -> list[Effect]:
         message = event.message
         if isinstance(message, Start):
-            return [] if self.computing else self._join_anew("the server was started anew")
+            return self._server_is_back(message)
         if isinstance(message, Model):
             return self._model(message, event.frames) if self._is_answer(message) else []
         if isinstance(message, Refuse):
             return self._refused(message)
         raise unexpected(self, event)
+
+    def _server_is_back(self, start: Start) -> list[Effect]:
+        if self.computing:
+            return []
+        if start.goes_on and self.asked and self.asking not in (None, ONLY_JOINED):
+            return self._ask(self.asked, self.asking)
+        return self._join_anew("the server was started anew")
 
     def _refused(self, refusal: Refuse) -> list[Effect]:
         if refusal.code == "late":
@@ -182,7 +192,7 @@ class Worker:
 
     def _ask(self, send: Send, asking: int) -> list[Effect]:
         """Send a request, and wait for the answer; only what a fault waits at is reported on the way."""
-        self.asking = asking
+        self.asking, self.asked = asking, send
         points: list[tuple[Point, int]] = [("during-pull", self.step)]
         if asking != ONLY_JOINED:
             points = [("during-push", asking), ("after-push", asking), *points]
@@ -207,7 +217,7 @@ class Worker:
         self.base = model.version
         if self.plan.pull == "changed-since" or self.downlink:
             self.theta = theta
-        self.asking, self.computing = None, True
+        self.asking, self.asked, self.computing = None, None, True
         first = self.step * self.batches
         batches = tuple(self.order.batch(first + k) for k in range(self.batches))
         job = GradientJob(theta, batches, self.step, self.memory, self.draw_name, self.base)

@@ -9,6 +9,7 @@ same plans, with the same code.
 """
 
 import contextlib
+import shutil
 import stat
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.controller import ResumedTrial
+from edgebed.roles.server.entries import DURABLE, is_durable
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import (
     Options,
@@ -80,6 +82,7 @@ def past_of(folder: TrialFolder) -> ResumedTrial | None:
     if past.timeline.began_s is None:
         folder.journal.unlink(missing_ok=True)
         folder.latest_checkpoint.unlink(missing_ok=True)
+        shutil.rmtree(folder.server_log, ignore_errors=True)
         return None
     return ResumedTrial(
         began_s=past.timeline.began_s,
@@ -87,6 +90,7 @@ def past_of(folder: TrialFolder) -> ResumedTrial | None:
         updates=past.updates,
         incarnations=past.timeline.incarnations,
         update_bytes=past.update_bytes,
+        durable=past.durable,
         triggered_s=past.triggered_s,
     )
 
@@ -99,7 +103,17 @@ class _Past(Fold):
         super().__init__(self.timeline)
         self.updates = 0
         self.update_bytes = 0
+        self.durable = 0
+        """Records of what is in the server's present log."""
         self.triggered_s: dict[tuple[str, str], float] = {}
+
+    @on(*DURABLE)
+    def _logged(self, _: float, __: str, record: records.Record) -> None:
+        self.durable += is_durable(record)
+
+    @on(records.Restored)
+    def _restored(self, _: float, __: str, record: records.Restored) -> None:
+        self.durable = 0 if record.replayed is None else self.durable
 
     @on(records.Update)
     def _update(self, _: float, __: str, record: records.Update) -> None:

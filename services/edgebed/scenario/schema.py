@@ -24,7 +24,7 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import GRADIENT_TIME_S, Loss, Method, Security, Waiting
+from edgebed.core.plan import GRADIENT_TIME_S, Durability, Loss, Method, Security, Waiting
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.faults.entry import FaultSection
@@ -244,7 +244,12 @@ class Caps(Section):
 
 
 class ServerSection(LinkSection, Caps):
-    """What the parameter server may use, and its link, which all workers share."""
+    """What the parameter server may use, its link, which all workers share, and how it keeps what it has applied."""
+
+    durability: Durability = "log"
+    """What outlasts the server: `none`: its last checkpoint; `log`: each update that it has taken, which is appended to
+    a log first, so that a server which comes back goes on where it ended; `fsync`: the same, also if the machine loses
+    its power, as nobody is answered before the disk has it."""
 
 
 class EvaluatorSection(Caps):

@@ -260,6 +260,12 @@ class Ready(Message, kw_only=True):
     """Server: address to which the evaluator connects."""
     metrics_address: Name = ""
     """`host:port` of the node's Prometheus metrics."""
+    version: Count = 0
+    """Server that went on from its log: version of its model."""
+    replayed: Count | None = None
+    """Server: updates that it applied again from its log; None: there was none."""
+    log_bytes: Count = 0
+    """Server: size of that log."""
 
 
 class Start(Message, kw_only=True):
@@ -271,6 +277,8 @@ class Start(Message, kw_only=True):
     """When training began, in seconds of the trial: what changes with time counts from here."""
     workers: tuple[Name, ...] = ()
     """Parameter server: workers that begin together with it, or are in training already, and will join."""
+    goes_on: bool = False
+    """Worker: the server remembers what the one before it did; what it has not answered is to be pushed once more."""
 
 
 class Report(Message, kw_only=True):
@@ -280,6 +288,16 @@ class Report(Message, kw_only=True):
     """Number of records that this incarnation has reported before: a gap shows that records were lost."""
     records: tuple[tuple[float, AnyRecord], ...]
     """Seconds of the trial, and a record of the journal."""
+    durable: Count | None = None
+    """Server with a log: records that come of its entries, of all incarnations, which came before those of this report;
+    what the controller has already is reported again by a server that comes back."""
+
+
+class Journaled(Message, kw_only=True):
+    """Controller to server with a log: the journal has so many of the records that come of its entries."""
+
+    durable: Count
+    """Number of these records, of all incarnations."""
 
 
 class Alive(Message, kw_only=True):
@@ -379,7 +397,7 @@ class Bye(Message, kw_only=True):
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
-    Hello, Configure, Ready, Start, Report, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Keep,
+    Hello, Configure, Ready, Start, Report, Journaled, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Keep,
     RollBack, Finish, Stop, Bye,
     Refuse,
 )  # fmt: skip
@@ -405,7 +423,7 @@ compressed the most common."""
 
 DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (
-    Hello | Configure | Ready | Start | Report | Alive | Reached | Proceed | Inject | Failed | Checkpoint | Keep
-    | RollBack | Finish | Stop | Bye | Refuse
+    Hello | Configure | Ready | Start | Report | Journaled | Alive | Reached | Proceed | Inject | Failed | Checkpoint
+    | Keep | RollBack | Finish | Stop | Bye | Refuse
 )  # fmt: skip
 AnyMessage = DataMessage | ManagementMessage

@@ -108,6 +108,7 @@ class ServerBench:
         self.server = ParameterServer(plan, np.zeros(6, "f4"), BENCH_WORKERS, version=version)
         self.now = 0.0
         self.wakes = []
+        self.steps = {}
         self.journal = []
         self.sent = []
         """(to, message, frames)"""
@@ -138,8 +139,10 @@ class ServerBench:
         """A worker joins."""
         return self.tell(Join(sender=worker, incarnation=incarnation, joins=joins), peer=peer)
 
-    def push(self, worker, *, base=None, step=0, incarnation=1, joins=0, peer="", update=None):
-        """It pushes: ones, if nothing else is said, computed at the present model."""
+    def push(self, worker, *, base=None, step=None, incarnation=1, joins=0, peer="", update=None):
+        """It pushes: ones, if nothing else is said, computed at the present model, the step after its last."""
+        step = self.steps.get((worker, incarnation), -1) + 1 if step is None else step
+        self.steps[worker, incarnation] = step
         tensor, frames = encode_update("update", update or ONES)
         base = self.server.aggregation.version if base is None else base
         push = Push(

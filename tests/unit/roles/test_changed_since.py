@@ -198,7 +198,7 @@ def test_those_who_need_the_same_share_one_encoding():
     """As after a round, or at the start."""
     fleet = Fleet()
     fleet.push("edge-0", sparse(1))
-    answers = [fleet.server._answer(worker) for worker in ("edge-1", "edge-2")]
+    answers = fleet.server._answer("edge-1", "edge-2")
 
     assert answers[0].message is answers[1].message
     assert answers[0].message.since == 0

@@ -1,5 +1,7 @@
 """The server applies what may be applied, answers whom it must, and refuses the rest without harm."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -14,13 +16,17 @@ from edgebed.wire.tensors import decode_dense, encode_update
 N = 6
 
 
+STEPS = itertools.count()
+
+
 def join(worker="edge-0", incarnation=1):
     """A worker takes part."""
     return Join(sender=worker, incarnation=incarnation)
 
 
-def push(worker="edge-0", *, base=0, step=0, incarnation=1, update=None):
-    """A push of all ones, and its frames."""
+def push(worker="edge-0", *, base=0, step=None, incarnation=1, update=None):
+    """A push of all ones, and its frames; of a step that no push had before, unless one is named."""
+    step = next(STEPS) if step is None else step
     tensor, frames = encode_update("update", update or ModelUpdate(N, None, np.ones(N, "f4")))
     return Push(sender=worker, incarnation=incarnation, step=step, base=base, loss=2.0, tensors=(tensor,)), frames
 

@@ -5,7 +5,8 @@
 An update is known by worker, incarnation and step, the worker's own count. The server says which of them it has seen:
 applied or refused, with the join that they belong to. What it has not seen is missing, and needs evidence: the worker's
 report that it gave up waiting (`Unanswered`), the worker's end, or the end of a server whose last records are gone. An
-update that was applied after the version which a later server was restored to is lost with the server.
+update that was applied after the version which a later server was restored to is lost with the server. A server that
+goes on from its log loses nothing: for the accounts it has not been gone.
 
 The accounting closes if nothing is unexplained and all checks hold: the updates applied are those of the final model,
 one for each version; no step was seen twice, none before its worker had pushed it, none of a worker that had not
@@ -270,6 +271,9 @@ class UpdateAccounting(Fold):
     @on(records.Restored)
     def _restored(self, t: float, _: str, record: records.Restored) -> None:
         """Note a new incarnation of the server: what the one before did after this version is lost."""
+        if record.replayed is not None:
+            self._went_on(record)
+            return
         if self.finished is None:
             self._server_ended(t)
         self.server += 1
@@ -286,6 +290,15 @@ class UpdateAccounting(Fold):
             lives[place].applied -= 1
             lives[place].rolled_back += 1
         del self.lineage[kept:], self.versions[kept:]
+
+    def _went_on(self, record: records.Restored) -> None:
+        """Note a server that went on from the log of the one before, which so has not ended."""
+        self.servers_died[-1], self.servers_end_t[-1] = False, math.inf
+        self.finished = self.final_version = None
+        if record.version < self.version:
+            self._problem(f"the server forgot {self.version - record.version:,} updates that it had applied")
+        elif record.version > self.version:
+            self._problem("the server was restored to a version with updates that nobody has reported")
 
     @on(records.Trial)
     def _trial(self, _: float, __: str, ___: records.Trial) -> None:

@@ -216,7 +216,8 @@ def _fault(record: records.Fault) -> str:
 
 
 def _restored(record: records.Restored) -> str:
-    return f"the server (incarnation {record.incarnation}) resumes from update {record.version:,}"
+    text = f"the server (incarnation {record.incarnation}) resumes from update {record.version:,}"
+    return text if record.replayed is None else f"{text}; it replayed {record.replayed:,} from its log"
 
 
 _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {

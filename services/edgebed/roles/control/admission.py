@@ -96,8 +96,16 @@ class Admission:
             sources=self.sources,
             links=share({name: members[name].plan.link for name in members if name in self.neighbours[plan.node]}),
         )
-        effects = [*members.become(plan.node, State.JOINED, pid=pid), Send(event.peer, configure, given.frames)]
-        if is_server and member.incarnation > 1:
-            version = given.backup_step if plan.shard else given.version
-            effects.append(Journal(Restored(version=version, incarnation=member.incarnation)))
-        return effects
+        member.begins_at = given.backup_step if plan.shard else given.version
+        return [*members.become(plan.node, State.JOINED, pid=pid), Send(event.peer, configure, given.frames)]
+
+    def restored(self, ready: messages.Ready, members: Members) -> list[Effect]:
+        """Record from where a server that is not the first resumes."""
+        member = members[ready.sender]
+        if member.plan.role != "server" or member.incarnation == 1:
+            return []
+        version = member.begins_at if ready.replayed is None else ready.version
+        record = Restored(
+            version=version, incarnation=member.incarnation, replayed=ready.replayed, log_bytes=ready.log_bytes
+        )
+        return [Journal(record)]

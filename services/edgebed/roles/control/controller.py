@@ -60,6 +60,8 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """Highest incarnation that each node had."""
     update_bytes: int = 0
     """Payload of all updates that were applied."""
+    durable: int = 0
+    """Records that the journal has of what is in the server's log."""
     triggered_s: dict[tuple[str, str], float] = {}
     """When each fault was first triggered, by name and node, in seconds of the trial."""
 
@@ -163,7 +165,7 @@ class Controller:
             if not came:
                 return []
             self.members[message.sender].ready = message
-            return came + self._start(now)
+            return [*self.admission.restored(message, self.members), *came, *self._start(now)]
         if isinstance(message, messages.Reached):
             if self.phase is Phase.RUNNING:
                 return self._done(self.director.reached(message, now), now)

@@ -69,6 +69,8 @@ class Member(msgspec.Struct):
     peer: str = ""
     incarnation: int = 0
     ready: messages.Ready | None = None
+    begins_at: int = 0
+    """Version, or step, of the model or backup that it was given."""
     missed: int = 0
     """Checks in a row without a heartbeat."""
 

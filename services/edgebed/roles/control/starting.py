@@ -75,11 +75,17 @@ class Starting:
                 addresses=addresses,
                 began_s=self.began_s,
                 workers=beginning if member.plan.role == "server" else (),
+                goes_on=any(_goes_on(reached[host]) for host in member.plan.hosts),
             )
             effects.append(Send(member.peer, start))
             if finish_reason and member.plan.role in ("server", "evaluator"):
                 effects.append(Send(member.peer, messages.Finish(sender=NAME, reason=finish_reason)))
         return effects
+
+
+def _goes_on(host: Member) -> bool:
+    """Whether a node that is ready remembers what the one before it did."""
+    return host.ready is not None and host.ready.replayed is not None
 
 
 def _address(host: Member, client: NodePlan) -> str:

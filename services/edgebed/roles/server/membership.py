@@ -49,6 +49,9 @@ class Membership:
         self.silence_s = silence_s
         self.expected: dict[str, float] = {}
         """Workers that were asked to begin and have not joined: since when, the longest first."""
+        self.away: set[str] = set()
+        """Workers that took part when the server came back, and are expected to be heard of again: they need not join.
+        """
         self.latest: dict[str, JoinId] = {}
         """Highest incarnation and join of each worker that ever joined."""
         self.peers: dict[str, str] = {}
@@ -78,9 +81,9 @@ class Membership:
             return Objection("stale-incarnation", f"{latest} holds")
         if join_id < latest:
             return Objection("not-joined", f"{latest} holds", told=False)
-        if worker not in self.peers:
+        if worker not in self.peers and worker not in self.away:
             return Objection("not-joined", f"{worker!r} was given up")
-        if self.peers[worker] != peer:
+        if self.peers.get(worker, peer) != peer:
             return Objection("duplicate", f"{latest} was on another connection")
         return None
 
@@ -91,12 +94,24 @@ class Membership:
         self.expected.setdefault(worker, now)
         return True
 
+    def connected(self, worker: str, peer: str) -> None:
+        """Note the connection of a worker that takes part: it may be another than before the server came back."""
+        self.peers[worker] = peer
+        self.expected.pop(worker, None)
+        self.away.discard(worker)
+
+    def disconnect_all(self, now: float) -> None:
+        """Expect all who take part to be back: the server has come back, and no connection is left."""
+        self.away |= self.peers.keys()
+        self.expected = dict.fromkeys([*self.expected, *self.peers], now)
+        for table in (self.peers, self.silent, self.broken):
+            table.clear()
+
     def join(self, worker: str, join_id: JoinId, peer: str) -> bool:
         """Let `worker` take part; False: it did already, in this very incarnation and join."""
         known = worker in self.peers and self.latest[worker] == join_id
         self.latest[worker] = join_id
-        self.peers[worker] = peer
-        self.expected.pop(worker, None)
+        self.connected(worker, peer)
         self.broken.pop(worker, None)
         return not known
 
@@ -124,6 +139,7 @@ class Membership:
 
     def leave(self, worker: str) -> None:
         """Remove `worker`, which takes part no more, and is not expected to."""
+        self.away.discard(worker)
         for table in (self.expected, self.peers, self.silent, self.broken):
             table.pop(worker, None)
 

@@ -7,11 +7,15 @@
 The controller tells it which workers begin. Of all else it believes the data network alone, unless the controller is
 asked to tell it who has failed. A worker that left may join again. After the last update it hands the model over,
 answers the evaluator, and refuses whatever is pushed.
+
+What is to outlast it is done by entries (entries.py): `_log` hands one to the log and does it, `redo` does those of a
+log again. A push that comes once more, because the answer was lost with a server, is answered and not applied.
 """
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,13 +24,34 @@ from numpy.typing import NDArray
 from edgebed.algorithms import registry
 from edgebed.algorithms.aggregator import Aggregator, PushInfo
 from edgebed.algorithms.update import Applied, ModelUpdate
-from edgebed.core.errors import OwnCodeError
+from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.plan import ServerPlan
-from edgebed.core.records import Dropped, Finished, Joined, Left, Note, Refused, Update
+from edgebed.core.records import Dropped, Finished, Joined, Left, Note, Record, Refused, Update
 from edgebed.roles.alarm import Alarm
-from edgebed.roles.events import Disconnected, Effect, Event, Journal, MessageReceived, Observe, Send, Woken, unexpected
+from edgebed.roles.events import (
+    Append,
+    Disconnected,
+    Effect,
+    Event,
+    Journal,
+    MessageReceived,
+    Observe,
+    Send,
+    Woken,
+    unexpected,
+)  # fmt: skip
 from edgebed.roles.server.answers import Answers
-from edgebed.roles.server.membership import JOIN_S, JoinId, Membership, Reason
+from edgebed.roles.server.entries import (
+    Accepted,
+    AnyEntry,
+    Departed,
+    ModelHash,
+    Rejected,
+    RoundExpired,
+    Snapshot,
+)  # fmt: skip
+from edgebed.roles.server.membership import JOIN_S, JoinId, Membership
+from edgebed.roles.server.remembered import Arrays, Held, attributes, put_back, written
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.frames import encode, size_bytes
 from edgebed.wire.messages import Failed, Finish, Join, Pull, Push, Refuse, Start
@@ -35,14 +60,13 @@ from edgebed.wire.tensors import Buffer, bits, cut, decode_pieces
 REASON_LENGTH_MAX = 200  # it may quote a stranger
 
 
-class Held(NamedTuple):
-    """A push that the aggregation has and has not applied."""
-
-    peer: str
-    push: Push
-    entries: int
-    bits: int
-    bytes: int
+HASH_EVERY = 100
+"""Versions from one hash of the model in the log to the next."""
+OWN = ("held", "held_s", "steps", "rejected", "unanswered", "sent_bytes", "finished", "checkpoint_version")
+ANSWERS = ("held", "final", "changes")
+DOWNLINK = ("copies", "_made", "_present", "_whole", "_count")
+MEMBERSHIP = ("away", "expected", "latest", "peers")
+"""Attributes that outlast a server, beside all of its aggregation."""
 
 
 class ParameterServer:
@@ -80,6 +104,13 @@ class ParameterServer:
         """Held pushes in order of arrival."""
         self.held_s = 0.0
         """Time since when pushes are held."""
+        self.steps: dict[str, tuple[int, int]] = {}
+        """Incarnation and step of each worker's last push that took effect."""
+        self.rejected: dict[str, tuple[int, int]] = {}
+        """Incarnation and step of each worker's last push that was refused."""
+        self.unanswered: set[str] = set()
+        """Workers whose last push waits for its answer."""
+        self.logs = plan.durability != "none"
         self.alarm = Alarm()
         self.checkpoint_version = version
         """Version of the last checkpoint."""
@@ -117,100 +148,220 @@ class ParameterServer:
         message = event.message
         self.membership.heard(message.sender, event.peer, self.now)
         if isinstance(message, Push):
-            return self._push(event, message)
+            return self._pushed(event, message)
         if isinstance(message, Join):
-            return self._join(event, message)
+            return self._joins(event, message)
         if isinstance(message, Pull):
             self.pulls[event.peer] = message.at_version
             return self._answer_pulls()
-        if isinstance(message, Finish):
-            return self._finish(message.reason)
         if isinstance(message, Failed):
             return self._failed(message)
-        if isinstance(message, Start):
-            return self._start(message)
+        if isinstance(message, Finish | Start):
+            return self._log(self._accepted(event, message))
         return [
             Journal(Refused(peer=event.peer, code="malformed", reason=f"a server gets no {type(message).__name__}"))
         ]
 
+    # --- the log ------------------------------------------------------------------------------------------------
+
+    def _accepted(self, event: MessageReceived, message: Join | Push | Start | Finish) -> Accepted:
+        return Accepted(now=self.now, peer=event.peer, bytes=event.bytes, message=message)
+
+    def _log(self, entry: AnyEntry, frames: Sequence[Buffer] = ()) -> list[Effect]:
+        """Do what an entry says; where there is a log, it is appended before anything comes of it."""
+        before = self.aggregation.version
+        effects = self._do(entry, frames)
+        if not self.logs:
+            return effects
+        effects.insert(0, Append(entry, frames))
+        if self.aggregation.version // HASH_EVERY > before // HASH_EVERY:
+            crc = zlib.crc32(self.aggregation.theta.data)
+            effects.append(Append(ModelHash(now=self.now, version=self.aggregation.version, crc=crc)))
+        return effects
+
+    def _do(self, entry: AnyEntry, frames: Sequence[Buffer]) -> list[Effect]:
+        match entry:
+            case Accepted(message=Push() as push):
+                return self._push(entry, push, frames)
+            case Accepted(message=Join() as join):
+                return self._join(entry, join)
+            case Accepted(message=Start() as start):
+                return self._start(start)
+            case Accepted(message=Finish() as finish):
+                return self._finish(finish.reason)
+            case Departed():
+                return self._leave(entry)
+            case RoundExpired():
+                return self._applied(self.aggregation.expire())
+            case Rejected(record=refused):
+                self.rejected[refused.worker] = refused.incarnation, refused.step
+                return [Journal(refused)]
+        raise AssertionError(f"{entry!r:.200} is no entry to be done")
+
+    def redo(self, entry: AnyEntry, frames: Sequence[Buffer] = ()) -> list[Record]:
+        """Do an entry of the log again, and return the records that come of it; nobody is answered.
+
+        EdgebedError where the model is not what it was.
+        """
+        self.now = entry.now
+        if not isinstance(entry, ModelHash):
+            return [effect.record for effect in self._do(entry, frames) if isinstance(effect, Journal)]
+        version, crc = self.aggregation.version, zlib.crc32(self.aggregation.theta.data)
+        if (version, crc) != (entry.version, entry.crc):
+            raise EdgebedError(
+                f"the model of update {entry.version:,} has the hash {entry.crc:08x}, and comes to {crc:08x} at update "
+                f"{version:,} when its updates are applied again"
+            )
+        return []
+
+    def revive(self, now: float) -> None:
+        """Go on where a server has ended, once all that it did has been done again: no connection is left.
+
+        Whether training is over is for the controller to say, and for the plan when it begins.
+        """
+        self.now = now
+        self.finished = self.answers.final = False
+        self.membership.disconnect_all(now)
+
+    def snapshot(self) -> tuple[Snapshot, list[Buffer]]:
+        """Return all that outlasts this server; ValueError where an aggregation keeps what cannot be stored."""
+        arrays = Arrays()
+        parts = {name: written(owner, names, arrays) for name, (owner, names) in self._remembered().items()}
+        told = tuple((array.dtype.str, array.shape) for array in arrays.found)
+        snapshot = Snapshot(now=self.now, parts=parts, arrays=told)
+        return snapshot, [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays.found]
+
+    def restore(self, snapshot: Snapshot, payload: Buffer) -> None:
+        """Become the server that a snapshot is of; ValueError where it is not of this trial's."""
+        arrays: list[NDArray[Any]] = []
+        begin = 0
+        for kind, shape in snapshot.arrays:
+            arrays.append(np.frombuffer(payload, kind, math.prod(shape), begin).reshape(shape).copy())
+            begin += arrays[-1].nbytes
+        parts = self._remembered()
+        if snapshot.parts.keys() != parts.keys():
+            raise ValueError(f"a snapshot of {', '.join(snapshot.parts)}, not of {', '.join(parts)}")
+        for name, (owner, _) in parts.items():
+            put_back(owner, snapshot.parts[name], arrays)
+        if self.aggregation.theta.shape != self.answers.tensor.shape:
+            raise ValueError(f"a model of {self.aggregation.theta.shape}, not {self.answers.tensor.shape}")
+
+    def _remembered(self) -> dict[str, tuple[Any, Sequence[str]]]:
+        """The parts of the server that outlast it: owner, and names of its attributes."""
+        rest = attributes(self.aggregation, "config", "is_buffer")
+        parts: dict[str, tuple[Any, Sequence[str]]] = {
+            "server": (self, OWN),
+            "membership": (self.membership, MEMBERSHIP),
+            "answers": (self.answers, ANSWERS),
+            "aggregation": (self.aggregation, rest),
+        }
+        if self.answers.downlink:
+            parts["downlink"] = (self.answers.downlink, DOWNLINK)
+        return parts
+
     # --- who takes part -----------------------------------------------------------------------------------------
 
     def _start(self, start: Start) -> list[Effect]:
-        """Note who begins; the server serves from the moment it can be reached."""
+        """Note who begins; the server serves from the moment it can be reached.
+
+        Of those who took part before the server came back, who is not named is gone.
+        """
+        effects: list[Effect] = []
+        for worker in sorted(self.membership.away - set(start.workers)):
+            effects += self._leave(Departed(now=self.now, worker=worker, reason="absence"))
         for worker in start.workers:
             if worker in self.workers and self.membership.expect(worker, self.now):
                 self.aggregation.expected(worker)
-        return self._finish_if_reached()
+        return [*effects, *self._finish_if_reached()]
 
-    def _join(self, event: MessageReceived, join: Join) -> list[Effect]:
+    def _joins(self, event: MessageReceived, join: Join) -> list[Effect]:
         worker, join_id = join.sender, JoinId(join.incarnation, join.joins)
         if worker not in self.workers:
             return self._refuse(event.peer, "unknown-node", f"{worker!r} is not in the plan")
         objection = self.membership.refuse_join(worker, join_id, event.peer)
         if objection:
             return self._refuse(event.peer, *objection)
+        return self._log(self._accepted(event, join))
+
+    def _join(self, entry: Accepted, join: Join) -> list[Effect]:
+        worker, join_id = join.sender, JoinId(join.incarnation, join.joins)
         effects: list[Effect] = []
-        if self.membership.join(worker, join_id, event.peer):
+        if self.membership.join(worker, join_id, entry.peer):
             effects.append(Journal(Joined(worker=worker, incarnation=join_id.incarnation, joins=join_id.joins)))
         applied = self.aggregation.joined(worker)
         self.answers.forget(worker)
-        return [*effects, self._answer(worker), *self._applied(applied)]
+        return [*effects, *self._answer(worker), *self._applied(applied)]
 
-    def _leave(self, worker: str, reason: Reason) -> list[Effect]:
+    def _leave(self, departed: Departed) -> list[Effect]:
         """Release the state of a worker; others may have waited for it alone."""
+        worker, effects = departed.worker, list[Effect]()
+        if departed.reason != "absence":
+            incarnation = self.membership.latest[worker].incarnation
+            effects = [Journal(Left(worker=worker, incarnation=incarnation, reason=departed.reason))]
         self.membership.leave(worker)
         self.answers.forget(worker)
-        left = Left(worker=worker, incarnation=self.membership.latest[worker].incarnation, reason=reason)
-        return [Journal(left), *self._applied(self.aggregation.left(worker))]
-
-    def _give_up(self, worker: str) -> list[Effect]:
-        """Give up a worker that was expected and has not joined."""
-        self.membership.leave(worker)
-        return self._applied(self.aggregation.left(worker))
+        self.unanswered.discard(worker)
+        return [*effects, *self._applied(self.aggregation.left(worker))]
 
     def _failed(self, failed: Failed) -> list[Effect]:
         """Act on the controller's word that a worker failed; nothing, where a later incarnation has replaced it."""
         if self.finished:
             return []
         if failed.node in self.membership.expected:
-            return self._give_up(failed.node)
+            return self._log(Departed(now=self.now, worker=failed.node, reason="absence"))
         here = failed.node in self.membership.peers
         if not here or failed.incarnation < self.membership.latest[failed.node].incarnation:
             return []
-        return self._leave(failed.node, "oracle")
+        return self._log(Departed(now=self.now, worker=failed.node, reason="oracle"))
 
     # --- pushes -------------------------------------------------------------------------------------------------
 
-    def _push(self, event: MessageReceived, push: Push) -> list[Effect]:
-        worker = push.sender
-        objection = self.membership.refuse_push(worker, JoinId(push.incarnation, push.joins), event.peer)
+    def _pushed(self, event: MessageReceived, push: Push) -> list[Effect]:
+        objection = self.membership.refuse_push(push.sender, JoinId(push.incarnation, push.joins), event.peer)
         if objection:
             return self._refuse(event.peer, *objection, push=push)
-        if self.finished:
+        if self.finished and not self._has_come(push):
             return self._refuse(event.peer, "finished", "no more updates are applied", push=push)
         try:
-            update, num_bits = self._decode(event, push)
+            return self._log(self._accepted(event, push), event.frames)
         except RemoteWireError as error:
             return [
-                Journal(Dropped(socket="data", reason=f"{worker}: {error}"[:REASON_LENGTH_MAX])),
+                Journal(Dropped(socket="data", reason=f"{push.sender}: {error}"[:REASON_LENGTH_MAX])),
                 *self._refuse(event.peer, "malformed", str(error), push=push),
             ]
+
+    def _has_come(self, push: Push) -> bool:
+        """Whether the push took effect before: its answer was lost."""
+        return (push.incarnation, push.step) <= self.steps.get(push.sender, (-1, -1))
+
+    def _push(self, entry: Accepted, push: Push, frames: Sequence[Buffer]) -> list[Effect]:
+        """Take a push, unless it has come before; RemoteWireError where it cannot be read, before anything changes."""
+        worker = push.sender
+        if self._has_come(push):
+            self.membership.connected(worker, entry.peer)
+            self.answers.pushed(worker, push.base)
+            return [] if worker in self.unanswered else self._answer(worker)
+        update, num_bits = self._decode(push, frames)
+        self.membership.connected(worker, entry.peer)
+        self.steps[worker] = push.incarnation, push.step
+        self.unanswered.add(worker)
         self.answers.pushed(worker, push.base)
         if self.aggregation.late(push.base):
             late = f"the model is at version {self.aggregation.version}"
-            return [*self._refuse(event.peer, "late", late, push=push), self._answer(worker)]
+            refusal = self._refusal(entry.peer, "late", late, push)
+            return [Journal(refusal), self._refuse_to(entry.peer, refusal), *self._answer(worker)]
         self.membership.waits(worker)
         self.aggregation.schedule.note(self.aggregation.epoch, push.loss)
         if not self.held:
             self.held_s = self.now
-        self.held.append(Held(event.peer, push, update.entries, num_bits, event.bytes))
+        self.held.append(Held(entry.peer, push, update.entries, num_bits, entry.bytes))
         return self._applied(self.aggregation.push(worker, update, push.base, PushInfo(push.examples, push.loss)))
 
-    def _decode(self, event: MessageReceived, push: Push) -> tuple[ModelUpdate, int]:
+    def _decode(self, push: Push, frames: Sequence[Buffer]) -> tuple[ModelUpdate, int]:
         """Return the update, and the bits that the algorithm needed of it."""
         if not 0 <= push.base <= self.aggregation.version:
             raise RemoteWireError(f"base {push.base}; the model is at version {self.aggregation.version}")
-        pieces = decode_pieces(push.tensors, event.frames)
+        pieces = decode_pieces(push.tensors, frames)
         try:
             with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
                 return self.compression.restore(pieces), sum(map(bits, push.tensors, pieces))
@@ -222,7 +373,7 @@ class ParameterServer:
         if applied is None:
             return []
         if applied.held:
-            return [self._answer(worker) for worker in applied.released]
+            return self._answer(*applied.released)
         held, self.held = self.held, []
         before = self.aggregation.version - len(held)
         sent, self.sent_bytes = self.sent_bytes, 0
@@ -231,7 +382,7 @@ class ParameterServer:
         ]
         self.answers.changed(applied.changed)
         effects += self._finish_if_reached()
-        effects += [self._answer(worker) for worker in applied.released]
+        effects += self._answer(*applied.released)
         effects += self._answer_pulls()
         every = self.plan.checkpoint_every_updates
         return effects + (
@@ -240,14 +391,20 @@ class ParameterServer:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def _answer(self, worker: str) -> Send:
-        self.aggregation.pulled(worker)
-        self.membership.answered(worker, self.now)
-        model, frames = self.answers.to_worker(worker)
-        if joins := self.membership.latest[worker].joins:  # most have joined once, and share one message
-            model = msgspec.structs.replace(model, joins=joins)
-        self.sent_bytes += size_bytes(encode(model, frames))
-        return Send(self.membership.peers[worker], model, frames)
+    def _answer(self, *workers: str) -> list[Effect]:
+        """Answer workers with the model; one that is not back yet is answered when it pushes once more."""
+        effects: list[Effect] = []
+        for worker in workers:
+            self.aggregation.pulled(worker)
+            self.unanswered.discard(worker)
+            if peer := self.membership.peers.get(worker):
+                self.membership.answered(worker, self.now)
+                model, frames = self.answers.to_worker(worker)
+                if joins := self.membership.latest[worker].joins:  # most have joined once, and share one message
+                    model = msgspec.structs.replace(model, joins=joins)
+                self.sent_bytes += size_bytes(encode(model, frames))
+                effects.append(Send(peer, model, frames))
+        return effects
 
     def _answer_pulls(self) -> list[Effect]:
         if not self.pulls:
@@ -261,15 +418,23 @@ class ParameterServer:
         self, peer: str, code: str, reason: str, told: bool = True, *, push: Push | None = None
     ) -> list[Effect]:
         """Refuse a message, which takes no effect; of a push the record says which one it was."""
-        reason = reason[:REASON_LENGTH_MAX]
-        record = Refused(peer=peer, code=code, reason=reason)
-        if push and push.sender in self.workers:
-            record = Refused(
-                peer=peer, code=code, reason=reason,
-                worker=push.sender, incarnation=push.incarnation, joins=push.joins, step=push.step,
-            )  # fmt: skip
-        refusal = Refuse(sender=self.plan.node, code=code, reason=reason)  # type: ignore[arg-type]
-        return [Journal(record), Send(peer, refusal)] if told else [Journal(record)]
+        refusal = self._refusal(peer, code, reason, push)
+        noted: list[Effect] = [Journal(refusal)]
+        if push and refusal.worker:
+            is_known = self._has_come(push) or self.rejected.get(push.sender) == (push.incarnation, push.step)
+            noted = [] if is_known else self._log(Rejected(now=self.now, record=refusal))
+        return [*noted, self._refuse_to(peer, refusal)] if told else noted
+
+    def _refusal(self, peer: str, code: str, reason: str, push: Push | None = None) -> Refused:
+        record = Refused(peer=peer, code=code, reason=reason[:REASON_LENGTH_MAX])
+        if push is None or push.sender not in self.workers:
+            return record
+        return msgspec.structs.replace(
+            record, worker=push.sender, incarnation=push.incarnation, joins=push.joins, step=push.step
+        )
+
+    def _refuse_to(self, peer: str, refusal: Refused) -> Send:
+        return Send(peer, Refuse(sender=self.plan.node, code=refusal.code, reason=refusal.reason))  # type: ignore[arg-type]
 
     # --- deadlines, checkpoints, the end ------------------------------------------------------------------------
 
@@ -290,11 +455,12 @@ class ParameterServer:
             return []
         effects: list[Effect] = []
         for worker, reason in self.membership.lost(self.now):
-            effects += self._leave(worker, reason)
+            effects += self._log(Departed(now=self.now, worker=worker, reason=reason))
         for worker in self.membership.absent(self.now):
-            effects += [Journal(Note(text=f"{worker} has not joined for {JOIN_S:g} s")), *self._give_up(worker)]
+            effects.append(Journal(Note(text=f"{worker} has not joined for {JOIN_S:g} s")))
+            effects += self._log(Departed(now=self.now, worker=worker, reason="absence"))
         if self._round_ends_s() <= self.now:
-            effects += self._applied(self.aggregation.expire())
+            effects += self._log(RoundExpired(now=self.now))
         if self._checkpoint_due_s() <= self.now and not self.finished:
             effects += self._checkpoint()
         return effects
@@ -321,7 +487,9 @@ class ParameterServer:
         effects += self._answer_pulls()
         held, self.held = self.held, []
         for each in held:
-            effects += self._refuse(each.peer, "finished", "no more updates are applied", push=each.push)
+            self.unanswered.discard(each.push.sender)
+            refusal = self._refusal(each.peer, "finished", "no more updates are applied", each.push)
+            effects += [Journal(refusal), self._refuse_to(each.peer, refusal)]
         return effects
 
 

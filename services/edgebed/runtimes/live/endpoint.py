@@ -92,8 +92,11 @@ class RouterEndpoint(Endpoint):
         """The peer that the message is from, and its own frames; the first frame is the identity: any bytes."""
         return parts[0].bytes.decode("latin-1"), [part.buffer for part in parts[1:]]
 
-    def send(self, to: str, message: AnyMessage, payload: Sequence[Buffer]) -> int:
-        """Send a message; return its bytes, or 0 with a complaint if the peer is gone or does not read."""
+    def send(self, to: str, message: AnyMessage, payload: Sequence[Buffer], *, is_vital: bool = True) -> int:
+        """Send a message; return its bytes, or 0 if the peer is gone or does not read.
+
+        Where the message `is_vital`, that is complained of.
+        """
         buffers = codec.encode(message, payload)
         try:
             self.socket.send_multipart([to.encode("latin-1"), *buffers], zmq.NOBLOCK, copy=False)
@@ -101,7 +104,8 @@ class RouterEndpoint(Endpoint):
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
             state = "is gone" if error.errno == zmq.EHOSTUNREACH else "does not read"
-            self.complain(f"{type(message).__name__} to {to!r}: the peer {state}")
+            if is_vital:
+                self.complain(f"{type(message).__name__} to {to!r}: the peer {state}")
             return 0
         return codec.size_bytes(buffers)
 

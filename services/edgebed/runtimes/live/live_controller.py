@@ -7,12 +7,13 @@ management network.
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
 
+import msgspec
 import zmq
 
 from edgebed.core import records
@@ -40,6 +41,7 @@ from edgebed.roles.events import (
     Wake,
     Woken,
 )  # fmt: skip
+from edgebed.roles.server.entries import is_durable
 from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
@@ -124,6 +126,8 @@ class LiveController:
     """Nodes that the launcher is about to start again, with the number of the effect that asks for it."""
     ending: set[str] = field(default_factory=set)
     """Nodes whose end is not handled yet."""
+    durable: int = 0
+    """Number of records that the journal has of what is in the server's log."""
     flood: RateLimiter = field(default_factory=RateLimiter)
     interruptions: int = 0
     has_begun: bool = False
@@ -241,13 +245,15 @@ class LiveController:
         if self.heart.members.knows(event):
             self.senders[event.peer] = message.sender
         elif isinstance(message, messages.Report) and self.senders.get(event.peer) == message.sender:
-            self._keep_report(event.peer, message)  # from an incarnation that is over
+            self._keep_report(event, message)  # from an incarnation that is over
             return
         elif not isinstance(message, messages.Hello):
             self._complain(f"from {event.peer!r}: {type(message).__name__} of a stranger")
             return
         if isinstance(message, messages.Report):
-            self._keep_report(event.peer, message)
+            event = self._keep_report(event, message)
+        elif isinstance(message, messages.Ready) and message.replayed is None and message.sender == "server":
+            self.durable = 0  # the server has begun another log, if any
         elif isinstance(message, messages.Checkpoint):
             self.checkpoints.keep_sent(message, event.frames)
         elif isinstance(message, messages.Keep):
@@ -263,16 +269,35 @@ class LiveController:
         elif event.peer == member.peer + HEARTBEAT:
             self.heartbeats.add(event.message.sender)
 
-    def _keep_report(self, peer: str, report: messages.Report) -> None:
-        lost = report.first - self.reported.get(peer, 0)
+    def _keep_report(self, event: MessageReceived, report: messages.Report) -> MessageReceived:
+        """Journal a report; return it without what the journal had already."""
+        lost = report.first - self.reported.get(event.peer, 0)
         if lost:
             self._journal(records.Note(text=f"{lost} records of {report.sender} were lost on the way"))
-        self.reported[peer] = report.first + len(report.records)
+        self.reported[event.peer] = report.first + len(report.records)
+        if report.durable is not None:
+            report = msgspec.structs.replace(report, records=tuple(self._fresh(report.durable, report.records)))
         self.journal.write_many((t, report.sender, record) for t, record in report.records)
         for t, record in report.records:
             self.watch.follow(t, report.sender, record)
             if isinstance(record, records.Resumed):
                 self.checkpoints.give_up(record.step)
+        if report.durable is not None:
+            journaled = messages.Journaled(sender=NAME, durable=self.durable)
+            self.endpoint.send(event.peer, journaled, (), is_vital=False)
+        return MessageReceived(event.peer, report, event.frames, event.bytes)
+
+    def _fresh(
+        self, number: int, reported: Iterable[tuple[float, records.AnyRecord]]
+    ) -> Iterator[tuple[float, records.AnyRecord]]:
+        """Those records that the journal lacks: a server that comes back reports some again."""
+        for t, record in reported:
+            if is_durable(record):
+                number += 1
+                if number <= self.durable:
+                    continue
+                self.durable = number
+            yield t, record
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, NodeExited):

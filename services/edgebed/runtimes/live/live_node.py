@@ -36,12 +36,14 @@ from edgebed.roles.events import (
     Woken,
 )  # fmt: skip
 from edgebed.runtimes.live.endpoint import DealerEndpoint
+from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.live.shell.reporter import Reporter
 from edgebed.runtimes.live.timers import Timers, sharpen_sleep
+from edgebed.runtimes.server_log import ServerLog
 from edgebed.runtimes.traffic import OBSERVE_S
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
@@ -62,6 +64,10 @@ class LiveNode:
     reporter: Reporter
     metering: Metering
     connections: Connections
+    log: ServerLog | None = None
+    """Server: its log."""
+    commits: GroupCommit | None = None
+    """Server: holds back what it says until the disk has the log."""
     timers: Timers[Event] = field(default_factory=Timers)
     events: deque[Event] = field(default_factory=deque)
 
@@ -71,6 +77,8 @@ class LiveNode:
             sharpen_sleep()
         poller = zmq.Poller()
         poller.register(self.management.socket, zmq.POLLIN)
+        if self.commits:
+            poller.register(self.commits, zmq.POLLIN)
         next_report_s = next_observe_s = 0.0
         while self.life.stop is None:
             now = self.life.now()
@@ -84,6 +92,9 @@ class LiveNode:
                 next_report_s = now + REPORT_S
             due_s = min(next_observe_s, next_report_s) if self.reporter.unreported else next_observe_s
             self._drain(self._wait(poller, due_s))
+        if self.commits:
+            self.commits.commit()
+        self._release()
         self._observe()
         self.reporter.report()
         return self.life.stop.reason
@@ -113,6 +124,7 @@ class LiveNode:
         if not ready.isdisjoint(self.connections.sockets):
             for event in self.connections.receive():
                 self._take_in(event)
+        self._release()
         for event in self.connections.due():
             self._take_in(event)
         looked_s = self.life.now()  # what becomes due meanwhile waits until the sockets have been looked at, too
@@ -120,6 +132,11 @@ class LiveNode:
             self._handle(due)
         for point in self.connections.reached():
             self._handle(AtPoint(point))
+
+    def _release(self) -> None:
+        """Carry out what need not wait for the disk any more."""
+        for effect in self.commits.released() if self.commits else ():
+            self._carry_out(effect)
 
     # --- the controller -----------------------------------------------------------------------------------------
 
@@ -136,6 +153,9 @@ class LiveNode:
             self._end(f"refused by the controller ({message.code}): {message.reason}")
         elif isinstance(message, messages.Inject):
             self.inject(message.injection)
+        elif isinstance(message, messages.Journaled):
+            if self.log:
+                self.log.has_told(message.durable)
         else:
             if isinstance(message, messages.Start):
                 self._start(message)
@@ -176,7 +196,10 @@ class LiveNode:
         self.events.append(event)
         while self.events and self.life.stop is None:
             for effect in self.heart.handle(self.events.popleft(), self.life.now()):
-                self._carry_out(effect)
+                if not (self.commits and self.commits.hold(effect)):
+                    self._carry_out(effect)
+            if self.log:
+                self.log.turn()
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Send):
@@ -191,6 +214,8 @@ class LiveNode:
             self.connections.await_(effect.point)
         elif isinstance(effect, EndNode):
             self._end(effect.reason)
+        elif self.log:
+            self.log.take(effect)
 
     def _send(self, effect: Send) -> None:
         if effect.to == "controller":

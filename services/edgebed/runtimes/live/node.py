@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 import zmq
 
+from edgebed.core import records
 from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Security, Task
@@ -36,11 +37,14 @@ from edgebed.emulation.resources import InterfaceBytes
 from edgebed.emulation.tcp import IncomingCount
 from edgebed.metrics.discovery import Visits, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
+from edgebed.roles.events import Heart
+from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.live.authentication import Credentials, new_identity
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.filling import NO_CAP, fill_memory
+from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.meters import RefusalMeter, TransfersMeter, UsageMeter
@@ -52,7 +56,9 @@ from edgebed.runtimes.live.shell.lingering import linger
 from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.live.shell.reporter import Reporter
 from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
+from edgebed.runtimes.log_file import FolderOnDisk
 from edgebed.runtimes.node_building import live_node
+from edgebed.runtimes.server_log import ServerLog
 from edgebed.wire import messages
 from edgebed.wire.shared_links import links_of
 from edgebed.wire.tensors import Buffer, decode_dense, split_frames
@@ -86,6 +92,8 @@ class NodeEnvironment:
     """Path of the network namespace that the data sockets belong in; empty: the process's own."""
     cgroups: tuple[str, ...] = ()
     """Folders of the cgroups that the process moves into before anything else."""
+    log_folder: str = ""
+    """Server: folder of its log, which outlasts the node; empty: there is none."""
     contained: bool = False
     """Whether the node is alone in a container: the cgroup that it finds itself in is its own."""
 
@@ -209,7 +217,8 @@ def _build(
     life = Lifetime(configure.epoch_ns)
     fill = fill_memory if here.own_cgroup else lambda: NO_CAP
     device = NodeDevice(plan, work, paces_cpus=here.pace_cpus, fill_memory=fill)
-    reporter = Reporter(plan.node, management, metrics, life)
+    log, commits = _log(here, heart, life.now())
+    reporter = Reporter(plan.node, management, metrics, life, log)
     incoming = IncomingCount(ready.data_address) if ready.data_address else None
     metering = Metering(plan, reporter, life, device.times, interface, incoming)
     asking = {"data": data.router, "management": watch}
@@ -220,7 +229,7 @@ def _build(
         metering.meters.append(metering.transfers)
     link = PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel)
     connections = Connections(data, link, metering, timelines=timelines if plan.hosts else None, watch=watch)
-    node = LiveNode(plan, heart, life, device, management, reporter, metering, connections)
+    node = LiveNode(plan, heart, life, device, management, reporter, metering, connections, log, commits)
     if reader is not None and here.mechanism == "tc":
         meter = LinkMeter(plan.node, EffectiveLink(plan.link), reader, here.delay)
         metering.meters.append(meter)
@@ -230,8 +239,29 @@ def _build(
     data.complain_to(reporter.complain)
     if watch:
         watch.complain = lambda reason: reporter.complain(reason, "management")
+    if log:
+        ready = log.tell(ready)
+        if log.problem:
+            reporter.journal(records.Note(text=f"the server keeps no log: {log.problem}"))
+        reporter.report()  # what the controller may not know of comes before the server is ready
     management.send(ready, [])
     return node, pages.visits
+
+
+def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | None, GroupCommit | None]:
+    """The log of a server that keeps one, from which it has gone on, and what waits for the disk."""
+    if not here.log_folder or not isinstance(heart, ParameterServer) or not heart.logs:
+        return None, None
+    log = ServerLog(heart, FolderOnDisk(Path(here.log_folder)))
+    try:
+        log.begin(now)
+    except EdgebedError as error:
+        raise EdgebedError(f"{here.log_folder}/{error}") from error
+    if heart.plan.durability != "fsync" or log.problem:
+        return log, None
+    commits = GroupCommit(log)
+    commits.start()
+    return log, commits
 
 
 def _open(

@@ -1,5 +1,6 @@
 """What the runtimes have in common whose nodes are processes, in containers or not: real time, and a controller."""
 
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -59,7 +60,12 @@ class LiveRuntime(ABC):
         watch = assignment.watch(heart)
         with _control_in(assignment.folder.path.parent) or nullcontext() as control:
             launcher = self.launcher(assignment)
-            LiveController(heart, launcher, assignment.journal, assignment.checkpoints, watch, control).run()
+            durable = assignment.past.durable if assignment.past else 0
+            LiveController(
+                heart, launcher, assignment.journal, assignment.checkpoints, watch, control, durable=durable
+            ).run()
+        if heart.ending.outcome == "completed":
+            shutil.rmtree(assignment.folder.server_log, ignore_errors=True)
         return watch.interrupted and heart.ending.outcome != "interrupted"
 
 

@@ -41,14 +41,23 @@ class ProcessLauncher:
     name = "process"
     host = "127.0.0.1"
 
-    def __init__(self, plan: Plan, log_folder: Path, forker: ForkServer, emulation: Emulation = "auto") -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        log_folder: Path,
+        forker: ForkServer,
+        emulation: Emulation = "auto",
+        server_log: Path | None = None,
+    ) -> None:
         """`emulation` says what is to hold links and caps. Raises InfrastructureError where that cannot be made.
 
-        `forker` has no nodes, and has none any more when the launcher is closed.
+        `forker` has no nodes, and has none any more when the launcher is closed. `server_log` is the folder of the
+        server's log; None: it keeps none.
         """
         self.plan = plan
         self.forker = forker
         self.log_folder = log_folder
+        self.server_log = server_log
         self.local = local_mechanisms(plan, emulation)
         self.notes = tuple(self.local.notes())
         self.pids: dict[str, int] = {}
@@ -190,6 +199,7 @@ class ProcessLauncher:
             "cgroups": self.folders.get(node.node, ()),
             "mechanism": self.local.mechanisms.mechanism(node),
             "delay": self.local.mechanisms.delay(node),
+            "log_folder": str(self.server_log.absolute()) if self.server_log and node.role == "server" else "",
         } | ({"namespace": home.namespace, "data_host": home.address} if home else {})
 
     def _how_it_ended(self, node: str, reason: str) -> str:

@@ -28,10 +28,10 @@ class ProcessRuntime(LiveRuntime):
 
     def launcher(self, assignment: Assignment) -> ProcessLauncher:
         """What forks the trial's nodes."""
-        logs = assignment.folder.logs
+        folder, logs = assignment.folder, assignment.folder.logs
         if self.forker is None or not self.forker.is_alive:
             self.forker = ForkServer(logs / "fork-server.log")
-        return ProcessLauncher(assignment.planned.plan, logs, self.forker, self.emulation)
+        return ProcessLauncher(assignment.planned.plan, logs, self.forker, self.emulation, folder.server_log)
 
     def close(self) -> None:
         """End the fork server."""

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import NodePlan, Plan, ServerPlan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.roles.control.admission import NodeInputs
-from edgebed.roles.events import Heart
+from edgebed.roles.events import Append, Effect, Heart
+from edgebed.roles.server.parameter_server import ParameterServer
+from edgebed.runtimes.log_file import FolderInMemory
 from edgebed.runtimes.node_building import Kept, heart_of
+from edgebed.runtimes.server_log import ServerLog
 from edgebed.runtimes.simulation.arena import Arena
 from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, cut
@@ -18,9 +21,12 @@ from edgebed.wire.tensors import Buffer, cut
 class Hearts:
     """Builds hearts whose models lie in the arena, where every process sees them."""
 
-    def __init__(self, checkpoints: CheckpointStore, arena: Arena) -> None:
+    def __init__(self, plan: Plan, checkpoints: CheckpointStore, arena: Arena) -> None:
         self.checkpoints = checkpoints
         self.arena = arena
+        self.log_folder = FolderInMemory() if _may_lose_server(plan) else None
+        """Folder of the server's log, which outlasts the server; None: nothing ends it before the trial."""
+        self.log: ServerLog | None = None
 
     def inputs(self, node: NodePlan) -> NodeInputs:
         """What a node is given, with the version of the server's first model, which no message has."""
@@ -28,6 +34,25 @@ class Hearts:
             return NodeInputs()
         backup = self.checkpoints.backup
         return NodeInputs(version=self.checkpoints.latest.version, backup_step=backup.step if backup else 0)
+
+    def go_on(self, heart: Heart, ready: messages.Ready, now: float) -> messages.Ready:
+        """Let a server go on from its log, which has all that the journal has; return what it then says."""
+        if self.log_folder is None or not isinstance(heart, ParameterServer):
+            return ready
+        self.log = ServerLog(heart, self.log_folder)
+        self.log.begin(now)
+        self.log.untold.clear()
+        return self.log.tell(ready)
+
+    def append(self, effect: Effect) -> None:
+        """Append what a server asks for to its log."""
+        if self.log and isinstance(effect, Append):
+            self.log.take(effect)
+
+    def turn(self, heart: Heart) -> None:
+        """Let the server's log begin anew if it has grown too large."""
+        if self.log and self.log.heart is heart:
+            self.log.turn()
 
     def build(self, configure: messages.Configure) -> Heart:
         """Build the heart of a node that was configured."""
@@ -42,3 +67,11 @@ class Hearts:
             return Kept(self.checkpoints.latest.theta.copy(), self.checkpoints.latest.state)
 
         return heart_of(configure, plan, kept, snapshot, self.arena.copy)
+
+
+def _may_lose_server(plan: Plan) -> bool:
+    """Whether a fault may end a server that keeps a log."""
+    server = plan.node("server")
+    injections = [step.injection for fault in plan.faults for step in fault.steps]
+    ends = any(each.node == server.node and each.action in ("kill", "memory") for each in injections)
+    return ends and isinstance(server, ServerPlan) and server.durability != "none"

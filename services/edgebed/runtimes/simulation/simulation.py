@@ -100,7 +100,7 @@ class Simulation:
         self.checkpoints = checkpoints
         self.journal = journal
         self.devices = SimulatedDevices(plan, checkpoints.latest.theta, run_job, processes)
-        self.hearts = Hearts(checkpoints, self.devices.arena)
+        self.hearts = Hearts(plan, checkpoints, self.devices.arena)
         self.controller = Controller(plan, Admission(plan, self.hearts.inputs), self.name, past=past)
         self.watch = watch(self.controller)
         self.agenda: Agenda[SimulatedIncarnation] = Agenda(now)
@@ -147,6 +147,7 @@ class Simulation:
     def _carry_out(self, incarnation: SimulatedIncarnation, effects: list[Effect]) -> None:
         incarnation.note_awaited(effects)
         for effect in effects:
+            self.hearts.append(effect)
             if isinstance(effect, Send):
                 self._send(incarnation, effect)
             elif isinstance(effect, Journal):
@@ -229,17 +230,20 @@ class Simulation:
         except OwnCodeError as error:
             raise error.on(incarnation.name) from error
         self._carry_out(incarnation, effects)
+        if incarnation.heart:
+            self.hearts.turn(incarnation.heart)
 
     def _manage(self, incarnation: SimulatedIncarnation, message: messages.AnyMessage) -> bool:
         """Handle a message of the controller to a node; return whether its heart does not hear of it."""
         if isinstance(message, messages.Configure):
-            self.fleet.equip(incarnation, self.hearts.build(message))
+            heart = self.hearts.build(message)
+            self.fleet.equip(incarnation, heart)
             if message.plan.counts_traffic:
                 self.network.traffic[incarnation.name] = TrafficCount()
             if message.plan.role == "server":
                 self.agenda.add(self.agenda.now + OBSERVE_S, incarnation, Look())
             ready = messages.Ready(sender=incarnation.name, data_address="data", management_address="management")
-            self._say(incarnation.name, ready)
+            self._say(incarnation.name, self.hearts.go_on(heart, ready, self.agenda.now))
             return True
         if isinstance(message, messages.Stop):
             self.network.losses.has_ended = True

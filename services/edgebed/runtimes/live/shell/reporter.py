@@ -5,6 +5,7 @@ from edgebed.metrics.exporter import NodeMetrics
 from edgebed.runtimes.live.endpoint import DealerEndpoint
 from edgebed.runtimes.live.rate_limit import RateLimiter
 from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.server_log import ServerLog
 from edgebed.wire.messages import Report
 
 REPORT_RECORDS_MAX = 1024  # a header stays far below what the controller's socket takes
@@ -13,14 +14,22 @@ REPORT_RECORDS_MAX = 1024  # a header stays far below what the controller's sock
 class Reporter:
     """Collects records until they are reported to the controller."""
 
-    def __init__(self, node: str, management: DealerEndpoint, metrics: NodeMetrics, life: Lifetime) -> None:
-        """`node` is the name that its reports are sent by."""
+    def __init__(
+        self,
+        node: str,
+        management: DealerEndpoint,
+        metrics: NodeMetrics,
+        life: Lifetime,
+        log: ServerLog | None = None,
+    ) -> None:
+        """`node` is the name that its reports are sent by; `log` is a server's, which has records to be reported."""
         self.node = node
         self.management = management
         self.metrics = metrics
         self.life = life
         self.limiter = RateLimiter()
-        self.unreported: list[tuple[float, records.AnyRecord]] = []
+        self.log = log
+        self.unreported: list[tuple[float, records.AnyRecord]] = log.begin_report() if log else []
         self.num_reported = 0
         self.urgent = False
         """Whether a record waits that the controller acts upon."""
@@ -52,11 +61,15 @@ class Reporter:
         self.urgent = False
         while self.unreported:
             part, self.unreported = self.unreported[:REPORT_RECORDS_MAX], self.unreported[REPORT_RECORDS_MAX:]
-            report = Report(sender=self.node, first=self.num_reported, records=tuple(part))
+            durable = self.log.number(part) if self.log else None
+            report = Report(sender=self.node, first=self.num_reported, records=tuple(part), durable=durable)
             self.num_reported += len(part)
             self.management.send(report, ())
 
     def _note(self, record: records.Record) -> None:
         self.metrics.observe(record)
-        self.unreported.append((round(self.life.now(), 6), record))  # type: ignore[arg-type]
+        t = round(self.life.now(), 6)
+        self.unreported.append((t, record))  # type: ignore[arg-type]
+        if self.log:
+            self.log.note(t, record)
         self.urgent = self.urgent or isinstance(record, records.Evaluated | records.Finished)

@@ -1,0 +1,149 @@
+"""The log of a server: each entry that its heart makes is appended before anything comes of it.
+
+    begin:   is there a log? ---> restore the snapshot, do every entry again, and go on
+    append, append, append, … ---> too large? ---> a new file with a snapshot, in one step
+
+Of the records that come of entries the controller says which ones it has. The others are in the snapshot as well, so
+that a server which comes back can report them again; the controller knows by their numbers which ones it has already.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from edgebed.core import records
+from edgebed.core.errors import EdgebedError
+from edgebed.roles.events import Append, Effect
+from edgebed.roles.server.entries import Snapshot, decode_entry, encode_entry, is_durable
+from edgebed.roles.server.parameter_server import ParameterServer
+from edgebed.runtimes.log_file import NAME, Disk, LogFile, read_records
+from edgebed.wire import messages
+
+LOG_BYTES_MIN = 64 * 1024 * 1024
+SNAPSHOTS_MAX = 4  # so often a snapshot's own size: writing them costs at most a quarter of what the log does
+
+
+class Replayed(NamedTuple):
+    """What a server that came back found in its log."""
+
+    updates: int
+    """Updates that were applied again."""
+    bytes: int
+    """Size of the log, with its snapshot."""
+
+
+class ServerLog:
+    """A server's log, from when the server has been made; `is_kept` says whether it can be kept at all."""
+
+    def __init__(self, heart: ParameterServer, disk: Disk, *, bytes_min: int = LOG_BYTES_MIN) -> None:
+        """`bytes_min`: a smaller log is not begun anew."""
+        self.heart = heart
+        self.file = LogFile(disk, synced=heart.plan.durability == "fsync")
+        self.bytes_min = bytes_min
+        self.bound = 0.0
+        """Size in bytes beyond which the log is begun anew."""
+        self.told = 0
+        """Number of durable records that the controller has."""
+        self.untold: deque[tuple[float, records.AnyRecord]] = deque()
+        """Durable records of which the controller has not said that it has them, and their times."""
+        self.replayed: Replayed | None = None
+        """What was found at the beginning; None: nothing."""
+        self.numbered = 0
+        """Number of durable records that were reported."""
+        self.problem = ""
+        """Why there is no log; empty: there is one."""
+        self.appends = 0
+        """Entries that were appended in this server's life."""
+
+    def begin(self, now: float) -> Replayed | None:
+        """Go on where the log ends, or begin one. EdgebedError, naming the file, where it is damaged."""
+        content = self.file.disk.read(NAME)
+        if content:
+            try:
+                self.replayed = self._replay(content)
+            except (EdgebedError, ValueError) as error:
+                raise EdgebedError(
+                    f"{NAME} of the server: {error}; restore it, or remove it to resume from the last checkpoint"
+                ) from error
+            self.heart.revive(now)
+        self._renew()
+        return self.replayed
+
+    def _replay(self, content: bytes) -> Replayed:
+        before = None
+        for place, payload in read_records(content):
+            try:
+                entry, frames = decode_entry(payload)
+                if isinstance(entry, Snapshot):
+                    self.heart.restore(entry, frames[0])
+                    self.told, self.untold = entry.told, deque(entry.untold)
+                    before = self.heart.aggregation.version
+                else:
+                    for record in self.heart.redo(entry, frames):
+                        self.note(entry.now, record)
+            except (EdgebedError, ValueError, KeyError, TypeError) as error:
+                raise EdgebedError(f"at byte {place:,}: {error}") from error
+        if before is None:
+            raise EdgebedError("it has no snapshot")
+        return Replayed(self.heart.aggregation.version - before, len(content))
+
+    def tell(self, ready: messages.Ready) -> messages.Ready:
+        """Return what a server that is ready says of what it found."""
+        if self.replayed is None:
+            return ready
+        version, (updates, size) = self.heart.aggregation.version, self.replayed
+        return msgspec.structs.replace(ready, version=version, replayed=updates, log_bytes=size)
+
+    def take(self, effect: Effect) -> None:
+        """Append an entry; any other effect is not the log's. InfrastructureError where that is impossible."""
+        if self.problem or not isinstance(effect, Append):
+            return
+        self.file.append(encode_entry(effect.entry, effect.frames))
+        self.appends += 1
+
+    def turn(self) -> None:
+        """Begin the log anew if it has grown too large; only between two events of the heart."""
+        if self.file.size > self.bound and not self.problem:
+            self._renew()
+
+    def note(self, t: float, record: records.Record) -> None:
+        """Note a record that came of an entry; others are not noted."""
+        if is_durable(record):
+            self.untold.append((t, record))  # type: ignore[arg-type]
+
+    def begin_report(self) -> list[tuple[float, records.AnyRecord]]:
+        """Return the records that the controller may not have; the first that are numbered."""
+        self.numbered = self.told
+        return list(self.untold)
+
+    def number(self, part: Iterable[tuple[float, records.Record]]) -> int:
+        """Return how many durable records were reported before these."""
+        before = self.numbered
+        self.numbered += sum(is_durable(record) for _, record in part)
+        return before
+
+    def has_told(self, count: int) -> None:
+        """Note that the controller has so many durable records, counted from the trial's beginning."""
+        while self.untold and self.told < count:
+            self.untold.popleft()
+            self.told += 1
+
+    def _renew(self) -> None:
+        try:
+            snapshot, arrays = self.heart.snapshot()
+        except ValueError as error:
+            if self.file.size:
+                self.bound = math.inf  # what there is stays right, and grows
+            else:
+                self.problem = f"the aggregation has what no log can hold: {error}"
+            return
+        snapshot = msgspec.structs.replace(snapshot, told=self.told, untold=tuple(self.untold))
+        self.file.begin(encode_entry(snapshot, arrays))
+        self.bound = max(self.bytes_min, SNAPSHOTS_MAX * self.file.size)
+
+    def close(self) -> None:
+        """Close the log's file."""
+        self.file.close()

@@ -1,0 +1,219 @@
+"""A server with a log, told what happens by a script that hypothesis draws, and killed wherever one likes.
+
+A script is a list of (what, worker): each is one event of the server's, and its log is in memory.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from edgebed.algorithms.compressor import StepContext
+from edgebed.algorithms.registry import compression_of
+from edgebed.core.plan import Method, ServerPlan, Task, TensorLayout
+from edgebed.core.records import Record
+from edgebed.roles.events import Append, Effect, Event, Journal, MessageReceived, Send, Wake, Woken
+from edgebed.roles.server.entries import is_durable
+from edgebed.roles.server.parameter_server import ParameterServer
+from edgebed.runtimes.log_file import FolderInMemory
+from edgebed.runtimes.server_log import ServerLog
+from edgebed.scenario.methods import resolve_method
+from edgebed.wire.messages import Failed, Finish, Join, Model, Push, Start
+from edgebed.wire.tensors import encode_pieces
+
+N = 12
+WORKERS = ("edge-0", "edge-1", "edge-2")
+TASK = Task(
+    model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (3, 4)),), batch_size=4,
+    gradient_time_s=0.01,
+)  # fmt: skip
+METHODS: dict[str, dict[str, Any]] = {
+    "asgd": {"preset": "asgd"},
+    "adacomp": {"preset": "adacomp"},
+    "sync": {"preset": "sync-sgd"},
+    "quorum": {"preset": "sync-sgd", "aggregation": {"quorum": 0.6, "deadline_s": 0.5, "momentum": 0.5}},
+    "plateau": {"preset": "asgd", "aggregation": {"schedule": "plateau", "patience": 0}},
+    "ssp": {"preset": "ssp", "aggregation": {"bound": 1}},
+    "softsync": {"preset": "softsync", "aggregation": {"count": 3}},
+    "downlink": {"preset": "sync-sgd", "downlink": {"name": "int8"}},
+}
+ACTIONS = ("push", "push", "push", "again", "join", "failed", "later", "start")
+SCRIPTS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(WORKERS)), max_size=40)
+
+
+def method_of(name: str) -> Method:
+    """One of METHODS, as a plan has it."""
+    return resolve_method(METHODS[name])
+
+
+def server_of(method: str, pull: str = "changed-since", kind: type[ParameterServer] = ParameterServer, **fields: Any):
+    """A server of that method with a log, whose model is all zeros."""
+    plan = ServerPlan(
+        node="server", device_class="server", seed=3, task=TASK, method=method_of(method), pull=pull,
+        silence_s=4.0, epochs_a_push=0.1, **{"durability": "log"} | fields,
+    )  # fmt: skip
+    return kind(plan, np.zeros(N, "f4"), WORKERS)
+
+
+def memory_of(server: ParameterServer) -> tuple[Any, list[bytes]]:
+    """All that it remembers but for who is connected, which a kill changes."""
+    snapshot, arrays = server.snapshot()
+    parts = {name: part for name, part in snapshot.parts.items() if name != "membership"}
+    return (parts, dict(server.membership.latest)), [bytes(each) for each in arrays]
+
+
+class Killed(Exception):  # noqa: N818 - it is no error
+    """The server's process is gone in the middle of what it does."""
+
+
+class Recovered(NamedTuple):
+    """What another server makes of a log."""
+
+    server: ParameterServer
+    log: ServerLog
+    replayed: Any
+
+
+def recover(content: bytes, method: str, now: float = 0.0, kind: type[ParameterServer] = ParameterServer) -> Recovered:
+    """Let another server go on from these bytes."""
+    folder = FolderInMemory()
+    file = folder.create("server.log")
+    folder.write(file, [content])
+    server = server_of(method, kind=kind)
+    log = ServerLog(server, folder)
+    return Recovered(server, log, log.begin(now))
+
+
+class LoggedServer:
+    """A server, its log, and what it said; `kill` puts another in its place."""
+
+    def __init__(self, method: str, *, bytes_min: int = 1 << 20, kind: type[ParameterServer] = ParameterServer) -> None:
+        self.method, self.bytes_min, self.kind = method, bytes_min, kind
+        self.folder = FolderInMemory()
+        self.now = 0.0
+        self.records: list[Record] = []
+        """Those that come of entries, each once."""
+        self.told: list[tuple[str, int]] = []
+        """(worker, version) of each model that was sent."""
+        self.applied: list[tuple[str, int]] = []
+        """(worker, step) of each push that was made, in order."""
+        self.steps = dict.fromkeys(WORKERS, -1)
+        self.lives = dict.fromkeys(WORKERS, 1)
+        self.joined: dict[str, int] = {}
+        self.joining: set[str] = set()
+        """Workers that wait for the answer to a join."""
+        self.pushes: dict[str, tuple[Push, Any]] = {}
+        self.given_up: set[tuple[str, int]] = set()
+        """(worker, step) of pushes whose worker joined again before they were answered."""
+        self.wakes: list[tuple[float, str]] = []
+        self.kill_in: int | None = None
+        """Effects that are still carried out before the server is killed; None: it is not."""
+        self._begin()
+        for worker in WORKERS:
+            self.do("join", worker)
+
+    def _begin(self) -> None:
+        self.server = server_of(self.method, kind=self.kind)
+        self.log = ServerLog(self.server, self.folder, bytes_min=self.bytes_min)
+        self.log.begin(self.now)
+        self.records += [record for _, record in list(self.log.untold)[len(self.records) - self.log.told :]]
+        self.wakes = []
+
+    @property
+    def content(self) -> bytes:
+        """The log as it is now."""
+        found = self.folder.read("server.log")
+        assert found is not None
+        return found
+
+    def kill(self) -> None:
+        """Kill the server, and let another go on; whoever asked something asks once more."""
+        self._begin()
+        self.tell(Start(sender="controller", workers=tuple(self.joined)))
+        for worker in self.joined:
+            if worker in self.joining:
+                self._join(worker)
+            elif worker in self.pushes:
+                push, frames = self.pushes[worker]
+                self.tell(push, frames)
+
+    def do(self, what: str, worker: str) -> None:
+        """One event."""
+        self.now += 0.25
+        if what == "join":
+            if worker in self.pushes:
+                self.given_up.add((worker, self.pushes.pop(worker)[0].step))
+            self._join(worker)
+        elif what == "push" and worker not in self.pushes:
+            self.steps[worker] += 1
+            self.pushes[worker] = self._push(worker)
+            self.tell(*self.pushes[worker])
+        elif what == "again" and worker in self.pushes:
+            self.tell(*self.pushes[worker])
+        elif what == "failed":
+            self.tell(Failed(sender="controller", node=worker, incarnation=1))
+        elif what == "start":
+            self.tell(Start(sender="controller", workers=(worker,)))
+        elif what == "later":
+            self.now += 1.0
+            for at_s, token in sorted(self.wakes):
+                if at_s <= self.now:
+                    self.handle(Woken(token))
+            self.wakes = [each for each in self.wakes if each[0] > self.now]
+
+    def _join(self, worker: str) -> None:
+        self.joined[worker] = self.joined.get(worker, -1) + 1
+        self.joining.add(worker)
+        self.tell(Join(sender=worker, incarnation=1, joins=self.joined[worker]))
+
+    def finish(self) -> None:
+        """The controller ends the training."""
+        self.tell(Finish(sender="controller", reason="enough"))
+
+    def _push(self, worker: str) -> tuple[Push, Any]:
+        step = self.steps[worker]
+        draw = np.random.default_rng([WORKERS.index(worker), step])
+        gradient = draw.standard_normal(N).astype("f4")
+        pieces, _ = compression_of(self.server.plan.method, TASK).compress(gradient, None, StepContext(step))
+        tensors, frames = encode_pieces(pieces)
+        push = Push(
+            sender=worker, incarnation=1, joins=self.joined[worker], step=step,
+            base=self.server.aggregation.version, loss=1.0 / (1 + step), tensors=tensors,
+        )  # fmt: skip
+        return push, [bytes(frame) for frame in frames]
+
+    def tell(self, message: Any, frames: Any = ()) -> None:
+        """A message comes."""
+        self.handle(MessageReceived(message.sender, message, frames, 100))
+
+    def handle(self, event: Event) -> None:
+        """Something happens, and all that comes of it."""
+        try:
+            for effect in self.server.handle(event, self.now):
+                self._count_down()
+                self.carry_out(effect)
+        except Killed:
+            self.kill()
+        self.log.turn()
+
+    def _count_down(self) -> None:
+        if self.kill_in is not None:
+            self.kill_in -= 1
+            if self.kill_in < 0:
+                self.kill_in = None
+                raise Killed
+
+    def carry_out(self, effect: Effect) -> None:
+        """As a shell does, in order."""
+        if isinstance(effect, Append):
+            self.log.take(effect)
+        elif isinstance(effect, Journal):
+            if is_durable(effect.record):
+                self.records.append(effect.record)
+            self.log.note(self.now, effect.record)
+        elif isinstance(effect, Wake):
+            self.wakes.append((effect.at_s, effect.token))
+        elif isinstance(effect, Send) and isinstance(effect.message, Model):
+            self.told.append((effect.to, effect.message.version))
+            self.pushes.pop(effect.to, None)
+            self.joining.discard(effect.to)

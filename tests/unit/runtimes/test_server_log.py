@@ -1,0 +1,274 @@
+"""A server that goes on from a log is the one that wrote it, to the bit, wherever that was killed."""
+
+from collections import Counter
+
+import logged_server
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from logged_server import METHODS, SCRIPTS, WORKERS, LoggedServer, memory_of, recover
+
+from edgebed.core.errors import EdgebedError
+from edgebed.core.records import Refused, Update
+from edgebed.roles.events import Append, Send
+from edgebed.roles.server.entries import Accepted, ModelHash, Snapshot, decode_entry
+from edgebed.roles.server.parameter_server import ParameterServer
+from edgebed.runtimes.log_file import HEAD_BYTES, read_records
+from edgebed.wire.messages import Push
+
+METHOD = st.sampled_from(sorted(METHODS))
+ROUNDS = [("push", worker) for _ in range(6) for worker in WORKERS]
+
+
+def run(method, script, **how):
+    """A server to which all of this has happened."""
+    logged = LoggedServer(method, **how)
+    for what, worker in script:
+        logged.do(what, worker)
+    return logged
+
+
+@given(method=METHOD, script=SCRIPTS, data=st.data())
+def test_any_prefix_of_a_log_is_the_server_that_had_seen_so_much(method, script, data):
+    """Cut anywhere, also within a record: all that it remembers, and each of its records once."""
+    logged = LoggedServer(method)
+    seen = {len(logged.content): (memory_of(logged.server), len(logged.records))}
+    for what, worker in script:
+        logged.do(what, worker)
+        seen[len(logged.content)] = memory_of(logged.server), len(logged.records)
+    cut = data.draw(st.integers(min(seen), len(logged.content)))
+    whole = max(place + HEAD_BYTES + len(payload) for place, payload in read_records(logged.content[:cut]))
+
+    found = recover(logged.content[:cut], method)
+
+    if whole in seen:
+        memory, num_records = seen[whole]
+        assert memory_of(found.server) == memory
+        assert [record for _, record in found.log.untold] == logged.records[:num_records]
+    versions = [record.version for _, record in found.log.untold if isinstance(record, Update)]
+    assert versions == list(range(1, found.server.aggregation.version + 1))
+    assert found.replayed.updates == found.server.aggregation.version
+
+
+@given(method=METHOD, script=SCRIPTS, bytes_min=st.integers(0, 20_000))
+def test_where_snapshots_were_taken_changes_nothing(method, script, bytes_min):
+    """A log begun anew after every event, or never: the same server comes of it."""
+    logged = run(method, script, bytes_min=bytes_min)
+
+    found = recover(logged.content, method)
+
+    assert memory_of(found.server) == memory_of(logged.server)
+    assert [record for _, record in found.log.untold] == logged.records
+
+
+@given(method=METHOD, script=SCRIPTS, kills=st.lists(st.integers(0, 12), max_size=4), bytes_min=st.integers(0, 20_000))
+def test_nothing_that_was_answered_is_lost_or_counted_twice(method, script, kills, bytes_min):
+    """Killed between any two effects: every push is applied or refused once, versions come in a row."""
+    logged = LoggedServer(method, bytes_min=bytes_min)
+    for k, (what, worker) in enumerate(script):
+        if k % 4 == 3 and kills:
+            logged.kill_in = kills.pop()
+        logged.do(what, worker)
+    logged.kill_in = None
+    told = max((version for _, version in logged.told), default=0)
+    logged.finish()
+
+    seen = Counter((r.worker, r.step) for r in logged.records if isinstance(r, Update | Refused))
+    updates = [record for record in logged.records if isinstance(record, Update)]
+    open_pushes = {(worker, push.step) for worker, (push, _) in logged.pushes.items()}
+    assert max(seen.values(), default=1) == 1
+    assert [update.version for update in updates] == list(range(1, len(updates) + 1))
+    assert len(updates) == logged.server.aggregation.version >= told
+    every = {(worker, step) for worker in WORKERS for step in range(logged.steps[worker] + 1)}
+    assert every - seen.keys() <= open_pushes | logged.given_up
+
+
+@pytest.mark.parametrize("method", ["asgd", "adacomp", "sync", "ssp", "softsync", "plateau"])
+@given(kills=st.lists(st.integers(0, 80), max_size=6), bytes_min=st.integers(0, 20_000))
+def test_a_killed_server_comes_to_the_model_of_one_that_lived(method, kills, bytes_min):
+    """Where pushes come in the same order, to the bit."""
+    expected = run(method, ROUNDS).server.aggregation.theta
+    logged = LoggedServer(method, bytes_min=bytes_min)
+    for k, (what, worker) in enumerate(ROUNDS):
+        logged.kill_in = next((kill % 4 for kill in kills if kill // 4 == k), None)
+        logged.do(what, worker)
+
+    np.testing.assert_array_equal(logged.server.aggregation.theta, expected)
+
+
+def test_every_hundred_versions_the_log_has_a_hash_of_the_model():
+    """With another one, going on is an error that names both."""
+    logged = run("asgd", [("push", "edge-0")] * 250)
+    entries = [decode_entry(payload)[0] for _, payload in read_records(logged.content)]
+    hashes = [entry for entry in entries if isinstance(entry, ModelHash)]
+
+    assert isinstance(entries[0], Snapshot)
+    assert sum(isinstance(entry, Accepted) and isinstance(entry.message, Push) for entry in entries) == 250
+    assert [entry.version for entry in hashes] == [100, 200]
+
+
+def test_a_model_that_comes_to_another_hash_is_an_error():
+    """As where a part of the user's own is not deterministic."""
+    drawn = iter(range(10_000))
+
+    class Forgetful(ParameterServer):
+        def _push(self, entry, push, frames):
+            self.aggregation.theta[0] += next(drawn)
+            return super()._push(entry, push, frames)
+
+    logged = run("asgd", [("push", "edge-0")] * 110, kind=Forgetful)
+
+    with pytest.raises(EdgebedError, match=r"server\.log .* at byte [\d,]+: the model of update 100 has the hash"):
+        recover(logged.content, "asgd", kind=Forgetful)
+
+
+def test_damage_before_the_last_record_names_the_place():
+    """And says what can be done."""
+    content = bytearray(run("asgd", ROUNDS).content)
+    content[len(content) // 2] ^= 1
+
+    with pytest.raises(EdgebedError, match=r"server\.log of the server: damaged at byte [\d,]+.*remove it to resume"):
+        recover(bytes(content), "asgd")
+
+
+def test_an_aggregation_that_keeps_what_cannot_be_stored_has_no_log():
+    """It says so, and training goes on as without."""
+
+    class Odd(ParameterServer):
+        def __init__(self, *given, **named):
+            super().__init__(*given, **named)
+            self.aggregation.draws = np.random.default_rng(1)
+
+    logged = LoggedServer.__new__(LoggedServer)
+    logged.folder = logged_server.FolderInMemory()
+    server = logged_server.server_of("asgd", kind=Odd)
+    log = logged_server.ServerLog(server, logged.folder)
+
+    assert log.begin(0.0) is None
+    assert "draws: a Generator cannot be stored" in log.problem
+    log.take(Append(ModelHash(now=0.0, version=1, crc=1)))
+    assert logged.folder.names == {}
+
+
+# --- mistakes that these tests must find ------------------------------------------------------------------------
+
+
+class SkipsAnAppend(ParameterServer):
+    """Every third push is in no log."""
+
+    def handle(self, event, now):
+        """All effects but that one."""
+        effects = super().handle(event, now)
+        return [e for e in effects if not (isinstance(e, Append) and self.aggregation.version % 3 == 2)]
+
+
+class AnswersFirst(ParameterServer):
+    """Whoever is to be answered is answered before the log has the push."""
+
+    def handle(self, event, now):
+        """The same effects in another order."""
+        return sorted(super().handle(event, now), key=lambda effect: not isinstance(effect, Send))
+
+
+class RedoesTwice(ParameterServer):
+    """What is in the log is done twice."""
+
+    def redo(self, entry, frames=()):
+        """Push the same again, as another step."""
+        if isinstance(entry, Accepted) and isinstance(entry.message, Push):
+            super().redo(entry, frames)
+            self.steps.clear()
+        return super().redo(entry, frames)
+
+
+class ForgetsHeld(ParameterServer):
+    """A snapshot is without the pushes that are held."""
+
+    def snapshot(self):
+        """All but these."""
+        held, self.held = self.held, []
+        try:
+            return super().snapshot()
+        finally:
+            self.held = held
+
+
+class AppliesAgain(ParameterServer):
+    """A push that came before is applied once more."""
+
+    def _has_come(self, push):
+        return False
+
+
+class ForgetsSteps(ParameterServer):
+    """Who had pushed what is in no snapshot."""
+
+    def _remembered(self):
+        parts = super()._remembered()
+        server, names = parts["server"]
+        return parts | {"server": (server, [name for name in names if name != "steps"])}
+
+
+class ForgetsWhoWaits(ParameterServer):
+    """Who waits for an answer is in no snapshot."""
+
+    def _remembered(self):
+        parts = super()._remembered()
+        server, names = parts["server"]
+        return parts | {"server": (server, [name for name in names if name != "unanswered"])}
+
+
+class ForgetsPulls(ParameterServer):
+    """What an aggregation remembers of pulls is in no snapshot."""
+
+    def _remembered(self):
+        parts = super()._remembered()
+        aggregation, names = parts["aggregation"]
+        return parts | {"aggregation": (aggregation, [name for name in names if name != "counts_at_pull"])}
+
+
+class LogsNoDepartures(ParameterServer):
+    """Who has left is in no log."""
+
+    def handle(self, event, now):
+        """All effects but that one."""
+        effects = super().handle(event, now)
+        return [e for e in effects if not (isinstance(e, Append) and type(e.entry).__name__ == "Departed")]
+
+
+MISTAKES = (
+    SkipsAnAppend, AnswersFirst, RedoesTwice, ForgetsHeld, AppliesAgain, ForgetsSteps, ForgetsWhoWaits, ForgetsPulls,
+    LogsNoDepartures,
+)  # fmt: skip
+
+
+def check(kind):
+    """Fixed scripts of each method, a kill after every effect of the last event, a log begun anew always or never."""
+    script = [*ROUNDS, ("failed", "edge-1"), ("later", "edge-0"), *ROUNDS[:5]]
+    for method in METHODS:
+        for bytes_min in (0, 1 << 20):
+            for kill_in in range(5):
+                logged = LoggedServer(method, bytes_min=bytes_min, kind=kind)
+                for k, (what, worker) in enumerate(script):
+                    logged.kill_in = kill_in if k % 5 == 4 else None
+                    logged.do(what, worker)
+                    found = recover(logged.content, method, kind=ParameterServer if kind is not RedoesTwice else kind)
+                    assert memory_of(found.server) == memory_of(logged.server)
+                    versions = [r.version for r in logged.records if isinstance(r, Update)]
+                    assert versions == list(range(1, logged.server.aggregation.version + 1))
+                    assert logged.server.aggregation.version >= max((v for _, v in logged.told), default=0)
+                    seen = Counter((r.worker, r.step) for r in logged.records if isinstance(r, Update))
+                    assert max(seen.values(), default=1) == 1
+
+
+def test_a_server_without_mistakes_passes_the_check():
+    """So that what the next test finds are the mistakes."""
+    check(ParameterServer)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_planted_mistake_is_found(mistake):
+    """By what the laws above compare, with fixed scripts."""
+    with pytest.raises((AssertionError, EdgebedError, KeyError)):
+        check(mistake)
