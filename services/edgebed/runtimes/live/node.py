@@ -239,13 +239,16 @@ def _build(
     data.complain_to(reporter.complain)
     if watch:
         watch.complain = lambda reason: reporter.complain(reason, "management")
-    if log:
-        ready = log.tell(ready)
-        if log.problem:
-            reporter.journal(records.Note(text=f"the server keeps no log: {log.problem}"))
-        reporter.report()  # what the controller may not know of comes before the server is ready
-    management.send(ready, [])
+    management.send(_ready_with(log, ready, reporter) if log else ready, [])
     return node, pages.visits
+
+
+def _ready_with(log: ServerLog, ready: messages.Ready, reporter: Reporter) -> messages.Ready:
+    """What a server says that has gone on from its log, once it has reported what the controller may not know of."""
+    if log.problem:
+        reporter.journal(records.Note(text=f"the server keeps no log: {log.problem}"))
+    reporter.report()
+    return log.tell(ready)
 
 
 def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | None, GroupCommit | None]:

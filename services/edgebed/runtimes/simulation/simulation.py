@@ -221,17 +221,17 @@ class Simulation:
             event = Connected()
         if isinstance(event, MessageReceived) and event.peer == NAME and self._manage(incarnation, event.message):
             return
-        if incarnation.heart is None:
+        heart = incarnation.heart
+        if heart is None:
             return
         if isinstance(event, AtPoint):
             incarnation.told.add(event.point)
         try:
-            effects = incarnation.heart.handle(event, self.agenda.now)
+            effects = heart.handle(event, self.agenda.now)
         except OwnCodeError as error:
             raise error.on(incarnation.name) from error
         self._carry_out(incarnation, effects)
-        if incarnation.heart:
-            self.hearts.turn(incarnation.heart)
+        self.hearts.turn(heart)
 
     def _manage(self, incarnation: SimulatedIncarnation, message: messages.AnyMessage) -> bool:
         """Handle a message of the controller to a node; return whether its heart does not hear of it."""
