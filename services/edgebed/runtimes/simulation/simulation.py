@@ -39,6 +39,7 @@ from edgebed.roles.events import (
     EndNode,
     Event,
     HealthChecked,
+    Heart,
     Injected,
     Interrupted,
     Journal,
@@ -221,17 +222,18 @@ class Simulation:
             event = Connected()
         if isinstance(event, MessageReceived) and event.peer == NAME and self._manage(incarnation, event.message):
             return
-        if incarnation.heart is None:
-            return
+        if incarnation.heart:
+            self._react(incarnation, incarnation.heart, event)
+
+    def _react(self, incarnation: SimulatedIncarnation, heart: Heart, event: Event) -> None:
         if isinstance(event, AtPoint):
             incarnation.told.add(event.point)
         try:
-            effects = incarnation.heart.handle(event, self.agenda.now)
+            effects = heart.handle(event, self.agenda.now)
         except OwnCodeError as error:
             raise error.on(incarnation.name) from error
         self._carry_out(incarnation, effects)
-        if incarnation.heart:
-            self.hearts.turn(incarnation.heart)
+        self.hearts.turn(heart)
 
     def _manage(self, incarnation: SimulatedIncarnation, message: messages.AnyMessage) -> bool:
         """Handle a message of the controller to a node; return whether its heart does not hear of it."""
