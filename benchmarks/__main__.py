@@ -138,12 +138,11 @@ def _server(row: dict[str, Any]) -> str:
 def _durability(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         for name, cpu_limit, rate_limit in (("log", "<= 1.06", ">= 0.9"), ("fsync", "", "")):
-            with_clients = f"durability: {name} / none, {row['clients']} clients"
+            subject = f"durability: {name} / none, {row['clients']} clients"
             times = f"({row['cpu_us'][name]:,.0f} of {row['cpu_us']['none']:,.0f} us)"
             rates = f"({row['per_s'][name]:,.0f} of {row['per_s']['none']:,.0f} a second)"
-            what = f"server CPU time of an update, {with_clients}"
-            yield f"{what:<76} {row['cpu'][name]:>10.2f}  {cpu_limit:<8} {times}"
-            yield f"{'updates/s, ' + with_clients:<76} {row['rate'][name]:>10.2f}  {rate_limit:<8} {rates}"
+            yield f"{'server CPU time of an update, ' + subject:<76} {row['cpu'][name]:>10.2f}  {cpu_limit:<8} {times}"
+            yield f"{'updates/s, ' + subject:<76} {row['rate'][name]:>10.2f}  {rate_limit:<8} {rates}"
 
 
 def _security(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -24,7 +24,6 @@ from pathlib import Path
 import msgspec
 import zmq
 
-from edgebed.core import records
 from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Security, Task
@@ -219,6 +218,7 @@ def _build(
     device = NodeDevice(plan, work, paces_cpus=here.pace_cpus, fill_memory=fill)
     log, commits = _log(here, heart, life.now())
     reporter = Reporter(plan.node, management, metrics, life, log)
+    reporter.report()  # what the controller may not know of a log comes before the server is ready
     incoming = IncomingCount(ready.data_address) if ready.data_address else None
     metering = Metering(plan, reporter, life, device.times, interface, incoming)
     asking = {"data": data.router, "management": watch}
@@ -239,16 +239,8 @@ def _build(
     data.complain_to(reporter.complain)
     if watch:
         watch.complain = lambda reason: reporter.complain(reason, "management")
-    management.send(_ready_with(log, ready, reporter) if log else ready, [])
+    management.send(log.tell(ready) if log else ready, [])
     return node, pages.visits
-
-
-def _ready_with(log: ServerLog, ready: messages.Ready, reporter: Reporter) -> messages.Ready:
-    """What a server says that has gone on from its log, once it has reported what the controller may not know of."""
-    if log.problem:
-        reporter.journal(records.Note(text=f"the server keeps no log: {log.problem}"))
-    reporter.report()
-    return log.tell(ready)
 
 
 def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | None, GroupCommit | None]:

@@ -39,6 +39,7 @@ from edgebed.roles.events import (
     EndNode,
     Event,
     HealthChecked,
+    Heart,
     Injected,
     Interrupted,
     Journal,
@@ -221,9 +222,10 @@ class Simulation:
             event = Connected()
         if isinstance(event, MessageReceived) and event.peer == NAME and self._manage(incarnation, event.message):
             return
-        heart = incarnation.heart
-        if heart is None:
-            return
+        if incarnation.heart:
+            self._react(incarnation, incarnation.heart, event)
+
+    def _react(self, incarnation: SimulatedIncarnation, heart: Heart, event: Event) -> None:
         if isinstance(event, AtPoint):
             incarnation.told.add(event.point)
         try:
