@@ -316,7 +316,7 @@ class _Builder(Fold):
             kept -= 1
         for column in self.columns.values():
             del column[kept:]
-        if self.traffic:  # with what was sent after the last update
+        if self.traffic and record.replayed is None:  # with what was sent after the last update
             self.egress_bytes = max(self.egress_bytes, self.traffic[-1][1].pull_bytes)
 
     @on(records.Traffic)

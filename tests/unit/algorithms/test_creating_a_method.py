@@ -86,7 +86,7 @@ def test_the_aggregation_trains_with_the_compression_and_survives_its_server(own
     done = run_in(
         own, "-m", "edgebed", "run", "random-k.yaml", "--runtime", "simulation", "--runs-dir", "others", "--variant",
         "any", "--set", option, "--set", "faults=[{restart: server, at_update: 150}]", "--set",
-        "checkpoints.every=50 updates",
+        "checkpoints.every=50 updates", "--set", "server.durability=none",
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr

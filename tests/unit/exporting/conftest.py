@@ -32,6 +32,7 @@ KILLED = PLAIN | {
         {"freeze": "edge-2", "at": "1h"},
     ],
     "on_failure": "restart",
+    "server": {"durability": "none"},
     "checkpoints": {"every": "50 updates"},
 }
 LAYERS: dict[str, Any] = {

@@ -5,7 +5,7 @@ import io
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
@@ -115,6 +115,7 @@ def test_no_text_becomes_an_element_of_html(text):
 
 
 @given(TEXTS)
+@example("0\xa0")
 def test_no_text_becomes_markup_of_markdown(text):
     """In whatever place of a page it is."""
     assert blocks(to_markdown(everywhere(text))) == blocks(to_markdown(everywhere("x")))

@@ -125,7 +125,7 @@ def _span(span: Span) -> str:
     if span.file:
         written = f"[{written}]({quote(span.file)})"
     mark = FENCES.get(span.mark or "", "")
-    return re.sub(r"^( *)(.*?)( *)$", rf"\1{mark}\2{mark}\3", written) if mark and text.strip() else written
+    return re.sub(r"^(\s*)(.*?)(\s*)$", rf"\1{mark}\2{mark}\3", written) if mark and text.strip() else written
 
 
 def _fence(text: str, least: int) -> str:

@@ -290,7 +290,7 @@ class LiveController:
     def _fresh(
         self, number: int, reported: Iterable[tuple[float, records.AnyRecord]]
     ) -> Iterator[tuple[float, records.AnyRecord]]:
-        """Those records that the journal lacks: a server that comes back reports some again."""
+        """Yield the records that the journal lacks: a server that comes back reports some again."""
         for t, record in reported:
             if is_durable(record):
                 number += 1
