@@ -202,7 +202,10 @@ def test_a_full_disk_ends_the_run_with_the_path(tmp_path: Path) -> None:
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000));"
         "from edgebed.cli.main import main; sys.argv = sys.argv[1:]; main()"
     )
-    command = [sys.executable, "-c", limited, "edgebed", "run", str(scenario), "--runs-dir", str(tmp_path / "runs")]
+    command = [
+        sys.executable, "-c", limited, "edgebed", "run", str(scenario), "--runs-dir", str(tmp_path / "runs"),
+        "--set", "server.durability=none",
+    ]  # fmt: skip
     ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     assert ended.returncode == 3
