@@ -71,7 +71,7 @@ def _commit() -> str | None:
         return None
     try:
         found = subprocess.run(  # noqa: S603 # every word is ours
-            [git, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"],
+            [git, "--no-optional-locks", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"],
             capture_output=True, text=True, timeout=5, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
