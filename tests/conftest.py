@@ -7,6 +7,7 @@ should run everything cannot leave a part out in silence.
 
 import collections
 import functools
+import gc
 import os
 from pathlib import Path
 
@@ -20,12 +21,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # As many examples as the suite has time for, of which none has a deadline. `scripts/test fast` takes fewer, and
 # HYPOTHESIS_PROFILE=thorough more.
 hypothesis.settings.register_profile("fast", max_examples=20, deadline=None)
-hypothesis.settings.register_profile("suite", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("suite", max_examples=30, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 STRICT = os.environ.get("EDGEBED_TEST_STRICT") == "1"
 """Whether leaving a test out is a failure."""
+
+CAMPAIGN = os.environ.get("EDGEBED_CAMPAIGN") == "1"
+"""Whether `scripts/campaign` runs the tests, which has the time for those that are marked so."""
 
 MARKED_FOLDERS = ("process", "simulation", "docker")
 """Folders of `tests/` whose tests carry the marker of the same name."""
@@ -63,11 +67,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test in `tests/process/` is marked `process`, and so on."""
+    """A test in `tests/process/` is marked `process`, and so on; what is for `scripts/campaign` is left to it."""
     for item in items:
         parts = item.path.relative_to(config.rootpath / "tests").parts
         if parts[0] in MARKED_FOLDERS:
             item.add_marker(parts[0])
+    if not CAMPAIGN:
+        left = [item for item in items if item.get_closest_marker("campaign")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
+
+
+def pytest_collection_finish() -> None:
+    """What all tests import is not garbage, and need not be looked through for it again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -84,12 +84,16 @@ def onlooker() -> type["Onlooker"]:
 
 
 class Onlooker:
-    """A `progress` that calls `look` once: as soon as so many updates are applied and so much time has passed."""
+    """A `progress` that calls `look` as soon as so many updates are applied and so much time has passed.
+
+    It looks again where nobody answers: a node may not have started yet.
+    """
 
     def __init__(self, look: Callable[[], None], updates: int = 1, elapsed_s: float = 0.0) -> None:
         self.look: Callable[[], None] | None = look
         self.updates = updates
         self.elapsed_s = elapsed_s
+        self.problem: OSError | None = None
 
     def trial_started(self, plan: Any) -> None:
         """Nothing to see yet."""
@@ -97,9 +101,12 @@ class Onlooker:
     def update(self, status: Any) -> None:
         """Look, if it is time to."""
         if self.look and status.updates >= self.updates and status.elapsed_s >= self.elapsed_s:
-            look, self.look = self.look, None
-            look()
+            try:
+                self.look()
+                self.look = None
+            except OSError as error:
+                self.problem = error
 
     def trial_ended(self, summary: Any) -> None:
         """It must have been time to look by now."""
-        assert self.look is None, "the trial ended before there was anything to see"
+        assert self.look is None, f"the trial ended before there was anything to see: {self.problem}"

@@ -149,7 +149,7 @@ def test_down_ends_a_run_and_takes_its_nodes_along(project) -> None:
     """In order: the journal has the end, and says who wanted it."""
     project.write("quickstart.yaml", SCENARIO.replace("20s", "10m"))
     project.up()
-    until(lambda: len(project.left()) >= 8, "four nodes, controller, Prometheus and two networks")
+    until(lambda: len(project.left()) >= 9, "four nodes, controller, Prometheus and three networks")
 
     journal = project.folder / "runs" / NAME / "0001" / "adacomp" / "events.jsonl"
     until(lambda: '"version":10,' in journal.read_text(), "training goes on")
@@ -166,14 +166,14 @@ def test_up_again_after_a_killed_controller_starts_cleanly(project) -> None:
     """The next controller takes away the nodes of the one before."""
     project.write("quickstart.yaml", SCENARIO.replace("20s", "10m"))
     project.up()
-    until(lambda: len(project.left()) >= 8, "four nodes, controller, Prometheus and two networks")
+    until(lambda: len(project.left()) >= 9, "four nodes, controller, Prometheus and three networks")
     assert project.compose("kill", "controller").returncode == 0
     project.write("quickstart.yaml", SCENARIO.replace("20s", "3s"))
 
     project.up()
 
     assert project.compose("wait", "controller").returncode == 0
-    assert len(project.left()) == 4  # controller, Prometheus and two networks
+    assert len(project.left()) == 5  # controller, Prometheus and three networks
 
 
 def test_a_run_whose_controller_was_killed_is_gone_on_with(project) -> None:
@@ -200,7 +200,7 @@ def test_down_takes_what_a_killed_controller_left(project) -> None:
     """With the option that the README names; the engine's refusals are no reason to fail."""
     project.write("quickstart.yaml", SCENARIO.replace("20s", "10m"))
     project.up()
-    until(lambda: len(project.left()) >= 8, "four nodes, controller, Prometheus and two networks")
+    until(lambda: len(project.left()) >= 9, "four nodes, controller, Prometheus and three networks")
     assert project.compose("kill", "controller").returncode == 0
 
     assert project.compose("down", "--remove-orphans").returncode == 0

@@ -293,11 +293,32 @@ def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path) -> None:
     assert len(series.workers) == 3
 
 
+ENDLESS = "stop.updates=1000000"
+"""The test ends such a run, when it has done what it is to do."""
+
+
+def goes_on_under(attack: Callable[[StagedTrial], None]) -> Callable[[StagedTrial], None]:
+    """Attack in the middle of training, wait until it has gone on, and end the run."""
+
+    def updates_come(stage: StagedTrial) -> None:
+        since = stage.watch.state.updates
+        until(lambda: stage.watch.state.updates > since + 20, "updates", every_s=0.02)
+
+    def saboteur(stage: StagedTrial) -> None:
+        try:
+            updates_come(stage)
+            attack(stage)
+            updates_come(stage)
+        finally:
+            stage.controller.interruptions = 1
+
+    return saboteur
+
+
 def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) -> None:
     """Random frames and frames above the limit of somebody who has the secret, and an HTTP client."""
 
     def attack(stage: StagedTrial) -> None:
-        until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
         ready = stage.heart.members["server"].ready
         random = np.random.default_rng(1)
         opened = {ready.data_address: data_socket, ready.management_address: data_socket}
@@ -312,10 +333,10 @@ def test_garbage_on_any_socket_is_counted_and_changes_nothing(tmp_path: Path) ->
             with socket.create_connection((host, int(port)), timeout=5) as http:
                 http.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 10)
 
-    series = StagedTrial(tmp_path, SCENARIO).run(attack)
+    series = StagedTrial(tmp_path, SCENARIO, ENDLESS).run(goes_on_under(attack))
 
-    assert series.outcome == "completed"
-    assert len(series.updates) == 400
+    assert series.outcome == "interrupted"
+    assert series.accounting.closes, series.accounting.problems
     assert series.dropped["data"] >= 4
     assert series.dropped["management"] >= 8
 
@@ -324,20 +345,24 @@ def test_a_flood_of_garbage_leaves_a_small_journal_and_is_counted_in_full(tmp_pa
     """The first of each second are told apart, the others are a number; training goes on."""
 
     def flood(stage: StagedTrial) -> None:
-        until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
         with zmq.Context() as context, data_socket(context, zmq.DEALER, stage.launcher.credentials) as client:
             client.linger = 5_000
             client.connect(stage.heart.members["server"].ready.data_address)
             for _ in range(2_000):
                 client.send(b"x" * 1_000)
+        until(lambda: sum(record.count for record in dropped(stage)) >= 2_000, "all to be read")
 
-    stage = StagedTrial(tmp_path, SCENARIO)
-    series = stage.run(flood)
+    def dropped(stage: StagedTrial) -> list[records.Dropped]:
+        journal = read_journal(stage.folder.journal)
+        return [record for _, _, record in journal if isinstance(record, records.Dropped)]
 
-    assert series.outcome == "completed"
-    assert len(series.updates) == 400
+    stage = StagedTrial(tmp_path, SCENARIO, ENDLESS)
+    series = stage.run(goes_on_under(flood))
+
+    assert series.outcome == "interrupted"
+    assert series.accounting.closes, series.accounting.problems
     assert series.dropped["data"] == 2_000
-    assert sum(isinstance(record, records.Dropped) for _, _, record in read_journal(stage.folder.journal)) < 200
+    assert len(dropped(stage)) < 200
 
 
 def test_stopping_leaves_the_final_model(tmp_path: Path) -> None:

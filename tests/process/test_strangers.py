@@ -71,7 +71,9 @@ def test_strangers_are_refused_before_a_frame_is_read_and_the_run_goes_on(tmp_pa
     series = stage.run(attack)
 
     assert series.outcome == "interrupted"  # by the test, when it was done
-    assert (dict(series.dropped), dict(series.refused)) == ({}, {"duplicate": 1})  # the last of all, who has the secret
+    assert series.dropped == {}
+    assert series.refused["duplicate"] == 1  # the last of all, who has the secret
+    assert series.refused.keys() <= {"duplicate", "finished"}  # a push may come when all is over
     assert not [text for _, _, text in series.notes if "refused" in text]
     assert {node.state for _, node in series.nodes}.isdisjoint({"died", "unresponsive"})
     assert series.accounting.closes, series.accounting.problems

@@ -8,7 +8,7 @@ from quick_runs import run as run_quickly
 SCENARIO = Path(__file__).parents[2] / "scenarios/hardy2017/adacomp.yaml"
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_adacomp_reaches_95_percent_within_10000_updates(data_dir: Path, tmp_path: Path) -> None:
     """MNIST, the 211,690-parameter CNN, c = 0.01, 200 workers, mini-batches of 10."""

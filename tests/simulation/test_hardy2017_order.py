@@ -25,7 +25,7 @@ def measured_seldom(cell: Cell) -> Cell:
     return dataclasses.replace(cell, sets=lambda scale: (*cell.sets(scale), "evaluation.every=625 updates"))
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(600)
 def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path: Path) -> None:
     """AdaComp before ASGD, and ASGD before Comp-ASGD 0.01; 200 devices, the CNN, MNIST."""

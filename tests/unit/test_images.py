@@ -77,14 +77,14 @@ def test_the_socket_is_in_the_controller_alone(compose):
 
 
 def test_nothing_is_open_to_the_network(compose):
-    """Ports are published on loopback; the data network leads nowhere; no service may gain rights."""
+    """Ports are published on loopback; the nodes' networks lead nowhere; no service may gain rights."""
     services = {name: service for name, service in compose["services"].items() if service.get("scale") != 0}
 
     assert set(services) == {"controller", "prometheus", "grafana"}
     ports = [port for service in services.values() for port in service["ports"]]
     assert len(ports) == 3
     assert all(port.startswith("127.0.0.1:") for port in ports)
-    assert compose["networks"]["data"] == {"internal": True}
+    assert compose["networks"] == {"data": {"internal": True}, "management": {"internal": True}, "pages": None}
     assert [name for name, service in services.items() if "data" in service["networks"]] == ["controller"]
     for service in services.values():
         assert service["cap_drop"] == ["ALL"]

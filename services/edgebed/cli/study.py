@@ -5,7 +5,7 @@ Exit codes of `agree`: 0 all runtimes agree, 1 one differs or seeds are too few 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import RUNTIMES, Runtime
 
 if TYPE_CHECKING:
+    from edgebed.reports.writing.page import Page
     from edgebed.studies.cells.cells import Size
 
 SEEDS = 3
@@ -128,7 +129,6 @@ def compare(
     from edgebed.journal.run_folder import write_atomically
     from edgebed.reports.studies.comparison_tables import csv_text
     from edgebed.reports.studies.study import compared
-    from edgebed.reports.writing.html import to_html
     from edgebed.running.results import load
 
     accuracy = None if to is None else _accuracy(to)
@@ -147,16 +147,11 @@ def compare(
         write_atomically(spreadsheet, csv_text(study.result).encode(), "--csv")
     if output is None and not json and not is_printed:
         output = page_place(COMPARISON, runs_dir)
-    if output is not None:
-        write_atomically(output, to_html(study.view).encode(), "--output")
-    make_figures(figures, study.view)
-    if json:
-        put_json(study.result)
-    elif is_printed:
+    _write(study.view, output, figures)
+    if is_printed:
         put(csv_text(study.result).rstrip("\n"))
     else:
-        put_parts(study.view.brief)
-        put(f"page: {output}")
+        _put(study.view, output, study.result if json else None)
 
 
 def _accuracy(text: str) -> float:
@@ -188,10 +183,8 @@ def agree(
     runs_dir: RunsDir = None,
 ) -> None:
     """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts."""
-    from edgebed.journal.run_folder import write_atomically
     from edgebed.reports.run.report import write_report
     from edgebed.reports.studies.study import agreed
-    from edgebed.reports.writing.html import to_html
     from edgebed.studies.agreement import agreeing
 
     wanted = None if runtimes is None else [_runtime(name.strip()) for name in runtimes.split(",")]
@@ -225,14 +218,8 @@ def agree(
     study = agreed(runs, wanted)
     if output is None and not json:
         output = page_place(AGREEMENT, runs_dir)
-    if output is not None:
-        write_atomically(output, to_html(study.view).encode(), "--output")
-    make_figures(figures, study.view)
-    if json:
-        put_json(study.result)
-    else:
-        put_parts(study.view.brief)
-        put(f"page: {output}")
+    _write(study.view, output, figures)
+    _put(study.view, output, study.result if json else None)
     raise typer.Exit(0 if study.result.verdict == "agrees" else 1)
 
 
@@ -274,11 +261,8 @@ def sweep(
     except KeyboardInterrupt:
         end_interrupted()
     make_figures(figures, study.view)
-    if json:
-        put_json({"sweep": study.result, "failed": study.problems, "page": str(study.page)})
-    else:
-        put_parts(study.view.brief)
-        put(f"page: {study.page}")
+    found = {"sweep": study.result, "failed": study.problems, "page": str(study.page)}
+    _put(study.view, study.page, found if json else None)
     end_with(study.problems)
 
 
@@ -333,11 +317,8 @@ def reproduce(
     except KeyboardInterrupt:
         end_interrupted()
     make_figures(figures, study.view)
-    if json:
-        put_json({"reproduction": study.result, "rows": chosen, "failed": study.problems, "page": str(study.page)})
-    else:
-        put_parts(study.view.brief)
-        put(f"page: {study.page}")
+    found = {"reproduction": study.result, "rows": chosen, "failed": study.problems, "page": str(study.page)}
+    _put(study.view, study.page, found if json else None)
     end_with(study.problems)
 
 
@@ -358,3 +339,22 @@ def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -
         put_json([paper_dict(each, PaperCells(each), size) for each in papers])
         return
     put_parts(part for each in papers for part in paper_list(each, PaperCells(each), size))
+
+
+def _write(view: "Page", output: Path | None, figures: Path | None) -> None:
+    """Write a page of several runs as HTML, and its charts, each if a place is named."""
+    from edgebed.journal.run_folder import write_atomically
+    from edgebed.reports.writing.html import to_html
+
+    if output is not None:
+        write_atomically(output, to_html(view).encode(), "--output")
+    make_figures(figures, view)
+
+
+def _put(view: "Page", place: Path | None, found: Any) -> None:
+    """Print what was found: as JSON, or, where `found` is None, what the page says in brief and where it is."""
+    if found is not None:
+        put_json(found)
+        return
+    put_parts(view.brief)
+    put(f"page: {place}")

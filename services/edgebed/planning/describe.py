@@ -12,7 +12,7 @@ import numpy as np
 
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
-from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.quantities import bytes_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
@@ -241,10 +241,10 @@ def _on_failure(plan: Plan) -> str:
 
 
 def _durability(plan: Plan, runtime: Runtime) -> str:
-    server = plan.node("server")
+    server = plan.server
     if server.shard:
         return "from the last backup of all shards"
-    if not isinstance(server, ServerPlan) or server.durability == "none":
+    if server.durability == "none":
         return "from the last checkpoint"
     if TRAITS[runtime].has_containers:
         return (

@@ -105,6 +105,19 @@ def test_pushes_of_earlier_joins_and_lives_are_refused_by_their_number(bench):
     assert (refused.code, refused.worker, sent) == ("stale-incarnation", "", [])
 
 
+def test_a_push_of_an_earlier_life_is_refused_once_whatever_the_later_one_has_brought(bench):
+    """Its number is its life's own; what the earlier life brought was applied, and is not refused as well."""
+    bench.join("edge-0", peer="old")
+    bench.push("edge-0", step=0, peer="old")
+    bench.join("edge-0", incarnation=2, peer="new")
+    bench.push("edge-0", incarnation=2, step=5, peer="new")
+
+    assert bench.push("edge-0", incarnation=1, step=0, peer="old")[0] == []
+    (refused,), _ = bench.push("edge-0", incarnation=1, step=1, peer="old")
+    assert (refused.code, refused.incarnation, refused.step) == ("stale-incarnation", 1, 1)
+    assert bench.push("edge-0", incarnation=1, step=1, peer="old")[0] == []
+
+
 def test_a_later_join_of_the_same_life_is_taken_from_another_connection(bench):
     """The old one may not even have broken yet; the answer says which join it is for."""
     bench.join("edge-0", peer="first")

@@ -10,6 +10,7 @@ from edgebed.core.plan import Injection, Method, Part, Plan, Task
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
+from edgebed.roles.control.duties import OWED
 from edgebed.roles.events import ApplyInjection, HealthChecked, Injected, MessageReceived, NodeExited, NodeStarted
 from edgebed.runtimes.live.live_controller import LAST_WORDS_S, LiveController
 from edgebed.runtimes.watch import StatusFeed
@@ -115,6 +116,57 @@ def test_a_checkpoint_of_a_server_that_is_gone_is_not_kept(shell):
     say(shell, "server~1", messages.Checkpoint(sender="server", version=7, tensors=()))
 
     assert texts(shell)[1] == ["from 'server~1': Checkpoint of a stranger"]
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        (records.Evaluated(version=1, accuracy=0.999, loss=0.0, final=True), "Evaluated"),
+        (records.Update(worker="edge-1", incarnation=1, step=0, version=1, base=0, staleness=0, entries=1, bits=1,
+                        bytes=1, loss=0.0), "Update"),
+        (records.Finished(version=1, reason="so I say"), "Finished"),
+        (records.Resumed(history=1, step=0, reason="so I say"), "Resumed"),
+        (records.Ended(outcome="completed", reason="so I say"), "Ended"),
+    ],
+)  # fmt: skip
+def test_what_results_are_made_of_is_believed_from_the_role_that_owes_it(shell, said, name):
+    """A worker's word neither ends the run nor counts, also from an incarnation that is over; its own notes do."""
+    shell.heart.phase, shell.has_begun = Phase.RUNNING, True
+    for begin, peer in enumerate((FIRST, FIRST)):
+        told = ((1.0, said), (1.0, records.Note(text=f"mine {begin}")))
+        say(shell, peer, messages.Report(sender="edge-0", first=2 * begin, records=told))
+        if not begin:
+            second_life(shell)
+
+    journal = list(read_journal(shell.path))
+    assert [record for _, node, record in journal if isinstance(record, type(said)) and node == "edge-0"] == []
+    assert texts(shell) == (["mine 0", "mine 1"], [f"from {FIRST!r}: {name}, which no worker owes"] * 2)
+    assert shell.heart.phase is Phase.RUNNING
+
+
+@pytest.mark.parametrize("kept", ["Checkpoint", "Keep"])
+def test_what_training_goes_on_from_is_the_servers(shell, kept):
+    """No other node's model is kept: to keep one would fail here."""
+    more = {"version": 7} if kept == "Checkpoint" else {"step": 7, "parts": ()}
+    say(shell, FIRST, getattr(messages, kept)(sender="edge-0", tensors=(), **more))
+
+    assert texts(shell)[1] == [f"from {FIRST!r}: {kept}, which no worker owes"]
+
+
+def test_the_number_of_what_is_in_the_log_is_the_servers(shell):
+    """A worker's would make the journal skip what the server says next."""
+    note = (1.0, records.Note(text="mine"))
+    say(shell, FIRST, messages.Report(sender="edge-0", first=0, records=(note,), durable=1000))
+
+    assert shell.durable == 0
+    assert texts(shell)[0] == ["mine"]
+
+
+def test_every_kind_of_record_has_a_role_that_owes_it():
+    """One that is added says who may say it."""
+    kinds = set(records.Record.__subclasses__())
+
+    assert {kind for kind in OWED if issubclass(kind, records.Record)} == kinds
 
 
 def test_signs_of_the_present_life_count_once_a_check(shell):

@@ -118,7 +118,7 @@ def broken_messages(examples, seed: int, tries: int) -> Iterator[tuple[list[byte
         yield mutate(rng, frames, small), networks[id(frames)] if rng.random() < 0.95 else "management"
 
 
-@pytest.mark.parametrize("tries", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tries", [50_000, pytest.param(1_000_000, marks=pytest.mark.campaign)])
 def test_broken_messages_are_read_or_refused(examples, tries):
     """Whatever the bytes are, nothing but RemoteWireError is raised."""
     read = sum(read_all(*broken) for broken in broken_messages(examples, 1, tries))

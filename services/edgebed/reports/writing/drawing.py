@@ -74,6 +74,8 @@ GROUPED_MIN = 10_000
 """Number from which on an axis that reaches it has commas in its numbers."""
 PRINTED_DPI = 300
 PIXELS_AN_INCH = 96
+POINTS_AN_INCH = 72
+"""Dots of an SVG in an inch, in which the layout is found."""
 SHRUNK_MIN = 0.66
 """Least scale of a chart on a page, which scrolls instead."""
 GROWN_MAX = 1.3
@@ -128,7 +130,7 @@ class Chart:
     def _draw(self, letters: str, **how: Any) -> bytes:
         style: Any = {**STYLE, "svg.fonttype": letters, "svg.hashsalt": f"edgebed-{self.title}"}
         with mpl.rc_context(style):
-            figure = Figure(figsize=self.size, layout="constrained")
+            figure = Figure(figsize=self.size, dpi=POINTS_AN_INCH, layout="constrained")
             axes = figure.add_subplot()
             self.plot(axes)
             if not axes.has_data():
@@ -138,6 +140,10 @@ class Chart:
                 _group_digits(axis)
             if self.num_lines > 1:
                 _add_legend(figure, axes)
+            engine = figure.get_layout_engine()
+            assert engine
+            engine.execute(figure)
+            figure.set_layout_engine(None)  # `savefig` would draw once more to find the layout
             output = io.BytesIO()
             figure.savefig(output, **how)
         return output.getvalue()

@@ -104,8 +104,8 @@ class ParameterServer:
         """Held pushes in order of arrival."""
         self.held_s = 0.0
         """Time since when pushes are held."""
-        self.steps: dict[str, tuple[int, int]] = {}
-        """Incarnation and step of each worker's last push that took effect."""
+        self.steps: dict[str, dict[int, int]] = {}
+        """Step of the last push that took effect, by worker and incarnation."""
         self.rejected: dict[str, tuple[int, int]] = {}
         """Incarnation and step of each worker's last push that was refused."""
         self.unanswered: set[str] = set()
@@ -332,7 +332,7 @@ class ParameterServer:
 
     def _has_come(self, push: Push) -> bool:
         """Whether the push took effect before: its answer was lost."""
-        return (push.incarnation, push.step) <= self.steps.get(push.sender, (-1, -1))
+        return push.step <= self.steps.get(push.sender, {}).get(push.incarnation, -1)
 
     def _push(self, entry: Accepted, push: Push, frames: Sequence[Buffer]) -> list[Effect]:
         """Take a push, unless it has come before; RemoteWireError where it cannot be read, before anything changes."""
@@ -343,7 +343,7 @@ class ParameterServer:
             return [] if worker in self.unanswered else self._answer(worker)
         update, num_bits = self._decode(push, frames)
         self.membership.connected(worker, entry.peer)
-        self.steps[worker] = push.incarnation, push.step
+        self.steps.setdefault(worker, {})[push.incarnation] = push.step
         self.unanswered.add(worker)
         self.answers.pushed(worker, push.base)
         if self.aggregation.late(push.base):

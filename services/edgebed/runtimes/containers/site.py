@@ -25,7 +25,7 @@ from edgebed.runtimes.containers.leftovers import containers_with, networks_with
 from edgebed.runtimes.containers.owner import own_container, own_name
 
 DATA, MANAGEMENT = "data", "management"
-LOOPBACK = "127.0.0.1"
+LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104 - inside a container
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,7 @@ def find_site(client: docker.DockerClient, run: str, trial: str) -> Site:
         if own_id:
             return _found(client, client.api.inspect_container(own_id), name, labels)
         try:
-            data = _make(client, f"{name}-{DATA}", labels, internal=True)
-            management = _make(client, f"{name}-{MANAGEMENT}", labels, internal=False)
+            data, management = (_make(client, f"{name}-{each}", labels) for each in (DATA, MANAGEMENT))
             _require_here(management.gateway)
         except BaseException:
             remove(client, (), networks_with(client, f"{LABEL_SITE}={name}"))
@@ -127,8 +126,8 @@ def _require_here(gateway: str) -> None:
 def prepare(say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
     """Prepare for a run: remove what killed controllers have left, which `say` reports, and inspect the engine.
 
-    Returns the address for the controller's pages (on the host loopback, as a service of Compose its address on the
-    management network) and the facts of the engine for a run's manifest.
+    Returns the address for the controller's pages (on the host loopback, as a service of Compose all that it has: its
+    published port leads to another network than the nodes') and the facts of the engine for a run's manifest.
     """
     remove_leftovers(say, say_kept=lambda _: None)
     with closing(connect()) as client:
@@ -136,10 +135,11 @@ def prepare(say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
             images = {role: client.api.inspect_image(name)["Id"] for role, name in vars(ImageNames.named()).items()}
         with explained("the controller's own networks"):
             own_id = own_container(client)
-            attached = _attachments(client, client.api.inspect_container(own_id)) if own_id else {}
+            if own_id:  # told now, and not when a trial begins, where the networks are missing
+                _attachments(client, client.api.inspect_container(own_id))
             info = client.info()
     engine = {"version": info["ServerVersion"], "cgroup": info.get("CgroupVersion"), "images": images}
-    return attached[MANAGEMENT][1] if attached else LOOPBACK, engine
+    return EVERYWHERE if own_id else LOOPBACK, engine
 
 
 def _found(client: docker.DockerClient, own: dict[str, Any], name: str, labels: dict[str, str]) -> Site:
@@ -163,6 +163,7 @@ def _attachments(client: docker.DockerClient, own: dict[str, Any]) -> dict[str, 
     return found
 
 
-def _make(client: docker.DockerClient, name: str, labels: dict[str, str], *, internal: bool) -> EngineNetwork:
-    made = client.api.create_network(name, driver="bridge", internal=internal, labels=labels)
+def _make(client: docker.DockerClient, name: str, labels: dict[str, str]) -> EngineNetwork:
+    """A network without a way out: nodes reach each other, and this machine by its address there."""
+    made = client.api.create_network(name, driver="bridge", internal=True, labels=labels)
     return EngineNetwork.inspected(client, made["Id"])

@@ -23,6 +23,7 @@ from edgebed.emulation.host_load import HostProbe
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
+from edgebed.roles.control.duties import is_owed
 from edgebed.roles.control.members import NAME
 from edgebed.roles.events import (
     ApplyInjection,
@@ -252,6 +253,8 @@ class LiveController:
             return
         if isinstance(message, messages.Report):
             event = self._keep_report(event, message)
+        elif not self._is_owed(event.peer, message.sender, message):
+            return
         elif isinstance(message, messages.Ready) and message.replayed is None and message.sender == "server":
             self.durable = 0  # the server has begun another log, if any
         elif isinstance(message, messages.Checkpoint):
@@ -269,20 +272,30 @@ class LiveController:
         elif event.peer == member.peer + HEARTBEAT:
             self.heartbeats.add(event.message.sender)
 
+    def _is_owed(self, peer: str, sender: str, said: messages.Message | records.Record) -> bool:
+        """Whether the sender's role may say that; it is complained of otherwise."""
+        member = self.heart.members.get(sender)
+        if member is None or is_owed(said, member.plan.role):  # a stranger is refused by the heart
+            return True
+        self._complain(f"from {peer!r}: {type(said).__name__}, which no {member.plan.role} owes")
+        return False
+
     def _keep_report(self, event: MessageReceived, report: messages.Report) -> MessageReceived:
-        """Journal a report; return it without what the journal had already."""
+        """Journal a report; return it without what the journal had already, and what its sender does not owe."""
         lost = report.first - self.reported.get(event.peer, 0)
         if lost:
             self._journal(records.Note(text=f"{lost} records of {report.sender} were lost on the way"))
         self.reported[event.peer] = report.first + len(report.records)
-        if report.durable is not None:
-            report = msgspec.structs.replace(report, records=tuple(self._fresh(report.durable, report.records)))
+        owed = (each for each in report.records if self._is_owed(event.peer, report.sender, each[1]))
+        durable = report.durable if self.heart.members[report.sender].plan.role == "server" else None
+        told = tuple(owed if durable is None else self._fresh(durable, owed))
+        report = msgspec.structs.replace(report, records=told, durable=durable)
         self.journal.write_many((t, report.sender, record) for t, record in report.records)
         for t, record in report.records:
             self.watch.follow(t, report.sender, record)
             if isinstance(record, records.Resumed):
                 self.checkpoints.give_up(record.step)
-        if report.durable is not None:
+        if durable is not None:
             journaled = messages.Journaled(sender=NAME, durable=self.durable)
             self.endpoint.send(event.peer, journaled, (), is_vital=False)
         return MessageReceived(event.peer, report, event.frames, event.bytes)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.plan import NodePlan, Plan, ServerPlan
+from edgebed.core.plan import NodePlan, Plan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.roles.control.admission import NodeInputs
-from edgebed.roles.events import Append, Effect, Heart
+from edgebed.roles.events import Append, Heart
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.log_file import FolderInMemory
 from edgebed.runtimes.node_building import Kept, heart_of
@@ -44,10 +44,10 @@ class Hearts:
         self.log.untold.clear()
         return self.log.tell(ready)
 
-    def append(self, effect: Effect) -> None:
-        """Append what a server asks for to its log."""
-        if self.log and isinstance(effect, Append):
-            self.log.take(effect)
+    def append(self, entry: Append) -> None:
+        """Append an entry of a server to its log, if it has one."""
+        if self.log:
+            self.log.take(entry)
 
     def turn(self, heart: Heart) -> None:
         """Let the server's log begin anew if it has grown too large."""
@@ -71,7 +71,7 @@ class Hearts:
 
 def _may_lose_server(plan: Plan) -> bool:
     """Whether a fault may end a server that keeps a log."""
-    server = plan.node("server")
+    server = plan.server
     injections = [step.injection for fault in plan.faults for step in fault.steps]
     ends = any(each.node == server.node and each.action in ("kill", "memory") for each in injections)
-    return ends and isinstance(server, ServerPlan) and server.durability != "none"
+    return ends and server.durability != "none"

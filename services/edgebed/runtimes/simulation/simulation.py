@@ -30,6 +30,7 @@ from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import TRAINING, Controller, Phase, ResumedTrial
 from edgebed.roles.control.members import NAME
 from edgebed.roles.events import (
+    Append,
     ApplyInjection,
     AtPoint,
     Compute,
@@ -148,9 +149,10 @@ class Simulation:
     def _carry_out(self, incarnation: SimulatedIncarnation, effects: list[Effect]) -> None:
         incarnation.note_awaited(effects)
         for effect in effects:
-            self.hearts.append(effect)
             if isinstance(effect, Send):
                 self._send(incarnation, effect)
+            elif isinstance(effect, Append):
+                self.hearts.append(effect)
             elif isinstance(effect, Journal):
                 self._journal(incarnation.name, effect.record)
             elif isinstance(effect, Compute):
@@ -163,8 +165,6 @@ class Simulation:
             elif isinstance(effect, ApplyInjection):
                 problem = self.launcher.inject(effect.injection)
                 self._tell_controller(Injected(effect.number, problem))
-            elif isinstance(effect, EndNode) and incarnation is self.control:
-                self.control.ended = True
             elif isinstance(effect, EndNode):
                 self._say_goodbye(incarnation, effect.reason)
 
@@ -256,8 +256,10 @@ class Simulation:
         return isinstance(message, messages.Inject)  # it is done from outside
 
     def _say_goodbye(self, incarnation: SimulatedIncarnation, reason: str) -> None:
-        """End a node that stops by itself."""
-        if not incarnation.ended:
+        """End a node that stops by itself; the controller has nobody to say it to."""
+        if incarnation is self.control:
+            self.control.ended = True
+        elif not incarnation.ended:
             self._end(incarnation)
             self._say(incarnation.name, messages.Bye(sender=incarnation.name, reason=reason))
 
