@@ -161,7 +161,7 @@ def test_a_fault_has_its_exact_time(watched: Watched) -> None:
 
     assert times.keys() == {("freeze", "slow-0"), ("thaw", "slow-0")}
     assert watched.began_s < times["freeze", "slow-0"] < watched.ended_s
-    journal = read_journal(watched.folder / f"runs/{RUN}/long/events.jsonl")
+    journal = list(read_journal(watched.folder / f"runs/{RUN}/long/events.jsonl"))
     done_s = {record.action: t for t, _, record in journal if isinstance(record, records.Fault)}
     asked_s = {record.action: record.asked_s for _, _, record in journal if isinstance(record, records.Fault)}
     lasted_s = times["thaw", "slow-0"] - times["freeze", "slow-0"]

@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from edgebed.runtimes.containers.engine import connect
-from edgebed.runtimes.containers.labels import LABEL_OWNER
+from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with
 
 
@@ -33,6 +33,11 @@ class Engine:
         containers = [container["Names"][0] for container in containers_with(self.client, LABEL_OWNER)]
         networks = [network["Name"] for network in networks_with(self.client, LABEL_OWNER)]
         return [name for name in containers + networks if f"-{os.getpid()}-" in name]
+
+    def volumes(self) -> list[str]:
+        """Names of the volumes of these tests' scenarios."""
+        found = self.client.api.volumes(filters={"label": LABEL_OWNER})["Volumes"] or ()
+        return [volume["Name"] for volume in found if f"-{os.getpid()}/" in volume["Labels"][LABEL_RUN]]
 
 
 def metrics_of(node: str, port: int) -> str:
@@ -72,9 +77,11 @@ def engine() -> Iterator[Engine]:
 
 @pytest.fixture(autouse=True)
 def nothing_left(engine: Engine) -> Iterator[None]:
-    """Whatever a test does, its containers and networks are gone afterwards."""
+    """Whatever a test does, its containers and networks are gone afterwards; logs of servers that failed may stay."""
     yield
     assert engine.left() == []
+    for volume in engine.volumes():
+        engine.client.api.remove_volume(volume)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -208,14 +207,6 @@ def test_an_image_that_is_not_there_is_named_with_what_to_do(engine, tmp_path, m
 
     with pytest.raises(EdgebedError, match=r"edgebed-never-built.*scripts/build-images"):
         edgebed.run(SCENARIO, runtime="docker", runs_dir=tmp_path)
-
-
-def test_ctrl_c_leaves_nothing(engine, running) -> None:
-    """Exit code 130, after the containers are gone."""
-    running.send_signal(signal.SIGINT)
-
-    assert running.wait(40) == 130
-    assert engine.left() == []
 
 
 def test_what_a_killed_controller_leaves_goes_with_down(engine, running) -> None:

@@ -4,72 +4,35 @@ As many times as EDGEBED_SERVER_KILLS says: a few in the suite, a hundred in `sc
 """
 
 import os
-import random
 import signal
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from live_runs import run_live
-from numpy.typing import NDArray
-from random_faults import Told
+from log_runs import EVERY, assert_nothing_lost, run_killed
 
 from edgebed.core import records
 from edgebed.journal.checkpoints import read_checkpoint
 from edgebed.journal.series import Series
 
 KILLS = int(os.environ.get("EDGEBED_SERVER_KILLS", "5"))
-EVERY = 60
-"""Updates between two kills, about; the controller hears of an update up to a fifth of a second later."""
 Begin = Callable[..., "LiveRun"]  # noqa: F821 # of conftest.py, which is no module to import from
-
-
-def trained(method: Any, workers: int, kills: int, folder: Path, durability: str = "log") -> tuple[Told, NDArray[Any]]:
-    """What the journal of such a run tells, and its final model."""
-    draw = random.Random(kills)
-    at = [EVERY * k + draw.randrange(EVERY // 2) for k in range(1, kills + 1)]
-    scenario = {
-        "name": "server-log",
-        "question": "Is anything lost?",
-        "seed": 4,
-        "task": {"data": "digits", "model": "small", "batch_size": 10},
-        "method": method,
-        "fleet": {"edge": {"count": workers, "waiting": {"uniform": ["1ms", "4ms"]}}},
-        "server": {"durability": durability},
-        "evaluation": {"every": "100 updates"},
-        "stop": {"updates": EVERY * (KILLS + 2)},
-        "faults": [{"restart": "server", "at_update": each, "delay": "0s"} for each in at],
-    }
-    run = run_live(scenario, folder, "--trace")
-    assert run.exit_code == 0
-    return run.told, read_checkpoint(run.trial.final_checkpoint).theta
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(60 + 20 * KILLS)
 @pytest.mark.parametrize(("method", "workers"), [("sync-sgd", 3), ("adacomp", 1)])
 def test_a_killed_server_comes_to_the_model_of_one_that_lived(method: Any, workers: int, tmp_path: Path) -> None:
-    """To the bit; every update is there once, no worker was told of one that is not, and the accounts close."""
-    _, expected = trained(method, workers, 0, tmp_path / "living")
-    told, found = trained(method, workers, KILLS, tmp_path / "killed")
+    """To the bit, with nothing lost."""
+    models = {}
+    for kills in (0, KILLS):
+        run = run_killed("server-log", method, workers, kills, tmp_path / str(kills), updates=EVERY * (KILLS + 2))
+        models[kills] = read_checkpoint(run.trial.final_checkpoint).theta
 
-    restored = [record for _, record in told.of(records.Restored)]
-    updates = Counter(record.version for _, record in told.of(records.Update))
-    steps = Counter((record.worker, record.incarnation, record.step) for _, record in told.of(records.Update))
-    heard = {record.version for _, record in told.of(records.Received) if record.message == "model"}
-    assert sum(record.action == "kill" for _, record in told.of(records.Fault)) == KILLS
-    assert KILLS / 2 <= len(restored) <= KILLS  # one that is killed again before it is ready has gone on nowhere
-    assert [record.version for record in restored] == sorted(record.version for record in restored)
-    assert all(record.replayed is not None and record.log_bytes > 0 for record in restored)
-    assert updates == Counter(range(1, max(updates) + 1))
-    assert max(steps.values()) == 1
-    assert heard <= {0, *updates}
-    assert told.accounting.closes, told.accounting.problems
-    assert told.accounting.total.lost == 0
-    np.testing.assert_array_equal(found, expected)
+    assert_nothing_lost(run.told, KILLS)
+    np.testing.assert_array_equal(models[KILLS], models[0])
 
 
 SCENARIO = """

@@ -31,7 +31,7 @@ class LiveRun(NamedTuple):
     told: Told
 
 
-def run_live(scenario: dict[str, Any], folder: Path, *options: str) -> LiveRun:
+def run_live(scenario: dict[str, Any], folder: Path, *options: str, deadline_s: float = DEADLINE_S) -> LiveRun:
     """Run a scenario of one trial to its end, in a new folder; one that does not end is ended, and has failed.
 
     Whatever its end, it leaves no process and no cgroup.
@@ -41,11 +41,11 @@ def run_live(scenario: dict[str, Any], folder: Path, *options: str) -> LiveRun:
     environment = os.environ | {MARK: str(folder)}
     process = WarmCommand("run", "scenario.yaml", "--runs-dir", "runs", *options, cwd=folder, env=environment)
     try:
-        exit_code = process.wait(DEADLINE_S)
+        exit_code = process.wait(deadline_s)
     except subprocess.TimeoutExpired:
         _end(process, folder)
         text = process.communicate()[1]
-        pytest.fail(f"{folder}: no end after {DEADLINE_S:g} s; the last that it said: {text[-2000:]}")
+        pytest.fail(f"{folder}: no end after {deadline_s:g} s; the last that it said: {text[-2000:]}")
     _, alive = psutil.wait_procs(_marked(folder), timeout=5)
     assert alive == []
     assert not [path for mount in mounts().values() for path in mount.glob(f"{PREFIX}*_{process.pid}_*")]

@@ -15,7 +15,8 @@ import typer
 
 from edgebed.cli import look, maintain, operate, run, study
 from edgebed.core.console import discard_output, prepare_streams, put, say
-from edgebed.core.errors import FULL, EdgebedError, ScenarioError
+from edgebed.core.errors import FULL, EdgebedError, InfrastructureError, ScenarioError
+from edgebed.runtimes.containers.register import are_left_behind
 
 app = typer.Typer(
     name="edgebed",
@@ -63,12 +64,25 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Train a neural network across a fleet of emulated edge devices."""
+    if are_left_behind() and context.invoked_subcommand != "down":
+        _remove_leftovers()
+
+
+def _remove_leftovers() -> None:
+    """Remove containers and networks of a controller that was killed; say why where that fails."""
+    from edgebed.runtimes.containers.leftovers import remove_leftovers
+
+    try:
+        remove_leftovers(say, say_kept=lambda _: None)
+    except InfrastructureError as error:
+        say(f"containers of a controller that was killed are left: {error}")
 
 
 GROUPS = {

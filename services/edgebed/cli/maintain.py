@@ -24,13 +24,13 @@ ProfileOutput = Annotated[
 
 
 def down() -> None:
-    """Remove leftovers of killed controllers: containers, networks and cgroups whose controller is gone."""
+    """Remove what controllers that are gone have left: containers, networks, cgroups, logs of servers in containers."""
     from edgebed.emulation import cgroups
     from edgebed.runtimes.containers import engine, leftovers
 
     removed = cgroups.remove_leftovers(put)
     if engine.is_there():
-        removed += leftovers.remove_leftovers(put)
+        removed += leftovers.remove_leftovers(put, volumes=True)
     else:
         put(f"containers were not looked for: there is no {engine.SOCKET}, and DOCKER_HOST is not set")
     if not removed:

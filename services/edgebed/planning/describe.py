@@ -246,10 +246,6 @@ def _durability(plan: Plan, runtime: Runtime) -> str:
         return "from the last backup of all shards"
     if server.durability == "none":
         return "from the last checkpoint"
-    if TRAITS[runtime].has_containers:
-        return (
-            f"from the last checkpoint: in containers it keeps no log, and durability {server.durability} does nothing"
-        )
     also = ", also if the machine lost power" if server.durability == "fsync" and not TRAITS[runtime].is_virtual else ""
     return f"from its log, with all that was answered{also}"
 

@@ -27,8 +27,11 @@ from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.container import Container
 from edgebed.runtimes.containers.engine import CALL_S_MAX, ImageNames, attached, connect, explained
+from edgebed.runtimes.containers.labels import LABEL_VOLUME
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.links import Links
+from edgebed.runtimes.containers.register import forget_containers, note_containers
+from edgebed.runtimes.containers.server_volume import MOUNTED_AT, prepare_volume
 from edgebed.runtimes.containers.site import Site, find_site
 
 STARTERS = 4
@@ -42,15 +45,20 @@ class ContainerLauncher:
 
     name = "docker"
 
-    def __init__(self, plan: Plan, run: str, log_folder: Path) -> None:
-        """Find or make the networks; `run` is the run's name. Raises InfrastructureError where there is no engine."""
+    def __init__(self, plan: Plan, run: str, log_folder: Path, server_log: Path) -> None:
+        """Find or make the networks, and the volume that `server_log` names; `run` is the run's name.
+
+        InfrastructureError where there is no engine, or not that volume.
+        """
         self.plan = plan
         self.log_folder = log_folder
         self.images = ImageNames.named()
         self.client = connect(connections=CONNECTIONS_A_NODE * len(plan.nodes) + STARTERS)
+        note_containers()
         try:
             self.site: Site = find_site(self.client, run, plan.trial)
             try:
+                self.volume = self._volume(server_log)
                 with explained("the links of the nodes"):
                     self.links = Links(self.client, self.site, self.images.server, plan, self._complain)
             except BaseException:
@@ -116,6 +124,7 @@ class ContainerLauncher:
                 for thread in self.threads.values():
                     thread.join(CALL_S_MAX)
                 self.site.clear(self.client, networks=True)  # including what was being created meanwhile
+            forget_containers()
         finally:
             self.client.close()
             if not any(thread.is_alive() for thread in self.threads.values()):  # else one might ring yet
@@ -158,8 +167,17 @@ class ContainerLauncher:
             container.end()
             self._tell(NodeExited(node.node, self._how_it_ended(made, log, begins_at)))
 
+    def _volume(self, server_log: Path) -> str:
+        """The volume of the server's log; empty where it keeps none."""
+        if self.plan.server.durability == "none":
+            return ""
+        with explained("the volume of the server's log"):
+            return prepare_volume(self.client, server_log, self.site.labels)
+
     def _create(self, node: NodePlan, controller_address: str, secret: str) -> str:
         api, site = self.client.api, self.site
+        volume = self.volume if node.role == "server" else ""
+        labels = site.labels_of(node, self.numbers[node.node]) | ({LABEL_VOLUME: self.volume} if self.volume else {})
         container: str = api.create_container(
             self.images.of(node.role),
             name=site.container_name(node),
@@ -174,9 +192,10 @@ class ContainerLauncher:
                 site.management.subnet,
                 self.links.mechanisms.mechanism(node),
                 self.links.mechanisms.delay(node),
+                MOUNTED_AT if volume else "",
             ),
-            labels=site.labels_of(node, self.numbers[node.node]),
-            host_config=api.create_host_config(network_mode=site.management.id, **limits.host_settings(node)),
+            labels=labels,
+            host_config=api.create_host_config(network_mode=site.management.id, **limits.host_settings(node, volume)),
             networking_config=api.create_networking_config({site.management.id: api.create_endpoint_config()}),
         )["Id"]
         try:

@@ -4,7 +4,7 @@ Docker may miscount who is in a network when it takes many containers apart at o
 until it is restarted and counts anew; this is reported and is no error.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -14,34 +14,60 @@ from docker.errors import APIError, NotFound
 
 from edgebed.core.console import say as say_aloud
 from edgebed.runtimes.containers.engine import CALL_S_MAX, connect, explained
-from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN
+from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN, LABEL_TRIAL, LABEL_VOLUME
 from edgebed.runtimes.containers.owner import is_alive, own_container
+from edgebed.runtimes.containers.register import forget_dead
+from edgebed.runtimes.containers.server_volume import remove_volume
 
 AT_ONCE = 8
 CONFLICT, FORBIDDEN = 409, 403  # what the engine answers
 
 
-def remove_leftovers(say: Callable[[str], None], say_kept: Callable[[str], None] | None = None) -> int:
+def remove_leftovers(
+    say: Callable[[str], None], say_kept: Callable[[str], None] | None = None, *, volumes: bool = False
+) -> int:
     """Remove containers and networks whose controller is gone; return their number.
 
     `say` is called with what was removed; `say_kept`, or else `say`, with what stays because its controller still runs.
+    `volumes`: servers' logs, which a run that has broken off resumes from, go with them.
     """
     removed = 0
     with closing(connect(AT_ONCE)) as client, explained("what earlier runs have left"):
         own_id = own_container(client)
         containers, networks = containers_with(client, LABEL_OWNER), networks_with(client, LABEL_OWNER)
+        kept = set[str]()
+        """Volumes of runs in progress, which may have been made by a controller before."""
         for owner in {thing["Labels"][LABEL_OWNER] for thing in (*containers, *networks)}:
             owned = [c for c in containers if c["Labels"][LABEL_OWNER] == owner]
             joined = [n for n in networks if n["Labels"][LABEL_OWNER] == owner]
             runs = ", ".join(sorted({thing["Labels"].get(LABEL_RUN, "?") for thing in (*owned, *joined)}))
             if is_alive(client, owner, own_id):
+                kept |= {container["Labels"].get(LABEL_VOLUME, "") for container in owned}
                 (say_kept or say)(f"kept {_count(owned, joined)} of {runs}: its controller seems to be running")
             else:
-                kept = remove(client, owned, joined, say)
-                gone = [network for network in joined if network["Name"] not in kept]
+                stuck = remove(client, owned, joined, say)
+                gone = [network for network in joined if network["Name"] not in stuck]
                 removed += len(owned) + len(gone)
                 if owned or gone:
                     say(f"removed {_count(owned, gone)} of {runs}, whose controller is gone")
+        if volumes:
+            removed += _remove_volumes(client, kept, own_id, say)
+    forget_dead()
+    return removed
+
+
+def _remove_volumes(
+    client: docker.DockerClient, kept: Collection[str], own_id: str | None, say: Callable[[str], None]
+) -> int:
+    """Remove the logs of servers whose controller is gone, but for those `kept`; return their number."""
+    removed = 0
+    for volume in client.api.volumes(filters={"label": LABEL_OWNER})["Volumes"] or ():
+        name, labels = volume["Name"], volume["Labels"]
+        if name in kept or is_alive(client, labels[LABEL_OWNER], own_id) or not remove_volume(client, name):
+            continue
+        removed += 1
+        trial = f"{labels.get(LABEL_RUN, '?')}, trial {labels.get(LABEL_TRIAL, '?')}"
+        say(f"removed the log of the server of {trial}: `edgebed resume` goes on from its last checkpoint")
     return removed
 
 

@@ -7,9 +7,12 @@ while the container runs. Swap is capped with memory: otherwise a node gets as m
 import math
 from typing import Any
 
+from docker.types import Mount
+
 from edgebed.core.plan import NodePlan, Security
 from edgebed.emulation.cgroups import CPU_PERIOD_US, cpu_quota_us
 from edgebed.emulation.readback import Delay, Mechanism
+from edgebed.runtimes.containers.server_volume import MOUNTED_AT
 
 PIDS_MAX = 64  # a node has some ten threads, and one more for each visitor of its metrics
 PIDS_A_CORE = 4  # torch's and OpenBLAS' own
@@ -25,8 +28,8 @@ def num_threads(node: NodePlan) -> int:
     return max(1, math.ceil(node.cpus or 1.0))
 
 
-def host_settings(node: NodePlan) -> dict[str, Any]:
-    """Caps and rights of a node's container."""
+def host_settings(node: NodePlan, volume: str = "") -> dict[str, Any]:
+    """Caps and rights of a node's container; `volume`: the one for a server's log."""
     settings: dict[str, Any] = {
         "cap_drop": ["ALL"],
         "init": True,
@@ -34,8 +37,10 @@ def host_settings(node: NodePlan) -> dict[str, Any]:
         "pids_limit": PIDS_MAX + PIDS_A_CORE * num_threads(node),
         "read_only": True,
         "security_opt": ["no-new-privileges"],
-        "tmpfs": {"/tmp": f"size={TMP_BYTES},mode=1777"},  # noqa: S108 - the only place that a node can write to
+        "tmpfs": {"/tmp": f"size={TMP_BYTES},mode=1777"},  # noqa: S108 - but for a volume, all that a node can write to
     }
+    if volume:
+        settings["mounts"] = [Mount(MOUNTED_AT, volume)]
     if node.cpus is not None:
         settings |= cpu_settings(node.cpus)
     if node.memory_bytes is not None:
@@ -72,6 +77,7 @@ def environment(
     management_subnet: str,
     mechanism: Mechanism,
     delay: Delay,
+    log_folder: str = "",
 ) -> dict[str, str]:
     """The environment from which a node's `node_main.py` learns who and where it is."""
     threads = str(num_threads(node))
@@ -84,6 +90,7 @@ def environment(
         "EDGEBED_MANAGEMENT_SUBNET": management_subnet,
         "EDGEBED_MECHANISM": mechanism,
         "EDGEBED_DELAY": delay,
+        "EDGEBED_LOG_FOLDER": log_folder,
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
         "MKL_NUM_THREADS": threads,

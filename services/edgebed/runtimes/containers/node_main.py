@@ -4,6 +4,7 @@
     EDGEBED_SECRET, EDGEBED_SECURITY                     what it shows, and asks for, wherever it connects; how
     EDGEBED_DATA_SUBNET, EDGEBED_MANAGEMENT_SUBNET       its own address in each is where it listens
     EDGEBED_MECHANISM, EDGEBED_DELAY                     what limits its link, and what delays what passes it
+    EDGEBED_LOG_FOLDER                                   of a server that keeps a log
 
 Everything else comes over the management network.
 """
@@ -36,6 +37,7 @@ def main() -> int:
             management_host=own_address(told["EDGEBED_MANAGEMENT_SUBNET"]),
             mechanism=msgspec.convert(told["EDGEBED_MECHANISM"], Mechanism),
             delay=msgspec.convert(told["EDGEBED_DELAY"], Delay),
+            log_folder=told["EDGEBED_LOG_FOLDER"],
         )
     except EdgebedError as error:
         sys.exit(str(error))

@@ -1,10 +1,14 @@
 """The docker runtime."""
 
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from edgebed.core.runtimes import Runtime
+from edgebed.runtimes.containers.engine import connect
 from edgebed.runtimes.containers.launcher import ContainerLauncher
+from edgebed.runtimes.containers.server_volume import discard_volume, recorded
 from edgebed.runtimes.containers.site import prepare
 from edgebed.runtimes.live.runtime import LiveRuntime
 from edgebed.runtimes.runtime import Assignment
@@ -21,7 +25,15 @@ class ContainerRuntime(LiveRuntime):
 
     def launcher(self, assignment: Assignment) -> ContainerLauncher:
         """What starts the trial's containers."""
-        return ContainerLauncher(assignment.planned.plan, assignment.run, assignment.folder.logs)
+        folder = assignment.folder
+        return ContainerLauncher(assignment.planned.plan, assignment.run, folder.logs, folder.server_log)
+
+    def discard_log(self, folder: Path) -> None:
+        """Remove the log's volume, too."""
+        if recorded(folder):
+            with closing(connect()) as client:
+                discard_volume(client, folder)
+        super().discard_log(folder)
 
     def close(self) -> None:
         """No container outlives its trial."""

@@ -20,7 +20,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import NodePlan
 from edgebed.emulation.resources import interface_of
 from edgebed.runtimes.containers.engine import ImageNames, connect, explained
-from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, LABEL_SITE, PREFIX
+from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, LABEL_SITE, LABEL_TRIAL, PREFIX
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with, remove, remove_leftovers
 from edgebed.runtimes.containers.owner import own_container, own_name
 
@@ -100,7 +100,7 @@ def find_site(client: docker.DockerClient, run: str, trial: str) -> Site:
     with explained("the networks of the run"):
         own_id = own_container(client)
         name = re.sub(r"[^a-z0-9_.-]+", "-", f"{PREFIX}-{run}-{trial}-{secrets.token_hex(3)}".lower())
-        labels = {LABEL_OWNER: own_name(own_id), LABEL_SITE: name, LABEL_RUN: run, f"{PREFIX}.trial": trial}
+        labels = {LABEL_OWNER: own_name(own_id), LABEL_SITE: name, LABEL_RUN: run, LABEL_TRIAL: trial}
         if own_id:
             return _found(client, client.api.inspect_container(own_id), name, labels)
         try:

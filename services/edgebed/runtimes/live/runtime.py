@@ -38,6 +38,10 @@ class LiveRuntime(ABC):
     def close(self) -> None:
         """As `Runtime.close`."""
 
+    def discard_log(self, folder: Path) -> None:
+        """Remove the server's log: the trial is complete."""
+        shutil.rmtree(folder, ignore_errors=True)
+
     def run(self, assignment: Assignment) -> bool:
         """Run a trial to its end; whether the user asked for an end that the trial had come to by itself."""
         plan, traits = assignment.planned.plan, TRAITS[self.name]
@@ -65,7 +69,7 @@ class LiveRuntime(ABC):
                 heart, launcher, assignment.journal, assignment.checkpoints, watch, control, durable=durable
             ).run()
         if heart.ending.outcome == "completed":
-            shutil.rmtree(assignment.folder.server_log, ignore_errors=True)
+            self.discard_log(assignment.folder.server_log)
         return watch.interrupted and heart.ending.outcome != "interrupted"
 
 
