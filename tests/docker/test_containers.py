@@ -83,6 +83,9 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
         assert not host["Privileged"]
         assert not host["Binds"]
         assert not first["Mounts"]
+        assert [mount["Type"] for mount in server["Mounts"]] == ["volume"]
+        (evaluator,) = engine.containers(role="evaluator")
+        assert evaluator["HostConfig"]["Memory"] == evaluator["HostConfig"]["MemorySwap"] >= 2**30
         assert host["ReadonlyRootfs"]
         assert host["Init"]
         assert host["PidsLimit"] > 0

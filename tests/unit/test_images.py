@@ -77,7 +77,7 @@ def test_the_socket_is_in_the_controller_alone(compose):
 
 
 def test_nothing_is_open_to_the_network(compose):
-    """Ports are published on loopback; the nodes' networks lead nowhere; no service may gain rights."""
+    """Ports are published on loopback; the nodes' networks lead nowhere; services have few rights, and limits."""
     services = {name: service for name, service in compose["services"].items() if service.get("scale") != 0}
 
     assert set(services) == {"controller", "prometheus", "grafana"}
@@ -89,6 +89,8 @@ def test_nothing_is_open_to_the_network(compose):
     for service in services.values():
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["read_only"]
+        assert {"mem_limit", "pids_limit"} <= service.keys()
 
 
 def test_every_variable_without_a_default_is_in_the_env_file(compose):

@@ -216,6 +216,21 @@ def test_test_files_have_names_of_their_own():
     assert sorted(set(names)) == sorted(names)
 
 
+def test_torch_is_hashed_too():
+    """Its builds for four Pythons on three platforms; nothing installs it without that."""
+    text = (ROOT / "requirements/torch.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+
+    assert re.search(r"^torch==\S+( +--hash=sha256:[0-9a-f]{64}){12}$", text, re.MULTILINE)
+    for place in ("scripts/setup", "scripts/build-images", "images/worker/Dockerfile", "images/controller/Dockerfile"):
+        uses = [
+            line
+            for line in (ROOT / place).read_text(encoding="utf-8").splitlines()
+            if re.search(r"--requirement \S*torch", line)
+        ]
+        assert uses
+        assert all("--require-hashes" in line for line in uses), place
+
+
 @pytest.mark.parametrize("name", ["requirements/run.txt", "requirements/dev.txt"])
 def test_the_locked_packages_are_exact_and_hashed(name):
     """One version and at least one hash each, no index named, and torch, which has its own way, left out."""

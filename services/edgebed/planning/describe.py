@@ -22,7 +22,7 @@ from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.describe_faults import FaultRow, fault_rows, fault_table
 from edgebed.planning.describe_links import LinkRow, link_rows, link_table
 from edgebed.planning.describe_shards import ShardRow, shard_rows, shard_table, step_text
-from edgebed.planning.memory import needs_of
+from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM, Need, container_bytes, needs_of
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.virtual_time import virtual_time_text
 from edgebed.planning.warnings import HostCapacity, warnings_of
@@ -40,6 +40,8 @@ class NodeRow:
     device_class: str
     cpus: float | None
     memory_bytes: int | None
+    container_bytes: int | None
+    """Memory that its container may use, whether the scenario caps it or not; None: it has none."""
     compute_speed: float
     waiting: str
     """Pauses between steps, as a scenario writes them."""
@@ -122,7 +124,7 @@ def describe_plan(
         parts={kind: {"name": part.name, **part.settings} for kind, part in method.parts.items()},
         data=planned.data.name,
         model=task.model,
-        nodes=tuple(_row(node) for node in plan.nodes),
+        nodes=tuple(_row(node, needs.get(node.node)) for node in plan.nodes),
         num_workers=len(plan.workers()),
         examples=sum(node.num_examples for node in (plan.workers()[:1] if method.is_layerwise else plan.workers())),
         examples_total=len(planned.data.train_y),
@@ -178,6 +180,7 @@ def as_text(description: Description) -> str:
         "",
         f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples",
         f"Caps: {d.cpus:g} {cores} of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
+        *_uncapped(d.nodes),
         f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}",
         *([] if d.shards else [f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"]),
         f"A new server goes on {d.durability}",
@@ -187,6 +190,16 @@ def as_text(description: Description) -> str:
     lines.append(f"Virtual time: {d.virtual_time}")
     lines += [f"Warning: {warning}" for warning in d.warnings]
     return "\n".join(lines)
+
+
+def _uncapped(nodes: Sequence[NodeRow]) -> Iterator[str]:
+    sizes = [node.container_bytes for node in nodes if node.container_bytes and node.memory_bytes is None]
+    if sizes:
+        least, most = format_memory(min(sizes)), format_memory(max(sizes))
+        yield (
+            f"Containers of nodes without a memory cap may use {least if least == most else f'{least} to {most}'}: "
+            f"{UNCAPPED_ROOM} times what the node needs, {format_memory(UNCAPPED_BYTES_MIN)} at least"
+        )
 
 
 def waiting_text(waiting: Waiting) -> str:
@@ -209,13 +222,14 @@ def labels_text(counts: Sequence[int]) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs) or NOTHING
 
 
-def _row(node: NodePlan) -> NodeRow:
+def _row(node: NodePlan, need: Need | None) -> NodeRow:
     return NodeRow(
         node=node.node,
         role=node.role,
         device_class=node.device_class,
         cpus=node.cpus,
         memory_bytes=node.memory_bytes,
+        container_bytes=container_bytes(node, need) if need else None,
         compute_speed=node.compute_speed,
         waiting=waiting_text(node.waiting if isinstance(node, WorkerPlan) else Waiting()),
         examples=node.num_examples,

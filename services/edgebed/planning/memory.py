@@ -33,6 +33,10 @@ PEER_BYTES = 50_000  # buffers of a connection
 ACTIVATION_COPIES = 3  # with the gradients that flow back through them
 EVALUATION_COPIES = 2  # no gradients, but a chunk's arrays are freed only after the next one's are made
 
+UNCAPPED_ROOM = 4
+"""Times what a node needs that its container may use where the scenario caps no memory."""
+UNCAPPED_BYTES_MIN = 1024 * MIB
+
 
 @dataclass(frozen=True, kw_only=True)
 class Copies:
@@ -129,6 +133,11 @@ def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
     kept_bytes = node.shard.kept_bytes
     layers = {"layers": node.shard.memory_bytes - kept_bytes, "kept by batch": kept_bytes}
     return Need({"torch": TORCH_BYTES, **layers, "data": examples})
+
+
+def container_bytes(node: NodePlan, need: Need) -> int:
+    """The memory that a node's container may use: its cap, or else so much that only a node gone astray is stopped."""
+    return node.memory_bytes or max(UNCAPPED_BYTES_MIN, UNCAPPED_ROOM * need.bytes)
 
 
 def worker_copies(compressor: Compressor, model: int) -> float:

@@ -342,7 +342,9 @@ def test_down_says_what_it_removes(edgebed):
     code, out, _ = edgebed("down", "--help")
 
     assert code == 0
-    assert "containers, networks and cgroups whose controller is gone" in " ".join(out.split())
+    assert "controllers that are gone have left: containers, networks, cgroups, logs of servers" in " ".join(
+        out.split()
+    )
 
 
 @pytest.fixture

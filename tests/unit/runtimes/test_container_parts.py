@@ -10,6 +10,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import describe_exit_code, describe_status, last_line
 from edgebed.core.plan import NodePlan
 from edgebed.emulation.resources import own_address
+from edgebed.planning.memory import Need, container_bytes
 from edgebed.planning.planning import plan_trials
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import ImageNames
@@ -37,7 +38,7 @@ def node() -> NodePlan:
 @given(cpus=st.floats(0.01, 64), memory_bytes=st.integers(2**20, 2**40))
 def test_a_cap_is_what_the_engine_is_told(node, cpus, memory_bytes) -> None:
     """CPU as quota over period within one part in a thousand, memory with no swap on top."""
-    settings = limits.host_settings(msgspec.structs.replace(node, cpus=cpus, memory_bytes=memory_bytes))
+    settings = limits.host_settings(msgspec.structs.replace(node, cpus=cpus), memory_bytes)
 
     assert settings["cpu_quota"] / settings["cpu_period"] == pytest.approx(cpus, abs=1e-5)
     assert settings["mem_limit"] == settings["memswap_limit"] == memory_bytes
@@ -50,11 +51,22 @@ def test_a_cap_is_taken_away_by_a_word_of_its_own(node) -> None:
     assert limits.cpu_settings(0.25) == {"cpu_period": 100_000, "cpu_quota": 25_000}
 
 
-def test_without_caps_nothing_is_limited_but_rights_are(node) -> None:
-    """No capability, no way to gain one, nothing to write to but /tmp."""
-    settings = limits.host_settings(node)
+@given(need=st.integers(0, 2**40))
+def test_without_a_cap_memory_is_limited_all_the_same(node, need) -> None:
+    """Far above what the node needs, so that it is no emulation; a cap of the scenario's holds whatever is needed."""
+    uncapped = container_bytes(node, Need({"model": need}))
 
-    assert not {"cpu_quota", "cpu_period", "mem_limit", "memswap_limit"} & settings.keys()
+    assert uncapped >= max(2**30, 4 * need)
+    assert container_bytes(msgspec.structs.replace(node, memory_bytes=2**28), Need({"model": need})) == 2**28
+
+
+def test_without_caps_the_cpu_is_not_limited_but_rights_are(node) -> None:
+    """No capability, no way to gain one, nothing to write to but /tmp and a server's volume."""
+    settings = limits.host_settings(node, 2**30)
+
+    assert not {"cpu_quota", "cpu_period", "mounts"} & settings.keys()
+    (mount,) = limits.host_settings(node, 2**30, "edgebed-log-1")["mounts"]
+    assert (mount["Type"], mount["Source"], mount["Target"]) == ("volume", "edgebed-log-1", "/var/lib/edgebed")
     assert settings["cap_drop"] == ["ALL"]
     assert settings["read_only"]
 

@@ -12,7 +12,7 @@ import queue
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,16 @@ class ContainerLauncher:
 
     name = "docker"
 
-    def __init__(self, plan: Plan, run: str, log_folder: Path, server_log: Path) -> None:
+    def __init__(
+        self, plan: Plan, memory_bytes: Mapping[str, int], run: str, log_folder: Path, server_log: Path
+    ) -> None:
         """Find or make the networks, and the volume that `server_log` names; `run` is the run's name.
 
-        InfrastructureError where there is no engine, or not that volume.
+        `memory_bytes`: what each node's container may use. InfrastructureError where there is no engine, or not that
+        volume.
         """
         self.plan = plan
+        self.memory_bytes = memory_bytes
         self.log_folder = log_folder
         self.images = ImageNames.named()
         self.client = connect(connections=CONNECTIONS_A_NODE * len(plan.nodes) + STARTERS)
@@ -165,7 +169,7 @@ class ContainerLauncher:
                 for part in output:
                     file.write(part)
             container.end()
-            self._tell(NodeExited(node.node, self._how_it_ended(made, log, begins_at)))
+            self._tell(NodeExited(node.node, self._how_it_ended(node, made, log, begins_at)))
 
     def _volume(self, server_log: Path) -> str:
         """The volume of the server's log; empty where it keeps none."""
@@ -195,7 +199,9 @@ class ContainerLauncher:
                 MOUNTED_AT if volume else "",
             ),
             labels=labels,
-            host_config=api.create_host_config(network_mode=site.management.id, **limits.host_settings(node, volume)),
+            host_config=api.create_host_config(
+                network_mode=site.management.id, **limits.host_settings(node, self.memory_bytes[node.node], volume)
+            ),
             networking_config=api.create_networking_config({site.management.id: api.create_endpoint_config()}),
         )["Id"]
         try:
@@ -205,7 +211,7 @@ class ContainerLauncher:
             raise
         return container
 
-    def _how_it_ended(self, container: str, log: Path, begins_at: int) -> str:
+    def _how_it_ended(self, node: NodePlan, container: str, log: Path, begins_at: int) -> str:
         """How a container ended, in words. `begins_at`: where in the log its own output begins."""
         try:
             code = int(self.client.api.wait(container, timeout=CALL_S_MAX)["StatusCode"])
@@ -214,7 +220,8 @@ class ContainerLauncher:
             return "its container was removed"
         memory = memory_at_end(end_of(log, begins_at))
         if state.get("OOMKilled") or memory.get("oom_kills"):
-            return out_of_memory(memory)
+            default = "" if node.memory_bytes else "; the scenario caps it at nothing else: set its `memory`"
+            return out_of_memory(memory) + default
         return describe_exit_code(code) + last_line(log, begins_at)
 
     def _complain(self, error: EdgebedError) -> None:

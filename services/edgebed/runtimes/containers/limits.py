@@ -28,12 +28,14 @@ def num_threads(node: NodePlan) -> int:
     return max(1, math.ceil(node.cpus or 1.0))
 
 
-def host_settings(node: NodePlan, volume: str = "") -> dict[str, Any]:
-    """Caps and rights of a node's container; `volume`: the one for a server's log."""
+def host_settings(node: NodePlan, memory_bytes: int, volume: str = "") -> dict[str, Any]:
+    """Caps and rights of a node's container, which may use so much memory; `volume`: the one for a server's log."""
     settings: dict[str, Any] = {
         "cap_drop": ["ALL"],
         "init": True,
         "log_config": {"type": "json-file", "config": LOG_MAX},
+        "mem_limit": memory_bytes,
+        "memswap_limit": memory_bytes,
         "pids_limit": PIDS_MAX + PIDS_A_CORE * num_threads(node),
         "read_only": True,
         "security_opt": ["no-new-privileges"],
@@ -43,8 +45,6 @@ def host_settings(node: NodePlan, volume: str = "") -> dict[str, Any]:
         settings["mounts"] = [Mount(MOUNTED_AT, volume)]
     if node.cpus is not None:
         settings |= cpu_settings(node.cpus)
-    if node.memory_bytes is not None:
-        settings["mem_limit"] = settings["memswap_limit"] = node.memory_bytes
     return settings
 
 

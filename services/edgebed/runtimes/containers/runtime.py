@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebed.core.runtimes import Runtime
+from edgebed.planning.memory import container_bytes, needs_of
 from edgebed.runtimes.containers.engine import connect
 from edgebed.runtimes.containers.launcher import ContainerLauncher
 from edgebed.runtimes.containers.server_volume import discard_volume, recorded
@@ -26,7 +27,9 @@ class ContainerRuntime(LiveRuntime):
     def launcher(self, assignment: Assignment) -> ContainerLauncher:
         """What starts the trial's containers."""
         folder = assignment.folder
-        return ContainerLauncher(assignment.planned.plan, assignment.run, folder.logs, folder.server_log)
+        plan, needs = assignment.planned.plan, needs_of(assignment.planned)
+        memory_bytes = {node.node: container_bytes(node, needs[node.node]) for node in plan.nodes}
+        return ContainerLauncher(plan, memory_bytes, assignment.run, folder.logs, folder.server_log)
 
     def discard_log(self, folder: Path) -> None:
         """Remove the log's volume, too."""
