@@ -24,6 +24,7 @@ main() {
     trap tidy EXIT
     trap 'exit 130' INT TERM HUP
     work=$(mktemp -d "$data/edgebed-replay.XXXXXX") || fail "nothing can be written to $data"
+    export TMPDIR="$work" # for promtool: there may be no other place to write to
     cp "$rules" "$work/recording.yml"
     cd "$work" # promtool spreads evaluations by the name of the file: so they are at the same times each time
     promtool tsdb create-blocks-from openmetrics "$samples" samples >log 2>&1 || fail "promtool: $(last_line)"

@@ -26,7 +26,7 @@ GAP_S = 10.0
 """Seconds between two trials whose times are not known."""
 PROJECT = "edgebed"
 """Name of the Compose project in docker-compose.yml."""
-INSIDE, DATA = "/tmp", "/prometheus"  # noqa: S108 # in the container
+DATA = "/prometheus"  # the one place in the container that can be written to
 ELSEWHERE = "Another Prometheus: --data gives the folder of its data; --output writes a file for promtool."
 MAKE_BLOCKS = Path(__file__).with_name("make_blocks.sh")
 RULES = Path(__file__).with_name("recording.yml")
@@ -130,15 +130,15 @@ def into_service(store: SampleStore) -> None:
 
 def _inside(container: Any, store: SampleStore) -> tuple[int, bytes]:
     """Make blocks in the container; return exit code and standard error."""
-    place = Path(INSIDE) / f"edgebed-replay-{secrets.token_hex(4)}"
+    place = Path(DATA) / f"edgebed-replay-{secrets.token_hex(4)}"
     command = _command(store, place / MAKE_BLOCKS.name, place / SAMPLES, place / RULES.name, Path(DATA))
     with tempfile.TemporaryFile() as archive:
         _pack(store, place.name, archive)
-        container.put_archive(INSIDE, archive)
+        container.put_archive(DATA, archive)
     try:
         code, (_, said) = container.exec_run(command, demux=True)
     finally:
-        container.exec_run(["rm", "-rf", str(place)], user="root")  # its owner, in a sticky folder
+        container.exec_run(["rm", "-rf", str(place)])
     return code, said or b""
 
 
@@ -156,8 +156,8 @@ def _judge(code: int, said: bytes, problem: str) -> None:
 def _pack(store: SampleStore, name: str, archive: IO[bytes]) -> None:
     """Write an archive with the folder `name`, which holds all that making blocks needs; rewind it."""
 
-    def readable(info: tarfile.TarInfo) -> tarfile.TarInfo:
-        info.mode = 0o755
+    def usable(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.mode = 0o777  # whoever Prometheus is: it makes its blocks here, and takes it away
         return info
 
     with tempfile.TemporaryDirectory(prefix="edgebed-replay-") as folder:
@@ -165,7 +165,7 @@ def _pack(store: SampleStore, name: str, archive: IO[bytes]) -> None:
         for file in (MAKE_BLOCKS, RULES):
             shutil.copy(file, folder)
         with tarfile.open(fileobj=archive, mode="w") as tar:
-            tar.add(folder, name, filter=readable)
+            tar.add(folder, name, filter=usable)
     archive.seek(0)
 
 
