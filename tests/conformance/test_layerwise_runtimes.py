@@ -46,7 +46,7 @@ SCENARIO: dict[str, Any] = {
     "evaluation": {"every": "50 updates"},
     "checkpoints": {"every": "10 updates"},
     "stop": {"updates": STEPS},
-    "deadlines": {"stall": "30s"},
+    "deadlines": {"stall": "2m"},  # a busy machine takes long for four new containers
 }
 KILLS = [{"kill": shard, "at_update": 10 + 12 * k} for k, shard in enumerate(SHARDS)]
 RESTARTED = {"on_failure": "restart", "restart_delay": "200ms"}
@@ -65,12 +65,12 @@ def said(method: str = "back-propagation", traffic: str = "direct", **more: Any)
 
 METHODS = ("synthetic-gradients", "synthetic-inputs", "decoupled-greedy", "direct-minimisation")
 BROAD: dict[str, dict[str, Any]] = {
-    "direct": said(),
     "killed": said(faults=KILLS, **RESTARTED),
     "apart": said("synthetic-gradients", modules="apart"),
 }
 """What is run in containers, too, which hold the same nodes as processes do."""
 VARIANTS = BROAD | {
+    "direct": said(),
     "store": said(traffic="store"),
     "killed-store": said(traffic="store", faults=KILLS, **RESTARTED),
     "squared": said(task={"loss": "squared"}),
@@ -124,8 +124,7 @@ def trained_whole(kind: str = "cross-entropy", *, standardized: bool = False) ->
 
 
 @pytest.mark.parametrize(
-    ("runtime", "traffic"),
-    [of(each, "direct") for each in RUNTIMES] + [of(each, "store") for each in ("simulation", "process")],
+    ("runtime", "traffic"), [of(each, way) for each in ("simulation", "process") for way in ("direct", "store")]
 )
 def test_back_propagation_through_shards_is_that_of_one_process(runtime: str, traffic: str) -> None:
     """Bit for bit, running means included."""
@@ -263,10 +262,12 @@ def test_messages_a_step_are_those_of_the_method(runtime: str, variant: str) -> 
         assert pairs["edge-0", "modules", "activation"] == STEPS
 
 
-@pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
-def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str) -> None:
+@pytest.mark.parametrize(
+    ("runtime", "variant"), [of("simulation", "direct"), of("process", "direct"), of("docker", "apart")]
+)
+def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str, variant: str) -> None:
     """Steps a second from the first step to the last, as the shards' own lines have it."""
-    found = trial(runtime)
+    found = trial(runtime, variant)
     times: dict[str, list[float]] = {shard: [] for shard in SHARDS}
     for t, node, record in found.events():
         if isinstance(record, records.Step):
@@ -277,7 +278,7 @@ def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str) -> None:
     assert found.summary.steps_per_s == pytest.approx(min(rates.values()))
 
 
-@pytest.mark.parametrize("runtime", [of(each) for each in RUNTIMES])
+@pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
 def test_where_the_time_of_each_shard_went_is_known(runtime: str) -> None:
     """All of it: work and waiting; the first shard waits for no inputs, the last for no gradient."""
     found = trial(runtime)

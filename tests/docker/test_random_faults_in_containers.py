@@ -11,13 +11,14 @@ import pytest
 import random_faults
 from live_runs import run_live, side_by_side
 
+SEEDS = random_faults.seeds(2)
 AT_ONCE = 2
 """Runs at a time."""
 SLACK_S = 2.0
 """Between asking and doing, and between the last update and the news of it, on a busy machine: the engine may queue."""
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(300 + 30 * len(SEEDS))
 def test_the_books_close_whatever_happens(tmp_path: Path) -> None:
     """Several runs at a time; a seed that fails can be repeated alone."""
 
@@ -27,4 +28,4 @@ def test_the_books_close_whatever_happens(tmp_path: Path) -> None:
         assert run.told.plan == random_faults.plan_of(scenario)
         random_faults.check_journal(run.told, SLACK_S)
 
-    side_by_side(check, random_faults.seeds(2), AT_ONCE)
+    side_by_side(check, SEEDS, AT_ONCE)
