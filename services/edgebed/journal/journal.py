@@ -138,9 +138,11 @@ class JournalReader(Iterator[Entry]):
             self.close()
             raise StopIteration
         try:
+            if not line.endswith(b"\n"):
+                raise msgspec.DecodeError("it has no end")  # it is being written, or was cut: a writer drops it
             return decode_line(line)
         except msgspec.DecodeError as error:
-            rest = line.endswith(b"\n") and self._file.read(1)  # a line that has no end is being written, or was cut
+            rest = line.endswith(b"\n") and self._file.read(1)
             self.close()
             if rest:
                 raise not_a_line(self.path, self.number, error) from error
