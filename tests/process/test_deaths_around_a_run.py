@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -129,16 +130,17 @@ def test_a_killed_switch_is_mended_and_the_nodes_get_new_networks(begin: Begin, 
 def test_a_network_that_cannot_be_mended_ends_the_run(begin: Begin, rights: None) -> None:
     """Its process is killed as soon as there is a new one, until the run says that nothing goes on."""
     run = begin((LINKED + RESTART).replace("stall: 30s", "stall: 4s"), "--emulation", "kernel").trains(50)
+    controller = psutil.Process(run.process.pid)
     while run.process.poll() is None:
-        for each in psutil.Process(run.process.pid).children() if run.process.poll() is None else ():
-            try:
+        with suppress(psutil.Error, ProcessLookupError):
+            for each in controller.children():
                 if "emulation.switch" in " ".join(each.cmdline()):
                     os.kill(each.pid, signal.SIGKILL)
-            except (psutil.Error, ProcessLookupError):
-                continue
 
     assert run.end() == 3
     assert Series.from_journal(run.trial / "events.jsonl").outcome == "failed"
+    print(run.err)
+    assert "Traceback" not in run.err
 
 
 @pytest.mark.parametrize("policy", ["ignore", "stop"])

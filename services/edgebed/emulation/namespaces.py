@@ -10,8 +10,8 @@
 
 Messages are JSON, one a line. When its standard input closes, or its controller dies, the process ends; with it and
 the nodes' processes everything is gone. Where it dies alone, `mend` makes everything anew in another process, for nodes
-that are started anew: the connections of those before are dead, since nothing joins their namespaces. A node runs where its controller does: it is in its own namespace only while
-it makes its data sockets (`inside`).
+that are started anew: the connections of those before are dead, since nothing joins their namespaces. A node runs where
+its controller does: it is in its own namespace only while it makes its data sockets (`inside`).
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.last_words import last_words
+from edgebed.core.last_words import END_S, how_it_ended
 from edgebed.core.linux import enter_network_namespace
 from edgebed.core.plan import Injection, LinkPlan
 from edgebed.emulation.orders import Began, HelperChange, HelperReply, Lines
@@ -62,7 +62,7 @@ class NamespacesReply(msgspec.Struct, frozen=True, omit_defaults=True):
     problem: str = ""
 
 
-class NamespacesEnded(InfrastructureError):
+class SwitchEndedError(InfrastructureError):
     """The process that holds the namespaces has ended, and has not said why."""
 
 
@@ -138,17 +138,17 @@ class Namespaces:
         self.unanswered[number] = injection
         self._tell(HelperChange(injection, number))
 
-    def answers(self) -> Iterator[tuple[int, str]]:
-        """Yield (number, problem) of changes that have been answered; called when `fileno` is readable.
+    def answers(self) -> Iterator[HelperReply]:
+        """Yield the answers to changes that have come; called when `fileno` is readable.
 
-        Raises InfrastructureError with what has failed, where no link is held any more; NamespacesEnded where nobody
+        Raises InfrastructureError with what has failed, where no link is held any more; SwitchEndedError where nobody
         knows what it was.
         """
         while line := self._line(-math.inf):
             answer = msgspec.json.decode(line, type=HelperReply)
             assert answer.done is not None
             self.unanswered.pop(answer.done, None)
-            yield answer.done, answer.problem
+            yield answer
 
     def close(self) -> None:
         """End the process."""
@@ -157,7 +157,7 @@ class Namespaces:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=END_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -174,8 +174,8 @@ class Namespaces:
         """Return the process's next line; nothing if none has come until then. InfrastructureError if it has failed."""
         line = self.lines.read(until_s)
         if line == b"":
-            reason = last_words(self.log) or f"see {self.log}"
-            raise NamespacesEnded(f"the process that holds the namespaces ended: {reason}")
+            reason = how_it_ended(self.process, self.log)
+            raise SwitchEndedError(f"the process that holds the namespaces ended: {reason}")
         if line is not None:
             failed = msgspec.json.decode(line, type=HelperReply)
             if failed.problem and failed.done is None:

@@ -137,12 +137,14 @@ class JournalReader(Iterator[Entry]):
         if not line:
             self.close()
             raise StopIteration
+        if not line.endswith(b"\n"):  # it is being written, or was cut: whoever goes on writing drops it
+            self.close()
+            self.cut_line = line
+            raise StopIteration
         try:
-            if not line.endswith(b"\n"):
-                raise msgspec.DecodeError("it has no end")  # it is being written, or was cut: a writer drops it
             return decode_line(line)
         except msgspec.DecodeError as error:
-            rest = line.endswith(b"\n") and self._file.read(1)
+            rest = self._file.read(1)
             self.close()
             if rest:
                 raise not_a_line(self.path, self.number, error) from error

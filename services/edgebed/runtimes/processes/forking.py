@@ -17,10 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.last_words import describe_status, last_words
-
-END_S = 10.0
-"""Time that the fork server has to end its nodes; one that is frozen never does."""
+from edgebed.core.last_words import END_S, how_it_ended
 
 
 class ForkServer:
@@ -82,14 +79,14 @@ class ForkServer:
         """Return what it has said since. InfrastructureError where it has ended."""
         data = os.read(self.stdout.fileno(), 65536)
         if not data:
-            raise InfrastructureError(f"the fork server ended: {self._how_it_ended()}")
+            raise InfrastructureError(f"the fork server ended: {how_it_ended(self.process, self.log)}")
         *lines, self.pending = (self.pending + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
     def end_nodes(self, pids: Sequence[int]) -> None:
         """Kill these nodes, which are all that are left of a trial, and forget what was said of it.
 
-        A fork server that does not do it in time, or is gone, is ended with them.
+        A fork server that does not do it in time, or is gone, is ended with them; one that is frozen never does it.
         """
         try:
             self.commands.clear()
@@ -119,16 +116,6 @@ class ForkServer:
             return self.stdin.write(line) is not None
         except OSError:
             return False
-
-    def _how_it_ended(self) -> str:
-        """Wait for its end, with which its nodes have been killed, and say how it came."""
-        try:
-            code = self.process.wait(timeout=END_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
-        how = describe_status(-code if code < 0 else code << 8)
-        return f"{how}; {last_words(self.log) or f'see {self.log}'}"
 
 
 def _end_and_wait(pid: int) -> None:

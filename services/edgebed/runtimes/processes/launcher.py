@@ -30,7 +30,7 @@ from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, Plan
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
 from edgebed.emulation.local import local_mechanisms
-from edgebed.emulation.namespaces import Namespaces, NamespacesEnded
+from edgebed.emulation.namespaces import Namespaces, SwitchEndedError
 from edgebed.emulation.resources import CgroupUsage
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.processes.forking import ForkServer
@@ -161,9 +161,10 @@ class ProcessLauncher:
 
     def _hear_namespaces(self, namespaces: Namespaces) -> Iterator[Injected]:
         try:
-            for number, problem in namespaces.answers():
-                yield Injected(number, problem)
-        except NamespacesEnded as error:
+            for answer in namespaces.answers():
+                assert answer.done is not None
+                yield Injected(answer.done, answer.problem)
+        except SwitchEndedError as error:
             if self.plan.on_failure != "restart":
                 raise
             for node in namespaces.homes:
