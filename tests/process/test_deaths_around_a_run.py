@@ -88,6 +88,7 @@ def test_a_killed_evaluator_is_restarted_and_measures_to_the_end(begin: Begin) -
     assert len(notes) == (len(range(last // 50 * 50 + 50, first, 50)) > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emulation", ["model", "kernel"])
 def test_a_killed_fork_server_is_started_anew_with_its_nodes(begin: Begin, rights: None, emulation: str) -> None:
     """Twice; the server goes on from its log, so nothing that was answered is lost."""
@@ -109,6 +110,7 @@ def test_a_killed_fork_server_is_started_anew_with_its_nodes(begin: Begin, right
     assert "Traceback" not in run.err
 
 
+@pytest.mark.slow
 def test_a_killed_switch_is_mended_and_the_nodes_get_new_networks(begin: Begin, rights: None) -> None:
     """Twice; links are held again, with what a fault has changed of them, and the evaluator goes on as it is."""
     fault = "faults: [{ link: edge-1, at_update: 50, uplink: 5mbit }]\n"
@@ -127,6 +129,7 @@ def test_a_killed_switch_is_mended_and_the_nodes_get_new_networks(begin: Begin, 
     assert "Traceback" not in run.err
 
 
+@pytest.mark.slow
 def test_a_network_that_cannot_be_mended_ends_the_run(begin: Begin, rights: None) -> None:
     """Its process is killed as soon as there is a new one, until the run says that nothing goes on."""
     run = begin((LINKED + RESTART).replace("stall: 30s", "stall: 4s"), "--emulation", "kernel").trains(50)
@@ -139,7 +142,7 @@ def test_a_network_that_cannot_be_mended_ends_the_run(begin: Begin, rights: None
 
     assert run.end() == 3
     assert Series.from_journal(run.trial / "events.jsonl").outcome == "failed"
-    print(run.err)
+    assert "error: the process that holds the namespaces ended" in run.err
     assert "Traceback" not in run.err
 
 

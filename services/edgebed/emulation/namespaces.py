@@ -34,6 +34,8 @@ from edgebed.wire.shared_links import share
 
 PORTS_MAX = 1023
 """Nodes that a bridge of the kernel's takes (BR_MAX_PORTS in its sources)."""
+TRIES_MAX = 3
+"""Times that namespaces are made anew before it is given up."""
 PIPE_BYTES = 1 << 20
 """Changes for thousands of nodes fit in, so that nobody waits to say them."""
 
@@ -114,10 +116,16 @@ class Namespaces:
         """Make namespaces with the same addresses in a process that takes the place of one that has ended.
 
         Links are as planned at this time, but for changes that have not been answered: these are asked for again.
-        InfrastructureError where the kernel refuses.
+        InfrastructureError where the kernel refuses, or where that process is killed again and again.
         """
-        self.close()
-        self._start()
+        for tries_left in reversed(range(TRIES_MAX)):
+            self.close()
+            try:
+                self._start()
+                break
+            except SwitchEndedError:
+                if not tries_left:
+                    raise
         if self.began_s is not None:
             self._tell(Began(self.began_s))
         for number, injection in self.unanswered.items():

@@ -35,6 +35,8 @@ from edgebed.emulation.resources import CgroupUsage
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.processes.forking import ForkServer
 
+STARTS_MAX = 3
+"""Times that a fork server is started anew without having forked a node before it is given up."""
 SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 
 
@@ -68,8 +70,8 @@ class ProcessLauncher:
         """Commands for nodes that the fork server has not forked yet."""
         self.signalling: set[int] = set()
         """Numbers of actions whose signals it has not sent yet."""
-        self.has_forked = False
-        """Whether the present fork server has forked a node."""
+        self.starts = STARTS_MAX
+        """Times that the fork server was started anew since it forked a node; one that never has is given up."""
         self.homeless: dict[str, str] = {}
         """Nodes that are ending since their namespaces are gone, and why these are."""
         self.log_begins: dict[str, int] = {}
@@ -184,7 +186,7 @@ class ProcessLauncher:
         try:
             heard = self.forker.hear()
         except InfrastructureError as error:
-            if self.plan.on_failure != "restart" or not self.has_forked:
+            if self.plan.on_failure != "restart" or self.starts >= STARTS_MAX:
                 raise
             yield from self._mend_fork_server(str(error))
             return
@@ -200,7 +202,7 @@ class ProcessLauncher:
                 yield NodeExited(said["exited"], self._how_it_ended(said["exited"], said["reason"]))
 
     def _forked(self, node: str, pid: int) -> NodeStarted:
-        self.has_forked = True
+        self.starts = 0
         self.pids[node] = pid
         self.launching.pop(node, None)
         if node in self.homeless:
@@ -211,7 +213,7 @@ class ProcessLauncher:
         """Start the fork server anew, which forks what the last one had still to fork; its nodes have died with it."""
         nodes, self.pids = self.pids, {}
         signalling, self.signalling = self.signalling, set()
-        self.has_forked = False
+        self.starts += 1
         self.forker.close(tuple(nodes.values()))
         self.forker.start()
         self.poll.register(self.forker, select.EPOLLIN)
