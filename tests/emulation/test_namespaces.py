@@ -241,6 +241,24 @@ def test_the_end_of_the_process_that_holds_them_is_noticed(namespaces):
         list(namespaces.answers())
 
 
+def test_namespaces_are_made_anew_where_their_process_was_killed(namespaces):
+    """At the same addresses, each link as it is at this time; a change that nobody has answered is made then."""
+    namespaces.began(time.monotonic() - 1.0)
+    addresses = {node: home.address for node, home in namespaces.homes.items()}
+    namespaces.process.kill()
+    namespaces.process.wait()
+    namespaces.inject(1, Injection(node="edge-1", action="cut"))
+
+    namespaces.mend()
+
+    assert done(namespaces, 1) == {1: ""}
+    assert {node: home.address for node, home in namespaces.homes.items()} == addresses
+    with reading(namespaces, "edge-0") as link, reading(namespaces, "edge-1") as other:
+        until(lambda: link.queues()[0].rate_bit_s == 2 * MBIT, "the change", DEADLINE_S, every_s=0.01)
+        assert all(queue.cut for queue in other.queues())
+    send(namespaces, "edge-0", 1000)
+
+
 def test_namespaces_end_with_a_controller_that_is_killed(namespaces, tmp_path):
     """It has no time to say anything."""
     command = [sys.executable, "-c", CONTROLLER, str(tmp_path / "killed.log")]

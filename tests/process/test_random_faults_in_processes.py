@@ -4,11 +4,17 @@ Every run ends, its books close exactly, and its journal names each fault that w
 its schedule, is that of all runtimes. `EDGEBED_RANDOM_FAULTS=30` runs so many seeds, `17-17` that of 17 alone.
 """
 
+import random
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import random_faults
 from live_runs import run_live, side_by_side
+from waiting import until
+from warm_command import WarmCommand
 
 from edgebed.emulation import means
 
@@ -39,3 +45,34 @@ def test_the_books_close_whatever_happens(rights: None, tmp_path: Path, emulatio
         random_faults.check_journal(run.told, SLACK_S)
 
     side_by_side(check, seeds if emulation == "kernel" else seeds[: -(-len(seeds) // 5)], AT_ONCE)
+
+
+def killing(seed: int, controller: WarmCommand, folder: Path) -> None:
+    """While it trains, kill twice what nodes stand on: what forks them, what holds their namespaces, or both."""
+    draw = random.Random(f"{seed}: fork server and switch")
+
+    def is_training() -> bool:
+        journals = list(folder.glob("runs/*/0001/*/events.jsonl"))
+        return controller.poll() is not None or any('"kind":"trial"' in each.read_text() for each in journals)
+
+    until(is_training, "the training", every_s=0.05)
+    for modules in draw.choices((["fork_server"], ["emulation.switch"], ["fork_server", "emulation.switch"]), k=2):
+        time.sleep(draw.uniform(0.0, 4.0))
+        with suppress(psutil.Error):
+            for child in psutil.Process(controller.pid).children():
+                if any(module in " ".join(child.cmdline()) for module in modules):
+                    child.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_the_books_close_though_what_nodes_stand_on_is_killed(rights: None, tmp_path: Path) -> None:
+    """Under the policy of restarting: all nodes begin another life, and the faults go on."""
+
+    def check(seed: int) -> None:
+        scenario = random_faults.scenario_of(seed) | {"on_failure": "restart"}
+        run = run_live(scenario, tmp_path / str(seed), meanwhile=lambda *given: killing(seed, *given))
+        random_faults.check_journal(run.told, SLACK_S)
+        assert not run.told.ended[1].reason.startswith("the controller failed")
+
+    side_by_side(check, random_faults.seeds(2), AT_ONCE // 2)  # to start what was killed takes a core

@@ -5,16 +5,20 @@ As many times as EDGEBED_SERVER_KILLS says: a few in the suite, a hundred in `sc
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
+from live_runs import run_live
 from log_runs import EVERY, assert_nothing_lost, run_killed
 
 from edgebed.core import records
 from edgebed.journal.checkpoints import read_checkpoint
+from edgebed.journal.run_folder import TrialFolder
 from edgebed.journal.series import Series
 
 KILLS = int(os.environ.get("EDGEBED_SERVER_KILLS", "5"))
@@ -67,3 +71,24 @@ def test_a_run_that_broke_off_goes_on_where_its_server_ended(begin: Begin, how: 
     assert books.closes, books.problems
     assert books.total.applied == len(versions) >= 600
     assert not (run.trial / "server-log").exists()
+
+
+@pytest.mark.slow
+def test_a_run_whose_controller_was_killed_comes_to_the_model_that_its_log_and_seed_say(begin: Begin) -> None:
+    """To the bit: that of a simulation whose worker begins its second life after the same push."""
+    text = SCENARIO.replace("asgd", "adacomp").replace("count: 2", "count: 1")
+    run = begin(text, "--emulation", "model").trains(150)
+    run.process.kill()
+    run.end()
+    code, _, err = run.command("resume", "resumed")
+    assert code == 0, err
+    lives = Counter(record.incarnation for record in run.all(records.Update))
+    fault = f"faults: [{{ restart: edge-0, after: push, step: {lives[1] - 1}, delay: 0s }}]\n"
+    expected = run_live(yaml.safe_load(text + fault), run.runs / "simulated", "--runtime", "simulation")
+
+    assert lives[1] >= 150
+    assert lives[2] == 600 - lives[1]
+    made = [(r.version, r.incarnation, r.step, r.loss) for r in run.all(records.Update)]
+    assert made == [(r.version, r.incarnation, r.step, r.loss) for _, r in expected.told.of(records.Update)]
+    found = read_checkpoint(TrialFolder(run.trial).final_checkpoint).theta
+    np.testing.assert_array_equal(found, read_checkpoint(expected.trial.final_checkpoint).theta)

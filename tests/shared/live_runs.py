@@ -31,16 +31,24 @@ class LiveRun(NamedTuple):
     told: Told
 
 
-def run_live(scenario: dict[str, Any], folder: Path, *options: str, deadline_s: float = DEADLINE_S) -> LiveRun:
+def run_live(
+    scenario: dict[str, Any],
+    folder: Path,
+    *options: str,
+    deadline_s: float = DEADLINE_S,
+    meanwhile: Callable[[WarmCommand, Path], None] = lambda _, __: None,
+) -> LiveRun:
     """Run a scenario of one trial to its end, in a new folder; one that does not end is ended, and has failed.
 
-    Whatever its end, it leaves no process and no cgroup.
+    Whatever its end, it leaves no process and no cgroup. `meanwhile` is called with the controller and the folder as
+    soon as it has begun.
     """
     folder.mkdir(parents=True)
     (folder / "scenario.yaml").write_bytes(msgspec.json.encode(scenario))
     environment = os.environ | {MARK: str(folder)}
     process = WarmCommand("run", "scenario.yaml", "--runs-dir", "runs", *options, cwd=folder, env=environment)
     try:
+        meanwhile(process, folder)
         exit_code = process.wait(deadline_s)
     except subprocess.TimeoutExpired:
         _end(process, folder)

@@ -48,8 +48,16 @@ def seeds(default: int) -> range:
 def scenario_of(seed: int, *, memory: bool = True, methods: Sequence[Any] = METHODS) -> dict[str, Any]:
     """A small fleet, of which some have links, and up to six faults of any kind, with what they take back.
 
+    With a policy of restarting there are faults of server and evaluator as well.
+
     Without `memory`, where nothing holds memory caps, a worker is killed instead of running into its own.
     """
+    scenario = _scenario(seed, methods)
+    faults = [*scenario["faults"], *(_of_the_vital(seed) if scenario["on_failure"] == "restart" else ())]
+    return scenario | {"faults": faults if memory else [_without_memory(fault) for fault in faults]}
+
+
+def _scenario(seed: int, methods: Sequence[Any]) -> dict[str, Any]:
     draw = random.Random(seed)
     fast, slow = draw.randint(2, 3), 2
     faults = [_fault(draw, fast, slow) for _ in range(draw.randint(1, 6))]
@@ -84,8 +92,20 @@ def scenario_of(seed: int, *, memory: bool = True, methods: Sequence[Any] = METH
         "on_failure": draw.choice(("ignore", "ignore", "restart", "stop")),
         "restart_delay": f"{draw.choice((0, 1))}s",
         "detector": draw.choice(("network", "network", "oracle")),
-        "faults": faults if memory else [_without_memory(fault) for fault in faults],
+        "faults": faults,
     }
+
+
+def _of_the_vital(seed: int) -> list[dict[str, Any]]:
+    """Up to three faults of server and evaluator, which a policy of restarting brings back."""
+    draw = random.Random(f"{seed}: server and evaluator")
+    faults: list[dict[str, Any]] = []
+    for _ in range(draw.randint(0, 3)):
+        kind = draw.choice(("kill", "kill", "restart", "freeze"))
+        delay = {"delay": f"{draw.choice((0, 1, 3))}s"} if kind == "restart" else {}
+        trigger = draw.choice(({"at": f"{draw.uniform(0, 6):.3f}s"}, {"at_update": draw.randint(1, 60)}))
+        faults.append({kind: draw.choice(("server", "server", "evaluator"))} | delay | trigger)
+    return faults
 
 
 def _fault(draw: random.Random, fast: int, slow: int) -> dict[str, Any]:
@@ -179,16 +199,17 @@ def _check_faults(told: Told, slack_s: float) -> None:
                 asked_s = began_s + step.after_s
                 if asked_s < over_s:
                     done.take(fault, step, trigger, asked_s)
-                elif asked_s <= ended_s:
+                elif asked_s <= ended_s + 2e-6:
                     done.may_take(fault, step, trigger, asked_s)
     assert not done.left, f"journaled, but not due: {done.left}"
 
 
 def _over_s(told: Told, slack_s: float) -> float:
-    """Until when each fault that comes due must be done: until the trial ends, as soon as anything tells of that."""
+    """Until when each fault that comes due must be done: until the trial ends, as soon as anything tells of that.
+
+    After the last update nothing begins any more, though the evaluator may have to be restarted first.
+    """
     ended_s, _ = told.ended
-    if not slack_s:
-        return ended_s
     signs = [t for t, _ in told.of(records.Finished)]
     signs += [t for t, record in told.of(records.Node) if record.state == "stopped"]
     return min(signs, default=ended_s) - slack_s

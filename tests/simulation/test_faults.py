@@ -253,6 +253,62 @@ def test_a_restarted_evaluator_goes_on_measuring(simulate: Simulate) -> None:
     assert outcome.ended.outcome == "completed"
 
 
+@pytest.mark.parametrize(
+    ("fault", "gone_s"),
+    [({"kill": "evaluator", "at": "1.05s"}, 1.05), ({"freeze": "evaluator", "at": "1.05s"}, 2.5)],
+    ids=["killed", "frozen"],
+)
+def test_an_evaluator_that_failed_is_restarted_by_the_policy(
+    simulate: Simulate, fault: dict[str, Any], gone_s: float
+) -> None:
+    """It goes on measuring, and the journal says what it could not measure."""
+    settings = {"on_failure": "restart", "restart_delay": "1100ms", "evaluation": {"every": "10 updates"}}
+    outcome = simulate(scenario(fault, **settings))
+    measured = [(t, record.version) for t, record in outcome.of(records.Evaluated)]
+    before, after = ([version for t, version in measured if (t > 1.05) == is_late] for is_late in (False, True))
+    missing = range(before[-1] + 10, after[0], 10)
+    notes = [record.text for _, record in outcome.of(records.Note, "controller")]
+
+    assert outcome.ended.outcome == "completed"
+    assert (gone_s, "died") in outcome.states("evaluator")
+    assert before == list(range(0, before[-1] + 1, 10))
+    assert after[1:] == list(range(after[0] // 10 * 10 + 10, 151, 10))
+    assert len(missing) > 1
+    text = f"{len(missing)} evaluations, of updates {missing[0]} to {missing[-1]}, were not made"
+    assert f"{text}: the evaluator was away" in notes
+
+
+def test_an_evaluator_that_dies_after_the_last_update_still_measures_the_final_model(simulate: Simulate) -> None:
+    """Its new life asks for it."""
+    faults = ({"freeze": "evaluator", "at": "1s"}, {"kill": "evaluator", "at": "8s"})
+    outcome = simulate(scenario(*faults, on_failure="restart", deadlines={"check": "20s", "stall": "60s"}))
+    (finished_s, _), *_ = outcome.of(records.Finished)
+
+    assert finished_s < 8.0
+    assert outcome.ended.outcome == "completed"
+    assert [(record.version, record.final) for _, record in outcome.of(records.Evaluated)][-1] == (150, True)
+
+
+@pytest.mark.parametrize("policy", ["ignore", "stop"])
+def test_with_other_policies_the_evaluators_death_ends_the_trial(simulate: Simulate, policy: str) -> None:
+    """As before, with the reason."""
+    outcome = simulate(scenario({"kill": "evaluator", "at": "1s"}, on_failure=policy))
+
+    assert outcome.of(records.Ended)[0][0] == 1.0
+    assert "evaluator died: killed by SIGKILL" in outcome.ended.reason
+
+
+def test_a_frozen_server_that_the_policy_ends_goes_on_from_its_log(simulate: Simulate) -> None:
+    """Not from the last checkpoint: it had a log, as every server that may end."""
+    outcome = simulate(scenario({"freeze": "server", "at": "1.05s"}, on_failure="restart"))
+    ((_, restored),) = outcome.of(records.Restored)
+    versions = [update.version for _, update in outcome.of(records.Update)]
+
+    assert restored.replayed is not None
+    assert versions == list(range(1, 151))
+    assert outcome.accounting.closes
+
+
 def test_with_an_oracle_the_server_hears_it_from_the_controller(simulate: Simulate) -> None:
     """At once."""
     outcome = simulate(scenario({"kill": "fast-0", "at": "1.05s"}, detector="oracle"))

@@ -32,7 +32,9 @@ def check_pushes(outcome: Outcome) -> None:
         if record.step >= 0
     )
     assert max(seen.values(), default=1) == 1
-    assert pushed - seen.keys() == outcome.lost.keys() | outcome.under_way
+    lost = outcome.lost.keys() | outcome.under_way
+    assert pushed - seen.keys() == lost - seen.keys()
+    assert outcome.of(records.Restored) or not lost & seen.keys()  # else it was pushed once more, to another server
     assert seen.keys() <= pushed
     last = {(node, record.incarnation): record.begun for _, node, record in told}
     begun = sum(last.values())

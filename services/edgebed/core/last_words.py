@@ -2,10 +2,13 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 END_BYTES = 64 * 1024  # a log may be long
+END_S = 10.0
+"""Time that a process has to end which has closed its output, or was asked to end."""
 SIGNALLED = 128  # a shell's exit code for a child that a signal ended is this and the signal's number
 
 
@@ -22,6 +25,17 @@ def describe_exit_code(code: int) -> str:
     """Describe the exit code of a container or shell in words."""
     by_signal = SIGNALLED < code <= SIGNALLED + max(signal.valid_signals())
     return describe_status(code - SIGNALLED if by_signal else code << 8)
+
+
+def how_it_ended(process: "subprocess.Popen[bytes]", log: Path) -> str:
+    """Wait for the end of a child, kill it where it does not come, and describe it with the last line of its log."""
+    try:
+        code = process.wait(timeout=END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()
+    how = describe_status(-code if code < 0 else code << 8)
+    return f"{how}; {last_words(log) or f'see {log}'}"
 
 
 def out_of_memory(memory: Mapping[str, int]) -> str:

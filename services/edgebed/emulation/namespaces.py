@@ -9,8 +9,9 @@
         | <-- what the kernel refuses ---- |   at any time; then it ends
 
 Messages are JSON, one a line. When its standard input closes, or its controller dies, the process ends; with it and
-the nodes' processes everything is gone. A node runs where its controller does: it is in its own namespace only while
-it makes its data sockets (`inside`).
+the nodes' processes everything is gone. Where it dies alone, `mend` makes everything anew in another process, for nodes
+that are started anew: the connections of those before are dead, since nothing joins their namespaces. A node runs where
+its controller does: it is in its own namespace only while it makes its data sockets (`inside`).
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.last_words import last_words
+from edgebed.core.last_words import END_S, how_it_ended
 from edgebed.core.linux import enter_network_namespace
 from edgebed.core.plan import Injection, LinkPlan
 from edgebed.emulation.orders import Began, HelperChange, HelperReply, Lines
@@ -33,6 +34,8 @@ from edgebed.wire.shared_links import share
 
 PORTS_MAX = 1023
 """Nodes that a bridge of the kernel's takes (BR_MAX_PORTS in its sources)."""
+TRIES_MAX = 3
+"""Times that namespaces are made anew before it is given up."""
 PIPE_BYTES = 1 << 20
 """Changes for thousands of nodes fit in, so that nobody waits to say them."""
 
@@ -61,6 +64,10 @@ class NamespacesReply(msgspec.Struct, frozen=True, omit_defaults=True):
     problem: str = ""
 
 
+class SwitchEndedError(InfrastructureError):
+    """The process that holds the namespaces has ended, and has not said why."""
+
+
 class Namespaces:
     """Controller's side of the process that holds the namespaces: starts it, and ends it.
 
@@ -75,8 +82,16 @@ class Namespaces:
         Raises InfrastructureError where the kernel refuses.
         """
         self.log = log
+        self.request = NamespacesRequest(share(links), tuple(changeable))
+        self.began_s: float | None = None
+        """When training began, in seconds of the machine's monotonic clock."""
+        self.unanswered: dict[int, Injection] = {}
+        """Changes of links that have been asked for and not answered."""
+        self._start()
+
+    def _start(self) -> None:
         try:
-            with log.open("ab") as file:
+            with self.log.open("ab") as file:
                 self.process = subprocess.Popen(
                     [sys.executable, "-m", "edgebed.emulation.switch"],
                     stdin=subprocess.PIPE,
@@ -90,12 +105,31 @@ class Namespaces:
         assert self.process.stdout is not None
         self.lines = Lines(self.process.stdout.fileno())
         try:
-            self._tell(NamespacesRequest(share(links), tuple(changeable)))
+            self._tell(self.request)
             self.homes = msgspec.json.decode(self._line(), type=NamespacesReply).homes
         except BaseException:
             self.process.kill()  # it may be making hundreds of them
             self.close()
             raise
+
+    def mend(self) -> None:
+        """Make namespaces with the same addresses in a process that takes the place of one that has ended.
+
+        Links are as planned at this time, but for changes that have not been answered: these are asked for again.
+        InfrastructureError where the kernel refuses, or where that process is killed again and again.
+        """
+        for tries_left in reversed(range(TRIES_MAX)):
+            self.close()
+            try:
+                self._start()
+                break
+            except SwitchEndedError:
+                if not tries_left:
+                    raise
+        if self.began_s is not None:
+            self._tell(Began(self.began_s))
+        for number, injection in self.unanswered.items():
+            self._tell(HelperChange(injection, number))
 
     def fileno(self) -> int:
         """A file descriptor that is readable when a change is done, or something has failed."""
@@ -104,19 +138,25 @@ class Namespaces:
 
     def began(self, monotonic_s: float) -> None:
         """Note that training began, at this time of the machine's monotonic clock."""
+        self.began_s = monotonic_s
         self._tell(Began(monotonic_s))
 
     def inject(self, number: int, injection: Injection) -> None:
         """Have a node's link cut, healed or changed; `number` is among the `answers`."""
+        self.unanswered[number] = injection
         self._tell(HelperChange(injection, number))
 
     def answers(self) -> Iterator[HelperReply]:
         """Yield the answers to changes that have come; called when `fileno` is readable.
 
-        Raises InfrastructureError with what has failed, where no link is held any more.
+        Raises InfrastructureError with what has failed, where no link is held any more; SwitchEndedError where nobody
+        knows what it was.
         """
         while line := self._line(-math.inf):
-            yield msgspec.json.decode(line, type=HelperReply)
+            answer = msgspec.json.decode(line, type=HelperReply)
+            assert answer.done is not None
+            self.unanswered.pop(answer.done, None)
+            yield answer
 
     def close(self) -> None:
         """End the process."""
@@ -125,26 +165,25 @@ class Namespaces:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=END_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
 
     def _tell(self, message: NamespacesRequest | Began | HelperChange) -> None:
+        """Tell the process something; that it has ended is noticed where it is heard."""
         assert self.process.stdin is not None
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(msgspec.json.encode(message) + b"\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
-            self._line()
 
     def _line(self, until_s: float = math.inf) -> bytes:
         """Return the process's next line; nothing if none has come until then. InfrastructureError if it has failed."""
         line = self.lines.read(until_s)
         if line == b"":
-            reason = last_words(self.log) or f"see {self.log}"
-            raise InfrastructureError(f"the process that holds the namespaces ended: {reason}")
+            reason = how_it_ended(self.process, self.log)
+            raise SwitchEndedError(f"the process that holds the namespaces ended: {reason}")
         if line is not None:
             failed = msgspec.json.decode(line, type=HelperReply)
             if failed.problem and failed.done is None:

@@ -137,10 +137,14 @@ class JournalReader(Iterator[Entry]):
         if not line:
             self.close()
             raise StopIteration
+        if not line.endswith(b"\n"):  # it is being written, or was cut: whoever goes on writing drops it
+            self.close()
+            self.cut_line = line
+            raise StopIteration
         try:
             return decode_line(line)
         except msgspec.DecodeError as error:
-            rest = line.endswith(b"\n") and self._file.read(1)  # a line that has no end is being written, or was cut
+            rest = self._file.read(1)
             self.close()
             if rest:
                 raise not_a_line(self.path, self.number, error) from error

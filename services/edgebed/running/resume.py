@@ -91,6 +91,7 @@ def past_of(folder: TrialFolder) -> ResumedTrial | None:
         incarnations=past.timeline.incarnations,
         update_bytes=past.update_bytes,
         durable=past.durable,
+        evaluated=past.evaluated,
         triggered_s=past.triggered_s,
     )
 
@@ -105,6 +106,7 @@ class _Past(Fold):
         self.update_bytes = 0
         self.durable = 0
         """Records of what is in the server's present log."""
+        self.evaluated: tuple[float, int] | None = None
         self.triggered_s: dict[tuple[str, str], float] = {}
 
     @on(*DURABLE)
@@ -123,6 +125,10 @@ class _Past(Fold):
     @on(records.Step)
     def _step(self, _: float, __: str, record: records.Step) -> None:
         self.updates = max(self.updates, record.made)
+
+    @on(records.Evaluated)
+    def _evaluated(self, t: float, _: str, record: records.Evaluated) -> None:
+        self.evaluated = t, record.version
 
     @on(records.Fault)
     def _fault(self, _: float, __: str, record: records.Fault) -> None:

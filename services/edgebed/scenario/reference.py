@@ -214,6 +214,10 @@ at once. A worker that was restarted, or whose link is healed, joins again; what
 refused. The workers that begin training together, or are there when the server is back, are waited for from then on;
 one that has not joined after ten seconds is not.
 
+`on_failure: restart` restarts server and evaluator as well as workers. Evaluations that were due while the evaluator
+was away are named in the journal. In processes a run then also outlives the process that forks its nodes and, as root,
+the one that holds their networks: either is started anew, and the nodes that it took along are restarted.
+
 A variant replaces the whole list; an option may change one entry, by its place from 0: `--set faults.2.at=5s`.
 
 ### Triggers

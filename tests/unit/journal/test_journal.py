@@ -99,6 +99,18 @@ def test_a_cut_last_line_is_left_out_and_reported(tmp_path):
     assert reader.cut_line == b'{"t":1.0,"node":"ser'
 
 
+def test_a_last_line_that_lacks_only_its_end_is_left_out_too(tmp_path):
+    """Who goes on writing drops it, so that whoever counted it would count a record that is not there."""
+    path = tmp_path / "events.jsonl"
+    with JournalWriter(path) as journal:
+        journal.write_many([(0.0, "server", UPDATE), (1.0, "server", UPDATE)])
+    path.write_bytes(path.read_bytes()[:-1])
+    counted = list(read_journal(path))
+    JournalWriter(path).close()
+
+    assert counted == list(read_journal(path)) == [(0.0, "server", UPDATE)]
+
+
 class Growing:
     """A journal's file whose last line gets its end just after it was read."""
 

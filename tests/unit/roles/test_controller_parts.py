@@ -1,11 +1,13 @@
 """Parts of the controller by themselves: who is admitted, when training stops, and whose goodbye is awaited."""
 
+import msgspec
 import pytest
 
 from edgebed.core import records
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
+from edgebed.roles.control.evaluations import Evaluations
 from edgebed.roles.control.injector import Injector
 from edgebed.roles.control.members import Members, State
 from edgebed.roles.control.starting import Starting
@@ -77,6 +79,38 @@ def test_the_first_reason_to_stop_is_told_to_a_server_that_comes_back(make_plan,
     assert stopping.reason.startswith("accuracy")
     assert [effect.to for effect in stopping.finished("400 updates")] == ["evaluator"]
     assert stopping.reason == "400 updates"
+
+
+@pytest.mark.parametrize(
+    ("last", "version", "missing"),
+    [
+        ((3.0, 20), 30, ""),
+        ((3.0, 23), 30, ""),
+        ((3.0, 40), 20, ""),
+        ((3.0, 20), 38, "the evaluation of update 30 was"),
+        ((3.0, 20), 50, "2 evaluations, of updates 30 to 40, were"),
+        (None, 11, "2 evaluations, of updates 0 to 10, were"),
+    ],
+)
+def test_what_an_evaluator_that_was_away_did_not_measure_is_noted_once(make_plan, make_node, last, version, missing):
+    """When its next life has measured for the first time; a version that is measured late is missing as well."""
+    nodes = (make_node("server", "server"), make_node("evaluator", "evaluator", evaluate_every_updates=10))
+    evaluations = Evaluations(msgspec.structs.replace(make_plan(), nodes=nodes), last)
+    found = evaluations.measured(9.0, records.Evaluated(version=version, accuracy=0.5, loss=1.0), 2)
+    again = evaluations.measured(9.9, records.Evaluated(version=version + 30, accuracy=0.5, loss=1.0), 2)
+
+    assert [note.record.text for note in found] == [f"{missing} not made: the evaluator was away"] * bool(missing)
+    assert again == []
+
+
+@pytest.mark.parametrize(("time_s", "missing"), [(4.9, 0), (6.9, 0), (7.1, 1), (9.1, 2)])
+def test_of_evaluations_by_time_it_is_noted_how_many_were_not_made(make_plan, make_node, time_s, missing):
+    """The one that comes late is one of those that were due."""
+    nodes = (make_node("server", "server"), make_node("evaluator", "evaluator", evaluate_every_s=2.0))
+    evaluations = Evaluations(msgspec.structs.replace(make_plan(), nodes=nodes), (3.0, 20))
+    found = evaluations.measured(time_s, records.Evaluated(version=50, accuracy=0.5, loss=1.0), 2)
+
+    assert [note.record.text.partition(" ")[0] for note in found] == [str(missing)] * bool(missing)
 
 
 def test_training_cannot_begin_without_a_vital_node_or_any_worker(make_plan, members):

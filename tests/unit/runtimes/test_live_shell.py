@@ -1,5 +1,7 @@
 """A live shell over loopback: where a push is, a server that moves, faults that the node does to itself."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 import zmq
 from live_shell import shell_of
-from run_secret import CREDENTIALS
+from run_secret import CREDENTIALS, SECRET
 
 from edgebed.core import records
 from edgebed.core.plan import Injection, PointTrigger, Trigger
@@ -289,6 +291,37 @@ def test_signs_of_life_come_from_a_connection_of_their_own(context):
             assert (event.peer, event.message.incarnation) == ("edge-0~ab" + HEARTBEAT, 3)
     assert not any(thread.name == "signs" for thread in threading.enumerate())
     router.close(linger=0)
+
+
+BUSY = """
+import sys, zmq
+from edgebed.runtimes.live.authentication import Credentials
+from edgebed.runtimes.live.heartbeat import heartbeats
+from edgebed.wire.messages import Alive
+given = sys.argv[1], Credentials.of(sys.argv[2]), "edge-0", Alive(sender="edge-0", incarnation=1), 0.03, 0.5
+with heartbeats(zmq.Context(), *given):
+    while True:
+        pass
+"""
+
+
+def test_a_node_that_computes_for_ever_ends_with_its_controller(context):
+    """It never comes back to its loop, where it would notice; while the controller is there, it goes on."""
+    router = management_socket(context, zmq.ROUTER, CREDENTIALS)
+    address = bind(router, HOST)
+    command = [sys.executable, "-c", BUSY, address, SECRET]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as node:
+        try:
+            for _ in range(30):
+                assert router.poll(1000 * PATIENCE_S), node.poll()
+                router.recv_multipart()
+            assert node.poll() is None
+            router.close(linger=0)
+
+            assert node.wait(PATIENCE_S) == 1
+            assert node.stderr.read() == "edge-0: the controller is gone, and the computation does not end\n"
+        finally:
+            node.kill()
 
 
 def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):

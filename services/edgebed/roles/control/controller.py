@@ -9,7 +9,7 @@ for ending the trial; the server learns who begins, and who has failed only wher
     admission.py  hello: refused, or configured              ending.py    stop, goodbyes
     starting.py   who is started when                        health.py    who has failed, can the trial go on
     director.py   when something is done to nodes            rollback.py  shards that resume from a backup
-    injector.py   what is done, and what came of it
+    injector.py   what is done, and what came of it          evaluations.py  which ones could not be made
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from edgebed.core.records import Evaluated, Finished, Node, Step, Update
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
+from edgebed.roles.control.evaluations import Evaluations
 from edgebed.roles.control.health import MISSED_MAX, Health
 from edgebed.roles.control.injector import Injector
 from edgebed.roles.control.members import COMING, ENDS, NAME, Member, Members, State
@@ -62,6 +63,8 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """Payload of all updates that were applied."""
     durable: int = 0
     """Records that the journal has of what is in the server's log."""
+    evaluated: tuple[float, int] | None = None
+    """Time in seconds, and version, of the last evaluation; None: there is none."""
     triggered_s: dict[tuple[str, str], float] = {}
     """When each fault was first triggered, by name and node, in seconds of the trial."""
 
@@ -107,6 +110,7 @@ class Controller:
         self.health = Health(self.members, self.director)
         self.starting = Starting(plan, self.members, runtime)
         self.stopping = Stopping(plan, self.members)
+        self.evaluations = Evaluations(plan, past.evaluated if past else None)
         self.ending = Ending(self.members, self.director, linger_s)
         self.phase = Phase.LAUNCHED
         self.progress_at_s = 0.0
@@ -213,7 +217,10 @@ class Controller:
 
     def _report(self, report: messages.Report, now: float) -> list[Effect]:
         effects: list[Effect] = []
-        for _, record in report.records:
+        for time_s, record in report.records:
+            if isinstance(record, Evaluated):
+                incarnation = self.members[report.sender].incarnation
+                effects += self.evaluations.measured(time_s, record, incarnation)
             if isinstance(record, Update | Step):
                 self.progress_at_s = now
                 made = record.version if isinstance(record, Update) else record.made

@@ -37,6 +37,7 @@ from edgebed.roles.events import (
 )  # fmt: skip
 from edgebed.runtimes.live.endpoint import DealerEndpoint
 from edgebed.runtimes.live.group_commit import GroupCommit
+from edgebed.runtimes.live.heartbeat import CONTROLLER_LOST_S
 from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
@@ -49,7 +50,6 @@ from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
 
 REPORT_S = 0.2
-CONTROLLER_LOST_S = 15.0  # without a connection to the controller a node ends by itself
 
 
 @dataclass

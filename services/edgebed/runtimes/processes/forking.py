@@ -1,6 +1,7 @@
 """The controller's end of the fork server: its process, the commands for it and what it says.
 
-It is started with the first trial of a run and serves all of them: to load torch takes seconds.
+It is started with the first trial of a run and serves all of them: to load torch takes seconds. When it dies its nodes
+die with it, and it can be started anew.
 """
 
 import json
@@ -11,14 +12,12 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.last_words import last_words
-
-END_S = 10.0
-"""Time that the fork server has to end its nodes; one that is frozen never does."""
+from edgebed.core.last_words import END_S, how_it_ended
 
 
 class ForkServer:
@@ -26,10 +25,14 @@ class ForkServer:
 
     def __init__(self, log: Path) -> None:
         """`log` gets its own output. InfrastructureError where it cannot be started."""
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         self.log = log
+        self.start()
+
+    def start(self) -> None:
+        """Start its process, in place of one that has ended if there was one. InfrastructureError if it cannot be."""
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         try:
-            with log.open("ab") as output:
+            with self.log.open("ab") as output:
                 self.process = subprocess.Popen(
                     [sys.executable, "-m", "edgebed.runtimes.processes.fork_server"],
                     stdin=subprocess.PIPE,
@@ -68,7 +71,7 @@ class ForkServer:
         return not self.commands and self._write(_line(command))
 
     def flush(self) -> None:
-        """Give it the commands that wait, as far as it takes them. InfrastructureError where it is gone."""
+        """Give it the commands that wait, as far as it takes them."""
         while self.commands and self._write(self.commands[0]):
             self.commands.popleft()
 
@@ -76,14 +79,14 @@ class ForkServer:
         """Return what it has said since. InfrastructureError where it has ended."""
         data = os.read(self.stdout.fileno(), 65536)
         if not data:
-            raise InfrastructureError(f"the fork server ended: {self._last_words()}")
+            raise InfrastructureError(f"the fork server ended: {how_it_ended(self.process, self.log)}")
         *lines, self.pending = (self.pending + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
     def end_nodes(self, pids: Sequence[int]) -> None:
         """Kill these nodes, which are all that are left of a trial, and forget what was said of it.
 
-        A fork server that does not do it in time, or is gone, is ended with them.
+        A fork server that does not do it in time, or is gone, is ended with them; one that is frozen never does it.
         """
         try:
             self.commands.clear()
@@ -96,13 +99,10 @@ class ForkServer:
         self.close(pids)
 
     def close(self, pids: Sequence[int] = ()) -> None:
-        """End it, and these nodes of its."""
+        """End it, and these nodes of its, which a frozen fork server could not; none of them runs afterwards."""
         self.stdin.close()
         for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)  # a frozen fork server could not
-            except ProcessLookupError:
-                continue
+            _end_and_wait(pid)
         try:
             self.process.wait(timeout=END_S)
         except subprocess.TimeoutExpired:
@@ -111,13 +111,27 @@ class ForkServer:
         self.stdout.close()
 
     def _write(self, line: bytes) -> bool:
+        """Write a line, if it is taken; one that has ended takes none, which `hear` tells."""
         try:
             return self.stdin.write(line) is not None
-        except OSError as error:
-            raise InfrastructureError(f"the fork server is gone: {self._last_words()}") from error
+        except OSError:
+            return False
 
-    def _last_words(self) -> str:
-        return last_words(self.log) or f"see {self.log}"
+
+def _end_and_wait(pid: int) -> None:
+    """Kill a process that is no child of this one, and wait for its end."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(process, select.POLLIN)
+        poll.poll(END_S * 1000)
+    finally:
+        os.close(process)
 
 
 def _line(command: dict[str, Any]) -> bytes:

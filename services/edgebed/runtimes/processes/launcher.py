@@ -9,6 +9,9 @@ What faults do to a node is done where it can be: the fork server, its parent, s
 the namespaces changes its link, its CPU cap is changed here. Where the kernel holds no link or no cap, the node does it
 itself, on a message of the controller. A node that is launched again has the namespace and the cgroup of the one
 before.
+
+Where the policy restarts nodes, both of these processes may die: the one that died is started anew, and the nodes that
+died with it, or lost their namespaces, are reported as ended.
 """
 
 import os
@@ -27,11 +30,13 @@ from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, Plan
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
 from edgebed.emulation.local import local_mechanisms
-from edgebed.emulation.namespaces import Namespaces
+from edgebed.emulation.namespaces import Namespaces, SwitchEndedError
 from edgebed.emulation.resources import CgroupUsage
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.processes.forking import ForkServer
 
+STARTS_MAX = 3
+"""Times that a fork server is started anew without having forked a node before it is given up."""
 SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 
 
@@ -61,6 +66,14 @@ class ProcessLauncher:
         self.local = local_mechanisms(plan, emulation)
         self.notes = tuple(self.local.notes())
         self.pids: dict[str, int] = {}
+        self.launching: dict[str, dict[str, Any]] = {}
+        """Commands for nodes that the fork server has not forked yet."""
+        self.signalling: set[int] = set()
+        """Numbers of actions whose signals it has not sent yet."""
+        self.starts = STARTS_MAX
+        """Times that the fork server was started anew since it forked a node; one that never has is given up."""
+        self.homeless: dict[str, str] = {}
+        """Nodes that are ending since their namespaces are gone, and why these are."""
         self.log_begins: dict[str, int] = {}
         """Where in each node's log the output of its present incarnation begins."""
         self.injected: deque[Injected] = deque()
@@ -114,7 +127,11 @@ class ProcessLauncher:
         if self.cgroups:
             self.cgroups.begin_incarnation(node)
         environment = self._environment(self.plan.node(node), controller_address, secret)
-        return self.forker.try_order({"fork": node, "log": str(log), "environment": environment})
+        command = {"fork": node, "log": str(log), "environment": environment}
+        if not self.forker.try_order(command):
+            return False
+        self.launching[node] = command
+        return True
 
     def inject(self, number: int, injection: Injection) -> None:
         """Have an action but `launch` done to a node; `Injected(number)` is among the happenings. Never blocks."""
@@ -140,23 +157,72 @@ class ProcessLauncher:
         while self.injected:
             yield self.injected.popleft()
         if self.namespaces and self.namespaces.fileno() in readable:
-            for answer in self.namespaces.answers():
-                assert answer.done is not None
-                yield Injected(answer.done, answer.problem)
+            yield from self._hear_namespaces(self.namespaces)
         if self.forker.fileno() in readable:
             yield from self._hear_fork_server()
 
+    def _hear_namespaces(self, namespaces: Namespaces) -> Iterator[Injected]:
+        try:
+            for answer in namespaces.answers():
+                assert answer.done is not None
+                yield Injected(answer.done, answer.problem)
+        except SwitchEndedError as error:
+            if self.plan.on_failure != "restart":
+                raise
+            for node in namespaces.homes:
+                if node in self.pids or node in self.launching:
+                    self.homeless[node] = str(error)
+                if node in self.pids:
+                    self._end_homeless(node)
+            namespaces.mend()
+            self.poll.register(namespaces, select.EPOLLIN)
+
+    def _end_homeless(self, node: str) -> None:
+        """End a node whose namespace is gone: nothing that it sends arrives."""
+        self.forker.order({"signal": signal.SIGKILL, "pid": self.pids[node], "number": None})
+
     def _hear_fork_server(self) -> Iterator[NodeStarted | NodeExited | Injected]:
         self.forker.flush()
-        for said in self.forker.hear():
+        try:
+            heard = self.forker.hear()
+        except InfrastructureError as error:
+            if self.plan.on_failure != "restart" or self.starts >= STARTS_MAX:
+                raise
+            yield from self._mend_fork_server(str(error))
+            return
+        for said in heard:
             if "forked" in said:
-                self.pids[said["forked"]] = said["pid"]
-                yield NodeStarted(said["forked"])
+                yield self._forked(said["forked"], said["pid"])
             elif "signalled" in said:
-                yield Injected(said["signalled"], "its process has ended" if said["gone"] else "")
+                if (number := said["signalled"]) is not None:
+                    self.signalling.discard(number)
+                    yield Injected(number, "its process has ended" if said["gone"] else "")
             elif self.pids.get(said["exited"]) == said["pid"]:
                 del self.pids[said["exited"]]
                 yield NodeExited(said["exited"], self._how_it_ended(said["exited"], said["reason"]))
+
+    def _forked(self, node: str, pid: int) -> NodeStarted:
+        self.starts = 0
+        self.pids[node] = pid
+        self.launching.pop(node, None)
+        if node in self.homeless:
+            self._end_homeless(node)
+        return NodeStarted(node)
+
+    def _mend_fork_server(self, reason: str) -> Iterator[NodeExited | Injected]:
+        """Start the fork server anew, which forks what the last one had still to fork; its nodes have died with it."""
+        nodes, self.pids = self.pids, {}
+        signalling, self.signalling = self.signalling, set()
+        self.starts += 1
+        self.forker.close(tuple(nodes.values()))
+        self.forker.start()
+        self.poll.register(self.forker, select.EPOLLIN)
+        for command in self.launching.values():
+            self.forker.order(command)
+        for number in sorted(signalling):
+            yield Injected(number, "its process has ended")
+        for node in nodes:
+            yield NodeExited(node, self._how_it_ended(node, reason))
 
     def began(self, monotonic_s: float) -> None:
         """Note that training began: links change with time from here on."""
@@ -169,6 +235,7 @@ class ProcessLauncher:
 
     def _signal(self, number: int, node: str, signum: signal.Signals) -> None:
         if node in self.pids:
+            self.signalling.add(number)
             self.forker.order({"signal": signum, "pid": self.pids[node], "number": number})
         else:
             self._tell(Injected(number, f"{node} has no process"))
@@ -203,6 +270,8 @@ class ProcessLauncher:
         } | ({"namespace": home.namespace, "data_host": home.address} if home else {})
 
     def _how_it_ended(self, node: str, reason: str) -> str:
+        if node in self.homeless:
+            return self.homeless.pop(node)
         usage = self.cgroups.account(node) if self.cgroups else CgroupUsage()
         if usage.oom_kills:
             known = {"limit": usage.memory_limit_bytes, "peak": usage.peak_bytes}
