@@ -65,6 +65,7 @@ class LiveRuntime(ABC):
                 heart, launcher, assignment.journal, assignment.checkpoints, watch, control, durable=durable
             ).run()
         if heart.ending.outcome == "completed":
+            assignment.journal.sync()  # as the log has what the journal may lack
             shutil.rmtree(assignment.folder.server_log, ignore_errors=True)
         return watch.interrupted and heart.ending.outcome != "interrupted"
 
