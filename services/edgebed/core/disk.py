@@ -1,4 +1,4 @@
-"""Files that are replaced in one step: whoever reads one finds the old one or the new one, whole, also after a power cut.
+"""Files that are replaced in one step: whoever reads one finds the whole old one or new one, also after a power cut.
 
     a new file is written --> synced --> renamed to the old one's name --> its folder is synced
 
@@ -20,8 +20,8 @@ UNSYNCABLE = frozenset({errno.EINVAL, errno.EBADF})
 def replacing(path: Path, *, synced: bool = True) -> Iterator[int]:
     """Yield the descriptor of a new file, which takes the place of `path` in the end; the caller closes it then.
 
-    After an error the old file is there, and the new one is gone and closed. Without `synced` the rule above holds where
-    processes are killed, and not where the machine loses its power.
+    After an error the old file is there, and the new one is gone and closed. Without `synced` all of that holds where a
+    process is killed, and not where the machine loses its power.
     """
     file, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

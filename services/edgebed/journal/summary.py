@@ -19,8 +19,8 @@ from edgebed.core.quantities import VERDICTS, count_text
 from edgebed.core.records import ShardPhases
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
-from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.folds import total
+from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import SERVER, Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
 from edgebed.journal.series_faults import unasked_losses

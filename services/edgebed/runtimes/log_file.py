@@ -36,8 +36,7 @@ class Disk(Protocol):
         ...
 
     def replace(self, name: str, buffers: Sequence[Buffer], *, synced: bool) -> int:
-        """Write a new file, in place of any that has the name, and return its number; `synced`: the disk has it then.
-        """
+        """Write a new file, in place of any that has the name, and return its number, `synced` or not."""
         ...
 
     def write(self, file: int, buffers: Sequence[Buffer]) -> None:

@@ -19,7 +19,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.errors import DamagedFileError, EdgebedError
-from edgebed.roles.events import Append, Effect
+from edgebed.roles.events import Append, Effect, Journal
 from edgebed.roles.server.entries import Snapshot, decode_entry, encode_entry, is_durable
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.log_file import NAME, Disk, LogFile, read_records
@@ -82,13 +82,8 @@ class ServerLog:
         size, before = content.seek(0, os.SEEK_END), self.heart.aggregation.version
         if not size:
             return None
-        begins_at: int | None = None
         try:
-            for place, payload in read_records(content):
-                if self._redo(place, payload):
-                    begins_at = self.heart.aggregation.version
-            if begins_at is None:
-                raise EdgebedError("it has no snapshot")
+            begins_at = self._redo_all(content)
         except (EdgebedError, OSError) as error:
             raise DamagedFileError(
                 f"{NAME} of the server: {error}; restore it, or remove it to go on from the last checkpoint; then"
@@ -96,6 +91,16 @@ class ServerLog:
             ) from error
         version = self.heart.aggregation.version
         return Replayed(version - begins_at, max(0, version - before), size)
+
+    def _redo_all(self, content: BinaryIO) -> int:
+        """Do all that the log says; return the version of the model that it begins with."""
+        begins_at: int | None = None
+        for place, payload in read_records(content):
+            if self._redo(place, payload):
+                begins_at = self.heart.aggregation.version
+        if begins_at is None:
+            raise EdgebedError("it has no snapshot")
+        return begins_at
 
     def _redo(self, place: int, payload: memoryview) -> bool:
         """Do what an entry says; return whether it is a snapshot. EdgebedError where it is no entry."""
@@ -106,7 +111,7 @@ class ServerLog:
                 self.told, self.untold = entry.told, deque(entry.untold)
             else:
                 for record in self.heart.redo(entry, frames):
-                    self.note(entry.now, record)
+                    self.note(entry.now, Journal(record))
         except (EdgebedError, ValueError, KeyError, TypeError) as error:
             raise EdgebedError(f"at byte {place:,}: {error}") from error
         return isinstance(entry, Snapshot)
@@ -131,10 +136,10 @@ class ServerLog:
         if self.file.size > self.bound and not self.problem:
             self._renew()
 
-    def note(self, t: float, record: records.Record) -> None:
-        """Note a record that came of an entry; others are not noted."""
-        if is_durable(record):
-            self.untold.append((t, record))  # type: ignore[arg-type]
+    def note(self, t: float, effect: Effect) -> None:
+        """Note a record that came of an entry, also one that is held back; no other effect is noted."""
+        if isinstance(effect, Journal) and is_durable(effect.record):
+            self.untold.append((round(t, 6), effect.record))  # type: ignore[arg-type]
 
     def begin_report(self) -> list[tuple[float, records.AnyRecord]]:
         """Return the records that the controller may not have; the first that are numbered."""
