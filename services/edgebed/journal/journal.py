@@ -67,9 +67,14 @@ class JournalWriter:
         if lines:
             self._append(lines)
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether the disk has all that was written."""
+        return self._synced == self._end
+
     def sync(self) -> None:
         """Return when the disk has all that was written."""
-        if self._synced == self._end or self._failure:
+        if self.is_synced or self._failure:
             return
         try:
             os.fdatasync(self._file)

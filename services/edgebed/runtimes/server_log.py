@@ -35,7 +35,7 @@ class Replayed(NamedTuple):
     updates: int
     """Updates that were applied again."""
     saved: int
-    """Of these, the updates that the last checkpoint lacked."""
+    """Updates that were applied again, and that the last checkpoint lacked."""
     bytes: int
     """Size of the log, with its snapshot."""
 

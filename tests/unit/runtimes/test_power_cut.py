@@ -4,6 +4,7 @@ What somebody was told is there afterwards, with the model's bits as they were, 
 """
 
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,15 @@ from edgebed.core.plan import Plan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.journal.run_folder import RunFolder
-from edgebed.roles.events import Append, Journal, Send
+from edgebed.roles.events import Append, Journal, MessageReceived, Send
 from edgebed.roles.server.entries import is_durable
 from edgebed.running.resume import past_of
 from edgebed.runtimes.live.group_commit import GroupCommit
-from edgebed.runtimes.log_file import FolderOnDisk
+from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.log_file import FolderInMemory, FolderOnDisk
 from edgebed.runtimes.server_log import ServerLog
-from edgebed.wire.messages import Model
+from edgebed.wire.messages import Join, Model
 
 SCRIPT = [("push", worker) for _ in range(5) for worker in WORKERS]
 LOG = "runs/quickstart/0001/asgd/server-log/server.log"
@@ -220,6 +223,26 @@ def test_whatever_happens_the_log_has_what_was_told(method, script, every, bytes
     durability, end = how
     done, thetas = happened(method, durability, script, bytes_min=bytes_min, every=every)
     check_all(done, thetas, method, end)
+
+
+def test_a_snapshot_has_the_records_that_wait_for_the_disk():
+    """The shell holds them back while the log is begun anew, and the entries that they came of are gone."""
+    folder, pushes = FolderInMemory(), LoggedServer("asgd")
+    server = server_of("asgd", durability="fsync")
+    log = ServerLog(server, folder)
+    log.begin(0.0)
+    unused = [None] * 5
+    node = LiveNode(server.plan, server, Lifetime(time.monotonic_ns()), *unused, log=log, commits=GroupCommit(log))
+    node._handle(MessageReceived("edge-0", Join(sender="edge-0", incarnation=1), (), 100))
+    pushes.steps["edge-0"], pushes.joined["edge-0"] = 0, 0
+    push, frames = pushes._push("edge-0")
+    log.bound = 0.0
+    node._handle(MessageReceived("edge-0", push, frames, 100))
+    with folder.read("server.log") as file:
+        found = recover(file.read(), "asgd")
+
+    assert found.replayed.updates == 0
+    assert [type(record) for _, record in found.log.untold] == [records.Joined, records.Update]
 
 
 def _without(what, where):
