@@ -64,7 +64,7 @@ def test_a_killed_server_comes_to_the_model_of_one_that_lived(method: Any, worke
     assert KILLS / 2 <= len(restored) <= KILLS  # one that is killed again before it is ready has gone on nowhere
     assert [record.version for record in restored] == sorted(record.version for record in restored)
     assert all(record.replayed is not None and record.log_bytes > 0 for record in restored)
-    assert {record.bytes > 0 and record.time_s > 0.0 for _, record in told.of(records.Appended)} == {True}
+    assert {record.bytes > 0 and record.append_s > 0.0 for _, record in told.of(records.Appended)} == {True}
     assert any(record.saved for _, record in told.of(records.Appended))
     assert updates == Counter(range(1, max(updates) + 1))
     assert max(steps.values()) == 1

@@ -398,7 +398,9 @@ class Appended(Record):
     bytes: Count
     """Bytes written, with snapshots of the model."""
     time_s: Seconds
-    """Time in which the server did nothing but write them."""
+    """Time since training began, or since the server's start if that was later."""
+    append_s: Seconds
+    """Time in which the server did nothing but write its log."""
     syncs: Count = 0
     """Times that the disk was asked to have all of it (`durability: fsync`)."""
     waited: Count = 0

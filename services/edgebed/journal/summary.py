@@ -21,7 +21,7 @@ from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.folds import total
 from edgebed.journal.missed_faults import missed_faults
-from edgebed.journal.series import SERVER, Series
+from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.start_up import StartUp, start_up_of
@@ -468,11 +468,10 @@ def _log(series: Series) -> dict[str, Any]:
     if not series.appended:
         return {}
     appended = total(series.appended)
-    time_s = sum(usage.time_s for usage in series.usage.get(SERVER, ()))
     return {
         "log_bytes": appended.bytes,
         "log_entries": appended.entries,
-        "log_share": appended.time_s / time_s if time_s > 0.0 else None,
+        "log_share": appended.append_s / appended.time_s if appended.time_s > 0.0 else None,
         "log_syncs": appended.syncs,
         "log_wait_s": appended.waited_s / appended.waited if appended.waited else None,
         "log_saved": appended.saved,

@@ -70,7 +70,7 @@ def log(families: Families) -> Observers:
 
     def observe_appended(record: Appended) -> None:
         families.raise_to(record.bytes, "edgebed_ps_log_bytes_total")
-        families.raise_to(record.time_s, "edgebed_ps_log_seconds_total")
+        families.raise_to(record.append_s, "edgebed_ps_log_seconds_total")
         families.raise_to(record.syncs, "edgebed_ps_log_syncs_total")
         families.raise_to(record.waited, "edgebed_ps_log_waited_messages_total")
         families.raise_to(record.waited_s, "edgebed_ps_log_wait_seconds_total")

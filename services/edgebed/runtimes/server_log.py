@@ -64,7 +64,7 @@ class ServerLog:
         """Entries that were appended in this server's life."""
         self.bytes = 0
         """Bytes that were written in it, with snapshots."""
-        self.time_s = 0.0
+        self.append_s = 0.0
         """Seconds that this took."""
 
     def begin(self, now: float) -> Replayed | None:
@@ -177,7 +177,7 @@ class ServerLog:
     def _counted(self) -> Iterator[None]:
         begin_s, size = time.perf_counter(), self.file.size
         yield
-        self.time_s += time.perf_counter() - begin_s
+        self.append_s += time.perf_counter() - begin_s
         self.bytes += self.file.size - size
 
     def close(self) -> None:

@@ -285,13 +285,11 @@ def test_what_a_log_took_is_summed_over_the_lives_of_the_server(make_sample_plan
 
     def appended(entries, saved=0):
         return records.Appended(
-            entries=entries, bytes=100 * entries, time_s=0.01 * entries, syncs=2, waited=4, waited_s=0.02, saved=saved
-        )
+            entries=entries, bytes=100 * entries, time_s=0.5 * entries, append_s=0.01 * entries,
+            syncs=2, waited=4, waited_s=0.02, saved=saved,
+        )  # fmt: skip
 
-    def usage(time_s):
-        return records.Usage(time_s=time_s, cpu_s=1.0)
-
-    lives = [joined(1), usage(10.0), appended(5), appended(20), joined(2), usage(5.0), appended(10, saved=7)]
+    lives = [joined(1), appended(5), appended(20), joined(2), appended(10, saved=7)]
     series = series_of(tmp_path, [(float(t), "server" if t else "controller", one) for t, one in enumerate(lives)])
     summary = summarise(make_sample_plan(), series)
 

@@ -218,7 +218,7 @@ def _fault(record: records.Fault) -> str:
 def _appended(record: records.Appended) -> str:
     waited_s = record.waited_s / record.waited if record.waited else 0.0
     return _listed(
-        f"{bytes_text(record.bytes)} of log written in {seconds_text(record.time_s)} so far",
+        f"{bytes_text(record.bytes)} of log written so far, in {seconds_text(record.append_s)}",
         f"{record.entries:,} entries",
         _if(record.syncs, f"{count_text(record.syncs, 'sync')}, for which a message waited {1000 * waited_s:.1f} ms"),
         _if(record.saved, f"{count_text(record.saved, 'update')} found that the last checkpoint lacked"),

@@ -1,4 +1,4 @@
-"""What a server's log took: journaled every ten seconds of training, and at the end."""
+"""What a server's log took: journaled every second of training in which anything was appended, and at the end."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,6 @@ from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.server_log import ServerLog
 
-APPENDED_S = 10.0
-
 
 class LogMeter:
     """Tells what the log and what waits for it have counted."""
@@ -18,21 +16,25 @@ class LogMeter:
         self.log = log
         self.commits = commits
         self.life = life
-        self.next_s = 0.0
+        self.since_s = life.now()
+        """When the server began."""
+        self.told = -1
+        """Entries that were told of."""
 
     def inject(self, time_s: float, injection: Injection) -> None:
         """Take no notice: links do nothing to a log."""
 
     def read(self, now: float, began_s: float | None) -> Iterator[Appended]:
-        """What was counted since the server started, if it is time to say so."""
-        if began_s is None or (now < self.next_s and self.life.stop is None):
-            return
-        self.next_s = now + APPENDED_S - 0.5  # between two looks, which are a second apart
+        """What was counted since the server started, unless nothing was appended since it was last told."""
         log, commits = self.log, self.commits
+        if began_s is None or (log.appends == self.told and self.life.stop is None):
+            return
+        self.told = log.appends
         yield Appended(
             entries=log.appends,
             bytes=log.bytes,
-            time_s=round(log.time_s, 6),
+            time_s=round(now - max(began_s, self.since_s), 6),
+            append_s=round(log.append_s, 6),
             syncs=commits.syncs if commits else 0,
             waited=commits.waited if commits else 0,
             waited_s=round(commits.waited_s, 6) if commits else 0.0,
