@@ -36,6 +36,8 @@ def test_a_killed_server_comes_to_the_model_of_one_that_lived(method: Any, worke
         models[kills] = read_checkpoint(run.trial.final_checkpoint).theta
 
     assert_nothing_lost(run.told, KILLS)
+    assert {record.bytes > 0 and record.append_s > 0.0 for _, record in run.told.of(records.Appended)} == {True}
+    assert any(record.saved for _, record in run.told.of(records.Appended))
     np.testing.assert_array_equal(models[KILLS], models[0])
 
 
@@ -92,3 +94,40 @@ def test_a_run_whose_controller_was_killed_comes_to_the_model_that_its_log_and_s
     assert made == [(r.version, r.incarnation, r.step, r.loss) for _, r in expected.told.of(records.Update)]
     found = read_checkpoint(TrialFolder(run.trial).final_checkpoint).theta
     np.testing.assert_array_equal(found, read_checkpoint(expected.trial.final_checkpoint).theta)
+
+
+DAMAGED = """
+name: damaged
+question: What becomes of a server whose log cannot be read?
+task: { data: digits, model: small, batch_size: 10 }
+method: asgd
+fleet: { edge: { count: 2, waiting: 5ms } }
+server: { durability: fsync }
+on_failure: restart
+restart_delay: 0s
+stop: { updates: 100000 }
+"""
+
+
+@pytest.mark.slow
+def test_a_server_with_a_damaged_log_ends_the_run_once(begin: Begin) -> None:
+    """It is not restarted again and again; what to do is said, and done: without its log it has its checkpoint."""
+    run = begin(DAMAGED, "--emulation", "model").trains(100)
+    log = run.trial / "server-log" / "server.log"
+    with log.open("r+b") as file:
+        file.seek(1000)
+        file.write(b"\0" * 100)
+    run.node("server").kill()
+    assert run.end() == 3
+
+    (ended,) = run.all(records.Ended)
+    assert run.states("server").count("joined") == 2
+    assert ended.outcome == "failed"
+    assert f"{log} of the server: damaged at byte 0: " in ended.reason
+    assert "remove it to go on from the last checkpoint; then resume the run" in ended.reason
+    assert "damaged at byte 0" in run.err
+    log.unlink()
+    resumed = run.start("resume", "damaged")
+    run.until(lambda: len(run.all(records.Ended)) == 1 and run.states("server").count("running") == 2, "its server")
+    resumed.send_signal(signal.SIGINT)
+    resumed.communicate(timeout=60)

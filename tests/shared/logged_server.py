@@ -77,8 +77,7 @@ class Recovered(NamedTuple):
 def recover(content: bytes, method: str, now: float = 0.0, kind: type[ParameterServer] = ParameterServer) -> Recovered:
     """Let another server go on from these bytes."""
     folder = FolderInMemory()
-    file = folder.create("server.log")
-    folder.write(file, [content])
+    folder.replace("server.log", [content], synced=False)
     server = server_of(method, kind=kind)
     log = ServerLog(server, folder)
     return Recovered(server, log, log.begin(now))
@@ -124,7 +123,7 @@ class LoggedServer:
         """The log as it is now."""
         found = self.folder.read("server.log")
         assert found is not None
-        return found
+        return found.read()
 
     def kill(self) -> None:
         """Kill the server, and let another go on; whoever asked something asks once more."""
@@ -191,6 +190,7 @@ class LoggedServer:
         try:
             for effect in self.server.handle(event, self.now):
                 self._count_down()
+                self.log.note(self.now, effect)
                 self.carry_out(effect)
         except Killed:
             self.kill()
@@ -210,7 +210,6 @@ class LoggedServer:
         elif isinstance(effect, Journal):
             if is_durable(effect.record):
                 self.records.append(effect.record)
-            self.log.note(self.now, effect.record)
         elif isinstance(effect, Wake):
             self.wakes.append((effect.at_s, effect.token))
         elif isinstance(effect, Send) and isinstance(effect.message, Model):

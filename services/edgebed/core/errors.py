@@ -64,3 +64,7 @@ class InfrastructureError(EdgebedError):
     """The machine, the network or a node failed; the scenario was fine."""
 
     exit_code = 3
+
+
+class DamagedFileError(EdgebedError):
+    """A file that a node goes on from is damaged: the node would fail in the same way if it were started anew."""

@@ -390,6 +390,27 @@ class Usage(Record):
     downlink_drops: Count | None = None
 
 
+class Appended(Record):
+    """What a server wrote to its log and what that took, since it started: cumulative, by the server itself."""
+
+    entries: Count
+    """Entries appended."""
+    bytes: Count
+    """Bytes written, with snapshots of the model."""
+    time_s: Seconds
+    """Time since training began, or since the server's start if that was later."""
+    append_s: Seconds
+    """Time in which the server did nothing but write its log."""
+    syncs: Count = 0
+    """Times that the disk was asked to have all of it (`durability: fsync`)."""
+    waited: Count = 0
+    """Messages that waited for that before they left."""
+    waited_s: Seconds = 0.0
+    """Time that these waited, summed over messages."""
+    saved: Count = 0
+    """Updates that were in the log that this server found, and not in the last checkpoint."""
+
+
 class Transfers(Record):
     """How long a worker's messages were on their way, by whoever received them: cumulative.
 
@@ -530,12 +551,12 @@ class Ended(Record):
 RECORDS: tuple[type[Record], ...] = (
     Trial, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused, Dropped,
     Unauthenticated, Traffic,
-    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Transfers, HostLoad, Joined, Left, Unanswered, Pushes,
-    Fault, Restored, Note, Ended,
+    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Appended, Transfers, HostLoad, Joined, Left,
+    Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished | Refused
     | Dropped | Unauthenticated
-    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Transfers | HostLoad | Joined | Left
-    | Unanswered | Pushes | Fault | Restored | Note | Ended
+    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Appended | Transfers | HostLoad
+    | Joined | Left | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -29,6 +29,7 @@ CUMULATIVE: dict[type[Record], tuple[str, tuple[str, ...]]] = {
     records.ShardPhases: ("forward_s", ()),
     records.Link: ("differed", ()),
     records.Usage: ("cpu_s", ()),
+    records.Appended: ("bytes", ()),
     records.Transfers: ("asked_s", ("name", "direction", "to")),
 }
 """What a node reports of itself since its incarnation began: a field that never falls until the next one, and the

@@ -16,6 +16,7 @@ from typing import BinaryIO, Self
 
 import msgspec
 
+from edgebed.core.disk import sync_folder
 from edgebed.core.errors import EdgebedError, InfrastructureError, unwritten
 from edgebed.core.reading import NOT_JSON, open_file
 from edgebed.core.records import AnyRecord, Record, Seconds
@@ -46,10 +47,13 @@ class JournalWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._heads: dict[str, bytes] = {}
+        self._synced = 0
+        """Bytes that the disk has."""
         self._failure: OSError | None = None
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
             self._end = _drop_half_line(self._file)
+            sync_folder(path.parent)
         except OSError as error:
             raise self._error(error) from error
 
@@ -63,11 +67,29 @@ class JournalWriter:
         if lines:
             self._append(lines)
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether the disk has all that was written."""
+        return self._synced == self._end
+
+    def sync(self) -> None:
+        """Return when the disk has all that was written."""
+        if self.is_synced or self._failure:
+            return
+        try:
+            os.fdatasync(self._file)
+        except OSError as error:
+            raise self._error(error) from error
+        self._synced = self._end
+
     def close(self) -> None:
-        """Close the file; closing twice is harmless."""
+        """Sync the file, and close it; closing twice is harmless."""
         if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+            try:
+                self.sync()
+            finally:
+                os.close(self._file)
+                self._file = -1
 
     def __enter__(self) -> Self:
         """The writer itself."""

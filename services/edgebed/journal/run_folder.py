@@ -9,14 +9,14 @@
     <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final,backup-<step>}.npz
     <trial>/server-log/  until the trial is complete: what its server goes on from (runtimes/server_log.py)
 
-`runs/<scenario>/latest` points to the newest. Files are replaced atomically, so a reader meets the old or the new one.
+`runs/<scenario>/latest` points to the newest. Files are replaced in one step, so a reader meets the old or the new one,
+also after a power cut (core/disk.py).
 """
 
 import contextlib
 import datetime as dt
 import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import IO, Any, TypedDict
 
 import msgspec
 
+from edgebed.core.disk import make_folder, replacing, sync_folder
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError, unwritten
 from edgebed.core.host import facts
 from edgebed.core.plan import Plan
@@ -88,8 +89,8 @@ class TrialFolder:
     def make(self, plan: Plan) -> None:
         """Make the folders and write the plan; InfrastructureError when that is impossible."""
         with _naming(self.path):
-            self.logs.mkdir(parents=True, exist_ok=True)
-            self.checkpoints.mkdir(exist_ok=True)
+            make_folder(self.logs)
+            make_folder(self.checkpoints)
         write_atomically(self.plan, msgspec.json.format(msgspec.json.encode(plan)))
 
     def read_plan(self) -> Plan:
@@ -137,7 +138,7 @@ class RunFolder:
         """
         parent = root / scenario_name
         with _naming(parent):
-            parent.mkdir(parents=True, exist_ok=True)
+            make_folder(parent)
             number = max((int(path.name) for path in _numbered(parent)), default=0) + 1
             while True:
                 path = parent / f"{number:0{NUMBER_DIGITS}}"
@@ -146,6 +147,7 @@ class RunFolder:
                     break
                 except FileExistsError:  # Another run took the number between our look and our mkdir.
                     number += 1
+            sync_folder(parent)
             _point_latest(parent, path.name)
         return cls(path)
 
@@ -320,16 +322,9 @@ def writing(path: Path, option: str = RUNS_DIR_OPTION) -> Iterator[IO[bytes]]:
     """
     with _naming(path, option):
         place = path if option == RUNS_DIR_OPTION else Path(os.path.realpath(path))
-        file, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        try:
-            with os.fdopen(file, "wb") as stream:
-                yield stream
-            Path(name).chmod(0o644)
-            Path(name).replace(place)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        with replacing(place) as file, os.fdopen(file, "wb", closefd=False) as stream:
+            yield stream
+        os.close(file)
 
 
 @contextlib.contextmanager

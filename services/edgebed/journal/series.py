@@ -144,6 +144,8 @@ class Series:
     """What held each node's link: the last report, of each incarnation in which it differed."""
     usage: dict[str, tuple[records.Usage, ...]] = dataclasses.field(default_factory=dict)
     """What each node used, in each of its incarnations, from its start to its end."""
+    appended: tuple[records.Appended, ...] = ()
+    """What the server wrote to its log, in each of its incarnations."""
     transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
     """For each worker, direction and (among shards) receiver, how long its messages took, by incarnation of the
     reporting node."""
@@ -384,6 +386,7 @@ class _Builder(Fold):
             notes=tuple((t, node, record.text) for t, node, record in kept[records.Note]),
             links={node: tuple(lives) for (node,), lives in self.counters.lives(records.Link).items()},
             usage={node: tuple(lives) for (node,), lives in self.counters.lives(records.Usage).items()},
+            appended=tuple(self.counters.lives(records.Appended).get((SERVER,), ())),
             transfers=transfers,
             host=tuple(record for _, _, record in kept[records.HostLoad]),
             faults=self.faults.done(began_s or 0.0),

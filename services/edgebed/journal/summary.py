@@ -19,6 +19,7 @@ from edgebed.core.quantities import VERDICTS, count_text
 from edgebed.core.records import ShardPhases
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
+from edgebed.journal.folds import total
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
@@ -218,6 +219,21 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     messages_per_step_by_kind: dict[str, float] = {}
     bytes_per_step: float | None = None
     """Payload of the messages of a step, in bytes."""
+    log_bytes: int | None = None
+    """Bytes that the server wrote to its log, with snapshots of the model, as far as it reported. None, here and in the
+    next six: it kept none, or in virtual time, where a log costs nothing."""
+    log_entries: int | None = None
+    """Number of entries that the server appended to its log: pushes, and whatever else it is to remember."""
+    log_share: float | None = None
+    """Share of the server's time in which it did nothing but write its log."""
+    log_syncs: int | None = None
+    """Number of times that the disk was asked to have the whole log (`durability: fsync`)."""
+    log_wait_s: float | None = None
+    """Mean time for which messages of the server waited for the disk, of those that did; None where none did."""
+    log_saved: int | None = None
+    """Updates that a server which came back found in its log, and that the last checkpoint lacked."""
+    log_saved_by_start: tuple[int, ...] = ()
+    """`log_saved` for each start of a server that found any."""
     faults: int = 0
     """Number of faults, or actions by hand, done to nodes."""
     faults_failed: int = 0
@@ -345,6 +361,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         dropped=sum(series.dropped.values()),
         **_accounting(series),
         **_shards(plan, series),
+        **_log(series),
         **_faults(plan, series),
         fidelity=judge(plan, series),
         warnings=(*_losses(series, set(workers)), *_divergence(series), *_warnings(series)),
@@ -443,6 +460,22 @@ def _messages(plan: Plan, series: Series) -> dict[str, Any]:
         "messages_per_step": sum(needed.values()),
         "messages_per_step_by_kind": needed,
         "bytes_per_step": size / steps,
+    }
+
+
+def _log(series: Series) -> dict[str, Any]:
+    """Fields on what the server's log took, and what it saved."""
+    if not series.appended:
+        return {}
+    appended = total(series.appended)
+    return {
+        "log_bytes": appended.bytes,
+        "log_entries": appended.entries,
+        "log_share": appended.append_s / appended.time_s if appended.time_s > 0.0 else None,
+        "log_syncs": appended.syncs,
+        "log_wait_s": appended.waited_s / appended.waited if appended.waited else None,
+        "log_saved": appended.saved,
+        "log_saved_by_start": tuple(life.saved for life in series.appended if life.saved),
     }
 
 

@@ -22,7 +22,7 @@ from edgebed.metrics.families import Families
 from edgebed.metrics.resources import ResourceCollector
 
 GROUPS: Mapping[str, tuple[groups.Group, ...]] = {
-    table.SERVER: (groups.updates, groups.traffic, groups.dropped, groups.conditions),
+    table.SERVER: (groups.updates, groups.traffic, groups.log, groups.dropped, groups.conditions),
     table.WORKER: (groups.phases, groups.shard_steps, groups.modules, groups.dropped, groups.conditions),
     table.EVALUATOR: (groups.evaluations, groups.dropped, groups.starved),
     table.STORE: (groups.dropped, groups.conditions),

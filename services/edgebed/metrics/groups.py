@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from edgebed.core.records import (
+    Appended,
     Dropped,
     Evaluated,
     Link,
@@ -62,6 +63,19 @@ def traffic(families: Families) -> Observers:
         families.raise_to(record.ack_bytes, "edgebed_ps_acknowledgement_bytes_total")
 
     return {Traffic: observe_traffic}
+
+
+def log(families: Families) -> Observers:
+    """What the server's log takes."""
+
+    def observe_appended(record: Appended) -> None:
+        families.raise_to(record.bytes, "edgebed_ps_log_bytes_total")
+        families.raise_to(record.append_s, "edgebed_ps_log_seconds_total")
+        families.raise_to(record.syncs, "edgebed_ps_log_syncs_total")
+        families.raise_to(record.waited, "edgebed_ps_log_waited_messages_total")
+        families.raise_to(record.waited_s, "edgebed_ps_log_wait_seconds_total")
+
+    return {Appended: observe_appended}
 
 
 def phases(families: Families) -> Observers:

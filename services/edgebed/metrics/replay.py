@@ -43,6 +43,7 @@ UNTOLD = ("edgebed_client_", "edgebed_messages_received", "edgebed_ps_queue_leng
 TOLD_BY: dict[str, type[records.Record]] = {
     "edgebed_ps_acknowledgement_bytes": records.Traffic,
     "edgebed_ps_pull": records.Traffic,
+    "edgebed_ps_log_": records.Appended,
     "edgebed_worker_phase_seconds": records.Phases,
     "edgebed_worker_step_duration_seconds": records.Phases,
     "edgebed_shard_steps": records.Step,

@@ -107,6 +107,26 @@ SERVER_METRICS = (
         buckets=STALENESS_BUCKETS,
     ),
     Metric(
+        name="edgebed_ps_log_bytes_total", type="counter", unit="bytes", roles=(SERVER,),
+        help="Bytes that the server has written to its log, with snapshots of the model.",
+    ),
+    Metric(
+        name="edgebed_ps_log_seconds_total", type="counter", unit="seconds", roles=(SERVER,),
+        help="Time in which the server did nothing but write its log.",
+    ),
+    Metric(
+        name="edgebed_ps_log_syncs_total", type="counter", unit="syncs", roles=(SERVER,),
+        help="Times that the disk was asked to have the whole log (durability: fsync).",
+    ),
+    Metric(
+        name="edgebed_ps_log_waited_messages_total", type="counter", unit="messages", roles=(SERVER,),
+        help="Messages of the server that waited until the disk had the log.",
+    ),
+    Metric(
+        name="edgebed_ps_log_wait_seconds_total", type="counter", unit="seconds", roles=(SERVER,),
+        help="Time for which messages of the server waited until the disk had the log, in total.",
+    ),
+    Metric(
         name="edgebed_ps_queue_length", type="gauge", unit="messages", roles=(SERVER,),
         help="Messages that the server has received and not yet handled.",
     ),

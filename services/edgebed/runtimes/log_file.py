@@ -7,32 +7,36 @@ file is read. Anything else that is wrong is damage, and an error.
 """
 
 import contextlib
+import io
 import os
 import struct
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
+from edgebed.core.disk import make_folder, replacing
 from edgebed.core.errors import EdgebedError, InfrastructureError, unwritten
 from edgebed.wire.tensors import Buffer
 
-NAME, NEW = "server.log", "server.log.new"
+NAME = "server.log"
 _LENGTHS, _CRC = struct.Struct("<QI"), struct.Struct("<I")
 HEAD_BYTES = _LENGTHS.size + _CRC.size
 BUFFERS_MAX = 1024  # that a system call takes
+CHUNK_BYTES = 1024 * 1024
 
 
 class Disk(Protocol):
     """What the log asks of a file system, in one folder. OSError where it cannot."""
 
-    def read(self, name: str) -> bytes | None:
-        """Return what a file holds; None: there is none."""
+    def read(self, name: str) -> BinaryIO | None:
+        """Open a file to be read; None: there is none."""
         ...
 
-    def create(self, name: str) -> int:
-        """Make an empty file, in place of any that has the name, and return its number."""
+    def replace(self, name: str, buffers: Sequence[Buffer], *, synced: bool) -> int:
+        """Write a new file, in place of any that has the name, and return its number, `synced` or not."""
         ...
 
     def write(self, file: int, buffers: Sequence[Buffer]) -> None:
@@ -41,14 +45,6 @@ class Disk(Protocol):
 
     def sync(self, file: int) -> None:
         """Return when the disk has all that was written to a file."""
-        ...
-
-    def rename(self, name: str, to: str) -> None:
-        """Give a file the name of another, which is gone then."""
-        ...
-
-    def sync_folder(self) -> None:
-        """Return when the disk has the names of the folder's files."""
         ...
 
     def close(self, file: int) -> None:
@@ -62,21 +58,22 @@ class FolderOnDisk:
     def __init__(self, path: Path) -> None:
         self.path = path
         with _naming():
-            path.mkdir(parents=True, exist_ok=True)
+            make_folder(path)
 
-    def read(self, name: str) -> bytes | None:
-        """Return what a file holds; None: there is none."""
+    def read(self, name: str) -> BinaryIO | None:
+        """Open a file to be read; None: there is none."""
         try:
-            return (self.path / name).read_bytes()
+            return (self.path / name).open("rb")
         except FileNotFoundError:
             return None
 
-    def create(self, name: str) -> int:
-        """Make an empty file, in place of any that has the name."""
-        with contextlib.suppress(FileNotFoundError):
-            (self.path / name).unlink()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        return os.open(self.path / name, flags, 0o644)
+    def replace(self, name: str, buffers: Sequence[Buffer], *, synced: bool) -> int:
+        """Write a new file, in place of any that has the name; what killed processes have left of others is removed."""
+        for left in self.path.glob(f".{name}.*"):
+            left.unlink()
+        with replacing(self.path / name, synced=synced) as file:
+            self.write(file, buffers)
+        return file
 
     def write(self, file: int, buffers: Sequence[Buffer]) -> None:
         """Append to a file, with one system call as a rule."""
@@ -92,18 +89,6 @@ class FolderOnDisk:
         """Return when the disk has all that was written to a file."""
         os.fdatasync(file)
 
-    def rename(self, name: str, to: str) -> None:
-        """Replace a file by another."""
-        (self.path / name).replace(self.path / to)
-
-    def sync_folder(self) -> None:
-        """Return when the disk has the names of the folder's files."""
-        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
     def close(self, file: int) -> None:
         """Close a file."""
         os.close(file)
@@ -116,14 +101,15 @@ class FolderInMemory:
         self.files: dict[int, bytearray] = {}
         self.names: dict[str, int] = {}
 
-    def read(self, name: str) -> bytes | None:
-        """Return what a file holds; None: there is none."""
-        return bytes(self.files[self.names[name]]) if name in self.names else None
+    def read(self, name: str) -> BinaryIO | None:
+        """Open a file to be read; None: there is none."""
+        return io.BytesIO(self.files[self.names[name]]) if name in self.names else None
 
-    def create(self, name: str) -> int:
-        """Make an empty file, in place of any that has the name."""
+    def replace(self, name: str, buffers: Sequence[Buffer], *, synced: bool) -> int:
+        """Write a new file, in place of any that has the name."""
         file = self.names[name] = max(self.files, default=0) + 1
         self.files[file] = bytearray()
+        self.write(file, buffers)
         return file
 
     def write(self, file: int, buffers: Sequence[Buffer]) -> None:
@@ -132,13 +118,6 @@ class FolderInMemory:
             self.files[file] += each
 
     def sync(self, file: int) -> None:
-        """Nothing has to be done."""
-
-    def rename(self, name: str, to: str) -> None:
-        """Replace a file by another."""
-        self.names[to] = self.names.pop(name)
-
-    def sync_folder(self) -> None:
         """Nothing has to be done."""
 
     def close(self, file: int) -> None:
@@ -151,7 +130,7 @@ class LogFile:
     """The file that a log is in, while it is written. InfrastructureError where it cannot be."""
 
     def __init__(self, disk: Disk, *, synced: bool = False) -> None:
-        """`synced`: a new file has reached the disk before it is there."""
+        """`synced`: a new file has reached the disk before it is there, as what is appended has after `sync`."""
         self.disk = disk
         self.synced = synced
         self.file = -1
@@ -162,15 +141,9 @@ class LogFile:
 
     def begin(self, payload: Sequence[Buffer]) -> None:
         """Begin a new file with one record; the one before is gone once the new one is whole."""
+        record = framed(payload)
         with _naming():
-            new = self.disk.create(NEW)
-            record = framed(payload)
-            self.disk.write(new, record)
-            if self.synced:
-                self.disk.sync(new)
-            self.disk.rename(NEW, NAME)
-            if self.synced:
-                self.disk.sync_folder()
+            new = self.disk.replace(NAME, record, synced=self.synced)
         self.close()
         with self.lock:
             self.file, self.size = new, sum(map(len, record))
@@ -205,27 +178,31 @@ def framed(payload: Sequence[Buffer]) -> list[Buffer]:
     return [lengths + _CRC.pack(zlib.crc32(lengths)), *payload]
 
 
-def read_records(content: bytes) -> Iterator[tuple[int, memoryview]]:
-    """Yield each record's offset and payload; a last one that is not whole is left out.
+def read_records(file: BinaryIO) -> Iterator[tuple[int, memoryview]]:
+    """Yield each record's offset and payload, reading one at a time; a last one that is not whole is left out.
 
     EdgebedError, naming the offset, where a record is damaged.
     """
-    place, whole = 0, memoryview(content)
-    while place + HEAD_BYTES <= len(whole):
-        lengths = whole[place : place + _LENGTHS.size]
-        size, crc = _LENGTHS.unpack(lengths)
-        (head_crc,) = _CRC.unpack_from(whole, place + _LENGTHS.size)
-        payload = whole[place + HEAD_BYTES : place + HEAD_BYTES + size]
-        if zlib.crc32(lengths) != head_crc:
-            if not any(whole[place:]):
+    place, end = 0, file.seek(0, os.SEEK_END)
+    file.seek(0)
+    while len(head := file.read(HEAD_BYTES)) == HEAD_BYTES:
+        size, crc = _LENGTHS.unpack_from(head)
+        (head_crc,) = _CRC.unpack_from(head, _LENGTHS.size)
+        if zlib.crc32(head[: _LENGTHS.size]) != head_crc:
+            if _is_zero(head) and all(map(_is_zero, iter(partial(file.read, CHUNK_BYTES), b""))):
                 return  # a machine that lost power may leave zeros at a file's end
             raise EdgebedError(f"damaged at byte {place:,}: no record begins there")
-        if len(payload) < size:
+        if place + HEAD_BYTES + size > end:
             return
+        payload = file.read(size)
         if zlib.crc32(payload) != crc:
             raise EdgebedError(f"damaged at byte {place:,}: a record of {size:,} bytes is not what was written")
-        yield place, payload
+        yield place, memoryview(payload)
         place += HEAD_BYTES + size
+
+
+def _is_zero(content: bytes) -> bool:
+    return not content.strip(b"\0")
 
 
 @contextlib.contextmanager

@@ -8,15 +8,18 @@ that a server which comes back can report them again; the controller knows by th
 """
 
 import math
+import os
+import time
 from collections import deque
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.errors import EdgebedError
-from edgebed.roles.events import Append, Effect
+from edgebed.core.errors import DamagedFileError, EdgebedError
+from edgebed.roles.events import Append, Effect, Journal
 from edgebed.roles.server.entries import Snapshot, decode_entry, encode_entry, is_durable
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.log_file import NAME, Disk, LogFile, read_records
@@ -31,6 +34,8 @@ class Replayed(NamedTuple):
 
     updates: int
     """Updates that were applied again."""
+    saved: int
+    """Updates that were applied again, and that the last checkpoint lacked."""
     bytes: int
     """Size of the log, with its snapshot."""
 
@@ -57,51 +62,73 @@ class ServerLog:
         """Why there is no log; empty: there is one."""
         self.appends = 0
         """Entries that were appended in this server's life."""
+        self.bytes = 0
+        """Bytes that were written in it, with snapshots."""
+        self.append_s = 0.0
+        """Seconds that this took."""
 
     def begin(self, now: float) -> Replayed | None:
-        """Go on where the log ends, or begin one. EdgebedError, naming the file, where it is damaged."""
+        """Go on where the log ends, or begin one. DamagedFileError, naming the file, where it cannot be read."""
         content = self.file.disk.read(NAME)
         if content:
-            try:
+            with content:
                 self.replayed = self._replay(content)
-            except (EdgebedError, ValueError) as error:
-                raise EdgebedError(
-                    f"{NAME} of the server: {error}; restore it, or remove it to resume from the last checkpoint"
-                ) from error
+        if self.replayed:
             self.heart.revive(now)
         self._renew()
         return self.replayed
 
-    def _replay(self, content: bytes) -> Replayed:
-        before = None
+    def _replay(self, content: BinaryIO) -> Replayed | None:
+        size, before = content.seek(0, os.SEEK_END), self.heart.aggregation.version
+        if not size:
+            return None
+        try:
+            begins_at = self._redo_all(content)
+        except (EdgebedError, OSError) as error:
+            raise DamagedFileError(
+                f"{NAME} of the server: {error}; restore it, or remove it to go on from the last checkpoint; then"
+                " resume the run (edgebed resume)"
+            ) from error
+        version = self.heart.aggregation.version
+        return Replayed(version - begins_at, max(0, version - before), size)
+
+    def _redo_all(self, content: BinaryIO) -> int:
+        """Do all that the log says; return the version of the model that it begins with."""
+        begins_at: int | None = None
         for place, payload in read_records(content):
-            try:
-                entry, frames = decode_entry(payload)
-                if isinstance(entry, Snapshot):
-                    self.heart.restore(entry, frames[0])
-                    self.told, self.untold = entry.told, deque(entry.untold)
-                    before = self.heart.aggregation.version
-                else:
-                    for record in self.heart.redo(entry, frames):
-                        self.note(entry.now, record)
-            except (EdgebedError, ValueError, KeyError, TypeError) as error:
-                raise EdgebedError(f"at byte {place:,}: {error}") from error
-        if before is None:
+            if self._redo(place, payload):
+                begins_at = self.heart.aggregation.version
+        if begins_at is None:
             raise EdgebedError("it has no snapshot")
-        return Replayed(self.heart.aggregation.version - before, len(content))
+        return begins_at
+
+    def _redo(self, place: int, payload: memoryview) -> bool:
+        """Do what an entry says; return whether it is a snapshot. EdgebedError where it is no entry."""
+        try:
+            entry, frames = decode_entry(payload)
+            if isinstance(entry, Snapshot):
+                self.heart.restore(entry, frames[0])
+                self.told, self.untold = entry.told, deque(entry.untold)
+            else:
+                for record in self.heart.redo(entry, frames):
+                    self.note(entry.now, Journal(record))
+        except (EdgebedError, ValueError, KeyError, TypeError) as error:
+            raise EdgebedError(f"at byte {place:,}: {error}") from error
+        return isinstance(entry, Snapshot)
 
     def tell(self, ready: messages.Ready) -> messages.Ready:
         """Return what a server that is ready says of what it found."""
         if self.replayed is None:
             return ready
-        version, (updates, size) = self.heart.aggregation.version, self.replayed
-        return msgspec.structs.replace(ready, version=version, replayed=updates, log_bytes=size)
+        version, found = self.heart.aggregation.version, self.replayed
+        return msgspec.structs.replace(ready, version=version, replayed=found.updates, log_bytes=found.bytes)
 
     def take(self, effect: Effect) -> None:
         """Append an entry; any other effect is not the log's. InfrastructureError where that is impossible."""
         if self.problem or not isinstance(effect, Append):
             return
-        self.file.append(encode_entry(effect.entry, effect.frames))
+        with self._counted():
+            self.file.append(encode_entry(effect.entry, effect.frames))
         self.appends += 1
 
     def turn(self) -> None:
@@ -109,10 +136,10 @@ class ServerLog:
         if self.file.size > self.bound and not self.problem:
             self._renew()
 
-    def note(self, t: float, record: records.Record) -> None:
-        """Note a record that came of an entry; others are not noted."""
-        if is_durable(record):
-            self.untold.append((t, record))  # type: ignore[arg-type]
+    def note(self, t: float, effect: Effect) -> None:
+        """Note a record that came of an entry, also one that is held back; no other effect is noted."""
+        if isinstance(effect, Journal) and is_durable(effect.record):
+            self.untold.append((round(t, 6), effect.record))  # type: ignore[arg-type]
 
     def begin_report(self) -> list[tuple[float, records.AnyRecord]]:
         """Return the records that the controller may not have; the first that are numbered."""
@@ -141,8 +168,17 @@ class ServerLog:
                 self.problem = f"the aggregation has what no log can hold: {error}"
             return
         snapshot = msgspec.structs.replace(snapshot, told=self.told, untold=tuple(self.untold))
-        self.file.begin(encode_entry(snapshot, arrays))
+        with self._counted():
+            self.file.size = 0
+            self.file.begin(encode_entry(snapshot, arrays))
         self.bound = max(self.bytes_min, SNAPSHOTS_MAX * self.file.size)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        begin_s, size = time.perf_counter(), self.file.size
+        yield
+        self.append_s += time.perf_counter() - begin_s
+        self.bytes += self.file.size - size
 
     def close(self) -> None:
         """Close the log's file."""

@@ -430,7 +430,8 @@ class TrialSection(Section):
     faults: list[AnyFault] = Field(default=[])
     """What is done to nodes and links on purpose, and when, e.g. `[{freeze: phones, at: 20s, for: 10s}]`."""
     on_failure: Literal["ignore", "restart", "stop"] = "ignore"
-    """What is done when a node has died, or sends no heartbeats: nothing; it is restarted; the trial ends."""
+    """What is done when a node has died, or sends no heartbeats: nothing; it is restarted; the trial ends. It ends in
+    any case, and says what can be done, where the server's log is damaged."""
     restart_delay: DurationFromZero = 1.0
     """With `on_failure: restart`: time from the failure to the restart."""
     detector: Literal["network", "oracle"] = "network"

@@ -393,6 +393,8 @@ class Bye(Message, kw_only=True):
 
     reason: Text
     """Why the node ends."""
+    recurs: bool = False
+    """Whether it would end in the same way if it were started anew."""
 
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)

@@ -275,3 +275,25 @@ def test_a_server_that_was_restored_counts_with_both_incarnations(tmp_path):
         (6.5, 700, 150),
     ]
     assert list(series.traffic_of) == ["store"]
+
+
+def test_what_a_log_took_is_summed_over_the_lives_of_the_server(make_sample_plan, tmp_path):
+    """Each counts anew; its share is of the time in which the server was there."""
+
+    def joined(incarnation):
+        return records.Node(name="server", state="joined", incarnation=incarnation)
+
+    def appended(entries, saved=0):
+        return records.Appended(
+            entries=entries, bytes=100 * entries, time_s=0.5 * entries, append_s=0.01 * entries,
+            syncs=2, waited=4, waited_s=0.02, saved=saved,
+        )  # fmt: skip
+
+    lives = [joined(1), appended(5), appended(20), joined(2), appended(10, saved=7)]
+    series = series_of(tmp_path, [(float(t), "server" if t else "controller", one) for t, one in enumerate(lives)])
+    summary = summarise(make_sample_plan(), series)
+
+    assert (summary.log_entries, summary.log_bytes, summary.log_syncs) == (30, 3000, 4)
+    assert summary.log_share == pytest.approx(0.3 / 15.0)
+    assert summary.log_wait_s == pytest.approx(0.005)
+    assert (summary.log_saved, summary.log_saved_by_start) == (7, (7,))

@@ -291,3 +291,23 @@ def test_incidents_say_what_their_times_count_from(tmp_path, make_sample_run, be
     assert shown.split(" trial time node event ")[0].strip() == text
     for name in "ab":
         assert f"{name} {'1.00' if name in begun else '4.00'} s edge-0 missing: no hello" in shown
+
+
+def test_what_the_log_took_and_saved_is_in_the_report(make_sample_run, tmp_path):
+    """Of each start that found something in it; nothing is said of a server without a log."""
+    run = make_sample_run(tmp_path)
+    assert "the server's log" not in text_of(rendered(run))
+    lives = (
+        records.Appended(entries=1200, bytes=9_000_000, time_s=8.0, append_s=0.1, syncs=900, waited=900, waited_s=1.8),
+        records.Appended(entries=300, bytes=3_000_000, time_s=2.0, append_s=0.1, saved=41),
+    )
+    with JournalWriter(run.trials["asgd"].folder.journal) as journal:
+        for appended in lives:
+            journal.write(99.0, "server", appended)
+    found = text_of(rendered(load(run.path)))
+
+    assert "the server's log: written 12 MB" in found
+    assert "the server's log: entries 1,500" in found
+    assert "the server's log: share of its time 2.00 %" in found
+    assert "the server's log: syncs, mean wait for one 900, 2.0 ms" in found
+    assert "the server's log: updates that the last checkpoint lacked, of each start 41" in found

@@ -150,6 +150,27 @@ def test_a_planned_restart_keeps_its_delay_under_a_policy(make_world):
     assert world.until(10.0).state("edge-0") == "running"
 
 
+def test_a_server_that_would_die_again_is_not_started_again(make_world):
+    """Neither by a policy nor by a fault that is to come: the trial fails at once, for the server's reason."""
+    kills = [fault("server", inject("server", "kill"), inject("server", "launch"), at_s=at_s) for at_s in (9.0, 99.0)]
+    world = make_world(*kills, on_failure="restart")
+    world.say("server", messages.Bye(sender="server", reason="its log is damaged", recurs=True))
+    world.until(20.0)
+
+    assert world.ended() == ("failed", "the server died: its log is damaged")
+    assert world.injected == []
+
+
+def test_a_worker_that_would_die_again_is_left_to_itself(make_world):
+    """The others go on."""
+    world = make_world(on_failure="restart", restart_delay_s=1.0)
+    world.say("edge-0", messages.Bye(sender="edge-0", reason="no", recurs=True))
+    world.until(5.0)
+
+    assert world.state("edge-0") == "died"
+    assert world.controller.phase is Phase.RUNNING
+
+
 def test_a_policy_may_end_the_trial(make_world):
     """It says which node, and why."""
     world = make_world(on_failure="stop")

@@ -11,7 +11,7 @@ from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
 from edgebed.roles.control.duties import OWED
-from edgebed.roles.events import ApplyInjection, HealthChecked, Injected, MessageReceived, NodeExited, NodeStarted
+from edgebed.roles.events import ApplyInjection, HealthChecked, Injected, MessageReceived, NodeExited, NodeStarted, Send
 from edgebed.runtimes.live.live_controller import LAST_WORDS_S, LiveController
 from edgebed.runtimes.watch import StatusFeed
 from edgebed.wire import messages
@@ -160,6 +160,25 @@ def test_the_number_of_what_is_in_the_log_is_the_servers(shell):
 
     assert shell.durable == 0
     assert texts(shell)[0] == ["mine"]
+
+
+@pytest.mark.parametrize("durability", ["log", "fsync"])
+def test_a_server_hears_what_the_journal_has_once_it_would_outlast_what_the_server_outlasts(durability, shell):
+    """With `fsync` a power cut: the journal is synced before, and before anybody starts. With `log` at once."""
+    shell.is_synced = durability == "fsync"
+    heard = []
+    shell.endpoint.send = lambda to, message, *_, **__: heard.append((message, shell.journal.is_synced))
+    say(shell, "server~1", messages.Hello(sender="server", pid=3))
+    said = (1.0, records.Joined(worker="edge-0", incarnation=1))
+    say(shell, "server~1", messages.Report(sender="server", first=0, records=(said,), durable=0))
+    journaled = messages.Journaled(sender="controller", durable=1)
+    assert [each for each in heard if each[0] == journaled] == [(journaled, False)] * (durability == "log")
+    shell.endpoint.refusals = lambda _: ()
+    shell._release()
+    shell._carry_out([Send("edge-0~1", messages.Start(sender="controller"))])
+
+    assert [each for each in heard if each[0] == journaled] == [(journaled, durability == "fsync")]
+    assert heard[-1] == (messages.Start(sender="controller"), durability == "fsync")
 
 
 def test_every_kind_of_record_has_a_role_that_owes_it():

@@ -1,5 +1,6 @@
 """A server that goes on from a log is the one that wrote it, to the bit, wherever that was killed."""
 
+import io
 from collections import Counter
 
 import logged_server
@@ -38,7 +39,7 @@ def test_any_prefix_of_a_log_is_the_server_that_had_seen_so_much(method, script,
         logged.do(what, worker)
         seen[len(logged.content)] = memory_of(logged.server), len(logged.records)
     cut = data.draw(st.integers(min(seen), len(logged.content)))
-    whole = max(place + HEAD_BYTES + len(payload) for place, payload in read_records(logged.content[:cut]))
+    whole = max(place + HEAD_BYTES + len(payload) for place, payload in read_records(io.BytesIO(logged.content[:cut])))
 
     found = recover(logged.content[:cut], method)
 
@@ -100,7 +101,7 @@ def test_a_killed_server_comes_to_the_model_of_one_that_lived(method, kills, byt
 def test_every_hundred_versions_the_log_has_a_hash_of_the_model():
     """With another one, going on is an error that names both."""
     logged = run("asgd", [("push", "edge-0")] * 250)
-    entries = [decode_entry(payload)[0] for _, payload in read_records(logged.content)]
+    entries = [decode_entry(payload)[0] for _, payload in read_records(io.BytesIO(logged.content))]
     hashes = [entry for entry in entries if isinstance(entry, ModelHash)]
 
     assert isinstance(entries[0], Snapshot)
@@ -128,7 +129,7 @@ def test_damage_before_the_last_record_names_the_place():
     content = bytearray(run("asgd", ROUNDS).content)
     content[len(content) // 2] ^= 1
 
-    with pytest.raises(EdgebedError, match=r"server\.log of the server: damaged at byte [\d,]+.*remove it to resume"):
+    with pytest.raises(EdgebedError, match=r"server\.log of the server: damaged at byte [\d,]+.*remove it to go on"):
         recover(bytes(content), "asgd")
 
 

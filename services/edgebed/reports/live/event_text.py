@@ -215,6 +215,16 @@ def _fault(record: records.Fault) -> str:
     )
 
 
+def _appended(record: records.Appended) -> str:
+    waited_s = record.waited_s / record.waited if record.waited else 0.0
+    return _listed(
+        f"{bytes_text(record.bytes)} of log written so far, in {seconds_text(record.append_s)}",
+        f"{record.entries:,} entries",
+        _if(record.syncs, f"{count_text(record.syncs, 'sync')}, for which a message waited {1000 * waited_s:.1f} ms"),
+        _if(record.saved, f"{count_text(record.saved, 'update')} found that the last checkpoint lacked"),
+    )
+
+
 def _restored(record: records.Restored) -> str:
     text = f"the server (incarnation {record.incarnation}) resumes from update {record.version:,}"
     return text if record.replayed is None else f"{text}; it replayed {record.replayed:,} from its log"
@@ -245,6 +255,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     ),
     records.Link: _link,
     records.Usage: _usage,
+    records.Appended: _appended,
     records.Transfers: _transfers,
     records.HostLoad: _host_load,
     records.Joined: lambda record: (

@@ -24,6 +24,17 @@ def _start_up(trial: TrialSummary, *phases: str) -> str:
     return ", ".join(seconds_text(getattr(start_up, phase)) for phase in phases) if start_up else UNMEASURED
 
 
+def _syncs(trial: TrialSummary) -> str:
+    if not trial.log_syncs:
+        return UNMEASURED
+    wait = UNMEASURED if trial.log_wait_s is None else f"{1000 * trial.log_wait_s:.1f} ms"
+    return f"{trial.log_syncs:,}, {wait}"
+
+
+def _saved(trial: TrialSummary) -> str:
+    return ", ".join(f"{saved:,}" for saved in trial.log_saved_by_start) or UNMEASURED
+
+
 TRIAL = (
     Measure("outcome", outcome_text),
     Measure("method", lambda trial: trial.method),
@@ -52,6 +63,14 @@ PUSHES = (
     ),
 )
 """Measures of workers that push updates."""
+LOG = (
+    Measure("the server's log: written", lambda trial: bytes_text(trial.log_bytes)),
+    Measure("the server's log: entries", lambda trial: number_text(trial.log_entries)),
+    Measure("the server's log: share of its time", lambda trial: percent_text(trial.log_share)),
+    Measure("the server's log: syncs, mean wait for one", _syncs),
+    Measure("the server's log: updates that the last checkpoint lacked, of each start", _saved),
+)
+"""Measures of servers with a log."""
 SHARDS = (
     Measure("steps a second of the slowest shard", lambda trial: number_text(trial.steps_per_s), "steps/s"),
     Measure("exchanged: payload of all messages", lambda trial: bytes_text(trial.exchanged_bytes), "exchanged"),
@@ -78,7 +97,7 @@ def measures_grid(summary: RunSummary) -> Grid:
     shards = SHARDS if any(trial.is_layerwise for trial in summary.trials) else ()
     first, between, last = (
         [(each.name, *map(each.text, summary.trials)) for each in measures]
-        for measures in (TRIAL, (*pushes, *shards), NODES)
+        for measures in (TRIAL, (*pushes, *shards, *LOG), NODES)
     )
     rows = [*first, *measured_rows(between), *last] if summary.trials else []
     return Grid(("", *(trial.trial for trial in summary.trials)), rows)

@@ -175,7 +175,7 @@ class Controller:
                 return self._done(self.director.reached(message, now), now)
             return self.members.send(message.sender, messages.Proceed(sender=NAME))
         if isinstance(message, messages.Bye):
-            return self._exited(message.sender, message.reason, now)
+            return self._exited(message.sender, message.reason, now, recurs=message.recurs)
         return []  # a checkpoint or a backup: the shell keeps it
 
     def _hello(self, event: MessageReceived, hello: messages.Hello, now: float) -> list[Effect]:
@@ -272,7 +272,8 @@ class Controller:
 
     # --- faults and failures ------------------------------------------------------------------------------------
 
-    def _exited(self, name: str, reason: str, now: float) -> list[Effect]:
+    def _exited(self, name: str, reason: str, now: float, *, recurs: bool = False) -> list[Effect]:
+        """Act on a node's end; `recurs`: it would end in the same way if it were started anew."""
         member = self.members[name]
         if member.state in ENDS or self.phase is Phase.OVER:
             return []
@@ -283,11 +284,11 @@ class Controller:
         effects += self._failed(member)
         if self.phase in TRAINING:
             effects += self.injector.exited(name, now)
-            if self.plan.on_failure == "restart" and member.state is State.DIED:
+            if self.plan.on_failure == "restart" and member.state is State.DIED and not recurs:
                 effects += self.director.restart(name, now)
             if self.plan.on_failure == "stop":
                 return effects + self._end("failed", f"{name} died: {reason} (on_failure: stop)", now)
-        why = self.health.why_over_without(member, reason)
+        why = self.health.why_over_without(member, reason, recurs=recurs)
         if why and (member.plan.is_vital or self.phase in (Phase.LAUNCHED, Phase.RUNNING)):
             effects += self._end("failed", why, now)
         return effects + self._start(now)

@@ -22,6 +22,7 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Left: SERVER,
     records.Finished: SERVER,
     records.Resumed: SERVER,
+    records.Appended: SERVER,
     records.BackedUp: SERVER,
     Checkpoint: SERVER,
     Keep: SERVER,

@@ -30,9 +30,12 @@ class Health:
                 failed += [member] if member.missed == MISSED_MAX else []
         return failed, back
 
-    def why_over_without(self, member: Member, reason: str) -> str:
-        """Say why the trial cannot continue without a node that has died for that reason; empty if it can."""
-        if self._comes_back(member):
+    def why_over_without(self, member: Member, reason: str, *, recurs: bool) -> str:
+        """Say why the trial cannot continue without a node that has died for that reason; empty if it can.
+
+        `recurs`: whoever is started in its place dies for the same reason.
+        """
+        if self._comes_back(member) and not recurs:
             return ""
         if member.plan.shard is not None and member.plan.role != "server":
             return f"{member.plan.node} died, and nothing goes on without its part of the model: {reason}"

@@ -8,6 +8,7 @@ The node's loop goes on meanwhile, so that pushes which come during a sync share
 import contextlib
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 
@@ -21,10 +22,15 @@ class GroupCommit:
 
     def __init__(self, log: ServerLog) -> None:
         self.log = log
-        self.held: deque[tuple[int, Effect]] = deque()
-        """Effects, each with the number of entries that have to be on the disk before."""
+        self.held: deque[tuple[int, float, Effect]] = deque()
+        """Effects, each with the number of entries that have to be on the disk before, and since when it is held."""
         self.synced = 0
         """Entries that the disk has."""
+        self.syncs = 0
+        self.waited = 0
+        """Messages that were held and have left."""
+        self.waited_s = 0.0
+        """Seconds that these were held, in total."""
         self.error: InfrastructureError | None = None
         self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._asked = threading.Event()
@@ -41,7 +47,7 @@ class GroupCommit:
         """Hold an effect that others would see, unless the disk has all that came before; return whether it is held."""
         if not isinstance(effect, Send | Journal) or (self.log.appends <= self.synced and not self.held):
             return False
-        self.held.append((self.log.appends, effect))
+        self.held.append((self.log.appends, time.monotonic(), effect))
         self._asked.set()
         return True
 
@@ -52,7 +58,11 @@ class GroupCommit:
         if self.error:
             raise self.error
         while self.held and self.held[0][0] <= self.synced:
-            yield self.held.popleft()[1]
+            _, since_s, effect = self.held.popleft()
+            if isinstance(effect, Send):
+                self.waited += 1
+                self.waited_s += time.monotonic() - since_s
+            yield effect
         if self.held:
             self._asked.set()
 
@@ -63,6 +73,7 @@ class GroupCommit:
             self.log.file.sync()
         except InfrastructureError as error:
             self.error = error
+        self.syncs += 1
         self.synced = number
 
     def _work(self) -> None:

@@ -129,12 +129,19 @@ class LiveController:
     """Nodes whose end is not handled yet."""
     durable: int = 0
     """Number of records that the journal has of what is in the server's log."""
+    untold: str = ""
+    """Connection of a server that has not heard of all that the journal has; empty: there is none."""
     flood: RateLimiter = field(default_factory=RateLimiter)
     interruptions: int = 0
     has_begun: bool = False
     over: bool = False
     probe: HostProbe | None = None
     """Measures the host during training."""
+
+    def __post_init__(self) -> None:
+        """Look up what the plan asks for."""
+        self.is_synced = self.heart.plan.server.durability == "fsync"
+        """Whether what the server hears is in the journal has to outlast a power cut."""
 
     def now(self) -> float:
         """Seconds since the trial's launch."""
@@ -296,9 +303,19 @@ class LiveController:
             if isinstance(record, records.Resumed):
                 self.checkpoints.give_up(record.step)
         if durable is not None:
-            journaled = messages.Journaled(sender=NAME, durable=self.durable)
-            self.endpoint.send(event.peer, journaled, (), is_vital=False)
+            self.untold = event.peer
+            if not self.is_synced:
+                self._tell_durable()
         return MessageReceived(event.peer, report, event.frames, event.bytes)
+
+    def _tell_durable(self) -> None:
+        """Tell the server what the journal has of its log; with `fsync` the disk has it, too."""
+        if self.is_synced:
+            self.journal.sync()
+        if self.untold:
+            journaled = messages.Journaled(sender=NAME, durable=self.durable)
+            self.endpoint.send(self.untold, journaled, (), is_vital=False)
+            self.untold = ""
 
     def _fresh(
         self, number: int, reported: Iterable[tuple[float, records.AnyRecord]]
@@ -325,6 +342,8 @@ class LiveController:
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Send):
+                if self.is_synced and isinstance(effect.message, messages.Start):
+                    self.journal.sync()  # whoever goes on knows that training began, and which lives there were
                 self.endpoint.send(effect.to, effect.message, effect.frames)
             elif isinstance(effect, Journal):
                 self._journal(effect.record)
@@ -358,6 +377,7 @@ class LiveController:
         for record in (*self.flood.release(), *self.endpoint.refusals("management")):
             self._journal(record)
         self._keep_host_load()
+        self._tell_durable()
 
     def _keep_host_load(self) -> None:
         for monotonic_ns, load in self.probe.take() if self.probe else ():

@@ -196,6 +196,8 @@ class LiveNode:
         self.events.append(event)
         while self.events and self.life.stop is None:
             for effect in self.heart.handle(self.events.popleft(), self.life.now()):
+                if self.log:
+                    self.log.note(self.life.now(), effect)
                 if not (self.commits and self.commits.hold(effect)):
                     self._carry_out(effect)
             if self.log:

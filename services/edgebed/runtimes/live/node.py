@@ -24,7 +24,7 @@ from pathlib import Path
 import msgspec
 import zmq
 
-from edgebed.core.errors import EdgebedError, OwnCodeError
+from edgebed.core.errors import DamagedFileError, EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Security, Task
 from edgebed.emulation.conditions import EffectiveLink
@@ -52,6 +52,7 @@ from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.lingering import linger
+from edgebed.runtimes.live.shell.log_meter import LogMeter
 from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.live.shell.reporter import Reporter
 from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
@@ -143,7 +144,11 @@ def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
     alive = messages.Alive(sender=here.node, incarnation=configure.incarnation)
     check_s = configure.plan.check_s
     with heartbeats(context, here.controller_address, here.credentials, identity, alive, check_s):
-        node, visits = _build(here, context, data_context, management, configure, frames)
+        try:
+            node, visits = _build(here, context, data_context, management, configure, frames)
+        except DamagedFileError as error:
+            management.send(messages.Bye(sender=here.node, reason=str(error), recurs=True), [])
+            raise
         del configured, configure, frames  # a second copy of the data
         reason = node.run()
         linger(node.life, visits, management)
@@ -224,6 +229,8 @@ def _build(
     asking = {"data": data.router, "management": watch}
     metering.meters.append(RefusalMeter({name: end for name, end in asking.items() if end}))
     metering.meters.append(UsageMeter(plan, device, life, own_cgroup=here.own_cgroup, link=reader))
+    if log and not log.problem:
+        metering.meters.append(LogMeter(log, commits, life))
     if any(link.shaped for link in (plan.link, *links.values())):
         metering.transfers = TransfersMeter(plan, life, links, delay=here.delay)
         metering.meters.append(metering.transfers)
@@ -250,8 +257,8 @@ def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | N
     log = ServerLog(heart, FolderOnDisk(Path(here.log_folder)))
     try:
         log.begin(now)
-    except EdgebedError as error:
-        raise EdgebedError(f"{here.log_folder}/{error}") from error
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{here.log_folder}/{error}") from error
     if heart.plan.durability != "fsync" or log.problem:
         return log, None
     commits = GroupCommit(log)

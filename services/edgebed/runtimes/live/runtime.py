@@ -69,6 +69,7 @@ class LiveRuntime(ABC):
                 heart, launcher, assignment.journal, assignment.checkpoints, watch, control, durable=durable
             ).run()
         if heart.ending.outcome == "completed":
+            assignment.journal.sync()  # as the log has what the journal may lack
             self.discard_log(assignment.folder.server_log)
         return watch.interrupted and heart.ending.outcome != "interrupted"
 

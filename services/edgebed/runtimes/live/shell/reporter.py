@@ -72,6 +72,4 @@ class Reporter:
         self.metrics.observe(record)
         t = round(self.life.now(), 6)
         self.unreported.append((t, record))  # type: ignore[arg-type]
-        if self.log:
-            self.log.note(t, record)
         self.urgent = self.urgent or isinstance(record, records.Evaluated | records.Finished)
