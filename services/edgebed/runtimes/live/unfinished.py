@@ -55,7 +55,7 @@ class Door:
     taken: dict[int, int] = field(default_factory=dict)
     """Number of messages that were taken from each connection, by its file."""
     seen: dict[int, int] = field(default_factory=dict)
-    """The same when the connections were last looked at."""
+    """`taken` as it was when the connections were last looked at."""
     drained: int = 0
     """How often no message was left to be taken."""
     ended: list[str] = field(default_factory=list)
