@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
+from node_plans import know_all
 
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
@@ -52,7 +53,7 @@ def server_of(method: str, pull: str = "changed-since", kind: type[ParameterServ
         node="server", device_class="server", seed=3, task=TASK, method=method_of(method), pull=pull,
         silence_s=4.0, epochs_a_push=0.1, **{"durability": "log"} | fields,
     )  # fmt: skip
-    return kind(plan, np.zeros(N, "f4"), WORKERS)
+    return know_all(kind(plan, np.zeros(N, "f4"), WORKERS))
 
 
 def memory_of(server: ParameterServer) -> tuple[Any, list[bytes]]:

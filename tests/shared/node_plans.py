@@ -1,8 +1,9 @@
-"""Plans of nodes by the name of their role, for tests that have it as a parameter."""
+"""Plans of nodes by the name of their role, for tests that have it as a parameter; a server that knows everybody."""
 
 from typing import Any, get_args
 
 from edgebed.core.plan import NodePlan
+from edgebed.roles.server.parameter_server import ParameterServer
 
 PLANS = {plan.role: plan for plan in get_args(NodePlan)}
 FIELDS = {name for plan in PLANS.values() for name in plan.__struct_fields__}
@@ -13,3 +14,9 @@ def plan_of_role(*, role: str, **fields: Any) -> NodePlan:
     elsewhere = FIELDS - set(PLANS[role].__struct_fields__)
     plan: NodePlan = PLANS[role](**{name: value for name, value in fields.items() if name not in elsewhere})
     return plan
+
+
+def know_all(server: ParameterServer) -> ParameterServer:
+    """The server, told of more incarnations of each worker than any test has."""
+    server.membership.tell((worker, 1_000) for worker in server.workers)
+    return server

@@ -40,10 +40,33 @@ def plain_hello(user: bytes, password: bytes) -> bytes:
     return command(b"HELLO", bytes([len(user)]) + user + bytes([len(password)]) + password)
 
 
+def properties(kind: bytes, identity: bytes) -> bytes:
+    """What a peer says of itself at the end of a handshake."""
+    fields = ((b"Socket-Type", kind), (b"Identity", identity))
+    return b"".join(bytes([len(k)]) + k + struct.pack(">I", len(v)) + v for k, v in fields)
+
+
+def admitted(address: str, user: bytes, password: bytes, identity: bytes = b"turned") -> socket.socket:
+    """A connection over which PLAIN has shown the secret, and messages may come."""
+    connection = connected(address, timeout_s=30.0)
+    connection.sendall(greeting(b"PLAIN"))
+    await_bytes(connection, 64)
+    connection.sendall(plain_hello(user, password))
+    connection.recv(4096)  # WELCOME
+    connection.sendall(command(b"INITIATE", properties(b"DEALER", identity)))
+    connection.recv(4096)  # READY
+    return connection
+
+
+def await_bytes(connection: socket.socket, count: int) -> None:
+    """Receive that many."""
+    while count > 0:
+        count -= len(connection.recv(count))
+
+
 def no_mechanism(kind: bytes = b"DEALER", identity: bytes = b"edge-0~1") -> bytes:
     """The command that ends a handshake without any mechanism."""
-    fields = ((b"Socket-Type", kind), (b"Identity", identity))
-    return command(b"READY", b"".join(bytes([len(k)]) + k + struct.pack(">I", len(v)) + v for k, v in fields))
+    return command(b"READY", properties(kind, identity))
 
 
 def at_random(draws: random.Random) -> Iterator[bytes]:

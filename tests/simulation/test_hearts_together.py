@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 import pytest
-from node_plans import plan_of_role
+from node_plans import know_all, plan_of_role
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core import records
@@ -108,7 +108,7 @@ def join_hearts(method: Method, num_workers: int, stop_updates: int, pull: str =
     evaluator = make_plan("evaluator", "evaluator", method, evaluate_every_updates=5)
     workers = [make_plan(name, "worker", method, pull=pull) for name in names]
     hearts = {
-        "server": ParameterServer(server, np.zeros(sum(SIZES), "f4"), tuple(names)),
+        "server": know_all(ParameterServer(server, np.zeros(sum(SIZES), "f4"), tuple(names))),
         "evaluator": Evaluator(evaluator),
         **{plan.node: Worker(plan) for plan in workers},
     }

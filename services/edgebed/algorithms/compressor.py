@@ -59,11 +59,37 @@ class Piece(NamedTuple):
 Pieces = tuple[Piece, ...]
 
 
+class Form(NamedTuple):
+    """What a piece always is, whatever the vector: a flat tensor, of which all entries travel or chosen ones."""
+
+    name: str
+    size: int
+    """Length of the tensor."""
+    dtype: str = "float32"
+    entries: int | None = None
+    """The largest number of chosen entries; None: all travel, without positions."""
+    deflate: bool = False
+    """Whether the piece's bytes, if it has any, are packed with DEFLATE."""
+
+    def objection(self, size: int, dtype: str, entries: int, *, is_sparse: bool, is_packed: bool) -> str:
+        """Say why a piece of this name is not of this form; empty: it is."""
+        if size != self.size or dtype != self.dtype:
+            return f"{dtype} of length {size}, not {self.dtype} of {self.size}"
+        if is_sparse != (self.entries is not None):
+            return "chosen entries, where all should have come" if is_sparse else "all entries, where some are chosen"
+        if self.entries is not None and entries > self.entries:
+            return f"{entries} entries, where {self.entries} are the most"
+        if is_packed != (self.deflate and entries > 0):
+            return "packed, which it never is" if is_packed else "not packed, which it always is"
+        return ""
+
+
 class Compressor:
     """Compresses a flat vector whose tensors have these shapes; base class of all compressions.
 
-    `travels`, `copies` and `share` tell others what they have to know of it: docs/protocol.md is made of the first, the
-    least memory of workers and server follows from the others.
+    `travels`, `forms`, `copies` and `share` tell others what they have to know of it: docs/protocol.md is made of the
+    first, by the second a receiver refuses what cannot have come of it, the least memory of workers and server follows
+    from the others.
     """
 
     travels: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -77,6 +103,11 @@ class Compressor:
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.size = sum(self.sizes)
         """n, the length of the flat vector."""
+
+    @property
+    def forms(self) -> tuple[Form, ...] | None:
+        """The form of each piece that it sends, in order; None: it does not say, and only their sizes are bounded."""
+        return None
 
     @property
     def copies(self) -> float:
@@ -130,6 +161,12 @@ class WithBuffers(Compressor):
     def parameters(self) -> NDArray[np.int64]:
         """Positions of the others."""
         return np.flatnonzero(~self.is_buffer)
+
+    @property
+    def forms(self) -> tuple[Form, ...] | None:
+        """The compression's own, and the buffers."""
+        inner = self.inner.forms
+        return None if inner is None else (*inner, Form("kept", len(self.buffers)))
 
     @property
     def copies(self) -> float:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgebed.algorithms.aggregator import Aggregator
-from edgebed.algorithms.compressor import Compressor, Piece
+from edgebed.algorithms.compressor import Compressor, Form, Piece
 from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import Rule
@@ -110,7 +110,14 @@ def _watched_class(part: "_Part", methods: "_Checks") -> type:
             body[method] = property(part.guarded(declared.fget, check))
         elif inspect.isfunction(declared):
             body[method] = part.guarded(declared, check)
+    if part.kind == "compression" and _maker(found, "compress") not in _maker(found, "forms").__mro__:
+        body["forms"] = None  # they are said by a class that does not make what is sent
     return type(found.__name__, (found,), body)
+
+
+def _maker(found: type, name: str) -> type:
+    """The class, of those that one is made from, whose attribute of that name it has."""
+    return next(each for each in found.__mro__ if name in vars(each))
 
 
 class _Part(NamedTuple):
@@ -195,7 +202,22 @@ def _wrong_pieces(result: Any, compressor: Compressor, *_: Any) -> str:
     if names != tuple(compressor.travels):
         said = ", ".join(compressor.travels)
         return f"returned the pieces {', '.join(names) or '(none)'}, where its `travels` says {said}"
+    for piece, form in zip(pieces, compressor.forms or (), strict=False):
+        update, is_sparse = piece.update, piece.update.indices is not None
+        kind = update.values.dtype.name
+        packed = piece.deflate and update.entries > 0
+        if wrong := form.objection(update.size, kind, update.entries, is_sparse=is_sparse, is_packed=packed):
+            return f"returned a piece {piece.name!r} other than its `forms` says: {wrong}"
     return ""
+
+
+def _wrong_forms(result: Any, compressor: Compressor, *_: Any) -> str:
+    if result is None:
+        return ""
+    if not isinstance(result, tuple) or not all(isinstance(form, Form) for form in result):
+        return f"returned {_kind(result)}, neither None nor a tuple of Forms"
+    names = tuple(form.name for form in result)
+    return "" if names == tuple(compressor.travels) else f"returned forms of {', '.join(names)}, unlike its `travels`"
 
 
 def _unsendable(update: ModelUpdate) -> str:
@@ -282,7 +304,13 @@ def _wrong_share(result: Any, *_: Any) -> str:
 CLASSES: Mapping[str, tuple[type | None, _Checks]] = {
     "compression": (
         Compressor,
-        {"compress": _wrong_pieces, "restore": _wrong_restored, "copies": _wrong_number, "share": _wrong_share},
+        {
+            "compress": _wrong_pieces,
+            "restore": _wrong_restored,
+            "forms": _wrong_forms,
+            "copies": _wrong_number,
+            "share": _wrong_share,
+        },
     ),
     "aggregation": (
         Aggregator,

@@ -256,6 +256,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Durability = Literal["none", "log", "fsync"]
+NonFinite = Literal["take", "refuse"]
 """How a server keeps what it has answered: in checkpoints alone; in a log, which outlasts its process; in a log that
 has reached the disk before anybody is answered, and so outlasts the machine's power."""
 
@@ -341,6 +342,8 @@ class ServerPlan(LinkedPlan, frozen=True, kw_only=True, tag="server"):
     checkpoint_every_s: float | None = None
     durability: Durability = "none"
     """What becomes of an update that was answered, when the server dies."""
+    non_finite: NonFinite = "take"
+    """What becomes of an update that is not finite."""
 
     @property
     def counts_traffic(self) -> bool:

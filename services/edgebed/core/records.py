@@ -198,6 +198,7 @@ class Refused(Record):
 
     peer: str
     code: str
+    """As in the message `refuse`; `replayed` where a push came once more, which is answered."""
     reason: str
     count: Count = 1
     """Messages that this line stands for: in a flood only the first have a line each."""

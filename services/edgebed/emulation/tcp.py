@@ -9,6 +9,7 @@ they belong to, and asked for TCP_INFO (`struct tcp_info` in linux/tcp.h). That 
 report their numbers.
 """
 
+import ctypes
 import errno
 import os
 import socket
@@ -95,6 +96,15 @@ class IncomingCount:
         return Incoming((segments - data_segments) * HEADER_BYTES, payload + segments * HEADER_BYTES)
 
 
+def received_bytes(connection: socket.socket) -> int | None:
+    """Bytes that came over a connection of TCP; None where the kernel does not tell."""
+    try:
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+        return int(RECEIVED.unpack_from(info)[0])
+    except (OSError, struct.error):
+        return None
+
+
 class TcpProgress(NamedTuple):
     """How far a connection is."""
 
@@ -140,6 +150,12 @@ def reset(connection: socket.socket) -> None:
     with suppress(OSError):  # it has ended by itself
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.shutdown(socket.SHUT_RD)
+
+
+def abort(connection: socket.socket) -> None:
+    """End a connection at once, whatever has come and has not been read: its owner finds that there is none."""
+    nowhere = struct.pack("=H14x", socket.AF_UNSPEC)
+    ctypes.CDLL(None).connect(connection.fileno(), nowhere, len(nowhere))  # if it fails, there is none already
 
 
 @contextmanager

@@ -67,6 +67,7 @@ class NodePlanning:
             checkpoint_every_updates=every.updates,
             checkpoint_every_s=every.time_s,
             durability="none" if self.sharding else self.trial.server.durability,
+            non_finite=self.trial.server.non_finite,
         )
 
     def evaluator(self) -> EvaluatorPlan:

@@ -48,9 +48,10 @@ from edgebed.roles.events import (
 from edgebed.roles.points import PointFaults
 from edgebed.roles.server.downlink import add
 from edgebed.roles.work import GradientJob, GradientResult
+from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start
-from edgebed.wire.tensors import Buffer, decode_dense, decode_pieces, decode_update
+from edgebed.wire.tensors import Buffer, decode_dense, decode_update
 
 ONLY_JOINED = -1  # in place of a push: what is asked for is the answer to a join
 
@@ -168,7 +169,7 @@ class Worker:
         return self._join_anew("the server was started anew")
 
     def _refused(self, refusal: Refuse) -> list[Effect]:
-        if refusal.code == "late":
+        if refusal.code in ("late", "not-finite"):
             return []  # the model follows
         if refusal.code == "finished":
             self.asking = None
@@ -228,12 +229,11 @@ class Worker:
         if self.downlink:
             present = self.copy(theta)
             try:
-                with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
-                    add(present, self.downlink.restore(decode_pieces(model.tensors, frames)))
+                change, _ = restored(self.downlink, model.tensors, frames)
             except OwnCodeError as error:
                 raise error.at(f"step {self.step}") from error
-            except ValueError as error:
-                raise RemoteWireError(str(error)) from error
+            with np.errstate(all="ignore"):
+                add(present, change)
             return present
         tensor = model.tensors[0]
         if (tensor.encoding, tensor.dtype, tensor.shape) != ("sparse", "float32", theta.shape):

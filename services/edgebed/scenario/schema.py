@@ -24,7 +24,7 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import GRADIENT_TIME_S, Durability, Loss, Method, Security, Waiting
+from edgebed.core.plan import GRADIENT_TIME_S, Durability, Loss, Method, NonFinite, Security, Waiting
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.faults.entry import FaultSection
@@ -250,6 +250,9 @@ class ServerSection(LinkSection, Caps):
     """What outlasts the server: `none`: its last checkpoint; `log`: each update that it has taken, which is appended to
     a log first, so that a server which comes back goes on where it ended; `fsync`: the same, also if the machine loses
     its power, as nobody is answered before the disk has it."""
+    non_finite: NonFinite = "take"
+    """What becomes of a push with NaN or infinity, in its update or its loss: `take`: it is applied as any other, as
+    training that diverges is a result; `refuse`: the model stays as it is, and its worker goes on from there."""
 
 
 class EvaluatorSection(Caps):

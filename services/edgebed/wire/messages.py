@@ -14,7 +14,7 @@ import msgspec
 from edgebed.core.plan import Injection, LinkPlan, NodePlan
 from edgebed.core.records import AnyRecord, Count
 
-PROTOCOL = 5
+PROTOCOL = 6
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -124,8 +124,9 @@ class Refuse(Message, kw_only=True):
     """Server or controller to anybody: your message was understood and had no effect."""
 
     code: Literal[
-        "unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate", "late", "other-code"
-    ]
+        "unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate", "late", "not-finite",
+        "other-code",
+    ]  # fmt: skip
     """What is wrong, for programs; see below."""
     reason: Text
     """What is wrong, for people."""
@@ -281,6 +282,13 @@ class Start(Message, kw_only=True):
     """Worker: the server remembers what the one before it did; what it has not answered is to be pushed once more."""
 
 
+class Incarnations(Message, kw_only=True):
+    """Controller to parameter server, before workers begin: their incarnations; no later one may join."""
+
+    workers: tuple[tuple[Name, Count], ...]
+    """Workers, and the present incarnation of each."""
+
+
 class Report(Message, kw_only=True):
     """Node to controller: what there is to journal, as (time, record)."""
 
@@ -399,9 +407,8 @@ class Bye(Message, kw_only=True):
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
-    Hello, Configure, Ready, Start, Report, Journaled, Alive, Reached, Proceed, Inject, Failed, Checkpoint, Keep,
-    RollBack, Finish, Stop, Bye,
-    Refuse,
+    Hello, Configure, Ready, Start, Incarnations, Report, Journaled, Alive, Reached, Proceed, Inject, Failed,
+    Checkpoint, Keep, RollBack, Finish, Stop, Bye, Refuse,
 )  # fmt: skip
 
 COMPRESSED: tuple[type[Message], ...] = (Push, Model)
@@ -425,7 +432,7 @@ compressed the most common."""
 
 DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (
-    Hello | Configure | Ready | Start | Report | Journaled | Alive | Reached | Proceed | Inject | Failed | Checkpoint
-    | Keep | RollBack | Finish | Stop | Bye | Refuse
+    Hello | Configure | Ready | Start | Incarnations | Report | Journaled | Alive | Reached | Proceed | Inject | Failed
+    | Checkpoint | Keep | RollBack | Finish | Stop | Bye | Refuse
 )  # fmt: skip
 AnyMessage = DataMessage | ManagementMessage

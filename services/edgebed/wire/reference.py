@@ -27,6 +27,7 @@ REFUSALS = {
     "stale-incarnation": "A newer incarnation of the sender has joined.",
     "not-joined": "The server does not know this worker, or has given it up: it joins again.",
     "late": "A push came after the end of its round; the model follows.",
+    "not-finite": "A push has what is no finite number, and the scenario says to refuse it; the model follows.",
     "malformed": "Readable, but impossible: a tensor of another shape, a version that does not exist yet.",
     "other-code": "The node's code is not the controller's: its image is older or newer.",
     "finished": "No more updates are applied, or the trial is over. No reason to worry.",

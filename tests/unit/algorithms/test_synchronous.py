@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edgebed.algorithms.aggregation import asynchronous
 from edgebed.algorithms.aggregation.synchronous import Aggregation, Config, total
+from edgebed.algorithms.aggregator import PushInfo
 from edgebed.algorithms.update import Applied, ModelUpdate
 
 N = 6
@@ -229,3 +230,25 @@ def test_a_setting_that_makes_no_sense_is_refused_by_its_name(settings):
     """The message begins with it."""
     with pytest.raises(ValueError, match=f"^{next(iter(settings))}: "):
         Config(**settings)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_who_has_no_examples_has_no_weight(momentum):
+    """Also where its update is not finite; and a round of such workers leaves everything as it is."""
+    nothing, wild = PushInfo(examples=0), ModelUpdate(N, None, np.full(N, np.inf, "f4"))
+    server, other = (start("a", "b", weights="examples", momentum=momentum) for _ in range(2))
+    for each, update in ((server, wild), (other, dense(7.0))):
+        each.push("a", update, 0, nothing)
+        each.push("b", dense(1.0), 0, PushInfo(examples=5))
+    np.testing.assert_allclose(server.theta, START - ALPHA, rtol=1e-6)
+    np.testing.assert_array_equal(server.theta, other.theta)
+    model, velocity = server.theta.copy(), server.velocity.copy()
+
+    server.push("a", dense(3.0), 2, nothing)
+    applied = server.push("b", wild, 2, nothing)
+
+    assert applied.released == ("a", "b")
+    assert len(applied.changed) == 0
+    assert server.version == 4
+    np.testing.assert_array_equal(server.theta, model)
+    np.testing.assert_array_equal(server.velocity, velocity)

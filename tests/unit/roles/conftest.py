@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from node_plans import plan_of_role
+from any_update import ANY_UPDATE
+from node_plans import know_all, plan_of_role
 from staged_world import World
 
 from edgebed.algorithms.registry import PRESETS
@@ -105,7 +106,7 @@ class ServerBench:
     """Tells a server of three workers what happens and keeps what it does; wakes come at their time."""
 
     def __init__(self, plan, version=0):
-        self.server = ParameterServer(plan, np.zeros(6, "f4"), BENCH_WORKERS, version=version)
+        self.server = know_all(ParameterServer(plan, np.zeros(6, "f4"), BENCH_WORKERS, version=version))
         self.now = 0.0
         self.wakes = []
         self.steps = {}
@@ -203,7 +204,7 @@ def make_bench() -> Callable[..., ServerBench]:
     ) -> ServerBench:
         made = preset(method)
         given = parts if aggregation is None else {**parts, "aggregation": aggregation}
-        made = msgspec.structs.replace(made, parts=made.parts | dict(given))
+        made = msgspec.structs.replace(made, parts=made.parts | {"compression": ANY_UPDATE} | dict(given))
         return ServerBench(plan_node("server", "server", method=made, **fields), version)
 
     return make

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from any_update import ANY_UPDATE
 from hypothesis import given
 from hypothesis import strategies as st
-from node_plans import plan_of_role
+from node_plans import know_all, plan_of_role
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.algorithms.update import ModelUpdate
@@ -30,7 +31,8 @@ PECULIAR = np.array([0x7F800001, 0x7FC12345, 0xFF800000, 0x7F800000, 0x80000000,
 def plan_of(node, role, method="comp-asgd", pull="changed-since", **fields):
     """A node of the fleet."""
     parts = {kind: dict(part) for kind, part in PRESETS[method].items()}
-    made = Method(name=method, parts={kind: Part(name=part.pop("name"), settings=part) for kind, part in parts.items()})
+    made = {kind: Part(name=part.pop("name"), settings=part) for kind, part in parts.items()}
+    made = Method(name=method, parts=made | {"compression": ANY_UPDATE})
     given = {"device_class": role, "seed": 1, "task": TASK, "num_examples": 10} | fields
     return plan_of_role(node=node, role=role, method=made, pull=pull, **given)
 
@@ -44,6 +46,7 @@ class Fleet:
     def __init__(self, method="comp-asgd", theta=None, pull="changed-since", **fields):
         start = np.zeros(N, "f4") if theta is None else theta
         self.server = ParameterServer(plan_of("server", "server", method, pull, **fields), start, WORKERS)
+        know_all(self.server)
         self.workers = {name: Worker(plan_of(name, "worker", method, pull)) for name in WORKERS}
         self.models = []
         for name in WORKERS:

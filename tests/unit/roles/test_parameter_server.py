@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from node_plans import know_all
 
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
@@ -36,7 +37,8 @@ def make_server(make_node):
     """`make_server(stop_updates=…)`: a server of edge-0 and edge-1 whose model is all zeros."""
 
     def make(**fields):
-        return ParameterServer(make_node("server", "server", **fields), np.zeros(N, "f4"), ("edge-0", "edge-1"))
+        plan = make_node("server", "server", **fields)
+        return know_all(ParameterServer(plan, np.zeros(N, "f4"), ("edge-0", "edge-1")))
 
     return make
 

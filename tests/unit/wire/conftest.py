@@ -66,6 +66,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
         (messages.Hello(sender="edge-0", pid=4711), []),
         (messages.Ready(sender="server", data_address="tcp://127.0.0.1:1", metrics_address="127.0.0.1:2"), []),
         (messages.Start(sender="controller", addresses=(("server", "tcp://127.0.0.1:1"),)), []),
+        (messages.Incarnations(sender="controller", workers=(("edge-0", 2),)), []),
         (messages.Report(sender="server", first=3, records=report), []),
         (messages.Journaled(sender="controller", durable=7), []),
         (messages.Finish(sender="controller", reason="60 s have passed"), []),

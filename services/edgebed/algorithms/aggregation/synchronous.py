@@ -9,7 +9,8 @@ Theta (n,) the model; g_1 … g_m the updates of a round, all computed at Theta.
     Theta <- Theta - alpha (w_1 g_1 + … + w_m g_m)
 
 Each w is 1 / m; or the worker's share of the examples that those who have pushed have (`weights: examples`), as McMahan
-et al. 2017, Communication-efficient learning of deep networks from decentralized data, AISTATS, weight models. With
+et al. 2017, Communication-efficient learning of deep networks from decentralized data, AISTATS, weight models: n_k / n.
+One without examples has no weight, and a round of such workers leaves the model and the velocity as they are. With
 `momentum` the server keeps a velocity of these sums, and steps along it: Hsu, Qi, Brown 2019, Measuring the effects of
 non-identical data distribution for federated visual classification, arXiv:1909.06335 (FedAvgM).
 
@@ -111,7 +112,9 @@ class Aggregation(Aggregator):
         """Hold `update` until the round ends, which may be now."""
         if self.config.weights == "examples":
             self.weight += info.examples
-            update = update._replace(values=np.float32(info.examples) * update.values)
+            with np.errstate(over="ignore", invalid="ignore"):
+                weighted = np.float32(info.examples) * update.values
+            update = update._replace(values=weighted if info.examples else np.zeros_like(weighted))
         else:
             self.weight += 1
         known = self.sums.get(worker)
@@ -142,7 +145,9 @@ class Aggregation(Aggregator):
     def _end(self) -> Applied:
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total([self.sums[worker] for worker in sorted(self.sums)])
-            if self.config.momentum:
+            if not self.weight:
+                indices = np.zeros(0, np.int64)
+            elif self.config.momentum:
                 self._accelerate(indices, values)
                 indices = None
             else:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compression.top_k import largest
-from edgebed.algorithms.compressor import Compressor, Floats, Pieces, Shapes, StepContext, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Pieces, Shapes, StepContext, sent
 from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import ModelUpdate, as_dtype
 
@@ -91,6 +91,15 @@ class Compression(Compressor):
         super().__init__(config, shapes)
         largest_whole = {"vectors": 1, "all-but-convolutions": 3, "nothing": -1}[config.whole]
         self.is_whole = [len(shape) <= largest_whole for shape in self.shapes]
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Entries of the update, the most in the epoch that sends most; a sample may let some more pass."""
+        config = self.config
+        counts = self._counts(max(config.fraction, *config.warm_up, 0.0))
+        more = TOO_MANY if config.selection == "sampled" else 1.0
+        chosen = sum(min(size, int(more * count)) for size, count in zip(self.sizes, counts, strict=True))
+        return (Form("update", self.size, config.values, chosen),)
 
     @property
     def copies(self) -> float:

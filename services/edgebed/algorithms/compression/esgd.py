@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compression.top_k import largest
-from edgebed.algorithms.compressor import Compressor, Floats, Pieces, Shapes, StepContext, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Pieces, Shapes, StepContext, sent
 from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import ModelUpdate, as_dtype
 
@@ -83,6 +83,11 @@ class Compression(Compressor):
     def __init__(self, config: Config, shapes: Shapes) -> None:
         super().__init__(config, shapes)
         self.count = max(1, int(self.size * config.fraction))
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """As many entries of the update at each step."""
+        return (Form("update", self.size, self.config.values, self.count),)
 
     @property
     def copies(self) -> float:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from edgebed.algorithms.compressor import Compressor, Floats, Pieces, StepContext, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Pieces, StepContext, sent
 from edgebed.algorithms.update import ModelUpdate, as_dtype
 
 
@@ -20,6 +20,11 @@ class Compression(Compressor):
     """Compression that has no state: `compress` returns its input."""
 
     config: Config
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """All of the update."""
+        return (Form("update", self.size, self.config.values),)
 
     @property
     def copies(self) -> float:

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from edgebed.algorithms.compressor import Compressor, Floats, Piece, Pieces, Shapes, StepContext, checked, named
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Piece, Pieces, Shapes, StepContext, checked, named
 from edgebed.algorithms.update import ModelUpdate
 
 DEPENDENT = 1e-5
@@ -84,6 +84,11 @@ class Compression(Compressor):
             return None
         rows, columns = shape[0], int(np.prod(shape[1:]))
         return (rows, columns) if self.config.rank * (rows + columns) < rows * columns else None
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Thin matrices, and the rest."""
+        return (Form("factors", self.num_factors), Form("whole", self.num_whole))
 
     @property
     def copies(self) -> float:

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from edgebed.algorithms.compressor import Compressor, Floats, Piece, Pieces, Shapes, StepContext, checked, named
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Piece, Pieces, Shapes, StepContext, checked, named
 from edgebed.algorithms.update import ModelUpdate
 
 
@@ -65,6 +65,11 @@ class Compression(Compressor):
     def __init__(self, config: Config, shapes: Shapes) -> None:
         super().__init__(config, shapes)
         self.buckets = -(-self.size // config.bucket)
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Levels, and norms."""
+        return (Form("levels", self.size, "int8", deflate=self.config.deflate), Form("scales", self.buckets))
 
     @property
     def copies(self) -> float:

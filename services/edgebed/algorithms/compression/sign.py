@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Floats, Piece, Pieces, StepContext, checked, named
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Piece, Pieces, StepContext, checked, named
 from edgebed.algorithms.update import ModelUpdate
 
 
@@ -39,6 +39,11 @@ class Compression(Compressor):
     )
 
     config: Config
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """Bits, and scales."""
+        return (Form("levels", -(-self.size // 8), "uint8"), Form("scales", len(self.sizes)))
 
     @property
     def copies(self) -> float:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from edgebed.algorithms.compressor import Compressor, Floats, Pieces, StepContext, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Pieces, StepContext, sent
 from edgebed.algorithms.update import ModelUpdate, as_dtype, remainder
 
 
@@ -38,6 +38,11 @@ class Compression(Compressor):
     """Compression by a threshold; remembers what was not sent, if anything."""
 
     config: Config
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """As many entries of the update as pass, which may be all."""
+        return (Form("update", self.size, self.config.values, self.size),)
 
     @property
     def copies(self) -> float:

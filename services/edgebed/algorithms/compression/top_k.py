@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Floats, Pieces, Shapes, StepContext, sent
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Pieces, Shapes, StepContext, sent
 from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import ModelUpdate, as_dtype, remainder
 
@@ -57,6 +57,12 @@ class Compression(Compressor):
             (int(end) - length, int(end), max(1, int(length * config.fraction)))
             for length, end in zip(groups, ends, strict=True)
         ]
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """As many entries of the update at each step."""
+        chosen = sum(min(k, end - start) for start, end, k in self.groups)
+        return (Form("update", self.size, self.config.values, chosen),)
 
     @property
     def copies(self) -> float:

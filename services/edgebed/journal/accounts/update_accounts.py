@@ -38,6 +38,8 @@ from edgebed.journal.folds import Fold, Timeline, on
 
 SERVER = "server"
 POINTS = get_args(Point)
+ANSWERED = ("late", "not-finite")
+"""Codes of refusals after which the server sends the model."""
 
 
 class Stretch(msgspec.Struct):
@@ -150,7 +152,7 @@ class UpdateAccounting(Fold):
             life = self._life(record.worker, record.incarnation)
             if self._see(life, t, record.joins, record.step):
                 life.refused[record.code] += 1
-            _answer(life, record.joins, t if record.code == "late" else math.inf)
+            _answer(life, record.joins, t if record.code in ANSWERED else math.inf)
 
     @on(records.Unanswered)
     def _unanswered(self, t: float, node: str, record: records.Unanswered) -> None:

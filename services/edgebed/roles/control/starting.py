@@ -63,7 +63,7 @@ class Starting:
             for member in able
             if member.plan.role == "worker" and member.state in (State.READY, State.RUNNING)
         )
-        effects: list[Effect] = []
+        effects = self._incarnations(able, moved)
         for member in able:
             if member.state is not State.READY and moved.isdisjoint(member.plan.hosts):
                 continue
@@ -81,6 +81,14 @@ class Starting:
             if finish_reason and member.plan.role in ("server", "evaluator"):
                 effects.append(Send(member.peer, messages.Finish(sender=NAME, reason=finish_reason)))
         return effects
+
+    def _incarnations(self, able: Collection[Member], beginning: Collection[str]) -> list[Effect]:
+        """Tell the parameter server which incarnations are to be believed, before any that begins can join."""
+        server = next((member for member in able if member.plan.role == "server" and not member.plan.shard), None)
+        if server is None or not beginning:
+            return []
+        workers = tuple((each.plan.node, each.incarnation) for each in able if each.plan.role == "worker")
+        return [Send(server.peer, messages.Incarnations(sender=NAME, workers=workers))]
 
 
 def _goes_on(host: Member) -> bool:

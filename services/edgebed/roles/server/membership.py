@@ -5,17 +5,22 @@
        '--- not joined for JOIN_S: nobody waits for it
 
 A worker's processes are counted by its incarnation, and the joins of each; the pair orders them all, and the highest
-alone holds. What is remembered of a worker that has left is this pair.
+alone holds. What is remembered of a worker that has left is this pair. The controller tells of each incarnation when
+the worker is asked to begin; over the other network the join may come first, and waits.
 
 Silent is a worker that was answered and sends nothing: while it waits for an answer, as at a barrier, it has nothing to
 say.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
+
+from edgebed.roles.events import MessageReceived
 
 BROKEN_S = 2.0  # more than what a worker needs to connect again and join
 JOIN_S = 10.0  # more than what a worker needs to join once it is asked to begin
+WORD_S = 10.0  # more than what the controller's word may take longer than a worker's join
 
 Reason = Literal["reset", "silence", "oracle"]
 """How the server knows that a worker has left: by itself, or from the controller."""
@@ -41,6 +46,15 @@ class Objection(NamedTuple):
     it."""
 
 
+class Early(NamedTuple):
+    """A join that waits for the controller's word."""
+
+    event: MessageReceived
+    worker: str
+    incarnation: int
+    since_s: float
+
+
 class Membership:
     """Workers that take part. Times are seconds of the trial, and never decrease from call to call."""
 
@@ -52,6 +66,10 @@ class Membership:
         self.away: set[str] = set()
         """Workers that took part when the server came back, and are expected to be heard of again: they need not join.
         """
+        self.told: dict[str, int] = {}
+        """Highest incarnation of each worker that the controller has told of."""
+        self.early: dict[str, Early] = {}
+        """Joins of incarnations that it has not, by connection, the longest first."""
         self.latest: dict[str, JoinId] = {}
         """Highest incarnation and join of each worker that ever joined."""
         self.peers: dict[str, str] = {}
@@ -60,6 +78,26 @@ class Membership:
         """Workers that have something to say: since when they have said nothing, the longest first."""
         self.broken: dict[str, float] = {}
         """Workers whose connection broke, and that have said nothing since: when, the longest first."""
+
+    def tell(self, incarnations: Iterable[tuple[str, int]]) -> list[MessageReceived]:
+        """Note incarnations that the controller told of; return the joins that have waited for that."""
+        self.told.update(incarnations)
+        known = [peer for peer, join in self.early.items() if self.is_known(join.worker, join.incarnation)]
+        return [self.early.pop(peer).event for peer in known]
+
+    def is_known(self, worker: str, incarnation: int) -> bool:
+        """Whether the controller has told of that incarnation, or of a later one."""
+        return incarnation <= self.told.get(worker, 0)
+
+    def wait(self, event: MessageReceived, worker: str, incarnation: int, now: float) -> None:
+        """Let a join wait for the controller's word; of a connection one waits, its last."""
+        self.early.pop(event.peer, None)
+        self.early[event.peer] = Early(event, worker, incarnation, now)
+
+    def unknown(self, now: float) -> list[Early]:
+        """Return joins for which the controller's word has not come in time; they do not wait any more."""
+        over = [peer for peer, join in self.early.items() if join.since_s + WORD_S <= now]
+        return [self.early.pop(peer) for peer in over]
 
     def refuse_join(self, worker: str, join_id: JoinId, peer: str) -> Objection | None:
         """Return why `worker` may not join, if so."""
@@ -133,6 +171,7 @@ class Membership:
 
     def disconnected(self, peer: str, now: float) -> None:
         """Note a connection that broke; a worker's earlier join's is of no interest."""
+        self.early.pop(peer, None)
         for worker, present in self.peers.items():
             if present == peer:
                 self.broken.setdefault(worker, now)
@@ -159,8 +198,10 @@ class Membership:
 
     @property
     def next_s(self) -> float:
-        """Return when a worker may be lost, or absent, at the earliest."""
+        """Return when a worker may be lost or absent, or a join has waited for too long, at the earliest."""
+        early = next(iter(self.early.values()), None)
+        early_s = early.since_s + WORD_S if early else math.inf
         absent_s = next(iter(self.expected.values()), math.inf) + JOIN_S
         broken_s = next(iter(self.broken.values()), math.inf) + BROKEN_S
         silence_s = math.inf if self.silence_s is None else self.silence_s
-        return min(absent_s, broken_s, next(iter(self.silent.values()), math.inf) + silence_s)
+        return min(early_s, absent_s, broken_s, next(iter(self.silent.values()), math.inf) + silence_s)

@@ -4,9 +4,9 @@
     Pull (evaluator) ---> held until the version asked for is reached
     silence, a broken connection ---> the worker has left: its state is released, nobody waits for it
 
-The controller tells it which workers begin. Of all else it believes the data network alone, unless the controller is
-asked to tell it who has failed. A worker that left may join again. After the last update it hands the model over,
-answers the evaluator, and refuses whatever is pushed.
+The controller tells it which workers begin, and in which incarnation. Of all else it believes the data network alone,
+unless the controller is asked to tell it who has failed. A worker that left may join again. After the last update it
+hands the model over, answers the evaluator, and refuses whatever is pushed.
 
 What is to outlast it is done by entries (entries.py): `_log` hands one to the log and does it, `redo` does those of a
 log again. A push that comes once more, because the answer was lost with a server, is answered and not applied.
@@ -52,14 +52,17 @@ from edgebed.roles.server.entries import (
 )  # fmt: skip
 from edgebed.roles.server.membership import JOIN_S, JoinId, Membership
 from edgebed.roles.server.remembered import Arrays, Held, attributes, put_back, written
+from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.frames import encode, size_bytes
-from edgebed.wire.messages import Failed, Finish, Join, Pull, Push, Refuse, Start
-from edgebed.wire.tensors import Buffer, bits, cut, decode_pieces
+from edgebed.wire.messages import Failed, Finish, Incarnations, Join, Pull, Push, Refuse, Start
+from edgebed.wire.tensors import Buffer, cut
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
 
 
+EARLY_A_WORKER = 4
+"""Joins that wait for the controller's word at most, by the number of workers."""
 HASH_EVERY = 100
 """Versions from one hash of the model in the log to the next."""
 OWN = ("held", "held_s", "steps", "rejected", "unanswered", "sent_bytes", "finished", "checkpoint_version")
@@ -108,6 +111,8 @@ class ParameterServer:
         """Step of the last push that took effect, by worker and incarnation."""
         self.rejected: dict[str, tuple[int, int]] = {}
         """Incarnation and step of each worker's last push that was refused."""
+        self.replays: dict[str, tuple[int, set[int]]] = {}
+        """Pushes that came once more, as incarnation and steps of each worker."""
         self.unanswered: set[str] = set()
         """Workers whose last push waits for its answer."""
         self.logs = plan.durability != "none"
@@ -156,6 +161,9 @@ class ParameterServer:
             return self._answer_pulls()
         if isinstance(message, Failed):
             return self._failed(message)
+        if isinstance(message, Incarnations):
+            waited = self.membership.tell(message.workers)
+            return [effect for join in waited for effect in self._received(join)]
         if isinstance(message, Finish | Start):
             return self._log(self._accepted(event, message))
         return [
@@ -278,10 +286,18 @@ class ParameterServer:
         worker, join_id = join.sender, JoinId(join.incarnation, join.joins)
         if worker not in self.workers:
             return self._refuse(event.peer, "unknown-node", f"{worker!r} is not in the plan")
+        if not self.membership.is_known(worker, join.incarnation):
+            if len(self.membership.early) >= EARLY_A_WORKER * len(self.workers):
+                return self._refuse_unknown(event.peer, worker, join.incarnation)
+            self.membership.wait(event, worker, join.incarnation, self.now)
+            return []
         objection = self.membership.refuse_join(worker, join_id, event.peer)
         if objection:
             return self._refuse(event.peer, *objection)
         return self._log(self._accepted(event, join))
+
+    def _refuse_unknown(self, peer: str, worker: str, incarnation: int) -> list[Effect]:
+        return self._refuse(peer, "not-joined", f"the controller knows of no incarnation {incarnation} of {worker}")
 
     def _join(self, entry: Accepted, join: Join) -> list[Effect]:
         worker, join_id = join.sender, JoinId(join.incarnation, join.joins)
@@ -338,17 +354,17 @@ class ParameterServer:
         """Take a push, unless it has come before; RemoteWireError where it cannot be read, before anything changes."""
         worker = push.sender
         if self._has_come(push):
+            effects = self._replayed(entry.peer, push)
             self.membership.connected(worker, entry.peer)
             self.answers.pushed(worker, push.base)
-            return [] if worker in self.unanswered else self._answer(worker)
+            return effects if worker in self.unanswered else [*effects, *self._answer(worker)]
         update, num_bits = self._decode(push, frames)
         self.membership.connected(worker, entry.peer)
         self.steps.setdefault(worker, {})[push.incarnation] = push.step
         self.unanswered.add(worker)
         self.answers.pushed(worker, push.base)
-        if self.aggregation.late(push.base):
-            late = f"the model is at version {self.aggregation.version}"
-            refusal = self._refusal(entry.peer, "late", late, push)
+        if objection := self._objection(push, update):
+            refusal = self._refusal(entry.peer, *objection, push)
             return [Journal(refusal), self._refuse_to(entry.peer, refusal), *self._answer(worker)]
         self.membership.waits(worker)
         self.aggregation.schedule.note(self.aggregation.epoch, push.loss)
@@ -357,15 +373,36 @@ class ParameterServer:
         self.held.append(Held(entry.peer, push, update.entries, num_bits, entry.bytes))
         return self._applied(self.aggregation.push(worker, update, push.base, PushInfo(push.examples, push.loss)))
 
+    def _replayed(self, peer: str, push: Push) -> list[Effect]:
+        """Report a push that took effect before, once, unless the server has come back since and is told it again."""
+        incarnation, known = self.replays.get(push.sender, (0, set[int]()))
+        if incarnation != push.incarnation:
+            known = set()
+            self.replays[push.sender] = push.incarnation, known
+        if push.sender in self.membership.away or push.step in known:
+            return []
+        known.add(push.step)
+        reason = f"step {push.step} of {push.sender}, incarnation {push.incarnation}, has come before"
+        return [Journal(Refused(peer=peer, code="replayed", reason=reason))]
+
+    def _objection(self, push: Push, update: ModelUpdate) -> tuple[str, str] | None:
+        """Return (code, reason) where a push is not applied, and its worker is to go on with the model as it is."""
+        if self.aggregation.late(push.base):
+            return "late", f"the model is at version {self.aggregation.version}"
+        if self.plan.non_finite == "refuse":
+            if not math.isfinite(push.loss):
+                return "not-finite", f"its loss is {push.loss}"
+            if (count := len(update.values) - int(np.count_nonzero(np.isfinite(update.values)))) > 0:
+                return "not-finite", f"{count:,} of its {len(update.values):,} entries are not finite"
+        return None
+
     def _decode(self, push: Push, frames: Sequence[Buffer]) -> tuple[ModelUpdate, int]:
         """Return the update, and the bits that the algorithm needed of it."""
         if not 0 <= push.base <= self.aggregation.version:
             raise RemoteWireError(f"base {push.base}; the model is at version {self.aggregation.version}")
-        pieces = decode_pieces(push.tensors, frames)
         try:
-            with np.errstate(all="ignore"):  # training that diverges is a result, and seen in its loss
-                return self.compression.restore(pieces), sum(map(bits, push.tensors, pieces))
-        except ValueError as error:
+            return restored(self.compression, push.tensors, frames)
+        except OwnCodeError as error:  # what a worker sends is to end no server, whoever has made the part
             raise RemoteWireError(str(error)) from error
 
     def _applied(self, applied: Applied | None) -> list[Effect]:
@@ -456,6 +493,8 @@ class ParameterServer:
         effects: list[Effect] = []
         for worker, reason in self.membership.lost(self.now):
             effects += self._log(Departed(now=self.now, worker=worker, reason=reason))
+        for join in self.membership.unknown(self.now):
+            effects += self._refuse_unknown(join.event.peer, join.worker, join.incarnation)
         for worker in self.membership.absent(self.now):
             effects.append(Journal(Note(text=f"{worker} has not joined for {JOIN_S:g} s")))
             effects += self._log(Departed(now=self.now, worker=worker, reason="absence"))

@@ -6,6 +6,7 @@ waits (DEALER) or is dropped with a complaint (ROUTER), as its kind demands.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,7 @@ import zmq.utils.monitor
 
 from edgebed.core.records import Unauthenticated
 from edgebed.roles.events import MessageReceived
+from edgebed.runtimes.live.unfinished import Door
 from edgebed.wire import frames as codec
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import AnyMessage
@@ -43,6 +45,7 @@ class Endpoint:
             try:
                 parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
+                self.drained()
                 return
             peer, buffers = self.sort_out(parts)
             try:
@@ -51,6 +54,9 @@ class Endpoint:
                 self.complain(f"from {peer!r}: {error}"[:COMPLAINT_LENGTH_MAX])
                 continue
             yield MessageReceived(peer, message, payload, codec.size_bytes(buffers))
+
+    def drained(self) -> None:
+        """Note that no message is left to be received now."""
 
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """The peer that the message is from, and its own frames."""
@@ -66,6 +72,8 @@ class RouterEndpoint(Endpoint):
     def __init__(self, socket: zmq.Socket[bytes], network: str, complain: Complain) -> None:
         super().__init__(socket, network, complain)
         self.num_refused = 0
+        self.door: Door | None = None
+        """What guards it against messages without an end; None: nothing does."""
 
     @cached_property
     def monitor(self) -> zmq.Socket[bytes]:
@@ -74,6 +82,8 @@ class RouterEndpoint(Endpoint):
 
     def look(self) -> list[dict[str, Any]]:
         """Count the connections that were refused since the last call; return what else the monitor reports."""
+        for reason in self.door.complaints() if self.door else ():
+            self.complain(reason)
         others = []
         for event in monitored(self.monitor):
             if event["event"] & REFUSED:
@@ -81,6 +91,11 @@ class RouterEndpoint(Endpoint):
             else:
                 others.append(event)
         return others
+
+    def drained(self) -> None:
+        """Note it for what guards the socket."""
+        if self.door:
+            self.door.drained += 1
 
     def refusals(self, socket: str) -> Iterator[Unauthenticated]:
         """The record of the connections refused since the last call, if any; `socket` is what it calls this one."""
@@ -90,6 +105,9 @@ class RouterEndpoint(Endpoint):
 
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """The peer that the message is from, and its own frames; the first frame is the identity: any bytes."""
+        if self.door:
+            with suppress(zmq.ZMQError):  # the message does not say, as a stranger's may not
+                self.door.took(int(parts[0].get(zmq.SRCFD)))
         return parts[0].bytes.decode("latin-1"), [part.buffer for part in parts[1:]]
 
     def send(self, to: str, message: AnyMessage, payload: Sequence[Buffer], *, is_vital: bool = True) -> int:

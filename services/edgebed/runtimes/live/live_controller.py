@@ -48,8 +48,9 @@ from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT
 from edgebed.runtimes.live.rate_limit import RateLimiter
-from edgebed.runtimes.live.sockets import bind, management_socket
+from edgebed.runtimes.live.sockets import REPORT_BYTES_MAX, bind, management_socket
 from edgebed.runtimes.live.timers import Timers
+from edgebed.runtimes.live.unfinished import Door, Guard
 from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.watch import SHOW_S, StatusFeed
 from edgebed.wire import messages
@@ -60,6 +61,8 @@ LAUNCHES_AT_ONCE = 16  # then messages of running nodes are handled again
 LAUNCH_AGAIN_S = 0.02
 LAST_WORDS_S = 0.1  # what a node sent before it ended is handled before its end is
 RECEIVED_AT_ONCE = 1024  # messages
+CHECKPOINT_BYTES = 32
+"""Most bytes of a checkpoint for each parameter: itself, and what an aggregation may remember of it."""
 
 
 class Launcher(Protocol):
@@ -150,16 +153,20 @@ class LiveController:
     def run(self) -> None:
         """Launch every node, host the heart until it stops, leave nothing running, however often the user asks."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        guard = None
         with self._interruptible():
             try:
                 socket = management_socket(context, zmq.ROUTER, Credentials.of(self.secret))
                 self.endpoint = RouterEndpoint(socket, "management", self._complain)
                 address = bind(socket, self.launcher.host)
+                guard = self._guard(address)
                 for text in self.launcher.notes:
                     self._journal(records.Note(text=text))
                 self._carry_out(self.heart.launch(self.now()))
                 self._serve(socket, address)
             finally:
+                if guard:
+                    guard.close()
                 if self.probe:
                     self.probe.close()
                 try:
@@ -167,6 +174,16 @@ class LiveController:
                 finally:
                     context.destroy(linger=0)
         self.watch.interrupted |= self.interruptions > 0  # also while the launcher was closing
+
+    def _guard(self, address: str) -> Guard | None:
+        """Guard the socket against messages without an end; what layer shards have stored nobody bounds."""
+        node = self.heart.plan.nodes[0]
+        if node.method.is_layerwise:
+            return None
+        parameters = sum(tensor.size for tensor in node.task.layout)
+        largest = REPORT_BYTES_MAX + CHECKPOINT_BYTES * parameters
+        self.endpoint.door = Door.for_messages(address, largest, at_once=4, is_patient=True)
+        return Guard(self.endpoint.door).start()
 
     def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
         poller = zmq.Poller()

@@ -56,14 +56,18 @@ from edgebed.runtimes.live.shell.log_meter import LogMeter
 from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.live.shell.reporter import Reporter
 from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
+from edgebed.runtimes.live.unfinished import Door, Guard
 from edgebed.runtimes.log_file import FolderOnDisk
 from edgebed.runtimes.node_building import live_node
 from edgebed.runtimes.server_log import ServerLog
 from edgebed.wire import messages
+from edgebed.wire.compressed import largest_bytes
 from edgebed.wire.shared_links import links_of
 from edgebed.wire.tensors import Buffer, decode_dense, split_frames
 
 HELLO_TIMEOUT_S = 60.0
+WATCHERS = 4
+"""Connections to a server that are nobody's, or of a node that has come back."""
 
 Context = zmq.Context[zmq.Socket[bytes]]
 
@@ -236,6 +240,7 @@ def _build(
         metering.meters.append(metering.transfers)
     link = PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel)
     connections = Connections(data, link, metering, timelines=timelines if plan.hosts else None, watch=watch)
+    _guard(configure, heart, data.router, watch, ready)
     node = LiveNode(plan, heart, life, device, management, reporter, metering, connections, log, commits)
     if reader is not None and here.mechanism == "tc":
         meter = LinkMeter(plan.node, EffectiveLink(plan.link), reader, here.delay)
@@ -248,6 +253,24 @@ def _build(
         watch.complain = lambda reason: reporter.complain(reason, "management")
     management.send(log.tell(ready) if log else ready, [])
     return node, pages.visits
+
+
+def _guard(
+    configure: messages.Configure,
+    heart: Heart,
+    router: DataRouter | None,
+    watch: RouterEndpoint | None,
+    ready: messages.Ready,
+) -> None:
+    """Guard the sockets of a server against messages without an end; what shards send each other nobody bounds."""
+    if watch:
+        watch.door = Door.for_messages(ready.management_address, 0, at_once=WATCHERS)
+    if router and isinstance(heart, ParameterServer):
+        workers = len(configure.peers) + WATCHERS
+        router.door = Door.for_messages(ready.data_address, largest_bytes(heart.compression), at_once=workers)
+    doors = [end.door for end in (router, watch) if end and end.door]
+    if doors:
+        Guard(*doors).start()
 
 
 def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | None, GroupCommit | None]:

@@ -1,0 +1,206 @@
+"""Connections that bring a message without an end are ended, and no others: over loopback."""
+
+import socket
+import time
+
+import pytest
+import zmq
+from raw_zmtp import admitted, frame, is_ended
+from run_secret import CREDENTIALS
+
+from edgebed.emulation.tcp import abort
+from edgebed.runtimes.live.authentication import USER
+from edgebed.runtimes.live.endpoint import RouterEndpoint
+from edgebed.runtimes.live.sockets import bind, data_socket
+from edgebed.runtimes.live.unfinished import MESSAGES, SLACK_BYTES, Door, Guard
+from edgebed.wire.frames import encode, size_bytes
+from edgebed.wire.messages import Push, Tensor
+
+LARGEST = 1_000_000
+PATIENCE_S = 20.0
+
+
+class Guarded:
+    """A router, its guard, which looks when it is told to, and what was complained of."""
+
+    def __init__(self, context, **kind):
+        self.complaints, self.received = [], 0
+        self.context = context
+        self.endpoint = RouterEndpoint(data_socket(context, zmq.ROUTER, CREDENTIALS), "data", self.complaints.append)
+        self.address = bind(self.endpoint.socket, "127.0.0.1")
+        self.endpoint.door = Door.for_messages(self.address, LARGEST, **{"at_once": 3} | kind)
+        self.guard = Guard(self.endpoint.door)
+        self.opened = []
+
+    def look(self):
+        """As the guard and the node do, each in its thread."""
+        self.guard.look()
+        self.endpoint.look()
+
+    def take(self):
+        """All messages that have come."""
+        self.received += len(list(self.endpoint.receive()))
+
+    def enter(self):
+        """A connection of somebody with the secret who is no node."""
+        self.opened.append(admitted(self.address, USER, CREDENTIALS.password))
+        return self.opened[-1]
+
+    def dealer(self):
+        """A node."""
+        self.opened.append(data_socket(self.context, zmq.DEALER, CREDENTIALS))
+        self.opened[-1].connect(self.address)
+        return self.opened[-1]
+
+    @property
+    def held(self):
+        """Bytes of each connection that are not known to be whole messages, the largest first."""
+        connections = self.guard.connections.values()
+        return sorted((each.held for each in connections if each.door), reverse=True)
+
+    def until(self, is_so):
+        """Look until it is so."""
+        until_s = time.monotonic() + PATIENCE_S
+        while not is_so():
+            assert time.monotonic() < until_s, (self.held, self.complaints, self.received)
+            self.look()
+            time.sleep(0.005)
+
+    def close(self):
+        """Close all."""
+        for each in self.opened:
+            each.close()
+        self.endpoint.monitor.close(linger=0)
+        self.endpoint.socket.close(linger=0)
+
+
+@pytest.fixture
+def make_guarded(context):
+    """`make_guarded(at_once=…, is_patient=…)`."""
+    made = []
+
+    def make(**kind):
+        made.append(Guarded(context, **kind))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def push():
+    """The largest message there is, nearly."""
+    part = LARGEST // 4 // 4
+    names = [f"t{k}" for k in range(4)]
+    tensors = tuple(Tensor(name, "float32", (part,), "dense", part) for name in names)
+    buffers = encode(Push(sender="w", incarnation=1, step=0, base=0, loss=1.0, tensors=tensors), [bytes(4 * part)] * 4)
+    assert LARGEST - 1_000 < size_bytes(buffers) <= LARGEST + 1_000
+    return buffers
+
+
+def unended(connection, count):
+    """So many bytes of a message that does not end."""
+    connection.sendall(frame(bytes(10_000), more=True) * (count // 10_000))
+
+
+def test_a_message_without_an_end_ends_its_connection(make_guarded):
+    """At little more than the limit; it is complained of once."""
+    guarded = make_guarded()
+    connection = guarded.enter()
+    unended(connection, MESSAGES * LARGEST)
+    guarded.until(lambda: guarded.held and guarded.held[0] >= MESSAGES * LARGEST)
+    assert guarded.complaints == []
+
+    unended(connection, 2 * SLACK_BYTES)
+    guarded.until(lambda: guarded.complaints)
+
+    assert is_ended(connection)
+    guarded.until(lambda: guarded.held == [])
+    assert len(guarded.complaints) == 1
+    assert "without the end of a message" in guarded.complaints[0]
+
+
+def test_messages_that_end_are_let_in_however_many(make_guarded):
+    """Far more bytes than any limit, over connections that come and go, one message after the other."""
+    guarded = make_guarded()
+    for _ in range(3):
+        dealer = guarded.dealer()
+        for k in range(5):
+            dealer.send_multipart(push())
+            before = guarded.received
+            while guarded.received == before:
+                guarded.look()
+                guarded.take()
+            assert k < 5
+        dealer.close(linger=0)
+    assert guarded.received == 15
+    assert guarded.complaints == []
+
+
+@pytest.mark.parametrize("is_patient", [True, False])
+def test_where_messages_may_wait_nothing_is_concluded_before_they_were_taken(make_guarded, is_patient):
+    """From a peer that waits for no answer."""
+    guarded = make_guarded(is_patient=is_patient)
+    dealer = guarded.dealer()
+    for _ in range(4):
+        dealer.send_multipart(push())
+    if not is_patient:
+        guarded.until(lambda: guarded.complaints)
+        return
+    for _ in range(20):
+        guarded.look()
+        time.sleep(0.01)
+    guarded.until(lambda: guarded.take() or guarded.received == 4)
+    connection = guarded.enter()
+    unended(connection, MESSAGES * LARGEST + 2 * SLACK_BYTES)
+    assert guarded.complaints == []
+    guarded.until(lambda: guarded.take() or guarded.complaints)
+    assert is_ended(connection)
+
+
+def test_many_connections_together_are_bounded_and_those_that_never_said_anything_go_first(make_guarded):
+    """Each below its own limit."""
+    guarded = make_guarded(at_once=1)
+    dealer = guarded.dealer()
+    dealer.send_multipart([b"no message"])
+    while not guarded.complaints:
+        guarded.take()
+    guarded.complaints.clear()
+    others = [guarded.enter() for _ in range(4)]
+    for each in others:
+        unended(each, int(0.9 * LARGEST))
+    guarded.until(lambda: len(guarded.complaints) == 2)
+    guarded.until(lambda: len(guarded.held) == 3)
+
+    dealer.send_multipart(push())
+    before = guarded.received
+    while guarded.received == before:
+        guarded.look()
+        guarded.take()
+
+
+def test_what_was_taken_from_a_connection_before_is_not_the_next_ones(make_guarded):
+    """The kernel gives a number again."""
+    guarded = make_guarded()
+    dealer = guarded.dealer()
+    dealer.send_multipart(push())
+    guarded.until(lambda: guarded.take() or guarded.received == 1)
+    guarded.look()
+    dealer.close(linger=0)
+    guarded.until(lambda: guarded.held == [])
+    connection = guarded.enter()
+    unended(connection, MESSAGES * LARGEST + 2 * SLACK_BYTES)
+    guarded.until(lambda: guarded.complaints)
+    assert is_ended(connection)
+
+
+def test_an_aborted_connection_has_nothing_left_to_read():
+    """And its other end hears of it."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        here, _ = server.accept()
+        with here:
+            client.sendall(bytes(100_000))
+            abort(here)
+            with pytest.raises(OSError, match="reset"):
+                here.recv(1)
+            assert is_ended(client)
