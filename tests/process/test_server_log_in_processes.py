@@ -50,11 +50,13 @@ def trained(method: Any, workers: int, kills: int, folder: Path, durability: str
 
 @pytest.mark.slow
 @pytest.mark.timeout(60 + 20 * KILLS)
-@pytest.mark.parametrize(("method", "workers"), [("sync-sgd", 3), ("adacomp", 1)])
-def test_a_killed_server_comes_to_the_model_of_one_that_lived(method: Any, workers: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("method", "workers", "durability"), [("sync-sgd", 3, "log"), ("adacomp", 1, "fsync")])
+def test_a_killed_server_comes_to_the_model_of_one_that_lived(
+    method: Any, workers: int, durability: str, tmp_path: Path
+) -> None:
     """To the bit; every update is there once, no worker was told of one that is not, and the accounts close."""
-    _, expected = trained(method, workers, 0, tmp_path / "living")
-    told, found = trained(method, workers, KILLS, tmp_path / "killed")
+    _, expected = trained(method, workers, 0, tmp_path / "living", durability)
+    told, found = trained(method, workers, KILLS, tmp_path / "killed", durability)
 
     restored = [record for _, record in told.of(records.Restored)]
     updates = Counter(record.version for _, record in told.of(records.Update))
@@ -66,6 +68,7 @@ def test_a_killed_server_comes_to_the_model_of_one_that_lived(method: Any, worke
     assert all(record.replayed is not None and record.log_bytes > 0 for record in restored)
     assert {record.bytes > 0 and record.append_s > 0.0 for _, record in told.of(records.Appended)} == {True}
     assert any(record.saved for _, record in told.of(records.Appended))
+    assert any(record.syncs for _, record in told.of(records.Appended)) == (durability == "fsync")
     assert updates == Counter(range(1, max(updates) + 1))
     assert max(steps.values()) == 1
     assert heard <= {0, *updates}
