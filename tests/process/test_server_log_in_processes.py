@@ -27,17 +27,21 @@ Begin = Callable[..., "LiveRun"]  # noqa: F821 # of conftest.py, which is no mod
 
 @pytest.mark.slow
 @pytest.mark.timeout(60 + 20 * KILLS)
-@pytest.mark.parametrize(("method", "workers"), [("sync-sgd", 3), ("adacomp", 1)])
-def test_a_killed_server_comes_to_the_model_of_one_that_lived(method: Any, workers: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("method", "workers", "durability"), [("sync-sgd", 3, "log"), ("adacomp", 1, "fsync")])
+def test_a_killed_server_comes_to_the_model_of_one_that_lived(
+    method: Any, workers: int, durability: str, tmp_path: Path
+) -> None:
     """To the bit, with nothing lost."""
-    models = {}
+    models, choice, updates = {}, ("--set", f"server.durability={durability}"), EVERY * (KILLS + 2)
     for kills in (0, KILLS):
-        run = run_killed("server-log", method, workers, kills, tmp_path / str(kills), updates=EVERY * (KILLS + 2))
+        run = run_killed("server-log", method, workers, kills, tmp_path / str(kills), *choice, updates=updates)
         models[kills] = read_checkpoint(run.trial.final_checkpoint).theta
 
+    appended = [record for _, record in run.told.of(records.Appended)]
     assert_nothing_lost(run.told, KILLS)
-    assert {record.bytes > 0 and record.append_s > 0.0 for _, record in run.told.of(records.Appended)} == {True}
-    assert any(record.saved for _, record in run.told.of(records.Appended))
+    assert all(record.bytes > 0 and record.append_s > 0.0 for record in appended)
+    assert any(record.saved for record in appended)
+    assert any(record.syncs for record in appended) == (durability == "fsync")
     np.testing.assert_array_equal(models[KILLS], models[0])
 
 

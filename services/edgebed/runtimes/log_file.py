@@ -66,6 +66,8 @@ class FolderOnDisk:
             return (self.path / name).open("rb")
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise InfrastructureError(f"{self.path / name} cannot be read: {error.strerror}") from error
 
     def replace(self, name: str, buffers: Sequence[Buffer], *, synced: bool) -> int:
         """Write a new file, in place of any that has the name; what killed processes have left of others is removed."""
