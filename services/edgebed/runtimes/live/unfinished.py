@@ -24,7 +24,7 @@ from pathlib import Path
 from edgebed.emulation.tcp import abort, borrowed, received_bytes
 
 MEMORY = Path("/proc/self/statm")
-TICK_S = 0.005
+TICK_S = 0.01
 LOOK_S = 1.0
 """Seconds from one look at all connections to the next, if the process has not grown."""
 GROWN_BYTES = 2_000_000
@@ -129,10 +129,12 @@ class Guard:
                 before = min(before, grown)
                 if now < rest_until_s or (now < next_s and grown < before + GROWN_BYTES):
                     continue
-                self.look()
+                began_s = time.thread_time()
+                with suppress(OSError):  # a connection has ended meanwhile
+                    self.look()
                 before, next_s = grown, now + LOOK_S
                 is_suspicious = any(each.door and each.held > each.door.limit / 2 for each in self.connections.values())
-                rest_until_s = 0.0 if is_suspicious else now + (time.monotonic() - now) / LOOKING
+                rest_until_s = 0.0 if is_suspicious else now + (time.thread_time() - began_s) / LOOKING
 
     def look(self) -> None:
         """Look at all connections, and end those that hold too much."""
