@@ -46,7 +46,7 @@ def properties(kind: bytes, identity: bytes) -> bytes:
     return b"".join(bytes([len(k)]) + k + struct.pack(">I", len(v)) + v for k, v in fields)
 
 
-def admitted(address: str, user: bytes, password: bytes, identity: bytes = b"turned") -> socket.socket:
+def admitted(address: str, user: bytes, password: bytes, identity: bytes = b"edge-0~turned") -> socket.socket:
     """A connection over which PLAIN has shown the secret, and messages may come."""
     connection = connected(address, timeout_s=30.0)
     connection.sendall(greeting(b"PLAIN"))

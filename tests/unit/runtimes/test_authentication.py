@@ -7,6 +7,7 @@ import pytest
 import zmq
 from raw_zmtp import OLD_GREETINGS, closes, frame, greeting, no_mechanism, plain_hello
 from run_secret import CREDENTIALS, SECRET
+from waiting import until
 from zmq.utils import z85
 
 from edgebed.core.errors import InfrastructureError
@@ -134,8 +135,26 @@ def test_who_has_the_secret_is_heard(asking, ask, context):
     other = ask(data_socket)
 
     assert is_heard(endpoint, opened(context, zmq.DEALER, credentials, new_identity("edge-0")), address)
-    assert is_heard(other, data_socket(context, zmq.DEALER, CREDENTIALS), bind(other.socket, HOST))
+    assert is_heard(
+        other, data_socket(context, zmq.DEALER, CREDENTIALS, new_identity("edge-0")), bind(other.socket, HOST)
+    )
     assert list(endpoint.refusals("data")) == []
+
+
+@pytest.mark.parametrize("identity", ["edge-0", "edge-1~1", "controller", ""])
+def test_a_connection_speaks_for_the_node_alone_that_it_names(ask, context, identity):
+    """Whoever has the secret: what it says in another's name, or as nobody, is dropped."""
+    endpoint, complaints = ask(data_socket), []
+    endpoint.complain = complaints.append
+    with data_socket(context, zmq.DEALER, CREDENTIALS, identity) as client:
+        client.connect(bind(endpoint.socket, HOST))
+        for sender in ("edge-0", "edge-1"):
+            client.send_multipart(codec.encode(messages.Join(sender=sender, incarnation=1)))
+        heard = []
+        until(lambda: heard.extend(endpoint.receive()) or len(heard) + len(complaints) == 2, "both", every_s=0.01)
+
+    assert [event.message.sender for event in heard] == (["edge-1"] if identity == "edge-1~1" else [])
+    assert all("it says that it is" in each for each in complaints)
 
 
 def test_who_has_another_secret_is_refused_and_counted(asking, context):

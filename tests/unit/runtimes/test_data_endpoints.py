@@ -9,6 +9,7 @@ from run_secret import CREDENTIALS
 
 from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.tcp import TcpProgress
+from edgebed.runtimes.live.authentication import node_of
 from edgebed.runtimes.live.data_endpoints import SILENCE_S, DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.sockets import bind, data_socket
 from edgebed.wire.messages import Join
@@ -67,7 +68,8 @@ def join(dealer, joins=0):
     """Say something, and wait for an answer."""
     dealer.look()
     dealer.ask()
-    dealer.send(Join(sender="edge-0", incarnation=1, joins=joins), [])
+    sender = node_of(dealer.socket.getsockopt_string(zmq.IDENTITY))
+    dealer.send(Join(sender=sender, incarnation=1, joins=joins), [])
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ class Stage:
         self.controller = RouterEndpoint(management, "management", pytest.fail)
         address = bind(management, HOST)
         self.server, self.address = self.listen()
-        told = self._keep(management_socket(context, zmq.DEALER, CREDENTIALS, plan.node))
+        told = self._keep(management_socket(context, zmq.DEALER, CREDENTIALS, f"{plan.node}~1"))
         told.connect(address)
         assert told.poll(1000 * PATIENCE_S, zmq.POLLOUT)
         self.told = DealerEndpoint(told, "controller", "management", pytest.fail)
@@ -92,7 +92,7 @@ class Stage:
 
     def tell(self, message):
         """As its controller."""
-        self.controller.send("edge-0", message, [])
+        self.controller.send("edge-0~1", message, [])
 
     def start(self, address=""):
         """Tell it where the server is."""
@@ -298,7 +298,7 @@ import sys, zmq
 from edgebed.runtimes.live.authentication import Credentials
 from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.wire.messages import Alive
-given = sys.argv[1], Credentials.of(sys.argv[2]), "edge-0", Alive(sender="edge-0", incarnation=1), 0.03, 0.5
+given = sys.argv[1], Credentials.of(sys.argv[2]), "edge-0~1", Alive(sender="edge-0", incarnation=1), 0.03, 0.5
 with heartbeats(zmq.Context(), *given):
     while True:
         pass
@@ -340,7 +340,7 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
     plan = make_node("server", "server")
     router, told, dealer = (
         data_socket(context, zmq.ROUTER, CREDENTIALS),
-        management_socket(context, zmq.DEALER, CREDENTIALS, "server"),
+        management_socket(context, zmq.DEALER, CREDENTIALS, "server~1"),
         data_socket(context, zmq.DEALER, CREDENTIALS, "edge-0~1"),
     )
     data = DataEnds(DataRouter(router, pytest.fail), {})

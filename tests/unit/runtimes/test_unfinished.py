@@ -9,7 +9,7 @@ from raw_zmtp import admitted, frame, is_ended
 from run_secret import CREDENTIALS
 
 from edgebed.emulation.tcp import abort
-from edgebed.runtimes.live.authentication import USER
+from edgebed.runtimes.live.authentication import USER, new_identity
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.sockets import bind, data_socket
 from edgebed.runtimes.live.unfinished import MESSAGES, SLACK_BYTES, Door, Guard
@@ -48,7 +48,7 @@ class Guarded:
 
     def dealer(self):
         """A node."""
-        self.opened.append(data_socket(self.context, zmq.DEALER, CREDENTIALS))
+        self.opened.append(data_socket(self.context, zmq.DEALER, CREDENTIALS, new_identity("edge-0")))
         self.opened[-1].connect(self.address)
         return self.opened[-1]
 
@@ -93,7 +93,9 @@ def push():
     part = LARGEST // 4 // 4
     names = [f"t{k}" for k in range(4)]
     tensors = tuple(Tensor(name, "float32", (part,), "dense", part) for name in names)
-    buffers = encode(Push(sender="w", incarnation=1, step=0, base=0, loss=1.0, tensors=tensors), [bytes(4 * part)] * 4)
+    buffers = encode(
+        Push(sender="edge-0", incarnation=1, step=0, base=0, loss=1.0, tensors=tensors), [bytes(4 * part)] * 4
+    )
     assert LARGEST - 1_000 < size_bytes(buffers) <= LARGEST + 1_000
     return buffers
 

@@ -1,5 +1,6 @@
 """Admission of nodes: who says hello is refused, or is sent its plan and all that it needs to build itself."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ class NodeInputs(NamedTuple):
 Payload = Callable[[NodePlan], NodeInputs]
 """Function that says what a node is given at that moment."""
 
+REFUSED_MAX = 1000
+
 
 class Admission:
     """Decides who takes part in a trial, and what it is given."""
@@ -56,6 +59,8 @@ class Admission:
         self.other_code_remedy = other_code_remedy
         self.sources = sources
         self.neighbours = plan.neighbours()
+        self.refused: deque[str] = deque(maxlen=REFUSED_MAX)
+        """Connections that were refused last."""
 
     def refusal(self, hello: messages.Hello, members: Members, *, is_over: bool) -> tuple[str, str] | None:
         """Return (code, reason) of the refusal of a node; None where it may join."""
@@ -70,9 +75,11 @@ class Admission:
         return None
 
     def refuse(self, peer: str, code: str, reason: str) -> list[Effect]:
-        """Tell a node that it does not take part."""
+        """Tell a node that it does not take part; of each connection one refusal is noted."""
         refusal = messages.Refuse(sender=NAME, code=code, reason=reason)  # type: ignore[arg-type]
-        return [Journal(Note(text=f"refused {peer}: {reason}")), Send(peer, refusal)]
+        noted = [] if peer in self.refused else [Journal(Note(text=f"refused {peer!r}: {reason}"))]
+        self.refused.append(peer)
+        return [*noted, Send(peer, refusal)]
 
     def admit(self, event: MessageReceived, pid: int, members: Members) -> list[Effect]:
         """Let a node join in a new incarnation, and send it what it needs."""

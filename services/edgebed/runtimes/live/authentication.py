@@ -40,6 +40,12 @@ def new_identity(node: str) -> str:
     return f"{node}~{secrets.token_hex(8)}"
 
 
+def node_of(identity: str) -> str:
+    """The node that an identity names; empty where it is none of ours. No name of a node has a tilde."""
+    node, tilde, _ = identity.partition("~")
+    return node if tilde else ""
+
+
 class KeyPair(NamedTuple):
     """Two Curve25519 keys, each 32 bytes written as Z85."""
 

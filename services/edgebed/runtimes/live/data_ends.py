@@ -94,7 +94,10 @@ class DataEnds:
 
     def broken(self) -> Sequence[str]:
         """Peers whose connection to here has ended since the last call."""
-        return self.router.broken() if self.router else ()
+        broken = self.router.broken() if self.router else ()
+        if broken:
+            self.peers = {name: peer for name, peer in self.peers.items() if peer not in broken}
+        return broken
 
     def end_if_dead(self, patience_s: float) -> None:
         """End connections whose other end has been silent for too long."""

@@ -15,6 +15,7 @@ import zmq.utils.monitor
 
 from edgebed.core.records import Unauthenticated
 from edgebed.roles.events import MessageReceived
+from edgebed.runtimes.live.authentication import node_of
 from edgebed.runtimes.live.unfinished import Door
 from edgebed.wire import frames as codec
 from edgebed.wire.errors import RemoteWireError
@@ -102,6 +103,18 @@ class RouterEndpoint(Endpoint):
         if self.num_refused:
             yield Unauthenticated(socket=socket, count=self.num_refused)
             self.num_refused = 0
+
+    def receive(self, limit: int = 64) -> Iterator[MessageReceived]:
+        """Up to `limit` of the messages that have arrived; one whose connection names another node is dropped.
+
+        So no connection has the name of a node, or of the controller, by which hearts send.
+        """
+        for event in super().receive(limit):
+            if node_of(event.peer) == event.message.sender:
+                yield event
+            else:
+                claim = f"from {event.peer!r}: it says that it is {event.message.sender!r}"
+                self.complain(claim[:COMPLAINT_LENGTH_MAX])
 
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """The peer that the message is from, and its own frames; the first frame is the identity: any bytes."""
