@@ -66,36 +66,30 @@ class BreakingFolder(FolderInMemory):
     """A folder of a process that may be killed while it begins a new file."""
 
     left: int | None = None
-    """Things that are still done once a file is begun; None: all."""
-    is_begun = False
+    """How often a file is still made, begun or renamed; None: always."""
 
     def _count_down(self) -> None:
-        if self.left is not None and self.is_begun:
+        if self.left is not None:
             self.left -= 1
             if self.left < 0:
-                self.left, self.is_begun = None, False
+                self.left = None
                 raise Killed
 
     def create(self, name: str) -> int:
         """Make a file."""
-        self.is_begun = True
         self._count_down()
         return super().create(name)
 
     def write(self, file: int, buffers: Sequence[Buffer]) -> None:
         """Append to a file."""
-        self._count_down()
+        if not self.files[file]:
+            self._count_down()
         super().write(file, buffers)
 
     def rename(self, name: str, to: str) -> None:
         """Rename a file."""
         self._count_down()
         super().rename(name, to)
-
-    def close(self, file: int) -> None:
-        """Forget the file before."""
-        super().close(file)
-        self.is_begun = False
 
 
 class Recovered(NamedTuple):
