@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
+import random_faults
 
 from edgebed.algorithms.aggregation import synchronous
 from edgebed.core.records import Refused, Update
@@ -35,7 +36,9 @@ class Mistake(NamedTuple):
     alone: bool = True
     """Whether the laws of a server alone find it."""
     storm: bool = True
-    """Whether a storm in virtual time finds it, where nodes die between two events and not within one."""
+    """Whether storms in virtual time find it: nodes die between two events there, and old connections say nothing."""
+    methods: tuple[Any, ...] = random_faults.SERVED
+    """Methods of these storms."""
 
 
 @contextmanager
@@ -222,11 +225,11 @@ MISTAKES = (
     Mistake("forgets-held", "a snapshot is without the pushes that are held", _forgets("server", "held")),
     Mistake("forgets-steps", "a snapshot does not say who pushed what", _forgets("server", "steps")),
     Mistake("forgets-waiting", "a snapshot does not say who waits for an answer", _forgets("server", "unanswered")),
-    Mistake("forgets-refused", "a snapshot does not say what was refused", _forgets("server", "rejected")),
+    Mistake("forgets-refused", "a snapshot does not say what was refused", _forgets("server", "rejected"), storm=False),
     Mistake("forgets-pulls", "a snapshot is without the counters of staleness",
-            _forgets("aggregation", "counts_at_pull")),
+            _forgets("aggregation", "counts_at_pull"), methods=("adacomp",)),
     Mistake("forgets-copies", "a snapshot is without the copies that a downlink knows of",
-            _forgets("downlink", "copies")),
+            _forgets("downlink", "copies"), methods=random_faults.DOWNLINK),
     Mistake("forgets-changes", "a snapshot does not say which entries changed when", _forgets("answers", "changes")),
     Mistake("forgets-joins", "a snapshot does not say who joined how often", _forgets("membership", "latest")),
     Mistake("restores-first-state", "momentum and schedule are those of the beginning",
@@ -248,7 +251,7 @@ MISTAKES = (
     Mistake("counts-refused", "the journal has a refused push as applied",
             _instead(ParameterServer, "_refuse", _counts_refused)),
     Mistake("takes-old-joins", "a push of a join that is over is taken",
-            _instead(Membership, "refuse_push", _takes_old_joins)),
+            _instead(Membership, "refuse_push", _takes_old_joins), storm=False),
     Mistake("drops-the-deadline", "a round waits for ever",
             _instead(ParameterServer, "_round_ends_s", _waits_for_ever)),
     Mistake("waits-for-the-gone", "who has left is waited for",
