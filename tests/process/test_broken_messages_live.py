@@ -66,9 +66,12 @@ def living(folder: Path) -> list[list[Entry]]:
     """What the journals of the same tell, without anybody else, in virtual time, with several seeds."""
     path = folder / "living.yaml"
     path.write_text(SCENARIO)
-    settings = [f"stop.updates={AT}", "seeds=[1, 2, 3]"]
-    run = quick_runs.run(path, set=settings, runtime="simulation", runs_dir=folder / "runs")
-    return [list(trial.events()) for trial in run.trials.values()]
+    found = []
+    for seed in (1, 2, 3):
+        settings = [f"stop.updates={AT}", f"seed={seed}"]
+        run = quick_runs.run(path, set=settings, runtime="simulation", runs_dir=folder / "runs")
+        found += [list(trial.events()) for trial in run.trials.values()]
+    return found
 
 
 def accuracy_at(entries: list[Entry]) -> float:

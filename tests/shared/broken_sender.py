@@ -59,15 +59,18 @@ def broken(network: str, count: int, seed: int) -> Iterator[list[bytes]]:
     kinds = messages.DATA if network == "data" else messages.MANAGEMENT
     own = [frames for message, frames in all_of if isinstance(message, kinds) and frames in valid]
     for _ in range(count):
-        while is_a_join(changed := mutate(rng, rng.choice(own if rng.random() < 0.8 else valid), valid)):
+        while is_believed(changed := mutate(rng, rng.choice(own if rng.random() < 0.8 else valid), valid)):
             pass
         yield changed or [b""]
 
 
-def is_a_join(frames: list[bytes]) -> bool:
-    """Whether a message is a whole and proper join: a node that has the secret is believed its name."""
+def is_believed(frames: list[bytes]) -> bool:
+    """Whether a message is a whole and proper join or push: whoever has the secret is believed its name.
+
+    A join takes the place of the worker that has the name; a refused push is in the journal as one of that worker's.
+    """
     try:
-        return isinstance(codec.decode(frames, "data")[0], messages.Join)
+        return isinstance(codec.decode(frames, "data")[0], messages.Join | messages.Push)
     except RemoteWireError:
         return False
 
