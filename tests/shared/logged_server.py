@@ -3,11 +3,14 @@
 A script is a list of (what, worker): each is one event of the server's, and its log is in memory.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from hypothesis import strategies as st
 from node_plans import know_all
+from server_laws import check_deadline, check_effects
 
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
@@ -20,7 +23,7 @@ from edgebed.runtimes.log_file import FolderInMemory
 from edgebed.runtimes.server_log import ServerLog
 from edgebed.scenario.methods import resolve_method
 from edgebed.wire.messages import Failed, Finish, Join, Model, Push, Start
-from edgebed.wire.tensors import encode_pieces
+from edgebed.wire.tensors import Buffer, encode_pieces
 
 N = 12
 WORKERS = ("edge-0", "edge-1", "edge-2")
@@ -56,15 +59,36 @@ def server_of(method: str, pull: str = "changed-since", kind: type[ParameterServ
     return know_all(kind(plan, np.zeros(N, "f4"), WORKERS))
 
 
-def memory_of(server: ParameterServer) -> tuple[Any, list[bytes]]:
-    """All that it remembers but for who is connected, which a kill changes."""
-    snapshot, arrays = server.snapshot()
-    parts = {name: part for name, part in snapshot.parts.items() if name != "membership"}
-    return (parts, dict(server.membership.latest)), [bytes(each) for each in arrays]
-
-
 class Killed(Exception):  # noqa: N818 - it is no error
     """The server's process is gone in the middle of what it does."""
+
+
+class BreakingFolder(FolderInMemory):
+    """A folder of a process that may be killed while it begins a new file."""
+
+    left: int | None = None
+    """How often a file is still made, begun or named; None: always."""
+
+    def _count_down(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise Killed
+
+    def replace(self, name: str, buffers: Sequence[Buffer], *, synced: bool) -> int:
+        """Write a new file, in place of any that has the name."""
+        self._count_down()
+        return super().replace(name, buffers, synced=synced)
+
+    def write(self, file: int, buffers: Sequence[Buffer]) -> None:
+        """Append to a file."""
+        is_new = not self.files[file]
+        if is_new:
+            self._count_down()
+        super().write(file, buffers)
+        if is_new:
+            self._count_down()
 
 
 class Recovered(NamedTuple):
@@ -89,16 +113,22 @@ class LoggedServer:
 
     def __init__(self, method: str, *, bytes_min: int = 1 << 20, kind: type[ParameterServer] = ParameterServer) -> None:
         self.method, self.bytes_min, self.kind = method, bytes_min, kind
-        self.folder = FolderInMemory()
+        self.folder = BreakingFolder()
         self.now = 0.0
         self.records: list[Record] = []
         """Those that come of entries, each once."""
+        self.unreported: list[tuple[float, Any]] = []
+        """Those that the controller has not been told of in this life, with their times."""
+        self.journal: list[Record] = []
+        """Those that the controller has."""
         self.told: list[tuple[str, int]] = []
         """(worker, version) of each model that was sent."""
         self.applied: list[tuple[str, int]] = []
         """(worker, step) of each push that was made, in order."""
         self.steps = dict.fromkeys(WORKERS, -1)
         self.lives = dict.fromkeys(WORKERS, 1)
+        self.versions = dict.fromkeys(WORKERS, 0)
+        """Of the model that each worker was sent last."""
         self.joined: dict[str, int] = {}
         self.joining: set[str] = set()
         """Workers that wait for the answer to a join."""
@@ -117,6 +147,7 @@ class LoggedServer:
         self.log = ServerLog(self.server, self.folder, bytes_min=self.bytes_min)
         self.log.begin(self.now)
         self.records += [record for _, record in list(self.log.untold)[len(self.records) - self.log.told :]]
+        self.unreported = self.log.begin_report()
         self.wakes = []
 
     @property
@@ -128,7 +159,10 @@ class LoggedServer:
 
     def kill(self) -> None:
         """Kill the server, and let another go on; whoever asked something asks once more."""
-        self._begin()
+        try:
+            self._begin()
+        except Killed:  # while it begins its log
+            self._begin()
         self.tell(Start(sender="controller", workers=tuple(self.joined)))
         for worker in self.joined:
             if worker in self.joining:
@@ -150,21 +184,33 @@ class LoggedServer:
             self.tell(*self.pushes[worker])
         elif what == "again" and worker in self.pushes:
             self.tell(*self.pushes[worker])
+        elif what == "old" and self.joined.get(worker):
+            push, frames = self._push(worker)
+            self.steps[worker] += 1
+            self.tell(msgspec.structs.replace(push, joins=push.joins - 1, step=self.steps[worker]), frames)
         elif what == "failed":
             self.tell(Failed(sender="controller", node=worker, incarnation=1))
         elif what == "start":
             self.tell(Start(sender="controller", workers=(worker,)))
         elif what == "later":
             self.now += 1.0
-            for at_s, token in sorted(self.wakes):
-                if at_s <= self.now:
-                    self.handle(Woken(token))
-            self.wakes = [each for each in self.wakes if each[0] > self.now]
+            while self.wakes and min(self.wakes)[0] <= self.now:
+                self.wakes.remove(due := min(self.wakes))
+                self.handle(Woken(due[1]))
+            check_deadline(self.server, self.now)
 
     def _join(self, worker: str) -> None:
         self.joined[worker] = self.joined.get(worker, -1) + 1
         self.joining.add(worker)
         self.tell(Join(sender=worker, incarnation=1, joins=self.joined[worker]))
+
+    def report(self, *, is_answered: bool = True) -> None:
+        """Tell the controller, which knows by their numbers the records that it has, and says so."""
+        number = self.log.number(self.unreported)
+        self.journal += [record for _, record in self.unreported[max(0, len(self.journal) - number) :]]
+        self.unreported = []
+        if is_answered:
+            self.log.has_told(len(self.journal))
 
     def finish(self) -> None:
         """The controller ends the training."""
@@ -178,7 +224,7 @@ class LoggedServer:
         tensors, frames = encode_pieces(pieces)
         push = Push(
             sender=worker, incarnation=1, joins=self.joined[worker], step=step,
-            base=self.server.aggregation.version, loss=1.0 / (1 + step), tensors=tensors,
+            base=self.versions[worker], loss=1.0 / (1 + step), tensors=tensors,
         )  # fmt: skip
         return push, [bytes(frame) for frame in frames]
 
@@ -189,13 +235,15 @@ class LoggedServer:
     def handle(self, event: Event) -> None:
         """Something happens, and all that comes of it."""
         try:
-            for effect in self.server.handle(event, self.now):
+            effects = self.server.handle(event, self.now)
+            check_effects(self.server, effects)
+            for effect in effects:
                 self._count_down()
                 self.log.note(self.now, effect)
                 self.carry_out(effect)
+            self.log.turn()
         except Killed:
             self.kill()
-        self.log.turn()
 
     def _count_down(self) -> None:
         if self.kill_in is not None:
@@ -211,9 +259,11 @@ class LoggedServer:
         elif isinstance(effect, Journal):
             if is_durable(effect.record):
                 self.records.append(effect.record)
+                self.unreported.append((self.now, effect.record))
         elif isinstance(effect, Wake):
             self.wakes.append((effect.at_s, effect.token))
         elif isinstance(effect, Send) and isinstance(effect.message, Model):
             self.told.append((effect.to, effect.message.version))
+            self.versions[effect.to] = effect.message.version
             self.pushes.pop(effect.to, None)
             self.joining.discard(effect.to)

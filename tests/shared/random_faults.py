@@ -36,6 +36,15 @@ HOLDING: tuple[Any, ...] = (
     {"preset": "fedavg", "local_work": {"steps": 2}, "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
 )
 """Others, most of which hold pushes or workers for a while."""
+DOWNLINK: tuple[Any, ...] = ({"preset": "sync-sgd", "downlink": {"name": "int8"}},)
+SERVED: tuple[Any, ...] = (
+    *METHODS,
+    *HOLDING,
+    *DOWNLINK,
+    {"preset": "asgd", "aggregation": {"schedule": "plateau", "patience": 0}},
+    {"preset": "sync-sgd", "aggregation": {"quorum": 0.6, "deadline_s": 0.5, "momentum": 0.5}},
+)
+"""All of these, and more of what a server remembers: for storms that it is in."""
 SEEDS = "EDGEBED_RANDOM_FAULTS"
 
 
@@ -45,19 +54,15 @@ def seeds(default: int) -> range:
     return range(int(first or 1), int(last) + 1)
 
 
-def scenario_of(seed: int, *, memory: bool = True, methods: Sequence[Any] = METHODS) -> dict[str, Any]:
+def scenario_of(
+    seed: int, *, memory: bool = True, methods: Sequence[Any] = METHODS, hubs: bool = False
+) -> dict[str, Any]:
     """A small fleet, of which some have links, and up to six faults of any kind, with what they take back.
 
-    With a policy of restarting there are faults of server and evaluator as well.
-
-    Without `memory`, where nothing holds memory caps, a worker is killed instead of running into its own.
+    Up to four faults more are of the server and of the evaluator: where the policy restarts these, or with `hubs`
+    whatever the policy is. Without `memory`, where nothing holds memory caps, a worker is killed instead of running
+    into its own.
     """
-    scenario = _scenario(seed, methods)
-    faults = [*scenario["faults"], *(_of_the_vital(seed) if scenario["on_failure"] == "restart" else ())]
-    return scenario | {"faults": faults if memory else [_without_memory(fault) for fault in faults]}
-
-
-def _scenario(seed: int, methods: Sequence[Any]) -> dict[str, Any]:
     draw = random.Random(seed)
     fast, slow = draw.randint(2, 3), 2
     faults = [_fault(draw, fast, slow) for _ in range(draw.randint(1, 6))]
@@ -67,13 +72,16 @@ def _scenario(seed: int, methods: Sequence[Any]) -> dict[str, Any]:
         for fault in faults
         if undo in fault
     ]
-    return {
+    method, pull = draw.choice(methods), draw.choice(("full", "changed-since"))
+    if isinstance(method, dict) and "downlink" in method:
+        pull = "full"
+    scenario: dict[str, Any] = {
         "name": "random-faults",
         "question": "Is every update accounted for?",
         "seed": seed,
         "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "20ms"},
-        "method": draw.choice(methods),
-        "pull": draw.choice(("full", "changed-since")),
+        "method": method,
+        "pull": pull,
         "fleet": {
             "fast": {"count": fast, "waiting": {"exponential": "200ms"}, "memory": "400MiB"},
             "slow": {
@@ -92,20 +100,11 @@ def _scenario(seed: int, methods: Sequence[Any]) -> dict[str, Any]:
         "on_failure": draw.choice(("ignore", "ignore", "restart", "stop")),
         "restart_delay": f"{draw.choice((0, 1))}s",
         "detector": draw.choice(("network", "network", "oracle")),
-        "faults": faults,
     }
-
-
-def _of_the_vital(seed: int) -> list[dict[str, Any]]:
-    """Up to three faults of server and evaluator, which a policy of restarting brings back."""
-    draw = random.Random(f"{seed}: server and evaluator")
-    faults: list[dict[str, Any]] = []
-    for _ in range(draw.randint(0, 3)):
-        kind = draw.choice(("kill", "kill", "restart", "freeze"))
-        delay = {"delay": f"{draw.choice((0, 1, 3))}s"} if kind == "restart" else {}
-        trigger = draw.choice(({"at": f"{draw.uniform(0, 6):.3f}s"}, {"at_update": draw.randint(1, 60)}))
-        faults.append({kind: draw.choice(("server", "server", "evaluator"))} | delay | trigger)
-    return faults
+    if hubs or scenario["on_failure"] == "restart":
+        draw_hub = random.Random(f"{seed} hubs")
+        faults += [_hub_fault(draw_hub) for _ in range(draw_hub.randint(1, 4))]
+    return scenario | {"faults": faults if memory else [_without_memory(fault) for fault in faults]}
 
 
 def _fault(draw: random.Random, fast: int, slow: int) -> dict[str, Any]:
@@ -140,6 +139,21 @@ def _fault(draw: random.Random, fast: int, slow: int) -> dict[str, Any]:
         return settings | {"at_update": draw.randint(1, 60)}
     how = draw.choice(({}, {"step": draw.randint(0, 12)}, {"probability": 0.05}))
     return settings | draw.choice(POINTS) | how
+
+
+def _hub_fault(draw: random.Random) -> dict[str, Any]:
+    """Mostly the server is started anew; what an evaluator cannot be the target of does not befall it."""
+    trigger = draw.choice(({"at": f"{draw.uniform(0, 3):.3f}s"}, {"at_update": draw.randint(1, 60)}))
+    target = draw.choice(("server", "server", "server", "evaluator"))
+    kind = draw.choice(("restart", "restart", "restart", "kill", "freeze", "cut", "link"))
+    if target == "evaluator" and kind in ("cut", "link"):
+        kind = "freeze"
+    settings: dict[str, Any] = {kind: target} | trigger
+    if kind == "restart":
+        settings |= {"delay": f"{draw.choice((0, 0.3))}s"}
+    elif kind == "link":
+        settings |= {"uplink": "10mbit", "latency": "5ms"}
+    return settings | ({"for": f"{draw.choice((0.5, 3))}s"} if kind in ("freeze", "cut", "link") else {})
 
 
 def _without_memory(fault: dict[str, Any]) -> dict[str, Any]:
@@ -205,12 +219,11 @@ def _check_faults(told: Told, slack_s: float) -> None:
 
 
 def _over_s(told: Told, slack_s: float) -> float:
-    """Until when each fault that comes due must be done: until the trial ends, as soon as anything tells of that.
-
-    After the last update nothing begins any more, though the evaluator may have to be restarted first.
-    """
+    """Until when each fault that comes due must be done: until training ends, as soon as anything tells of that."""
     ended_s, _ = told.ended
     signs = [t for t, _ in told.of(records.Finished)]
+    if not slack_s:
+        return min(signs, default=ended_s)
     signs += [t for t, record in told.of(records.Node) if record.state == "stopped"]
     return min(signs, default=ended_s) - slack_s
 

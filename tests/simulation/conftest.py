@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import random_shards
+import storms
 
 from edgebed.core import records
 from edgebed.core.plan import Plan
@@ -38,6 +39,8 @@ class Outcome(NamedTuple):
     accounting: Accounting
     truth: random_shards.Truth
     """What became of each step of a layer shard."""
+    servers: storms.ServerTruth
+    """That servers went on where they had ended."""
 
     def of(self, kind: type, node: str | None = None) -> list[tuple[float, Any]]:
         """(time, record) of a kind, by one node or by all."""
@@ -80,13 +83,15 @@ def simulate(tmp_path: Path) -> Simulate:
                 journal,
                 lambda heart: StatusFeed(heart, lambda _: None, lambda _: None),
             )
-            truth = random_shards.Truth(simulation)
+            truth, servers = random_shards.Truth(simulation), storms.ServerTruth(simulation)
             simulation.run()
         entries = list(Trial(folder).events())
         accounting = UpdateAccounting(Timeline()).add_all(entries).close()
         assert accounting is not None
         fates = simulation.network.losses.pushes
         lost = {push: why for push, why in fates.items() if why != THE_TRIAL_ENDED}
-        return Outcome(planned.plan, folder.journal, entries, lost, fates.keys() - lost.keys(), accounting, truth)
+        return Outcome(
+            planned.plan, folder.journal, entries, lost, fates.keys() - lost.keys(), accounting, truth, servers
+        )
 
     return run

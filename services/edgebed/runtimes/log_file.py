@@ -109,9 +109,10 @@ class FolderInMemory:
 
     def replace(self, name: str, buffers: Sequence[Buffer], *, synced: bool) -> int:
         """Write a new file, in place of any that has the name."""
-        file = self.names[name] = max(self.files, default=0) + 1
+        file = max(self.files, default=0) + 1
         self.files[file] = bytearray()
         self.write(file, buffers)
+        self.names[name] = file
         return file
 
     def write(self, file: int, buffers: Sequence[Buffer]) -> None:

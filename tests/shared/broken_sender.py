@@ -1,0 +1,125 @@
+"""Sends broken messages to a socket of a live run, from a process of its own.
+
+    python -m broken_sender ADDRESS data|management COUNT SEED     the run's secret comes over standard input
+
+It has the secret, and what it sends first is what the nodes of a run send. Every thousand messages it comes under
+another identity, among them such as nodes have. In the end it asks something that is refused, and so knows that all
+before has been read; what it prints is the number of answers, and the time that it took.
+"""
+
+import contextlib
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import zmq
+from broken_messages import mutate
+from example_messages import example_messages
+
+from edgebed.core.fingerprint import fingerprint
+from edgebed.runtimes.live.authentication import Credentials
+from edgebed.runtimes.live.sockets import data_socket, management_socket
+from edgebed.wire import frames as codec
+from edgebed.wire import messages
+from edgebed.wire.errors import RemoteWireError
+
+SOCKETS: dict[str, Callable[..., Any]] = {"data": data_socket, "management": management_socket}
+A_CONNECTION = 1_000
+"""Messages over one connection."""
+IDENTITIES = (
+    "edge-0",
+    "edge-0~1",
+    "edge-1~0123456789abcdef",
+    "server",
+    "evaluator",
+    "controller",
+    "x" * 200,
+    "edge-9~",
+)
+ANSWER_S = 60.0
+SIZE_MAX = 10_000  # of a message: it is not about the wire's speed
+
+
+def last_words(network: str) -> messages.AnyMessage:
+    """What is refused for sure."""
+    if network == "data":
+        return messages.Join(sender="edge-9", incarnation=1)
+    return messages.Hello(sender="edge-9", pid=1, code=fingerprint())
+
+
+def broken(network: str, count: int, seed: int) -> Iterator[list[bytes]]:
+    """So many messages, most of them such as a socket of this network reads, before something in them is changed."""
+    rng = random.Random(seed)
+    all_of = [
+        (message, [bytes(each) for each in codec.encode(message, frames)]) for message, frames in example_messages()
+    ]
+    valid = [frames for _, frames in all_of if sum(map(len, frames)) < SIZE_MAX]
+    kinds = messages.DATA if network == "data" else messages.MANAGEMENT
+    own = [frames for message, frames in all_of if isinstance(message, kinds) and frames in valid]
+    for _ in range(count):
+        while is_believed(changed := mutate(rng, rng.choice(own if rng.random() < 0.8 else valid), valid)):
+            pass
+        yield changed or [b""]
+
+
+def is_believed(frames: list[bytes]) -> bool:
+    """Whether a message is a whole and proper join or push: whoever has the secret is believed its name.
+
+    A join takes the place of the worker that has the name; a refused push is in the journal as one of that worker's.
+    """
+    try:
+        return isinstance(codec.decode(frames, "data")[0], messages.Join | messages.Push)
+    except RemoteWireError:
+        return False
+
+
+def send_all(address: str, network: str, count: int, seed: int, credentials: Credentials) -> int:
+    """Send them; return how many answers came."""
+    answers, left = 0, broken(network, count, seed)
+    with zmq.Context() as context:
+        for k in range(-(-count // A_CONNECTION)):
+            identity = f"{IDENTITIES[k % len(IDENTITIES)]}{seed}-{k}"
+            with SOCKETS[network](context, zmq.DEALER, credentials, identity) as client:
+                client.connect(address)
+                for _, frames in zip(range(A_CONNECTION), left, strict=False):
+                    answers += sent(client, frames)
+                answers += until_refused(client, network)
+    return answers
+
+
+def until_refused(client: Any, network: str) -> int:
+    """Ask what is refused, again where the answer does not come: a router drops answers to whoever reads too slowly."""
+    answers, end_s = 0, time.monotonic() + ANSWER_S
+    while time.monotonic() < end_s:
+        answers += sent(client, codec.encode(last_words(network)))
+        while client.poll(1000):
+            answers += 1
+            with contextlib.suppress(RemoteWireError):
+                message, _ = codec.decode(client.recv_multipart(), network)
+                if isinstance(message, messages.Refuse) and "'edge-9'" in message.reason:
+                    return answers
+    sys.exit(f"no answer for {ANSWER_S:g} s")
+
+
+def sent(client: Any, frames: Any) -> int:
+    """Send a message as soon as it is taken; return how many answers were read meanwhile."""
+    answers = 0
+    while True:
+        events = client.poll(int(1000 * ANSWER_S), zmq.POLLIN | zmq.POLLOUT)
+        if events & zmq.POLLIN:
+            client.recv_multipart()
+            answers += 1
+        elif events & zmq.POLLOUT:
+            client.send_multipart(frames)
+            return answers
+        else:
+            sys.exit(f"nothing was taken for {ANSWER_S:g} s")
+
+
+if __name__ == "__main__":
+    where, which, how_many, number = sys.argv[1:]
+    began_s = time.monotonic()
+    came = send_all(where, which, int(how_many), int(number), Credentials.of(sys.stdin.readline().strip()))
+    print(came, f"{time.monotonic() - began_s:.3f}")
