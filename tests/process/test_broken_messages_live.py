@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from subprocess import PIPE
 
+import broken_sender
 import psutil
 import pytest
 import quick_runs
-from broken_sender import broken
 from raw_zmtp import closes, frame, greeting, no_mechanism, plain_hello
 from staged_trial import StagedTrial
 from waiting import until
@@ -108,7 +108,7 @@ def send(stage: StagedTrial, doors: tuple[tuple[str, str], ...], count: int) -> 
     """Send so many, a third of them to each door, from processes of their own."""
     processes = []
     for seed, (address, network) in enumerate(doors):
-        words = [sys.executable, "-m", "broken_sender", address, network, str(count // len(doors)), str(seed)]
+        words = [sys.executable, broken_sender.__file__, address, network, str(count // len(doors)), str(seed)]
         processes.append(subprocess.Popen(words, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True))
         processes[-1].stdin.write(f"{stage.launcher.secret}\n")
         processes[-1].stdin.flush()
@@ -121,7 +121,7 @@ def send(stage: StagedTrial, doors: tuple[tuple[str, str], ...], count: int) -> 
 
 def come_without_secret(address: str, network: str) -> None:
     """The same messages behind a handshake that shows nothing, or something else: nobody reads them."""
-    for k, frames in enumerate(broken(network, WITHOUT_SECRET, 7)):
+    for k, frames in enumerate(broken_sender.broken(network, WITHOUT_SECRET, 7)):
         said = b"".join(frame(each, more=True) for each in frames[:-1]) + frame(frames[-1])
         if k % 2:
             assert closes(address, greeting(b"NULL"), no_mechanism(), said)
