@@ -46,19 +46,19 @@ class TrialOnDisk(LoggedServer):
         recorder.note("begun", run.read_manifest())
         self.trial = run.trial("asgd")
         self.trial.make(Plan(scenario="-", trial="asgd", question="-", seed=3, nodes=(server_of(method).plan,)))
-        self.journal = JournalWriter(self.trial.journal)
+        self.events = JournalWriter(self.trial.journal)
         self.checkpoints = CheckpointStore(self.trial, INITIAL)
         for name in ("server", *WORKERS):
             self.write(records.Node(name=name, state="joined", incarnation=1))
         self.write(records.Trial(scenario="-", trial="asgd", seed=3, runtime="process", nodes=4, parameters=N))
-        self.journal.sync()
+        self.events.sync()
         recorder.note("trains", self.trial.read_plan())
-        self.thetas, self.unreported = {0: INITIAL.tobytes()}, []
+        self.thetas, self.unwritten = {0: INITIAL.tobytes()}, []
         super().__init__(method, bytes_min=bytes_min)
 
     def write(self, record):
         """The controller writes a record."""
-        self.journal.write(self.now if hasattr(self, "now") else 0.0, "controller", record)
+        self.events.write(self.now if hasattr(self, "now") else 0.0, "controller", record)
 
     def _begin(self):
         self.server = server_of(self.method, durability=self.durability)
@@ -78,7 +78,7 @@ class TrialOnDisk(LoggedServer):
         if isinstance(effect, Send) and isinstance(effect.message, Model):
             self.recorder.note("version", effect.message.version)
         if isinstance(effect, Journal):
-            self.unreported.append((self.now, "server", effect.record))
+            self.unwritten.append((self.now, "server", effect.record))
         super().carry_out(effect)
 
     def commit(self):
@@ -86,14 +86,14 @@ class TrialOnDisk(LoggedServer):
         self.commits.commit()
         for effect in self.commits.released():
             self._say(effect)
-        told, self.unreported = self.unreported, []
-        self.journal.write_many(told)
+        told, self.unwritten = self.unwritten, []
+        self.events.write_many(told)
         self.durable = getattr(self, "durable", 0) + sum(is_durable(record) for _, _, record in told)
 
     def tell_durable(self):
         """The controller says what the journal has."""
         if self.durability == "fsync":
-            self.journal.sync()
+            self.events.sync()
         self.log.has_told(self.durable)
 
     def checkpoint(self, *, final=False):
@@ -120,7 +120,7 @@ def happened(method, durability, script=SCRIPT, *, bytes_min=1 << 20, every=2, h
         trial.commit()
         trial.checkpoint(final=True)
         trial.write(records.Ended(outcome="completed", reason="-"))
-        trial.journal.close()
+        trial.events.close()
         recorder.note("ended", True)
         trial.log.close()
     return recorder.done, trial.thetas

@@ -1,7 +1,10 @@
 """Connections that bring a message without an end are ended, and no others: over loopback."""
 
+import os
 import socket
 import time
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import zmq
@@ -12,7 +15,7 @@ from edgebed.emulation.tcp import abort
 from edgebed.runtimes.live.authentication import USER, new_identity
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.sockets import bind, data_socket
-from edgebed.runtimes.live.unfinished import MESSAGES, SLACK_BYTES, Door, Guard
+from edgebed.runtimes.live.unfinished import GAP, MESSAGES, SLACK_BYTES, Door, Guard
 from edgebed.wire.frames import encode, size_bytes
 from edgebed.wire.messages import Push, Tensor
 
@@ -194,6 +197,18 @@ def test_what_was_taken_from_a_connection_before_is_not_the_next_ones(make_guard
     unended(connection, MESSAGES * LARGEST + 2 * SLACK_BYTES)
     guarded.until(lambda: guarded.complaints)
     assert is_ended(connection)
+
+
+def test_however_many_files_are_open_connections_are_found_behind_them(make_guarded):
+    """A process may have more that are no sockets than there are numbers in a gap."""
+    guarded = make_guarded()
+    with ExitStack() as files:
+        for _ in range(3 * GAP):
+            files.enter_context(Path(os.devnull).open())
+        connection = guarded.enter()
+        unended(connection, MESSAGES * LARGEST + 2 * SLACK_BYTES)
+        guarded.until(lambda: guarded.complaints)
+        assert is_ended(connection)
 
 
 def test_an_aborted_connection_has_nothing_left_to_read():

@@ -9,6 +9,7 @@ A thread looks, so that a busy node is no open door. It finds the connections am
 them every second, or as soon as the process has grown; for LOOKING of the time at most, unless something is suspicious.
 """
 
+import errno
 import fcntl
 import os
 import socket
@@ -17,7 +18,6 @@ import termios
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -158,8 +158,12 @@ class Guard:
         found: dict[int, Connection] = {}
         number, end = 0, max(self.connections, default=0) + GAP
         while number < end:
-            with suppress(OSError):  # it is no socket, or not open
+            is_open = True
+            try:
                 found[number] = self._look_at(number)
+            except OSError as error:  # it is not open, or no socket
+                is_open = error.errno != errno.EBADF
+            if is_open:
                 end = max(end, number + GAP)
             number += 1
         self.connections = found
