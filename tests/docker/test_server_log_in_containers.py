@@ -50,6 +50,7 @@ def test_a_killed_server_comes_to_the_model_of_one_that_lived(engine, tmp_path: 
     assert engine.volumes() == []
 
 
+@pytest.mark.alone  # any other command would remove what is left
 def test_what_outlasts_a_killed_controller(engine, tmp_path: Path) -> None:
     """Its nodes end by themselves, any command takes them and their networks away, and the log stays for `resume`."""
     (tmp_path / "logged.yaml").write_text(SCENARIO)
@@ -77,6 +78,7 @@ def test_what_outlasts_a_killed_controller(engine, tmp_path: Path) -> None:
     assert engine.volumes() == []
 
 
+@pytest.mark.alone
 def test_what_the_log_leaves_goes_with_down(engine, tmp_path: Path) -> None:
     """A run that was interrupted leaves its log alone; `down` removes it, and the run resumes from its checkpoint."""
     (tmp_path / "logged.yaml").write_text(SCENARIO.replace("100000 updates", "50 updates"))

@@ -155,7 +155,7 @@ def test_a_killed_controller_leaves_no_process_and_its_cgroups_go_with_the_next_
 @pytest.mark.alone  # it counts what is left on this machine
 def test_down_removes_what_a_killed_controller_left(monkeypatch):
     """Also where there are no containers to look after."""
-    monkeypatch.setattr("edgebed.runtimes.containers.leftovers.remove_leftovers", lambda _: 0)
+    monkeypatch.setattr("edgebed.runtimes.containers.leftovers.remove_leftovers", lambda *_, **__: 0)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as gone:
         name = f"{PREFIX}{process_name(gone.pid).replace('/', '_')}_0"
         folders = [mount / name for mount in mounts().values()]

@@ -278,7 +278,8 @@ def test_a_second_process_of_the_same_name_is_refused(tmp_path: Path) -> None:
 
     def double(stage: StagedTrial) -> None:
         until(lambda: stage.watch.state.updates > 20, "training", every_s=0.02)
-        with zmq.Context() as context, management_socket(context, zmq.DEALER, stage.launcher.credentials) as client:
+        credentials = stage.launcher.credentials
+        with zmq.Context() as context, management_socket(context, zmq.DEALER, credentials, "edge-0~2") as client:
             client.linger = 0
             client.connect(stage.launcher.address)
             client.send_multipart(codec.encode(messages.Hello(sender="edge-0", pid=1)))
