@@ -192,7 +192,7 @@ def test_a_frozen_worker_does_not_hold_back_the_end(engine, tmp_path, onlooker) 
     assert trial.summary.outcome == "completed"
     last = [record for _, _, record in trial.events() if isinstance(record, records.Node) and record.name == "edge-1"]
     assert last[-1].reason == "did not answer 'stop' within 5 s"
-    assert engine.left() == []
+    assert engine.removable() == []
 
 
 def test_too_little_memory_is_reported_as_such_with_limit_and_peak(engine, tmp_path) -> None:
@@ -224,7 +224,7 @@ def test_what_a_killed_controller_leaves_goes_with_down(engine, running) -> None
 
     assert down.returncode == 0
     assert f"4 containers and 2 networks of {NAME}/0001" in down.stdout + down.stderr
-    assert engine.left() == []
+    assert engine.removable() == []
 
 
 def test_a_second_run_starts_cleanly_after_a_killed_controller(engine, running, tmp_path) -> None:
@@ -235,7 +235,7 @@ def test_a_second_run_starts_cleanly_after_a_killed_controller(engine, running, 
     run = edgebed.run(SCENARIO, runtime="docker", runs_dir=tmp_path / "second")
 
     assert run.exit_code == 0
-    assert engine.left() == []
+    assert engine.removable() == []
 
 
 def test_without_an_engine_the_message_says_what_to_do(tmp_path) -> None:

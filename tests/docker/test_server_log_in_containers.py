@@ -66,7 +66,7 @@ def test_what_outlasts_a_killed_controller(engine, tmp_path: Path) -> None:
     looked = _done(tmp_path, "ls", "--runs-dir", ".")
 
     assert f"removed 4 containers and 2 networks of {NAME}/0001, whose controller is gone" in looked.stderr
-    assert engine.left() == []
+    assert engine.removable() == []
     assert len(engine.volumes()) == 1
     _done(tmp_path, "resume", NAME, "--runs-dir", ".")
     journal = trial / "events.jsonl"
@@ -87,7 +87,7 @@ def test_what_the_log_leaves_goes_with_down(engine, tmp_path: Path) -> None:
     _wait_until(lambda: _updates(trial) >= 150, 60.0)
     begun.send_signal(signal.SIGINT)
     assert begun.wait(60) == 130
-    assert engine.left() == []
+    assert engine.removable() == []
     assert len(engine.volumes()) == 1
 
     down = _done(tmp_path, "down")
