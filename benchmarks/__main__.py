@@ -24,6 +24,7 @@ from benchmarks import (
     server,
     shards,
     simulation,
+    update_parts,
     watching,
 )
 
@@ -37,6 +38,7 @@ PARTS = (
     "server",
     "security",
     "durability",
+    "update",
     "links",
     "namespaces",
     "containers",
@@ -44,14 +46,14 @@ PARTS = (
     "shards",
     "watching",
 )
-DEFAULT_PARTS = PARTS[:8]
+DEFAULT_PARTS = PARTS[:9]
 """The others need root, or Docker."""
 
 
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first eight)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first nine)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -73,7 +75,8 @@ def _measure(part: str, *, quick: bool) -> Any:
         "encoding": encoding.measure,
         "nodes": lambda: nodes.measure(seconds=1.0 if quick else 8.0),
         "simulation": lambda: simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3),
-        "server": lambda: server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 5),
+        "server": lambda: server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 7),
+        "update": lambda: update_parts.measure(quick=quick),
     }
     others = (churn, compression, durability, links, namespaces, containers, faults, security, shards, watching)
     measures |= {module.__name__.rpartition(".")[2]: partial(module.measure, quick=quick) for module in others}
@@ -86,6 +89,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
     yield from map(_server, measured.get("server", ()))
     yield from _security(measured.get("security", ()))
     yield from _durability(measured.get("durability", ()))
+    yield from _update(measured.get("update", {"us": {}}))
     if found := measured.get("simulation"):
         per_s = found["per_s"]
         for name, limit in (
@@ -143,6 +147,12 @@ def _durability(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             rates = f"({row['per_s'][name]:,.0f} of {row['per_s']['none']:,.0f} a second)"
             yield f"{'server CPU time of an update, ' + subject:<76} {row['cpu'][name]:>10.2f}  {cpu_limit:<8} {times}"
             yield f"{'updates/s, ' + subject:<76} {row['rate'][name]:>10.2f}  {rate_limit:<8} {rates}"
+
+
+def _update(found: dict[str, Any]) -> Iterator[str]:
+    for name, us in found["us"].items():
+        what = f"server CPU time of an update, with its log, {found['clients']} clients: {name}"
+        yield f"{what:<99} {us:>7,.0f} us"
 
 
 def _security(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

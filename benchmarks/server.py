@@ -1,11 +1,13 @@
 """The parameter server against a raw ZeroMQ echo of the same frames, in one run.
 
-Clients push the same frames to both and wait for the answer, a whole model; both share the machine with them. What the
-ratio leaves is the server's own work: decoding, applying, counting staleness, taking a snapshot, journaling.
+Clients push the same frames to both and wait for the answer, a whole model; both share the machine with them, and both
+ask for the run's secret. What the ratio leaves is the server's own work: decoding, appending to the log, applying,
+counting staleness, taking a snapshot, journaling.
 """
 
 import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -49,12 +51,10 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
         for clients in CLIENTS:
             rates: dict[str, list[float]] = {"echo": [], "server": []}
             for _ in range(rounds):
-                for name, start in (("echo", start_echo), ("server", start_server)):
-                    process, address, keep = start(method, clients)
-                    rates[name].append(drive(address, clients, tensor, payload, seconds))
-                    process.kill()
-                    process.join()
-                    keep()
+                load = clients, tensor, payload, seconds
+                rates["echo"].append(_rate(start_echo(method, clients), load))
+                with tempfile.TemporaryDirectory(dir=".") as folder:  # on the disk of the checkout, not in memory
+                    rates["server"].append(_rate(start_server(method, clients, "log", folder), load))
             echo, server = (float(np.median(rates[name])) for name in ("echo", "server"))
             ratios = [s / e for s, e in zip(rates["server"], rates["echo"], strict=True)]
             rows.append(
@@ -62,6 +62,18 @@ def measure(seconds: float, rounds: int) -> list[dict[str, Any]]:
                  "ratio": float(np.median(ratios))}
             )  # fmt: skip
     return rows
+
+
+def _rate(
+    started: tuple[BaseProcess, str, Callable[[], None]], load: tuple[int, messages.Tensor, list[Buffer], float]
+) -> float:
+    """Answers a second of a process that has been started, and is ended."""
+    process, address, close = started
+    rate = drive(address, *load)
+    process.kill()
+    process.join()
+    close()
+    return rate
 
 
 def start_echo(
@@ -87,9 +99,13 @@ def start_echo(
 
 
 def start_server(
-    method: str, clients: int, durability: Durability = "none", log_folder: str = ""
+    method: str,
+    clients: int,
+    durability: Durability = "none",
+    log_folder: str = "",
+    prepare: Callable[[], None] = lambda: None,
 ) -> tuple[BaseProcess, str, Callable[[], None]]:
-    """The real server node, configured by hand as its controller would."""
+    """The real server node, configured by hand as its controller would; its process calls `prepare` first."""
     context: zmq.Context[Any] = zmq.Context()
     socket = management_socket(context, zmq.ROUTER, CREDENTIALS)
     address = f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
@@ -99,6 +115,7 @@ def start_server(
         keep_freed_memory()
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 2)
+        prepare()
         run_node(here)
 
     process = _fork.Process(target=serve, daemon=True)
@@ -117,7 +134,14 @@ def start_server(
             socket.send_multipart([peer, *codec.encode(configure, frames)])
         elif isinstance(message, messages.Ready):
             data_address = message.data_address
-    return process, data_address, lambda: context.destroy(linger=0)
+            known = messages.Incarnations(sender="controller", workers=tuple((worker, 1) for worker in configure.peers))
+            socket.send_multipart([peer, *codec.encode(known)])
+
+    def close() -> None:
+        socket.close(linger=0)
+        context.destroy(linger=0)
+
+    return process, data_address, close
 
 
 def drive(
@@ -143,6 +167,7 @@ def drive(
     begin.set()
     for process in processes:
         process.join()
+        assert process.exitcode == 0, "a client was not answered as it should have been"
     return float(sum(counts))
 
 
@@ -164,12 +189,15 @@ def _client(
     socket.recv_multipart(copy=False)
     push = messages.Push(sender=name, incarnation=1, step=0, base=0, loss=1.0, tensors=(tensor,))
     begin.wait()
+    answer: list[zmq.Frame] = []
     started, count = time.perf_counter(), 0
     while time.perf_counter() - started < seconds:
         frames = codec.encode(msgspec.structs.replace(push, step=count), payload)  # one that came before is not applied
         socket.send_multipart(frames, copy=False)
-        socket.recv_multipart(copy=False)
+        answer = socket.recv_multipart(copy=False)
         count += 1
+    message, _ = codec.decode([frame.buffer for frame in answer], "data")
+    assert isinstance(message, messages.Model), message
     counts[index] = count / (time.perf_counter() - started)
 
 
