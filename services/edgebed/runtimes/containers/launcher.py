@@ -2,6 +2,7 @@
 
     create, join both networks, attach --> start --> set its link --> copy its output --> how did it end? --> remove
 
+Its memory is capped from the beginning, its CPU when the node is built: loading torch is not what is emulated.
 At most four containers are being started at a time: more make the engine slower, not faster. A container is removed as
 soon as it has ended; its output is in the run's folder then. A node that is launched again gets a container of the same
 name when the one before is gone, and appends to its log. What faults do to a container is container.py's.
@@ -78,7 +79,7 @@ class ContainerLauncher:
         self.threads: dict[str, threading.Thread] = {}
         """The thread of each node's last container."""
         self.containers: dict[str, Container] = {}
-        """The last container that has started, by node."""
+        """The last container that was to start, by node."""
         self.closing = threading.Event()
         self.happened: queue.SimpleQueue[LauncherEvent | EdgebedError] = queue.SimpleQueue()
         self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -105,6 +106,10 @@ class ContainerLauncher:
             container.inject(number, injection)
         else:
             self._tell(Injected(number, f"{injection.node} has no container yet"))
+
+    def cap(self, node: str) -> None:
+        """Hold a node's CPU cap from now on: it is built. Never blocks."""
+        self.containers[node].cap()
 
     def poll_events(self) -> Iterator[LauncherEvent]:
         """Events since the last call; call when `fileno` is readable."""
@@ -157,10 +162,10 @@ class ContainerLauncher:
                 output = stack.enter_context(attached(self.client, made))
                 if self.closing.is_set():
                     return
-                self.client.api.start(made)
                 container = Container(self.client, self.links, node, self.numbers[node.node], made, self._tell)
                 stack.callback(container.close)
-                self.containers[node.node] = container
+                self.containers[node.node] = container  # the node may be built before the engine says that it runs
+                self.client.api.start(made)
                 self._tell(NodeStarted(node.node))
                 container.set_link()
             log = self.log_folder / f"{node.node}.log"
