@@ -10,6 +10,8 @@ from typing import Any
 
 from real_prometheus import Prometheus
 
+from edgebed.runtimes.containers.project import ImageNames, project_name
+
 ROOT = Path(__file__).parents[2]
 USER = 12345
 """To whom the scenarios belong, and so the runs."""
@@ -42,9 +44,12 @@ class Project:
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """The project's name, and any ports that are free."""
+        """The project's name, any ports that are free, and the images of this checkout, whatever its own name."""
         ports = dict.fromkeys(("EDGEBED_PORT", "EDGEBED_PROMETHEUS_PORT", "EDGEBED_GRAFANA_PORT"), "0")
-        return os.environ | ports | {"COMPOSE_PROJECT_NAME": self.name}
+        nodes, controller = ImageNames.named(), f"edgebed-controller:{project_name()}"
+        images = {"EDGEBED_SERVER_IMAGE": nodes.server, "EDGEBED_WORKER_IMAGE": nodes.worker}
+        images["EDGEBED_CONTROLLER_IMAGE"] = os.environ.get("EDGEBED_CONTROLLER_IMAGE") or controller
+        return os.environ | ports | images | {"COMPOSE_PROJECT_NAME": self.name}
 
     def edgebed(self, command: str) -> subprocess.CompletedProcess[str]:
         """The command, in the controller's container."""

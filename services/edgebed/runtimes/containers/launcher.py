@@ -27,10 +27,11 @@ from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.container import Container
-from edgebed.runtimes.containers.engine import CALL_S_MAX, ImageNames, attached, connect, explained
+from edgebed.runtimes.containers.engine import CALL_S_MAX, attached, connect, explained
 from edgebed.runtimes.containers.labels import LABEL_VOLUME
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.links import Links
+from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.register import forget_containers, note_containers
 from edgebed.runtimes.containers.server_volume import MOUNTED_AT, prepare_volume
 from edgebed.runtimes.containers.site import Site, find_site
