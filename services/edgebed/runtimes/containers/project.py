@@ -59,5 +59,5 @@ def _setting(name: str) -> str:
     folder = _folder()
     if folder is None or not (folder / ".env").is_file():
         return ""
-    text = (folder / ".env").read_text(encoding="utf-8", errors="replace")
-    return dict(_SETTING.findall(text)).get(name, "").strip("'\"")
+    settings: dict[str, str] = dict(_SETTING.findall((folder / ".env").read_text(encoding="utf-8", errors="replace")))
+    return settings.get(name, "").strip("'\"")
