@@ -23,6 +23,13 @@ class Project:
     def __init__(self, folder: Path, scenario: str) -> None:
         self.folder = folder
         self.name = f"edgebed-test-{os.getpid()}-{folder.name.replace('_', '-')}"[:60]
+        nodes, controller = ImageNames.named(), f"edgebed-controller:{project_name()}"
+        self.images = {
+            "EDGEBED_SERVER_IMAGE": nodes.server,
+            "EDGEBED_WORKER_IMAGE": nodes.worker,
+            "EDGEBED_CONTROLLER_IMAGE": os.environ.get("EDGEBED_CONTROLLER_IMAGE") or controller,
+        }
+        """Those of this checkout, whatever the project's name."""
         for name in ("docker-compose.yml", "docker-compose.override.yml", ".env"):
             if (ROOT / name).exists():
                 shutil.copy(ROOT / name, folder)
@@ -44,12 +51,9 @@ class Project:
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """The project's name, any ports that are free, and the images of this checkout, whatever its own name."""
+        """The project's name, any ports that are free, and its images."""
         ports = dict.fromkeys(("EDGEBED_PORT", "EDGEBED_PROMETHEUS_PORT", "EDGEBED_GRAFANA_PORT"), "0")
-        nodes, controller = ImageNames.named(), f"edgebed-controller:{project_name()}"
-        images = {"EDGEBED_SERVER_IMAGE": nodes.server, "EDGEBED_WORKER_IMAGE": nodes.worker}
-        images["EDGEBED_CONTROLLER_IMAGE"] = os.environ.get("EDGEBED_CONTROLLER_IMAGE") or controller
-        return os.environ | ports | images | {"COMPOSE_PROJECT_NAME": self.name}
+        return os.environ | ports | self.images | {"COMPOSE_PROJECT_NAME": self.name}
 
     def edgebed(self, command: str) -> subprocess.CompletedProcess[str]:
         """The command, in the controller's container."""
