@@ -215,7 +215,9 @@ def test_images_have_names_that_the_environment_may_change(monkeypatch, checkout
 def test_a_checkout_has_images_of_its_own(monkeypatch, checkout) -> None:
     """By its folder, as Compose names it; what the shell or .env says of the project wins, as with Compose."""
     by_folder = ImageNames.named().worker
-    (checkout / ".env").write_text("# COMPOSE_PROJECT_NAME=no\nCOMPOSE_PROJECT_NAME='mine'\nEDGEBED_SERVER_IMAGE=s:1\n")
+    (checkout / ".env").write_text(
+        "# COMPOSE_PROJECT_NAME=no\nEDGEBED_WORKER_IMAGE=\nCOMPOSE_PROJECT_NAME='mine'\nEDGEBED_SERVER_IMAGE=s:1\n"
+    )
     by_file = ImageNames.named()
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", "theirs")
     by_shell = ImageNames.named()

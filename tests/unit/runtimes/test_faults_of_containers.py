@@ -112,12 +112,13 @@ def test_things_are_done_in_the_order_asked(engine, container, told) -> None:
 
 
 def test_a_cap_holds_from_when_the_node_is_built(engine, container, told) -> None:
-    """What is asked of it before that is held then, and no sooner: it has to start."""
+    """What is asked of it before that is held then, and no sooner: it has to start. Once is enough."""
     do(container, 1, "cpus", 0.1)
     do(container, 2, "cpus", 0.2)
     assert [told.get(timeout=DEADLINE_S) for _ in range(2)] == [Injected(1), Injected(2)]
     assert engine.did == []
 
+    container.cap()
     container.cap()
     do(container, 3, "cpus", 0.3)
     engine.allowed.release(2)

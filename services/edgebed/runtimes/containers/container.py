@@ -55,7 +55,7 @@ class Container:
         self.cpus = node.cpus
         """CPU cap in cores that is asked for now; None: none."""
         self.is_capped = False
-        """Whether that cap is to hold; while the node starts it is not."""
+        """Whether that cap is to hold: not while the node starts."""
         self.asked: queue.SimpleQueue[tuple[int, Injection] | Literal["cap"] | None] = queue.SimpleQueue()
         self.open: set[int] = set()
         """Numbers of the actions that were asked for and have no answer yet."""
@@ -75,9 +75,11 @@ class Container:
         self._answer(number, self._ended())
 
     def cap(self) -> None:
-        """Have the node's CPU cap set: it is built. Never blocks; a failure is told as an error."""
+        """Have the node's CPU cap set, once: it is built. Never blocks; a failure is told as an error."""
         with self.lock:
-            self._ask("cap")
+            if not self.is_capped:
+                self.is_capped = True
+                self._ask("cap")
 
     def _ask(self, what: tuple[int, Injection] | Literal["cap"]) -> bool:
         """Have the worker do something; False if the node has ended."""
@@ -141,7 +143,6 @@ class Container:
 
     def _hold_cap(self) -> None:
         """Set the cap that is asked for by now."""
-        self.is_capped = True
         if self.cpus is None:
             return
         try:

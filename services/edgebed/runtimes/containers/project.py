@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).parents[4]
 FILE = "docker-compose.yml"
 NAME = "edgebed"
 """The project's name where no folder gives one."""
-_SETTING = re.compile(r"^\s*(\w+)\s*=\s*(.*?)\s*$", re.MULTILINE)
+_SETTING = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
