@@ -1,7 +1,8 @@
 """Removing what edgebed has put onto an engine: a trial's own objects, or those that killed controllers have left.
 
-Docker may miscount who is in a network when many containers join or leave it at once. It then never removes that
-network, until it is restarted and counts anew; this is reported with what to do, and is no error.
+An old engine may miscount who is in a network when containers join it while others leave, as in many restarts at once.
+It then keeps the network until it is restarted and counts anew: joining and leaving it again does not help. This is
+reported with what to do, and is no error.
 """
 
 from collections.abc import Callable, Collection, Sequence
