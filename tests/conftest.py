@@ -48,7 +48,8 @@ def data_dir() -> Path:
 def why_no_containers() -> str | None:
     """What is missing for tests in containers; None if nothing is."""
     from edgebed.core.errors import InfrastructureError
-    from edgebed.runtimes.containers.engine import ImageNames, connect
+    from edgebed.runtimes.containers.engine import connect
+    from edgebed.runtimes.containers.project import ImageNames
 
     try:
         client = connect()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.runtimes.containers.engine import ImageNames
+from edgebed.runtimes.containers.project import ImageNames
 
 NODE_MAIN = "/opt/edgebed/services/edgebed/runtimes/containers/node_main.py"
 CAPS = (

@@ -43,10 +43,10 @@ def test_up_watch_wait_down(project) -> None:
     project.up()
     up = dict.fromkeys(("server", "evaluator", "edge-0", "edge-1", "edgebed-controller"), "up")
     until(lambda: project.targets().items() >= up.items(), "every node is scraped")
-    listed = project.compose("ps", "--format", "json").stdout
-    assert {"node-server", "node-evaluator", "node-edge"} <= {
-        json.loads(line)["Service"] for line in listed.splitlines()
-    }
+    listed = [json.loads(line) for line in project.compose("ps", "--format", "json").stdout.splitlines()]
+    health = {each["Service"]: each["Health"] for each in listed}
+    assert {"node-server", "node-evaluator", "node-edge"} <= health.keys()
+    assert (health["controller"], health["prometheus"]) == ("healthy", "healthy")
 
     with project.watching("latest") as process:
         watched = next(line for line in process.stderr if " updates/s" in line)
@@ -69,6 +69,39 @@ def test_up_watch_wait_down(project) -> None:
 
     assert project.compose("down").returncode == 0
     assert project.left() == []
+
+
+def test_training_needs_neither_prometheus_nor_grafana(project) -> None:
+    """Images that cannot be had stop `up`, which names them, and not the controller alone; what is built is not asked.
+
+    As from a registry that has python's image and not these.
+    """
+    (project.folder / "docker-compose.override.yml").unlink(missing_ok=True)
+    without = {"EDGEBED_PROMETHEUS_IMAGE": "localhost:1/prometheus", "EDGEBED_GRAFANA_IMAGE": "localhost:1/grafana"}
+
+    refused = project.compose("up", "--detach", "--wait", **without)
+    unbuilt = project.compose("up", "--detach", "controller", EDGEBED_WORKER_IMAGE="edgebed-never-built:1", **without)
+    alone = project.compose("up", "--detach", "--wait", "controller", **without)
+
+    assert refused.returncode != 0
+    assert "localhost:1" in refused.stderr
+    assert unbuilt.returncode != 0
+    assert "Pulling" not in unbuilt.stderr
+    assert alone.returncode == 0, alone.stderr
+    assert project.compose("wait", "controller", **without).returncode == 0
+
+
+def test_two_projects_have_images_of_their_own(project) -> None:
+    """By Compose's own word: what one builds the other does not use."""
+    (project.folder / "docker-compose.override.yml").unlink(missing_ok=True)
+    unset = dict.fromkeys(("EDGEBED_CONTROLLER_IMAGE", "EDGEBED_SERVER_IMAGE", "EDGEBED_WORKER_IMAGE"), "")
+    one, other = (
+        set(project.compose("-p", name, "config", "--images", **unset, COMPOSE_PROJECT_NAME="").stdout.split())
+        for name in ("one", "other")
+    )
+
+    assert {"edgebed-controller:one", "edgebed-parameter-server:one", "edgebed-worker:one"} <= one
+    assert not {image for image in one & other if image.startswith("edgebed")}
 
 
 def test_a_simulated_run_is_shown_by_the_prometheus_of_compose(project, monkeypatch) -> None:

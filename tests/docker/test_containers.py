@@ -27,6 +27,8 @@ SCENARIO = {
     "evaluation": {"every": "100 updates"},
     "stop": {"updates": 400},
 }
+STARTS_S_MAX = 25.0
+"""Loading torch under a cap of a twentieth of a core takes forty seconds on an idle machine."""
 SCENARIO_FILE = f"""
 name: {NAME}
 question: Does anything stay behind?
@@ -115,6 +117,30 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
     (secret,) = secrets
     assert re.fullmatch(r"[0-9a-f]{32}", secret)
     assert not [path for path in run.path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+def test_a_cap_holds_before_training_and_not_while_a_node_starts(engine, tmp_path) -> None:
+    """Neither at first nor after a restart; what it uses in training never was more than its cap."""
+    overrides = ["fleet.edge.cpus=0.05", "fleet.edge.count=1", "stop.updates=1000000", "stop.time=30s"]
+    scenario = SCENARIO | {"faults": [{"restart": "edge-0", "at": "5s", "delay": "0s"}]}
+    run = edgebed.run(scenario, runtime="docker", set=overrides, runs_dir=tmp_path)
+    (trial,) = run.trials.values()
+    events = list(trial.events())
+    states = {
+        (record.incarnation, record.state): t
+        for t, _, record in events
+        if isinstance(record, records.Node) and record.name == "edge-0"
+    }
+    used = [record for _, node, record in events if node == "edge-0" and isinstance(record, records.Usage)]
+
+    assert trial.summary.outcome == "completed"
+    assert states[1, "ready"] - states[0, "started"] < STARTS_S_MAX
+    assert states[2, "ready"] - states[1, "died"] < STARTS_S_MAX
+    assert {record.incarnation for _, _, record in events if isinstance(record, records.Update)} == {1, 2}
+    assert {record.cpus_held for record in used} == {0.05}
+    for record in used:
+        assert record.cpu_s < 0.055 * record.time_s + 0.1, "more than the cap: it was not there yet"
+        assert record.memory_held_bytes == 512 * 2**20
 
 
 @pytest.mark.alone

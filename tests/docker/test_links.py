@@ -14,8 +14,8 @@ from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.plan import LinkChange
 from edgebed.planning.planning import plan_trials
 from edgebed.running.results import Trial
-from edgebed.runtimes.containers.engine import ImageNames
 from edgebed.runtimes.containers.links import Links
+from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.site import find_site
 from edgebed.scenario.load import load_scenario
 

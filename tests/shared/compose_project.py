@@ -10,6 +10,8 @@ from typing import Any
 
 from real_prometheus import Prometheus
 
+from edgebed.runtimes.containers.project import ImageNames, project_name
+
 ROOT = Path(__file__).parents[2]
 USER = 12345
 """To whom the scenarios belong, and so the runs."""
@@ -21,6 +23,13 @@ class Project:
     def __init__(self, folder: Path, scenario: str) -> None:
         self.folder = folder
         self.name = f"edgebed-test-{os.getpid()}-{folder.name.replace('_', '-')}"[:60]
+        nodes, controller = ImageNames.named(), f"edgebed-controller:{project_name()}"
+        self.images = {
+            "EDGEBED_SERVER_IMAGE": nodes.server,
+            "EDGEBED_WORKER_IMAGE": nodes.worker,
+            "EDGEBED_CONTROLLER_IMAGE": os.environ.get("EDGEBED_CONTROLLER_IMAGE") or controller,
+        }
+        """Those of this checkout, whatever the project's name."""
         for name in ("docker-compose.yml", "docker-compose.override.yml", ".env"):
             if (ROOT / name).exists():
                 shutil.copy(ROOT / name, folder)
@@ -42,9 +51,9 @@ class Project:
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """The project's name, and any ports that are free."""
+        """The project's name, any ports that are free, and its images."""
         ports = dict.fromkeys(("EDGEBED_PORT", "EDGEBED_PROMETHEUS_PORT", "EDGEBED_GRAFANA_PORT"), "0")
-        return os.environ | ports | {"COMPOSE_PROJECT_NAME": self.name}
+        return os.environ | ports | self.images | {"COMPOSE_PROJECT_NAME": self.name}
 
     def edgebed(self, command: str) -> subprocess.CompletedProcess[str]:
         """The command, in the controller's container."""

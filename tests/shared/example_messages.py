@@ -63,6 +63,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
         (messages.Pull(sender="evaluator", at_version=100), []),
         (messages.Refuse(sender="server", code="not-joined", reason="'edge-9' has not joined"), []),
         (messages.Hello(sender="edge-0", pid=4711), []),
+        (messages.Built(sender="edge-0"), []),
         (messages.Ready(sender="server", data_address="tcp://127.0.0.1:1", metrics_address="127.0.0.1:2"), []),
         (messages.Start(sender="controller", addresses=(("server", "tcp://127.0.0.1:1"),)), []),
         (messages.Incarnations(sender="controller", workers=(("edge-0", 2),)), []),

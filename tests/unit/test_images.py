@@ -93,14 +93,41 @@ def test_nothing_is_open_to_the_network(compose):
         assert {"mem_limit", "pids_limit"} <= service.keys()
 
 
+def test_what_is_built_is_never_asked_of_a_registry(compose):
+    """Nobody else has these images; they are built where they are missing, and are their project's own."""
+    built = {name: service for name, service in compose["services"].items() if "build" in service}
+
+    assert set(built) == {"controller", "parameter-server-image", "worker-image"}
+    for service in built.values():
+        assert service["pull_policy"] == "never"
+        assert service["image"].endswith(":${COMPOSE_PROJECT_NAME}}")
+    assert "name" not in compose, "two folders would be one project"
+    environment = compose["services"]["controller"]["environment"]
+    assert environment["EDGEBED_SERVER_IMAGE"] == built["parameter-server-image"]["image"]
+    assert environment["EDGEBED_WORKER_IMAGE"] == built["worker-image"]["image"]
+
+
+def test_every_service_tells_whether_it_is_well(compose):
+    """With what its image has; `up --wait` waits for it. The two that never run have nothing to tell."""
+    services = {name: service for name, service in compose["services"].items() if service.get("scale") != 0}
+    checks = {name: " ".join(service["healthcheck"]["test"]).split()[1] for name, service in services.items()}
+
+    assert checks == {"controller": "test", "prometheus": "promtool", "grafana": "wget"}
+
+
+def test_training_waits_for_no_service_that_shows_it(compose):
+    """Whoever cannot have Prometheus or Grafana starts the controller alone, which brings the nodes' images along."""
+    assert compose["services"]["controller"]["depends_on"] == ["parameter-server-image", "worker-image"]
+
+
 def test_every_variable_without_a_default_is_in_the_env_file(compose):
-    """So that the bare command works."""
+    """So that the bare command works; the project's name Compose knows itself."""
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
     known = set(re.findall(r"^(\w+)=", (ROOT / ".env").read_text(encoding="utf-8"), flags=re.MULTILINE))
 
     needed = set(re.findall(r"\$\{(\w+)\}", text))
     assert needed
-    assert needed <= known
+    assert needed <= known | {"COMPOSE_PROJECT_NAME"}
     assert {name for name, value in compose["services"]["controller"]["environment"].items() if value is None} <= known
 
 

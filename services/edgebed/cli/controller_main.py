@@ -15,7 +15,7 @@ SCENARIOS = Path("scenarios")
 RUNS = Path("runs")
 SOCKET = Path("/var/run/docker.sock")
 UP = Path("/tmp/edgebed-up")  # noqa: S108 - what the container's health check looks for
-AGE_S_MIN = 15.0
+AGE_S_MIN = 30.0  # `up --wait` waits for Prometheus and Grafana, too
 
 
 def main() -> None:

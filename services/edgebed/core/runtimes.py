@@ -32,7 +32,12 @@ class Traits(NamedTuple):
     @property
     def other_code_remedy(self) -> str:
         """What to do where a node has other code than the controller."""
-        return "build the images again: scripts/build-images" if self.has_containers else "start the run again"
+        if not self.has_containers:
+            return "start the run again"
+        return (
+            "build the images again: scripts/build-images. If another folder of the same name builds them on this "
+            "engine, give one of the two a COMPOSE_PROJECT_NAME"
+        )
 
 
 TRAITS: Mapping[Runtime, Traits] = {

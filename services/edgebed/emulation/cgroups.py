@@ -6,6 +6,9 @@
 A node's process enters by writing its own number into `cgroup.procs`, before it does anything else: what it allocates
 is charged to where it is at that time. So pages that it shares with the fork server, as torch's code, are not charged.
 
+While it starts, a node has at least a core, whatever its cap: loading torch is no part of what is emulated. Once it is
+built its cap is set, and it waits until it has read that back itself. Memory is capped from the beginning.
+
 The folder's name tells whose it is (core/process_names.py): what a killed controller has left can be found and removed.
 The root of the file system is an argument, so that version 2 is tested on a tree of plain files.
 """
@@ -23,10 +26,14 @@ from pathlib import Path
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import NodePlan
 from edgebed.core.process_names import is_running, own_process_name
-from edgebed.emulation.resources import ROOT, CgroupUsage, account
+from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_usage
 
 CPU_PERIOD_US = 100_000
 CPU_QUOTA_US_MIN = 1_000  # the least that the kernel accepts
+CPUS_TOLERANCE = 0.001  # the kernel holds a cap to the microsecond of quota
+STARTING_CPUS = 1.0
+CAP_S_MAX = 30.0  # a busy engine has hundreds of caps to set
+CAP_POLL_S = 0.02
 NEEDED = ("cpu", "memory")
 REMOVE_S_MAX = 5.0  # a killed process leaves its cgroup a moment later
 PREFIX = "edgebed_"
@@ -112,6 +119,38 @@ def enter(folders: Iterable[str]) -> None:
 def cpu_quota_us(cpus: float) -> int:
     """Return the CPU time in each period that makes a cap of `cpus` cores."""
     return max(CPU_QUOTA_US_MIN, round(cpus * CPU_PERIOD_US))
+
+
+def starting_cpus(cpus: float | None) -> float | None:
+    """Return the cap on a node that starts, whose own cap is `cpus` cores; None: no cap."""
+    return None if cpus is None else max(STARTING_CPUS, cpus)
+
+
+def is_cap_held(asked: float | None, held: float | None) -> bool:
+    """Whether the kernel holds the CPU cap that was asked for, as far as it can; in cores, None: no cap."""
+    if asked is None or held is None:
+        return asked == held
+    return abs(held - max(asked, CPU_QUOTA_US_MIN / CPU_PERIOD_US)) <= CPUS_TOLERANCE
+
+
+def wait_until_capped(asked: Callable[[], float | None], hear: Callable[[], None], root: Path = ROOT) -> None:
+    """Return when the kernel holds the CPU cap that is `asked` of this process, or does not tell what it holds.
+
+    Raises InfrastructureError where it does not within CAP_S_MAX. `hear` is called before each look: it may change what
+    is asked.
+    """
+    until_s = time.monotonic() + CAP_S_MAX
+    while True:
+        hear()
+        usage = cgroup_usage(None, root)
+        cpus, held = asked(), usage.cpu_limit_cores
+        if usage.throttled_s is None or is_cap_held(cpus, held):
+            return
+        if time.monotonic() > until_s:
+            raise InfrastructureError(
+                f"the CPU was not capped within {CAP_S_MAX:g} s: the kernel holds {_cores(held)}, asked {_cores(cpus)}"
+            )
+        time.sleep(CAP_POLL_S)
 
 
 def mounts(root: Path = ROOT) -> dict[str, Path]:
@@ -216,6 +255,10 @@ def _pids(folder: Path) -> Iterator[int]:
     with suppress(OSError):
         pids = map(int, (folder / "cgroup.procs").read_text(encoding="ascii").split())
         yield from (pid for pid in pids if pid > 0)
+
+
+def _cores(cpus: float | None) -> str:
+    return "no cap" if cpus is None else f"{cpus:g} cores"
 
 
 def _write(file: Path, text: str) -> None:

@@ -6,7 +6,6 @@ that come with Prometheus: here, or in the container of docker-compose.yml. Prom
 """
 
 import math
-import os
 import secrets
 import shutil
 import subprocess
@@ -24,8 +23,6 @@ from edgebed.running.results import Run, Trial
 
 GAP_S = 10.0
 """Seconds between two trials whose times are not known."""
-PROJECT = "edgebed"
-"""Name of the Compose project in docker-compose.yml."""
 DATA = "/prometheus"  # the one place in the container that can be written to
 ELSEWHERE = "Another Prometheus: --data gives the folder of its data; --output writes a file for promtool."
 MAKE_BLOCKS = Path(__file__).with_name("make_blocks.sh")
@@ -106,6 +103,7 @@ def into_service(store: SampleStore) -> None:
     from edgebed.runtimes.containers.engine import connect, explained, is_there
     from edgebed.runtimes.containers.labels import COMPOSE
     from edgebed.runtimes.containers.owner import own_container
+    from edgebed.runtimes.containers.project import project_name
 
     if not is_there():
         raise InfrastructureError(f"there is no container engine. {ELSEWHERE}")
@@ -114,7 +112,7 @@ def into_service(store: SampleStore) -> None:
         with explained("Prometheus could not be given the run"):
             own_id = own_container(client)
             own = client.api.inspect_container(own_id)["Config"]["Labels"] if own_id else {}
-            project = own.get(f"{COMPOSE}.project") or os.environ.get("COMPOSE_PROJECT_NAME") or PROJECT
+            project = own.get(f"{COMPOSE}.project") or project_name()
             labels = [f"{COMPOSE}.project={project}", f"{COMPOSE}.service=prometheus"]
             found = client.containers.list(filters={"label": labels, "status": "running"})
             if not found:

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 class Trial:
     """One trial of a run."""
 
-    def __init__(self, folder: TrialFolder) -> None:
+    def __init__(self, folder: TrialFolder, *, in_progress: bool = False) -> None:
+        """`in_progress`: its run is; then a journal without an end is still being written."""
         self.folder = folder
         self.name = folder.name
+        self.in_progress = in_progress
 
     @cached_property
     def plan(self) -> Plan:
@@ -49,7 +51,10 @@ class Trial:
     @cached_property
     def summary(self) -> TrialSummary:
         """The numbers and the judged expectations."""
-        return summaries.summarise(self.plan, self.series)
+        found = summaries.summarise(self.plan, self.series)
+        if self.in_progress and found.outcome == "unfinished":
+            return msgspec.structs.replace(found, outcome="running", reason="")
+        return found
 
     def events(self) -> Iterator[Entry]:
         """The journal's entries, (t in seconds, node, record), in order; none where there is no journal yet."""
@@ -94,7 +99,12 @@ class Run:
     @cached_property
     def trials(self) -> dict[str, Trial]:
         """The trials that have begun, by name."""
-        return {folder.name: Trial(folder) for folder in self.folder.trials()}
+        return {folder.name: Trial(folder, in_progress=self._in_progress) for folder in self.folder.trials()}
+
+    @cached_property
+    def _in_progress(self) -> bool:
+        """Whether the run was in progress before its journals were read."""
+        return self.folder.is_running()
 
     @property
     def scenario(self) -> str:
@@ -141,10 +151,7 @@ class Run:
         """The run in numbers, computed from the journals."""
         trials = tuple(trial.summary for trial in self.trials.values())
         not_begun = tuple(name for name in self.manifest.get("trials", ()) if name not in self.trials)
-        is_running = self.folder.is_running()
-        if is_running:
-            trials = tuple(_still_running(trial) if trial.outcome == "unfinished" else trial for trial in trials)
-        outcome = outcome_of(trials, not_begun, is_running=is_running)
+        outcome = outcome_of(trials, not_begun, is_running=self._in_progress)
         notes = (text for trial in self.trials.values() for _, node, text in trial.series.notes if node == CONTROLLER)
         plans = [trial.plan for trial in self.trials.values()]
         return RunSummary(
@@ -165,11 +172,6 @@ class Run:
     def __repr__(self) -> str:
         """The run's scenario, number and trials."""
         return f"Run({self.scenario}/{self.path.name}, trials={list(self.trials)})"
-
-
-def _still_running(summary: TrialSummary) -> TrialSummary:
-    """The summary of a trial in progress: its journal ends because it is still being written."""
-    return msgspec.structs.replace(summary, outcome="running", reason="")
 
 
 def load(run: str | Path, *, runs_dir: str | Path | None = None) -> Run:

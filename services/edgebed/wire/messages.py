@@ -252,6 +252,13 @@ class Configure(Message, kw_only=True):
     """Links at the other end of the node's messages: for the server its workers', for a worker the server's."""
 
 
+class Built(Message, kw_only=True):
+    """Node to controller: I am built; hold my CPU cap. `ready` follows when the kernel does.
+
+    Only nodes with a cgroup of their own send it: until then they have a core to start with.
+    """
+
+
 class Ready(Message, kw_only=True):
     """Node to controller: I am set up and can be reached here."""
 
@@ -407,7 +414,7 @@ class Bye(Message, kw_only=True):
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
-    Hello, Configure, Ready, Start, Incarnations, Report, Journaled, Alive, Reached, Proceed, Inject, Failed,
+    Hello, Configure, Built, Ready, Start, Incarnations, Report, Journaled, Alive, Reached, Proceed, Inject, Failed,
     Checkpoint, Keep, RollBack, Finish, Stop, Bye, Refuse,
 )  # fmt: skip
 
@@ -432,7 +439,7 @@ compressed the most common."""
 
 DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (
-    Hello | Configure | Ready | Start | Incarnations | Report | Journaled | Alive | Reached | Proceed | Inject | Failed
-    | Checkpoint | Keep | RollBack | Finish | Stop | Bye | Refuse
+    Hello | Configure | Built | Ready | Start | Incarnations | Report | Journaled | Alive | Reached | Proceed | Inject
+    | Failed | Checkpoint | Keep | RollBack | Finish | Stop | Bye | Refuse
 )  # fmt: skip
 AnyMessage = DataMessage | ManagementMessage

@@ -209,6 +209,22 @@ def test_a_link_that_changed_is_held_as_asked_or_was_not_for_so_long():
     assert next(link_rows([msgspec.structs.replace(node, differed=3)]))[3] == "differed 3 s"
 
 
+def test_links_of_a_run_in_progress_are_not_said_to_break_off(tmp_path):
+    """Its journal has no end because it is still being written; once nobody writes it, it has broken off."""
+    folder = run_of(tmp_path).folder
+    journal = folder.trial("adacomp").journal
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(line for line in lines if '"kind":"ended"' not in line))
+
+    with folder.held():
+        in_progress = printed(links_brief, Run(folder))
+    left = printed(links_brief, Run(folder))
+
+    assert "– adacomp: running" in in_progress
+    assert "✗" not in in_progress
+    assert "✗ adacomp: unfinished: the journal breaks off" in left
+
+
 def test_links_are_shown_to_programs(tmp_path):
     """`edgebed link show RUN --json`."""
     run = run_of(tmp_path, problem=PROBLEM)

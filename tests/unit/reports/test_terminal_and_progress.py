@@ -24,7 +24,7 @@ from edgebed.journal.accounts.ledger import Accounting, Ledger
 from edgebed.journal.series import Series
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.journal.troubles import Trouble
-from edgebed.reports.live.progress import LINE_EVERY_S, ProgressDisplay
+from edgebed.reports.live.progress import ProgressDisplay, line_every_s
 from edgebed.reports.run.brief import results_brief
 from edgebed.reports.run.report import write_report
 from edgebed.reports.run.sketch import accuracy_chart
@@ -58,7 +58,7 @@ def status(updates=10, **others):
 
 def run_progress(stream, statuses, make_sample_plan, summary, step_s=1.0):
     """Show these statuses, one every `step_s` of a clock of our own."""
-    now = iter(range(1000))
+    now = iter(range(100_000))
     with ProgressDisplay(stream, width=80, clock=lambda: next(now) * step_s) as progress:
         progress.trial_started(make_sample_plan())
         for each in statuses:
@@ -74,11 +74,26 @@ def test_a_log_gets_a_line_every_few_seconds(make_sample_plan, sample_run):
     lines = text.splitlines()
 
     assert "\x1b" not in text
-    assert len(lines) == 2 + 20 / LINE_EVERY_S
+    assert len(lines) == 2 + 20 / 5
     assert lines[1] == (
         "asgd: running, 0 of 600 updates, 98.7 updates/s, accuracy 93.21 %, 312 kB up, 6/6 nodes up, 12.3 s"
     )
     assert lines[-1] == "✓ asgd completed: accuracy 97.50 %, 600 updates in 6.81 s, 24 MB up, 1.63 MB down"
+
+
+@pytest.mark.parametrize(("minutes", "lines_max"), [(1, 12), (10, 70), (60, 120), (480, 210)])
+def test_the_longer_a_trial_takes_the_fewer_lines_a_minute_has_its_log(
+    make_sample_plan, sample_run, minutes, lines_max
+):
+    """A night is read from its log as well as a minute; a new state is shown at once also after hours."""
+    statuses = [status(updates) for updates in range(12 * minutes)]
+    statuses.append(status(1, interrupted=True))
+    text = run_progress(io.StringIO(), statuses, make_sample_plan, sample_run.trials["asgd"].summary, step_s=5.0)
+    shown = [line for line in text.splitlines() if line.startswith("asgd: running")]
+
+    assert lines_max / 2 < len(shown) <= lines_max
+    assert "asgd: interrupted, stopping" in text
+    assert [line_every_s(age_s) for age_s in (0.0, 59.9, 60.0, 7200.0)] == [5.0, 5.0, 10.0, 300.0]
 
 
 def test_a_change_of_state_is_shown_at_once(make_sample_plan, sample_run):

@@ -12,10 +12,10 @@ from edgebed.core.plan import NodePlan
 from edgebed.emulation.resources import own_address
 from edgebed.planning.memory import Need, container_bytes
 from edgebed.planning.planning import plan_trials
-from edgebed.runtimes.containers import limits
-from edgebed.runtimes.containers.engine import ImageNames
+from edgebed.runtimes.containers import limits, project
 from edgebed.runtimes.containers.launcher import memory_at_end, out_of_memory
 from edgebed.runtimes.containers.owner import is_alive, own_container, own_name
+from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.site import EngineNetwork, Site
 from edgebed.scenario.load import load_scenario
 
@@ -37,10 +37,12 @@ def node() -> NodePlan:
 
 @given(cpus=st.floats(0.01, 64), memory_bytes=st.integers(2**20, 2**40))
 def test_a_cap_is_what_the_engine_is_told(node, cpus, memory_bytes) -> None:
-    """CPU as quota over period within one part in a thousand, memory with no swap on top."""
+    """CPU as quota over period within one part in a thousand, at first a core at least; memory with no swap on top."""
     settings = limits.host_settings(msgspec.structs.replace(node, cpus=cpus), memory_bytes)
+    capped = limits.cpu_settings(cpus)
 
-    assert settings["cpu_quota"] / settings["cpu_period"] == pytest.approx(cpus, abs=1e-5)
+    assert settings["cpu_quota"] / settings["cpu_period"] == pytest.approx(max(1.0, cpus), abs=1e-5)
+    assert capped["cpu_quota"] / capped["cpu_period"] == pytest.approx(cpus, abs=1e-5)
     assert settings["mem_limit"] == settings["memswap_limit"] == memory_bytes
     assert "nano_cpus" not in settings
 
@@ -187,7 +189,19 @@ def test_a_helper_may_set_links_and_nothing_else(node) -> None:
     assert composed[service] != site("lab").labels_of(node, 1)[service]
 
 
-def test_images_have_names_that_the_environment_may_change(monkeypatch) -> None:
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder with a file for Compose, in which this code lies; no variable is set."""
+    for name in ("COMPOSE_PROJECT_NAME", "EDGEBED_SERVER_IMAGE", "EDGEBED_WORKER_IMAGE"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "Edge Bed.2"
+    folder.mkdir()
+    (folder / "docker-compose.yml").touch()
+    monkeypatch.setattr(project, "CHECKOUT", folder)
+    return folder
+
+
+def test_images_have_names_that_the_environment_may_change(monkeypatch, checkout) -> None:
     """An empty variable is none: Compose hands over such."""
     monkeypatch.setenv("EDGEBED_WORKER_IMAGE", "registry.example/worker:2")
     monkeypatch.setenv("EDGEBED_SERVER_IMAGE", "")
@@ -195,7 +209,32 @@ def test_images_have_names_that_the_environment_may_change(monkeypatch) -> None:
     images = ImageNames.named()
 
     assert images.of("worker") == images.of("evaluator") == "registry.example/worker:2"
-    assert images.of("server") == "edgebed-parameter-server"
+    assert images.of("server") == "edgebed-parameter-server:edgebed2"
+
+
+def test_a_checkout_has_images_of_its_own(monkeypatch, checkout) -> None:
+    """By its folder, as Compose names it; what the shell or .env says of the project wins, as with Compose."""
+    by_folder = ImageNames.named().worker
+    (checkout / ".env").write_text(
+        "# COMPOSE_PROJECT_NAME=no\nEDGEBED_WORKER_IMAGE=\nCOMPOSE_PROJECT_NAME='mine'\nEDGEBED_SERVER_IMAGE=s:1\n"
+    )
+    by_file = ImageNames.named()
+    monkeypatch.setenv("COMPOSE_PROJECT_NAME", "theirs")
+    by_shell = ImageNames.named()
+
+    assert by_folder == "edgebed-worker:edgebed2"
+    assert (by_file.worker, by_file.server) == ("edgebed-worker:mine", "s:1")
+    assert (by_shell.worker, by_shell.server) == ("edgebed-worker:theirs", "s:1")
+
+
+def test_without_a_checkout_the_folder_that_one_is_in_counts(monkeypatch, checkout, tmp_path) -> None:
+    """As for whoever has edgebed installed; elsewhere there is no folder to go by."""
+    monkeypatch.setattr(project, "CHECKOUT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    nowhere = project.project_name()
+    monkeypatch.chdir(checkout)
+
+    assert (nowhere, project.project_name()) == ("edgebed", "edgebed2")
 
 
 def test_how_a_node_ended_is_told_in_words(tmp_path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from docker.errors import APIError
 
+from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import Action, Injection, Method, Part, Task, WorkerPlan
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import FREEZE_TRIES, Container
@@ -49,7 +50,7 @@ def engine() -> Engine:
 
 
 @pytest.fixture
-def told() -> queue.SimpleQueue[Injected]:
+def told() -> queue.SimpleQueue[Injected | InfrastructureError]:
     """What the controller is told."""
     return queue.SimpleQueue()
 
@@ -97,6 +98,8 @@ def test_a_kill_is_done_at_the_latest_when_the_engine_says_so(engine, container,
 
 def test_things_are_done_in_the_order_asked(engine, container, told) -> None:
     """However long the engine takes for the first; a cap returns to that of the plan."""
+    container.cap()
+    engine.allowed.release()
     for number, (action, cpus) in enumerate([("freeze", None), ("cpus", 0.1), ("cpus", None), ("thaw", None)]):
         do(container, number, action, cpus)
     do(container, 4, "memory")
@@ -104,7 +107,39 @@ def test_things_are_done_in_the_order_asked(engine, container, told) -> None:
         engine.allowed.release()
 
     assert [told.get(timeout=DEADLINE_S) for _ in range(5)] == [Injected(number) for number in range(5)]
-    assert engine.did == [("pause", None), ("update", 10_000), ("update", 50_000), ("unpause", None)]
+    done = [("pause", None), ("update", 10_000), ("update", 50_000), ("unpause", None)]
+    assert engine.did == [("update", 50_000), *done]
+
+
+def test_a_cap_holds_from_when_the_node_is_built(engine, container, told) -> None:
+    """What is asked of it before that is held then, and no sooner: it has to start. Once is enough."""
+    do(container, 1, "cpus", 0.1)
+    do(container, 2, "cpus", 0.2)
+    assert [told.get(timeout=DEADLINE_S) for _ in range(2)] == [Injected(1), Injected(2)]
+    assert engine.did == []
+
+    container.cap()
+    container.cap()
+    do(container, 3, "cpus", 0.3)
+    engine.allowed.release(2)
+
+    assert told.get(timeout=DEADLINE_S) == Injected(3)
+    assert engine.did == [("update", 20_000), ("update", 30_000)]
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_an_engine_that_sets_no_cap_ends_the_run_unless_the_node_has_ended(engine, container, told, is_running) -> None:
+    """Its end is told by its output; a node without its cap would be another device."""
+    engine.refuses, engine.state = True, {"Running": is_running, "Paused": False}
+    engine.allowed.release(2)
+    container.cap()
+    do(container, 1, "freeze")
+    answers = [told.get(timeout=DEADLINE_S) for _ in range(1 + is_running)]
+
+    assert isinstance(answers[-1], Injected)
+    assert [str(each) for each in answers[:-1]] == [
+        "the CPU cap of edge-0: Container 1234 is not what it should be."
+    ] * is_running
 
 
 def test_what_is_so_already_is_done(engine, container, told) -> None:

@@ -24,7 +24,7 @@ class Launcher:
     """Notes what it is asked for."""
 
     def __init__(self):
-        self.launched, self.injected, self.busy = [], [], False
+        self.launched, self.injected, self.capped, self.busy = [], [], [], False
 
     def launch(self, node, address, secret):
         """Takes nothing while it is busy."""
@@ -35,6 +35,10 @@ class Launcher:
     def inject(self, number, injection):
         """Done at some later time."""
         self.injected.append((number, injection.action))
+
+    def cap(self, node):
+        """Done at some later time."""
+        self.capped.append(node)
 
 
 class Unheard:
@@ -186,6 +190,17 @@ def test_every_kind_of_record_has_a_role_that_owes_it():
     kinds = set(records.Record.__subclasses__())
 
     assert {kind for kind in OWED if issubclass(kind, records.Record)} == kinds
+
+
+def test_a_node_that_is_built_is_capped_and_not_one_of_an_earlier_life(shell):
+    """It says `ready` when it has found its cap; a life that is over is not the one that starts."""
+    second_life(shell)
+    say(shell, FIRST, messages.Built(sender="edge-0"))
+    before = list(shell.launcher.capped)
+    say(shell, SECOND, messages.Built(sender="edge-0"))
+
+    assert (before, shell.launcher.capped) == ([], ["edge-0"])
+    assert shell.heart.members["edge-0"].state == "joined"
 
 
 def test_signs_of_the_present_life_count_once_a_check(shell):

@@ -12,13 +12,16 @@ from edgebed.runtimes.containers.leftovers import remove, remove_network
 class Engine:
     """Stands in for an engine with one network; `count` is what it believes to be in there, `inside` what is."""
 
-    def __init__(self, inside: tuple[str, ...] = (), miscounted: int = 0) -> None:
-        self.inside = list(inside)
-        self.count = len(inside) + miscounted
+    def __init__(self, inside: tuple[str, ...] = (), miscounted: int = 0, gone: str = "") -> None:
+        """`gone`: name of a container that is gone, and whose end in the network is not."""
+        self.inside = {name: {"Name": f"name of {name}"} for name in inside}
+        if gone:
+            self.inside["ep-5678"] = {"Name": gone}
+        self.count = len(self.inside) + miscounted
         self.exists = True
         self.api = types.SimpleNamespace(
             remove_network=self._remove,
-            inspect_network=lambda _: {"Containers": {name: {} for name in self.inside}},
+            inspect_network=lambda _: {"Containers": dict(self.inside)},
             disconnect_container_from_network=self._disconnect,
         )
 
@@ -33,13 +36,16 @@ class Engine:
 
     def _disconnect(self, container: str, network: str, *, force: bool) -> None:
         assert force
-        self.inside.remove(container)
+        found = [key for key, end in self.inside.items() if container == (end["Name"] if key[:3] == "ep-" else key)]
+        if not found:
+            raise NotFound(f"no container {container}")
+        del self.inside[found[0]]
         self.count -= 1
 
 
-@pytest.mark.parametrize("engine", [Engine(), Engine(("a stranger", "another"))])
+@pytest.mark.parametrize("engine", [Engine(), Engine(("a stranger", "another")), Engine(("another",), gone="edge-0")])
 def test_whoever_joined_a_network_is_taken_out(engine) -> None:
-    """It is gone, and stays gone."""
+    """And what a container that is gone has left in it; the network is gone, and stays gone."""
     assert remove_network(engine, "1234")
     assert not engine.exists
     assert remove_network(engine, "1234")
@@ -54,3 +60,4 @@ def test_a_network_that_the_engine_has_miscounted_is_told_of() -> None:
     assert kept == {"edgebed-data"}
     (text,) = said
     assert text.startswith("the engine keeps the empty network edgebed-data")
+    assert "sudo systemctl restart docker" in text

@@ -5,6 +5,7 @@ Only what was asked for is judged. Nodes without a cap may fight for cores as th
 
 from collections.abc import Iterator
 
+from edgebed.emulation.cgroups import is_cap_held
 from edgebed.journal.verdict.findings import (
     BUSY_MIN,
     SERVER_BUSY_MIN,
@@ -25,9 +26,6 @@ CAPPED_S_MIN = 2.0
 """Seconds for which a cap must be used up to be measured to a tenth: the kernel gives it out in periods of 0.1 s."""
 CPU_S_MIN = 5.0
 """Seconds that a mean must cover to say something about a cap."""
-CPUS_HELD_TOLERANCE = 0.001
-CPUS_HELD_LEAST = 0.01
-"""The smallest CPU cap that the kernel has, in cores."""
 STEAL_MAX = 0.05
 """Share of the cores' time that the machine under this one may take: beyond it, times depend on its neighbours."""
 LAG_MAX_S = 0.02
@@ -79,10 +77,7 @@ def cap_held(trial: Observed) -> Iterator[Finding]:
 
 
 def _is_held(node: Judged) -> bool:
-    asked, held = node.plan.cpus, node.row.cpus_held
-    if asked is None or held is None:
-        return asked == held
-    return abs(held - max(asked, CPUS_HELD_LEAST)) <= CPUS_HELD_TOLERANCE
+    return is_cap_held(node.plan.cpus, node.row.cpus_held)
 
 
 def cap_share(trial: Observed) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Live progress of a run on standard error: lines that move on a terminal, a line every few seconds elsewhere.
+"""Live progress of a run on standard error: lines that move on a terminal, one now and then elsewhere.
 
 The code that runs or watches a trial calls it; nothing here has a thread or a timer of its own. Colours follow
 NO_COLOR.
@@ -23,7 +23,9 @@ from edgebed.journal.troubles import Trouble
 from edgebed.reports.live.live_view import figures_of, live_view
 
 REFRESH_S = 0.1  # As fast as an eye follows figures; drawing costs about a millisecond.
-LINE_EVERY_S = 5.0  # A log of a ten-minute run then has some hundred lines.
+LINE_EVERY_S = {0.0: 5.0, 60.0: 10.0, 600.0: 60.0, 3600.0: 300.0}
+"""Age of a trial in seconds, and time between the lines of a log from then on: ten minutes have some seventy lines, a
+night two hundred and fifty."""
 
 
 class ProgressDisplay:
@@ -38,7 +40,8 @@ class ProgressDisplay:
         self._console = make_console(stream or sys.stderr, width=width)
         self._clock = clock
         self._live: Live | None = None
-        self._shown = float("-inf")
+        self._began = self._shown = float("-inf")
+        """When the trial was announced, and when it was last shown, by the clock."""
         self._trial = ""
         self._state = ""
         self._troubles: Sequence[Trouble] = ()
@@ -57,6 +60,7 @@ class ProgressDisplay:
         """Announce a trial and begin its display."""
         self._stop()
         self._print(f"{plan.trial}: {count_text(len(plan.workers()), 'worker')}, seed {plan.seed}", style="bold")
+        self._began = self._clock()
         self._shown, self._state, self._troubles, self._told = float("-inf"), "", (), 0
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(
@@ -76,7 +80,7 @@ class ProgressDisplay:
             self._tell_troubles()
         now = self._clock()
         state = "interrupted, stopping" if status.interrupted else status.state
-        if state == self._state and now - self._shown < (REFRESH_S if self._live else LINE_EVERY_S):
+        if state == self._state and now - self._shown < (REFRESH_S if self._live else line_every_s(now - self._began)):
             return
         self._shown, self._state = now, state
         if self._live:
@@ -130,3 +134,8 @@ class ProgressDisplay:
             when = seconds_text(trouble.elapsed_s)
             self._print(f"! {self._trial} at {when}: {trouble.text}", style="yellow")
         self._told = len(self._troubles)
+
+
+def line_every_s(age_s: float) -> float:
+    """The time between two lines in the log of a trial of that age."""
+    return next(every_s for since_s, every_s in reversed(LINE_EVERY_S.items()) if age_s >= since_s)

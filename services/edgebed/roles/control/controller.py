@@ -176,7 +176,7 @@ class Controller:
             return self.members.send(message.sender, messages.Proceed(sender=NAME))
         if isinstance(message, messages.Bye):
             return self._exited(message.sender, message.reason, now, recurs=message.recurs)
-        return []  # a checkpoint or a backup: the shell keeps it
+        return []  # a checkpoint or a backup, which the shell keeps, or a node that is built, whose cap it sets
 
     def _hello(self, event: MessageReceived, hello: messages.Hello, now: float) -> list[Effect]:
         refusal = self.admission.refusal(hello, self.members, is_over=self.is_ending)

@@ -2,7 +2,7 @@
 
     kill                SIGKILL by the engine; done when the node's output has ended, or else when the engine says so
     freeze, thaw        the engine's pause and unpause: the kernel runs none of its threads, and answers TCP for it
-    cpus                the engine's update of its quota
+    cpus                the engine's update of its quota; that of a node which starts, when it is built
     cut, heal, link     orders to the helper that holds its link (links.py); a node without one gets one
     memory              nothing: the node fills its own
 
@@ -13,9 +13,10 @@ node has died; the end of the node's output does.
 import queue
 import threading
 from collections.abc import Callable
+from typing import Literal
 
 import docker
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
@@ -41,7 +42,7 @@ class Container:
         node: NodePlan,
         number: int,
         container_id: str,
-        tell: Callable[[Injected], None],
+        tell: Callable[[Injected | EdgebedError], None],
     ) -> None:
         """`number` counts the nodes of its class from 1; `tell` is called from any thread."""
         self.client = client
@@ -51,7 +52,11 @@ class Container:
         self.id = container_id
         self.tell = tell
         self.lock = threading.Lock()
-        self.asked: queue.SimpleQueue[tuple[int, Injection] | None] = queue.SimpleQueue()
+        self.cpus = node.cpus
+        """CPU cap in cores that is asked for now; None: none."""
+        self.is_capped = False
+        """Whether that cap is to hold: not while the node starts."""
+        self.asked: queue.SimpleQueue[tuple[int, Injection] | Literal["cap"] | None] = queue.SimpleQueue()
         self.open: set[int] = set()
         """Numbers of the actions that were asked for and have no answer yet."""
         self.killing: int | None = None
@@ -65,13 +70,26 @@ class Container:
         """Have an action done; `Injected(number)` is reported. Never blocks."""
         with self.lock:
             self.open.add(number)
-            if not self.has_ended:
-                self.asked.put((number, injection))
-                if self.worker is None:
-                    self.worker = threading.Thread(target=self._work, name=f"{self.node.node}-faults", daemon=True)
-                    self.worker.start()
+            if self._ask((number, injection)):
                 return
         self._answer(number, self._ended())
+
+    def cap(self) -> None:
+        """Have the node's CPU cap set, once: it is built. Never blocks; a failure is told as an error."""
+        with self.lock:
+            if not self.is_capped:
+                self.is_capped = True
+                self._ask("cap")
+
+    def _ask(self, what: tuple[int, Injection] | Literal["cap"]) -> bool:
+        """Have the worker do something; False if the node has ended."""
+        if self.has_ended:
+            return False
+        self.asked.put(what)
+        if self.worker is None:
+            self.worker = threading.Thread(target=self._work, name=f"{self.node.node}-actions", daemon=True)
+            self.worker.start()
+        return True
 
     def set_link(self) -> None:
         """Have the link set, if it is limited or a fault changes it; until then the node is not ready.
@@ -82,7 +100,7 @@ class Container:
             if self.links.is_held(self.node):
                 self.helper = self.links.set(self.node, self.number, self.id)
         except (InfrastructureError, APIError):
-            if self._state()["Running"]:
+            if self._is_running():
                 raise
         finally:
             self.link_is_set.set()
@@ -115,10 +133,27 @@ class Container:
 
     def _work(self) -> None:
         while asked := self.asked.get():
+            if asked == "cap":
+                self._hold_cap()
+                continue
             number, injection = asked
             if injection.action == "kill":
                 self.killing = number
             self._answer(number, self._problem_of(number, injection))
+
+    def _hold_cap(self) -> None:
+        """Set the cap that is asked for by now."""
+        if self.cpus is None:
+            return
+        try:
+            with explained(f"the CPU cap of {self.node.node}"):
+                self._set_cap()
+        except EdgebedError as error:
+            if not self.has_ended and self._is_running():
+                self.tell(error)
+
+    def _set_cap(self) -> None:
+        self.client.api.update_container(self.id, **limits.cpu_settings(self.cpus))
 
     def _problem_of(self, number: int, injection: Injection) -> str:
         """Do an action; return why it could not be done, or nothing."""
@@ -143,8 +178,9 @@ class Container:
             case "thaw":
                 self._pause(api.unpause, paused=False)
             case "cpus":
-                cpus = self.node.cpus if injection.cpus is None else injection.cpus
-                api.update_container(self.id, **limits.cpu_settings(cpus))
+                self.cpus = self.node.cpus if injection.cpus is None else injection.cpus
+                if self.is_capped:
+                    self._set_cap()
             case "cut" | "heal" | "link":
                 if injection.change and (problem := self.links.mechanisms.why_not(self.node, injection.change)):
                     raise InfrastructureError(problem)
@@ -173,6 +209,12 @@ class Container:
     def _state(self) -> dict[str, bool]:
         state: dict[str, bool] = self.client.api.inspect_container(self.id)["State"]
         return state
+
+    def _is_running(self) -> bool:
+        try:
+            return self._state()["Running"]
+        except NotFound:
+            return False
 
     def _ended(self) -> str:
         return f"{self.node.node} has ended"

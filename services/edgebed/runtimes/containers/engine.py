@@ -4,7 +4,6 @@ import os
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +16,6 @@ from edgebed.core.errors import InfrastructureError
 
 SOCKET = Path("/var/run/docker.sock")  # where the library looks unless it is told otherwise
 CALL_S_MAX = 60  # for one call; a busy engine takes seconds, a dead one for ever
-
-
-@dataclass(frozen=True)
-class ImageNames:
-    """The names of the images that nodes are made of."""
-
-    server: str
-    worker: str
-    """Image of workers and the evaluator."""
-
-    @classmethod
-    def named(cls) -> "ImageNames":
-        """The names in the environment, or those that scripts/build-images gives."""
-        return cls(
-            server=os.environ.get("EDGEBED_SERVER_IMAGE") or "edgebed-parameter-server",
-            worker=os.environ.get("EDGEBED_WORKER_IMAGE") or "edgebed-worker",
-        )
-
-    def of(self, role: str) -> str:
-        """The image for a node of that role."""
-        return self.server if role in ("server", "store") else self.worker
 
 
 def is_there() -> bool:

@@ -2,6 +2,7 @@
 
     create, join both networks, attach --> start --> set its link --> copy its output --> how did it end? --> remove
 
+Its memory is capped from the beginning, its CPU when the node is built: loading torch is not what is emulated.
 At most four containers are being started at a time: more make the engine slower, not faster. A container is removed as
 soon as it has ended; its output is in the run's folder then. A node that is launched again gets a container of the same
 name when the one before is gone, and appends to its log. What faults do to a container is container.py's.
@@ -26,10 +27,11 @@ from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.container import Container
-from edgebed.runtimes.containers.engine import CALL_S_MAX, ImageNames, attached, connect, explained
+from edgebed.runtimes.containers.engine import CALL_S_MAX, attached, connect, explained
 from edgebed.runtimes.containers.labels import LABEL_VOLUME
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.links import Links
+from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.register import forget_containers, note_containers
 from edgebed.runtimes.containers.server_volume import MOUNTED_AT, prepare_volume
 from edgebed.runtimes.containers.site import Site, find_site
@@ -78,7 +80,7 @@ class ContainerLauncher:
         self.threads: dict[str, threading.Thread] = {}
         """The thread of each node's last container."""
         self.containers: dict[str, Container] = {}
-        """The last container that has started, by node."""
+        """The last container that was to start, by node."""
         self.closing = threading.Event()
         self.happened: queue.SimpleQueue[LauncherEvent | EdgebedError] = queue.SimpleQueue()
         self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -105,6 +107,10 @@ class ContainerLauncher:
             container.inject(number, injection)
         else:
             self._tell(Injected(number, f"{injection.node} has no container yet"))
+
+    def cap(self, node: str) -> None:
+        """Hold a node's CPU cap from now on: it is built. Never blocks."""
+        self.containers[node].cap()
 
     def poll_events(self) -> Iterator[LauncherEvent]:
         """Events since the last call; call when `fileno` is readable."""
@@ -157,10 +163,10 @@ class ContainerLauncher:
                 output = stack.enter_context(attached(self.client, made))
                 if self.closing.is_set():
                     return
-                self.client.api.start(made)
                 container = Container(self.client, self.links, node, self.numbers[node.node], made, self._tell)
                 stack.callback(container.close)
-                self.containers[node.node] = container
+                self.containers[node.node] = container  # the node may be built before the engine says that it runs
+                self.client.api.start(made)
                 self._tell(NodeStarted(node.node))
                 container.set_link()
             log = self.log_folder / f"{node.node}.log"

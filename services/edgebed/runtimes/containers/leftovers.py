@@ -1,12 +1,13 @@
 """Removing what edgebed has put onto an engine: a trial's own objects, or those that killed controllers have left.
 
-Docker may miscount who is in a network when it takes many containers apart at once. It then never removes that network,
-until it is restarted and counts anew; this is reported and is no error.
+An old engine may miscount who is in a network when containers join it while others leave, as in many restarts at once.
+It then keeps the network until it is restarted and counts anew: joining and leaving it again does not help. This is
+reported with what to do, and is no error.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import docker
@@ -21,6 +22,8 @@ from edgebed.runtimes.containers.server_volume import remove_volume
 
 AT_ONCE = 8
 CONFLICT, FORBIDDEN = 409, 403  # what the engine answers
+ENDPOINT = "ep-"
+"""Prefix by which the engine lists the end of a container that is gone."""
 
 
 def remove_leftovers(
@@ -95,7 +98,10 @@ def remove(
         are_gone = list(pool.map(lambda network: remove_network(client, network["Id"]), networks))
     kept = {network["Name"] for network, is_gone in zip(networks, are_gone, strict=True) if not is_gone}
     for name in sorted(kept):
-        say(f"the engine keeps the empty network {name}: it has miscounted, and removes it when it is restarted")
+        say(
+            f"the engine keeps the empty network {name}: it has miscounted who is in it, and counts anew when it is "
+            "restarted, which stops its containers (sudo systemctl restart docker); then: edgebed down"
+        )
     return kept
 
 
@@ -117,22 +123,26 @@ def remove_container(client: docker.DockerClient, container_id: str) -> None:
 def remove_network(client: docker.DockerClient, network_id: str) -> bool:
     """Remove a network, taking out whoever else has joined it; False if the engine keeps it though nobody is in it."""
     try:
-        try:
-            client.api.remove_network(network_id)
-        except APIError as error:
-            if error.status_code != FORBIDDEN:
-                raise
-            joined = client.api.inspect_network(network_id)["Containers"]
-            for container_id in joined:
-                client.api.disconnect_container_from_network(container_id, network_id, force=True)
-            try:
-                client.api.remove_network(network_id)
-            except APIError as again:
-                if again.status_code != FORBIDDEN or client.api.inspect_network(network_id)["Containers"]:
-                    raise
-                return False
+        if _is_removed(client, network_id):
+            return True
+        for key, endpoint in client.api.inspect_network(network_id)["Containers"].items():
+            # what is left of a container that is gone is known by that one's name alone
+            joined = endpoint["Name"] if key.startswith(ENDPOINT) else key
+            with suppress(NotFound):
+                client.api.disconnect_container_from_network(joined, network_id, force=True)
+        return _is_removed(client, network_id, or_empty=True)
     except NotFound:
         return True
+
+
+def _is_removed(client: docker.DockerClient, network_id: str, *, or_empty: bool = False) -> bool:
+    """Remove a network; False where the engine says that somebody is in it, an error if that has to be `or_empty`."""
+    try:
+        client.api.remove_network(network_id)
+    except APIError as error:
+        if error.status_code != FORBIDDEN or (or_empty and client.api.inspect_network(network_id)["Containers"]):
+            raise
+        return False
     return True
 
 

@@ -1,7 +1,8 @@
 """The limits and rights of a node's container, from the node's plan: pure data, in the terms of the engine's interface.
 
 CPU is capped by a quota for each period of the kernel's scheduler, not as `nano_cpus`, which could not be changed
-while the container runs. Swap is capped with memory: otherwise a node gets as much again, on disk.
+while the container runs: it begins with what a node needs to start. Swap is capped with memory: otherwise a node gets
+as much again, on disk.
 """
 
 import math
@@ -10,7 +11,7 @@ from typing import Any
 from docker.types import Mount
 
 from edgebed.core.plan import NodePlan, Security
-from edgebed.emulation.cgroups import CPU_PERIOD_US, cpu_quota_us
+from edgebed.emulation.cgroups import CPU_PERIOD_US, cpu_quota_us, starting_cpus
 from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.runtimes.containers.server_volume import MOUNTED_AT
 
@@ -29,7 +30,7 @@ def num_threads(node: NodePlan) -> int:
 
 
 def host_settings(node: NodePlan, memory_bytes: int, volume: str = "") -> dict[str, Any]:
-    """Caps and rights of a node's container, which may use so much memory; `volume`: the one for a server's log."""
+    """Caps and rights of a container that starts, and may use so much memory; `volume`: the one for a server's log."""
     settings: dict[str, Any] = {
         "cap_drop": ["ALL"],
         "init": True,
@@ -43,8 +44,8 @@ def host_settings(node: NodePlan, memory_bytes: int, volume: str = "") -> dict[s
     }
     if volume:
         settings["mounts"] = [Mount(MOUNTED_AT, volume)]
-    if node.cpus is not None:
-        settings |= cpu_settings(node.cpus)
+    if (cpus := starting_cpus(node.cpus)) is not None:
+        settings |= cpu_settings(cpus)
     return settings
 
 

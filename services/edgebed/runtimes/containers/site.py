@@ -19,10 +19,11 @@ import docker
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import NodePlan
 from edgebed.emulation.resources import interface_of
-from edgebed.runtimes.containers.engine import ImageNames, connect, explained
+from edgebed.runtimes.containers.engine import connect, explained
 from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, LABEL_SITE, LABEL_TRIAL, PREFIX
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with, remove, remove_leftovers
 from edgebed.runtimes.containers.owner import own_container, own_name
+from edgebed.runtimes.containers.project import ImageNames
 
 DATA, MANAGEMENT = "data", "management"
 LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104 - inside a container

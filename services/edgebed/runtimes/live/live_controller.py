@@ -88,6 +88,10 @@ class Launcher(Protocol):
         """Have an action but `launch` done to a node; `Injected(number)` is among the happenings. Never blocks."""
         ...
 
+    def cap(self, node: str) -> None:
+        """Hold a node's CPU cap from now on: it is built; while it starts it has at least a core. Never blocks."""
+        ...
+
     def poll_events(self) -> Iterator[NodeStarted | NodeExited | Injected]:
         """Events since the last call: nodes that started or ended, and how; called when `fileno` is readable."""
         ...
@@ -279,6 +283,15 @@ class LiveController:
             event = self._keep_report(event, message)
         elif not self._is_owed(event.peer, message.sender, message):
             return
+        else:
+            self._serve_node(event)
+        self._handle(event)
+
+    def _serve_node(self, event: MessageReceived) -> None:
+        """Do what a message asks of the shell alone."""
+        message = event.message
+        if isinstance(message, messages.Built):
+            self.launcher.cap(message.sender)
         elif isinstance(message, messages.Ready) and message.replayed is None and message.sender == "server":
             self.durable = 0  # the server has begun another log, if any
         elif isinstance(message, messages.Checkpoint):
@@ -286,7 +299,6 @@ class LiveController:
         elif isinstance(message, messages.Keep):
             state = decode_dense(message.tensors[0], event.frames)
             self.checkpoints.keep_backup(message.step, message.parts, state)
-        self._handle(event)
 
     def _note_sign(self, event: MessageReceived) -> None:
         """Note a heartbeat, unless it is from an incarnation that is over."""

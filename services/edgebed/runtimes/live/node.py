@@ -3,6 +3,7 @@
     node                      controller
       | --- hello ------------->  |
       | <-- configure ----------  |   the node's plan; its data part, or the initial model
+      | --- built ------------->  |   with a cgroup of its own: its CPU cap is set now
       | --- ready ------------->  |   where it can be reached
       | <-- start --------------  |   where the server is
       | --- report, report, … ->  |
@@ -27,6 +28,7 @@ import zmq
 from edgebed.core.errors import DamagedFileError, EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Security, Task
+from edgebed.emulation.cgroups import wait_until_capped
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.link_model import link_model_of
 from edgebed.emulation.namespaces import inside
@@ -242,17 +244,29 @@ def _build(
     connections = Connections(data, link, metering, timelines=timelines if plan.hosts else None, watch=watch)
     _guard(configure, heart, data.router, watch, ready)
     node = LiveNode(plan, heart, life, device, management, reporter, metering, connections, log, commits)
-    if reader is not None and here.mechanism == "tc":
-        meter = LinkMeter(plan.node, EffectiveLink(plan.link), reader, here.delay)
-        metering.meters.append(meter)
-        meter.wait_until_held(node.hear)  # before that, the node may not talk
-    elif plan.link.shaped or plan.changeable:
-        metering.meters.append(StatedLink(plan.node, EffectiveLink(plan.link), here.mechanism, here.delay))
+    _await_conditions(here, node, reader)
     data.complain_to(reporter.complain)
     if watch:
         watch.complain = lambda reason: reporter.complain(reason, "management")
     management.send(log.tell(ready) if log else ready, [])
     return node, pages.visits
+
+
+def _await_conditions(here: NodeEnvironment, node: LiveNode, reader: LinkReader | None) -> None:
+    """Return when the kernel holds the node's link and CPU cap: before that it may not talk. Its link is metered then.
+
+    Raises InfrastructureError where it does not in time.
+    """
+    plan, meters = node.plan, node.metering.meters
+    if reader is not None and here.mechanism == "tc":
+        meter = LinkMeter(plan.node, EffectiveLink(plan.link), reader, here.delay)
+        meters.append(meter)
+        meter.wait_until_held(node.hear)
+    elif plan.link.shaped or plan.changeable:
+        meters.append(StatedLink(plan.node, EffectiveLink(plan.link), here.mechanism, here.delay))
+    if here.own_cgroup:
+        node.management.send(messages.Built(sender=plan.node), [])
+        wait_until_capped(lambda: node.device.cpus, node.hear)
 
 
 def _guard(

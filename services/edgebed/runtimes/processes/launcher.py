@@ -28,7 +28,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import last_line, out_of_memory
 from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, Plan
 from edgebed.core.runtimes import Emulation
-from edgebed.emulation.cgroups import Cgroups, remove_leftovers
+from edgebed.emulation.cgroups import Cgroups, remove_leftovers, starting_cpus
 from edgebed.emulation.local import local_mechanisms
 from edgebed.emulation.namespaces import Namespaces, SwitchEndedError
 from edgebed.emulation.resources import CgroupUsage
@@ -81,6 +81,8 @@ class ProcessLauncher:
         self.cgroups: Cgroups | None = None
         self.folders: dict[str, tuple[str, ...]] = {}
         """Folders of each node's cgroup."""
+        self.starting: dict[str, float | None] = {}
+        """Nodes that are not built yet, and the CPU cap of each from then on, in cores; None: no cap."""
         self.namespaces: Namespaces | None = None
         self.stack = ExitStack()
         try:
@@ -126,6 +128,8 @@ class ProcessLauncher:
         self.log_begins[node] = log.stat().st_size if log.exists() else 0
         if self.cgroups:
             self.cgroups.begin_incarnation(node)
+            self.starting[node] = self.plan.node(node).cpus
+            self.cgroups.cap_cpus(node, starting_cpus(self.starting[node]))
         environment = self._environment(self.plan.node(node), controller_address, secret)
         command = {"fork": node, "log": str(log), "environment": environment}
         if not self.forker.try_order(command):
@@ -148,6 +152,11 @@ class ProcessLauncher:
             self._tell(Injected(number, f"the kernel holds no memory cap of {node.node}"))
         else:
             self._tell(Injected(number))  # the node does it
+
+    def cap(self, node: str) -> None:
+        """Hold a node's CPU cap from now on: it is built."""
+        if self.cgroups and node in self.starting:
+            self.cgroups.cap_cpus(node, self.starting.pop(node))
 
     def poll_events(self) -> Iterator[NodeStarted | NodeExited | Injected]:
         """Events of nodes since the last call; called when `fileno` is readable."""
@@ -241,11 +250,15 @@ class ProcessLauncher:
             self._tell(Injected(number, f"{node} has no process"))
 
     def _cap(self, node: NodePlan, cpus: float | None) -> str:
-        """Cap a node's CPU from now on, None: as planned; return why that cannot be done, empty if it can."""
+        """Cap a node's CPU from now on, or once it is built; None: as planned. Return why not, empty if it can be."""
         if self.cgroups is None:
             return "the kernel does not hold the server's CPU cap" if node.role == "server" else ""
+        asked = node.cpus if cpus is None else cpus
+        if node.node in self.starting:
+            self.starting[node.node] = asked
+            return ""
         try:
-            self.cgroups.cap_cpus(node.node, node.cpus if cpus is None else cpus)
+            self.cgroups.cap_cpus(node.node, asked)
         except InfrastructureError as error:
             return str(error)
         return ""

@@ -176,7 +176,8 @@ def places_here(runtime: Runtime | None) -> tuple[list[Place], list[str]]:
 
 
 def _require_containers() -> None:
-    from edgebed.runtimes.containers.engine import ImageNames, connect, explained
+    from edgebed.runtimes.containers.engine import connect, explained
+    from edgebed.runtimes.containers.project import ImageNames
 
     with closing(connect()) as client, explained("the images of the nodes"):
         for name in vars(ImageNames.named()).values():

@@ -1,0 +1,123 @@
+"""scripts/build-images, with a `docker` that only says what it has: what is built, what is left out, what is said."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+ROOT = Path(__file__).parents[2]
+DOCKER = """#!/bin/sh
+echo "$*" >>"$STATE/asked"
+case "$*" in
+    *"config --images grafana") echo grafana:1 ;;
+    *"config --images prometheus") echo prometheus:1 ;;
+    *"config --images") echo edgebed-worker:box ;;
+    "compose config") echo "name: box" ;;
+    *" build"*) for name in $UNBUILDABLE; do case "$*" in *" $name"*) echo "no $name" >&2; exit 17 ;; esac; done ;;
+    "image inspect"*) case " $HERE " in *" $3 "*) ;; *) exit 1 ;; esac ;;
+    pull*) case " $REGISTRY " in *" $3 "*) ;; *) echo "no such host" >&2; exit 1 ;; esac ;;
+esac
+"""
+BASE = "python:3.11-slim-bookworm"
+
+
+class Script:
+    """A copy of the script in a project of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.override = folder / "docker-compose.override.yml"
+        for name in ("scripts", "images/wheels", "bin"):
+            (folder / name).mkdir(parents=True)
+        shutil.copy(ROOT / "scripts/build-images", folder / "scripts")
+        (folder / "pyproject.toml").touch()
+        (folder / "bin/docker").write_text(DOCKER)
+        (folder / "bin/docker").chmod(0o755)
+
+    def run(self, **has: str) -> subprocess.CompletedProcess[str]:
+        """Run it where the engine has HERE, a registry REGISTRY, and services UNBUILDABLE cannot be built."""
+        state = {"STATE": str(self.folder), "HERE": "", "REGISTRY": "", "UNBUILDABLE": ""}
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        return subprocess.run(
+            [self.folder / "scripts/build-images"], capture_output=True, text=True, check=False,
+            env={"PATH": path} | state | has,
+        )  # fmt: skip
+
+    def services(self) -> dict[str, Any]:
+        """What Compose is told besides docker-compose.yml."""
+        return dict(YAML(typ="safe").load(self.override)["services"])
+
+    def asked(self) -> str:
+        """The commands for the engine."""
+        return (self.folder / "asked").read_text()
+
+
+@pytest.fixture
+def script(tmp_path) -> Script:
+    """One that has not run yet."""
+    return Script(tmp_path)
+
+
+def test_with_a_registry_nothing_deviates(script):
+    """Not even a file: what an earlier run without one has written goes."""
+    script.override.write_text("# Written by scripts/build-images, which could not\nservices: {}\n")
+
+    done = script.run(HERE="prometheus:1", REGISTRY=f"{BASE} grafana:1")
+
+    assert done.returncode == 0, done.stderr
+    assert not script.override.exists()
+    assert "build controller parameter-server-image worker-image" in script.asked()
+    assert "pull --quiet prometheus:1" not in script.asked()
+
+
+def test_a_grafana_that_cannot_be_had_is_left_out_with_what_to_do(script):
+    """The rest is built as ever, and the bare `docker compose up` starts no Grafana."""
+    done = script.run(HERE=f"{BASE} prometheus:1")
+
+    assert done.returncode == 0, done.stderr
+    assert script.services() == {"grafana": {"profiles": ["registry"]}}
+    assert "Grafana cannot be had (no such host): it is left out; training does without." in done.stderr
+    assert "With a registry: docker pull grafana:1 && " in done.stderr
+
+
+def test_a_prometheus_that_cannot_be_had_is_built_from_debians_package(script):
+    """Under the project's own name, on the same base."""
+    done = script.run(HERE=f"{BASE} grafana:1")
+    prometheus = script.services()["prometheus"]
+
+    assert done.returncode == 0, done.stderr
+    assert (prometheus["image"], prometheus["pull_policy"]) == ("edgebed-prometheus:box", "never")
+    assert prometheus["build"]["args"] == {"BASE_IMAGE": BASE}
+    assert script.asked().index("build controller") < script.asked().index("build prometheus")
+
+
+def test_a_prometheus_that_cannot_even_be_built_stops_nothing(script):
+    """It is left out, and says where the reason is."""
+    done = script.run(HERE=f"{BASE} grafana:1", UNBUILDABLE="prometheus")
+
+    assert done.returncode == 0, done.stderr
+    assert script.services() == {"prometheus": {"profiles": ["registry"]}}
+    assert "Prometheus could not be built: it is left out, and training does without. no prometheus" in done.stderr
+
+
+def test_a_node_image_that_cannot_be_built_is_an_error(script):
+    """Without it there is no training."""
+    done = script.run(HERE=f"{BASE} grafana:1 prometheus:1", UNBUILDABLE="worker-image")
+
+    assert done.returncode == 3
+    assert "error: an image could not be built:" in done.stderr
+    assert "no worker-image" in done.stderr
+
+
+def test_a_file_of_the_users_own_is_not_replaced(script):
+    """It may have what nobody else knows."""
+    script.override.write_text("services: {}\n")
+
+    done = script.run(HERE=f"{BASE} grafana:1 prometheus:1")
+
+    assert (done.returncode, script.override.read_text()) == (3, "services: {}\n")
+    assert "docker-compose.override.yml was not written by this script and would be lost" in done.stderr
