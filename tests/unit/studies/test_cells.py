@@ -136,8 +136,8 @@ def test_the_time_left_is_that_of_the_same_cell(cells: PaperCells) -> None:
     assert pace.left_s(left) == pytest.approx(8.0 + 4.0)
     pace.note("adacomp", 600, 1.0)
     assert pace.left_s(left) == pytest.approx(8.0 + 1.0)
-    assert pace.text(left) == "; about 9 s to go"
-    assert pace.text(left, passed_s=3.0) == "; about 3 s to go"  # three at a time
+    assert pace.text(left) == "; about 9.00 s to go"
+    assert pace.text(left, passed_s=3.0) == "; about 3.00 s to go"  # three at a time
     assert pace.text({}) == Pace().text(left) == ""
 
 

@@ -31,9 +31,10 @@ LOOK_EVERY_S = 0.3
 END_S = 20.0
 """Time that a job has to end in order."""
 START = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
+    "import json, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); sys.path[:] = json.loads(sys.argv[2]); "
     "from edgebed.studies.cells.job_process import main; sys.exit(main(int(sys.argv[1])))"
 )
+"""The program of a process: it has the module path of whoever starts it, and no word on an end before it is ready."""
 
 
 class Setting(NamedTuple):

@@ -56,6 +56,7 @@ def main(parent: int) -> int:
     answers = os.dup(1)
     os.dup2(2, 1)
     prepare_streams()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not die_with_parent(parent):
         return 1
     code, indices = fingerprint(), dict[str, RunIndex]()

@@ -26,7 +26,7 @@ from edgebed.core.quantities import count_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.run_folder import RUNS_DIR_OPTION
 from edgebed.running.run import ProgressLike, ReportWriter
-from edgebed.studies.cells.job_host import END_S, Setting, run_in_process
+from edgebed.studies.cells.job_host import END_S, LOOK_EVERY_S, Setting, run_in_process
 from edgebed.studies.cells.job_process import Answer, Question
 from edgebed.studies.cells.jobs import Job, JobResult, Tell
 
@@ -127,11 +127,12 @@ class _AtWork(Generic[Key]):
             try:
                 answer = msgspec.json.decode(future.result(), type=Answer)
             except Exception as error:  # noqa: BLE001 # each executor has errors of its own for a worker that died
+                why = str(error) or type(error).__name__
                 if self.tries[key] < TRIES:
-                    self.tell(f"{self.jobs[key].name}: {error}; it is run once more")
+                    self.tell(f"{self.jobs[key].name}: {why}; it is run once more")
                     self._submit(key)
                     continue
-                failure = f"{error}; it was tried {TRIES} times"
+                failure = f"{why}; it was tried {TRIES} times"
                 return key, JobResult(failure=failure, exit_code=InfrastructureError.exit_code)
             for each in answer.told:
                 self.tell(each)
@@ -142,7 +143,7 @@ class _AtWork(Generic[Key]):
         """Let those that wait never begin, and wait for the end of those that have begun."""
         for future in self.futures:
             future.cancel()
-        wait(self.futures, timeout=END_S)
+        wait(self.futures, timeout=END_S + LOOK_EVERY_S)
 
     def _submit(self, key: Key) -> None:
         self.tries[key] = self.tries.get(key, 0) + 1
