@@ -35,7 +35,7 @@ class Engine:
         return [name for name in containers + networks if f"-{os.getpid()}-" in name]
 
     def removable(self) -> list[str]:
-        """`left()`, but for empty networks that the engine has miscounted and cannot remove; those it could are gone."""
+        """`left()`, but for networks that the engine has miscounted and cannot remove, though nobody is in them."""
         return [name for name in self.left() if name[0] == "/" or remove_network(self.client, name)]
 
     def volumes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A trial of the process runtime whose controller is in the test's own process, with what it tells nodes in hand."""
+"""A live trial whose controller is in the test's own process, with what it tells nodes in hand."""
 
 import atexit
 import functools
@@ -14,7 +14,7 @@ from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.journal.series import Series
 from edgebed.learning.beginning import Beginning
-from edgebed.planning.planning import plan_trials
+from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import Controller
 from edgebed.runtimes.live.authentication import Credentials
@@ -34,15 +34,17 @@ def fork_server() -> ForkServer:
     return forker
 
 
-class TellingLauncher(ProcessLauncher):
-    """Remembers what it tells nodes."""
+class Telling:
+    """What a launcher remembers of what it tells nodes."""
 
     address = secret = ""
+    by_environment = False
+    """Whether nodes get the secret in their environment."""
 
     def launch(self, node: str, controller_address: str, secret: str) -> bool:
         """Start a node."""
         self.address, self.secret = controller_address, secret
-        return super().launch(node, controller_address, secret)
+        return super().launch(node, controller_address, secret)  # type: ignore[misc]
 
     @property
     def credentials(self) -> Credentials:
@@ -50,12 +52,19 @@ class TellingLauncher(ProcessLauncher):
         return Credentials.of(self.secret, self.plan.security)
 
 
+class TellingLauncher(Telling, ProcessLauncher):
+    """Starts processes."""
+
+    @classmethod
+    def of(cls, planned: PlannedTrial, folder: TrialFolder) -> "TellingLauncher":
+        """The launcher of a trial."""
+        return cls(planned.plan, folder.logs, fork_server())
+
+
 class StagedTrial:
     """The only trial of a scenario, with all that belongs to its controller."""
 
-    def __init__(
-        self, folder: Path, scenario: str, *settings: str, launcher: type[TellingLauncher] = TellingLauncher
-    ) -> None:
+    def __init__(self, folder: Path, scenario: str, *settings: str, launcher: type[Telling] = TellingLauncher) -> None:
         path = folder / "staged.yaml"
         path.write_text(scenario)
         (self.planned,) = plan_trials(load_scenario(path, settings))
@@ -65,8 +74,8 @@ class StagedTrial:
         self.checkpoints = CheckpointStore(self.folder, beginning.theta)
         payload = payload_of(self.planned, self.checkpoints, beginning)
         admission = Admission(self.planned.plan, payload, time.monotonic_ns(), code=fingerprint())
-        self.heart = Controller(self.planned.plan, admission, "process")
-        self.launcher = launcher(self.planned.plan, self.folder.logs, fork_server())
+        self.launcher = launcher.of(self.planned, self.folder)
+        self.heart = Controller(self.planned.plan, admission, self.launcher.name)
 
     def run(self, saboteur: Callable[["StagedTrial"], None] | None = None) -> Series:
         """Run to the end; `saboteur` works in a thread of its own meanwhile, and what it raises is raised here."""

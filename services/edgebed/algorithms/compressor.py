@@ -215,7 +215,14 @@ def named(pieces: Pieces, *names: str) -> list[ModelUpdate]:
 
 def checked(update: ModelUpdate, size: int, dtypes: Sequence[str], *, dense: bool = False) -> ModelUpdate:
     """Return the update; ValueError unless it is of that length and of one of these types."""
-    if update.size != size or update.values.dtype.name not in dtypes or (dense and update.indices is not None):
+    is_known = any(update.values.dtype == _dtype(name) for name in dtypes)
+    if update.size != size or not is_known or (dense and update.indices is not None):
         kind = "dense" if update.indices is None else "sparse"
         raise ValueError(f"{kind} {update.values.dtype.name} of length {update.size}, not {dtypes[0]} of {size}")
     return update
+
+
+@functools.cache
+def _dtype(name: str) -> np.dtype[Any]:
+    """Return the type of that name: to ask an array's type for its name takes much longer than to compare types."""
+    return np.dtype(name)

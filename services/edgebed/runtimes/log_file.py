@@ -154,8 +154,10 @@ class LogFile:
     def append(self, payload: Sequence[Buffer]) -> None:
         """Append a record."""
         record = framed(payload)
-        with _naming():
+        try:  # and no `with`: every push of a run comes by here
             self.disk.write(self.file, record)
+        except OSError as error:
+            raise _unwritten(error) from error
         self.size += sum(map(len, record))
 
     def sync(self) -> None:
@@ -213,4 +215,8 @@ def _naming() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InfrastructureError(f"the server's log {unwritten(error, '--runs-dir')}") from error
+        raise _unwritten(error) from error
+
+
+def _unwritten(error: OSError) -> InfrastructureError:
+    return InfrastructureError(f"the server's log {unwritten(error, '--runs-dir')}")

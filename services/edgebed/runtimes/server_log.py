@@ -11,8 +11,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import BinaryIO, NamedTuple
 
 import msgspec
@@ -127,8 +126,9 @@ class ServerLog:
         """Append an entry; any other effect is not the log's. InfrastructureError where that is impossible."""
         if self.problem or not isinstance(effect, Append):
             return
-        with self._counted():
-            self.file.append(encode_entry(effect.entry, effect.frames))
+        begin_s, size = time.perf_counter(), self.file.size
+        self.file.append(encode_entry(effect.entry, effect.frames))
+        self._count(begin_s, size)
         self.appends += 1
 
     def turn(self) -> None:
@@ -168,15 +168,13 @@ class ServerLog:
                 self.problem = f"the aggregation has what no log can hold: {error}"
             return
         snapshot = msgspec.structs.replace(snapshot, told=self.told, untold=tuple(self.untold))
-        with self._counted():
-            self.file.size = 0
-            self.file.begin(encode_entry(snapshot, arrays))
+        begin_s = time.perf_counter()
+        self.file.begin(encode_entry(snapshot, arrays))
+        self._count(begin_s, 0)
         self.bound = max(self.bytes_min, SNAPSHOTS_MAX * self.file.size)
 
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        begin_s, size = time.perf_counter(), self.file.size
-        yield
+    def _count(self, begin_s: float, size: int) -> None:
+        """Count what was written since then, when the file had that size."""
         self.append_s += time.perf_counter() - begin_s
         self.bytes += self.file.size - size
 

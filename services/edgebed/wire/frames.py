@@ -63,6 +63,11 @@ def _is_compressed(message: AnyMessage, names: tuple[str, ...]) -> bool:
     return 1 <= len(names) <= PIECES_MAX and len(set(names)) == len(names) and "theta" not in names
 
 
+def message_bytes(message: AnyMessage, frames: Sequence[Buffer]) -> int:
+    """Payload bytes of a message that fits its frames, as it will be encoded."""
+    return len(_encoder.encode(message)) + size_bytes(frames)
+
+
 def size_bytes(frames: Sequence[Buffer]) -> int:
     """Payload bytes of a message: header and tensor frames, without ZeroMQ's and TCP's own."""
     return sum(map(len, frames))

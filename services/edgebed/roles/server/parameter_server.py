@@ -54,7 +54,7 @@ from edgebed.roles.server.membership import JOIN_S, JoinId, Membership
 from edgebed.roles.server.remembered import Arrays, Held, attributes, put_back, written
 from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.frames import encode, size_bytes
+from edgebed.wire.frames import message_bytes
 from edgebed.wire.messages import Failed, Finish, Incarnations, Join, Pull, Push, Refuse, Start
 from edgebed.wire.tensors import Buffer, cut
 
@@ -439,7 +439,7 @@ class ParameterServer:
                 model, frames = self.answers.to_worker(worker)
                 if joins := self.membership.latest[worker].joins:  # most have joined once, and share one message
                     model = msgspec.structs.replace(model, joins=joins)
-                self.sent_bytes += size_bytes(encode(model, frames))
+                self.sent_bytes += message_bytes(model, frames)
                 effects.append(Send(peer, model, frames))
         return effects
 

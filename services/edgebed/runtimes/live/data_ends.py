@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import zmq
 
 from edgebed.roles.events import MessageReceived
+from edgebed.runtimes.live.authentication import node_of
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter
 from edgebed.runtimes.live.endpoint import Complain
 from edgebed.wire.messages import AnyMessage
@@ -56,7 +57,7 @@ class DataEnds:
 
     def target(self, to: str) -> str:
         """The node at the other end of a connection, or the node itself."""
-        return next((name for name, peer in self.peers.items() if peer == to), to)
+        return node_of(to) or to
 
     def ask(self, to: str) -> None:
         """Note that something is sent there which may be answered; what broke before that does not concern it."""

@@ -27,6 +27,8 @@ COMPLAINT_LENGTH_MAX = 200  # the reason may quote a stranger
 REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 """Events of a handshake that was refused. What is no ZMTP at all, or says nothing, has none: it is only closed."""
 
+_NOW, _NOW_WITH_MORE = int(zmq.NOBLOCK), int(zmq.NOBLOCK | zmq.SNDMORE)  # as integers: enumerations take a while
+
 Complain = Callable[[str], None]
 """A function called for each message that had to be dropped, with the reason."""
 
@@ -44,7 +46,7 @@ class Endpoint:
         """Up to `limit` of the messages that have arrived."""
         for _ in range(limit):
             try:
-                parts = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+                parts = receive_parts(self.socket)
             except zmq.Again:
                 self.drained()
                 return
@@ -130,7 +132,7 @@ class RouterEndpoint(Endpoint):
         """
         buffers = codec.encode(message, payload)
         try:
-            self.socket.send_multipart([to.encode("latin-1"), *buffers], zmq.NOBLOCK, copy=False)
+            send_parts(self.socket, [to.encode("latin-1"), *buffers])
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
@@ -172,7 +174,7 @@ class DealerEndpoint(Endpoint):
         """Send what is waiting, as far as the socket takes it."""
         while self.outbox:
             try:
-                self.socket.send_multipart(self.outbox[0], zmq.NOBLOCK, copy=False)
+                send_parts(self.socket, self.outbox[0])
             except zmq.Again:
                 return
             self.outbox.popleft()
@@ -185,6 +187,21 @@ class DealerEndpoint(Endpoint):
             elif event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self.lost_at_s = None
         return 0.0 if self.lost_at_s is None else now - self.lost_at_s
+
+
+def receive_parts(socket: zmq.Socket[bytes]) -> list[zmq.Frame]:
+    """All frames of the next message, without a copy; zmq.Again where none has come."""
+    parts = [socket.recv(_NOW, copy=False)]
+    while parts[-1].more:
+        parts.append(socket.recv(_NOW, copy=False))
+    return parts
+
+
+def send_parts(socket: zmq.Socket[bytes], parts: Sequence[Buffer]) -> None:
+    """Send the frames of a message, without a copy; zmq.Again where the socket takes no message now."""
+    for part in parts[:-1]:
+        socket.send(part, _NOW_WITH_MORE, copy=False)
+    socket.send(parts[-1], _NOW, copy=False)
 
 
 def monitored(monitor: zmq.Socket[bytes]) -> Iterator[dict[str, Any]]:
