@@ -86,7 +86,7 @@ class JobRunner:
     """Runs jobs in this process, one after the other."""
 
     index: RunIndex
-    """Of the folder of all runs."""
+    """The index of the folder of all runs."""
     report: ReportWriter
     tell: Tell
     progress: ProgressLike | None = None

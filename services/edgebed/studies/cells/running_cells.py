@@ -53,7 +53,7 @@ class Pace:
         left_s = self.left_s(left)
         if left_s is None or not left:
             return ""
-        at_a_time = 1.0 if passed_s is None else sum(self.spent_s.values()) / passed_s
+        at_a_time = 1.0 if passed_s is None else max(1.0, sum(self.spent_s.values()) / passed_s)
         return f"; about {seconds_text(left_s / at_a_time)} to go"
 
 
