@@ -1,5 +1,6 @@
 """What becomes of jobs on an executor, whichever it is: workers that die, executors that break down, an early end."""
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -8,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from finished_runs import RISING, SCENARIO, finished_run
+from tiny_paper import tiny_paper, write_paper
 
 from edgebed.cli import main as cli
 from edgebed.core.errors import InfrastructureError, ScenarioError
@@ -15,9 +17,12 @@ from edgebed.core.fingerprint import fingerprint
 from edgebed.running.run import without_report
 from edgebed.studies.agreement import agreeing
 from edgebed.studies.cells import dask_workers
+from edgebed.studies.cells.cells import CellRun, PaperCells
 from edgebed.studies.cells.job_host import Setting, run_in_process
 from edgebed.studies.cells.job_process import Answer, Question, _answer
-from edgebed.studies.cells.jobs import Job, JobResult
+from edgebed.studies.cells.jobs import Job, JobResult, JobRunner
+from edgebed.studies.cells.result_cache import ResultCache
+from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.cells.spreading import by_time, executing, spread
 
 
@@ -133,6 +138,32 @@ def test_runs_in_real_time_are_alone(tmp_path: Path) -> None:
         "2 runs in real time: one after the other on this machine, at the end, since whatever runs beside one "
         "falsifies its conditions"
     )
+
+
+def test_cells_in_real_time_go_to_no_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are run here, when those that went to it are done."""
+    write_paper(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    paper = tiny_paper()
+    live = dataclasses.replace(paper.cells["asgd"], runtime="process")
+    cells = PaperCells(dataclasses.replace(paper, cells={"live": live, "asgd": paper.cells["asgd"]}))
+    begun: list[str] = []
+    workers = Workers(lambda job: begun.append(f"{job.name}: away") or JobResult())
+    monkeypatch.setattr(JobRunner, "run", lambda _, job: begun.append(f"{job.name}: here") or JobResult())
+    runner = CellRunner(
+        cells=cells,
+        root=tmp_path / "runs",
+        report=without_report,
+        cache=ResultCache(cells, tmp_path / "kept"),
+        resume=False,
+        processes=4,
+        progress=None,
+        tell=lambda _: None,
+        executor=workers,
+    )
+    runner.run([CellRun("live", 1.0, 1), CellRun("asgd", 1.0, 1), CellRun("asgd", 1.0, 2)])
+    assert begun == ["asgd, seed 1: away", "asgd, seed 2: away", "live, seed 1: here"]
+    assert [job.processes for job in workers.jobs] == [4, 4]
 
 
 def test_an_agreement_has_its_simulations_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,7 @@ class _AtWork(Generic[Key]):
             try:
                 answer = msgspec.json.decode(future.result(), type=Answer)
             except Exception as error:  # noqa: BLE001 # each executor has errors of its own for a worker that died
-                why = str(error) or type(error).__name__
+                why = str(error) or f"its executor gave it up ({type(error).__name__})"
                 if self.tries[key] < TRIES:
                     self.tell(f"{self.jobs[key].name}: {why}; it is run once more")
                     self._submit(key)
