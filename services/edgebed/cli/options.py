@@ -1,8 +1,9 @@
 """Arguments and options that several commands share."""
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,6 +14,8 @@ from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.runtimes import Emulation, Runtime
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from edgebed.reports.writing.page import Page, Part
 
 INTERRUPTED = 130
@@ -39,7 +42,29 @@ EmulationOption = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Only warn of a memory cap that is too low for its container.")]
 Processes = Annotated[
     int | None,
-    typer.Option(min=1, help="Processes that compute gradients in the simulation (default: one a core)."),
+    typer.Option(
+        min=1,
+        help="Processes that compute gradients in a simulation (default: one a core, but a single one where several "
+        "runs are made at a time).",
+    ),
+]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
+        help="Simulated runs at a time, each in a process of its own and on one core unless --processes says more.",
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Make simulated runs on the workers of this scheduler of dask.distributed, e.g. tcp://10.0.0.1:8786.",
+        show_default=False,
+    ),
 ]
 Port = Annotated[
     int,
@@ -61,6 +86,23 @@ RunsDir = Annotated[
     Path | None,
     typer.Option(help="Folder of all runs (default: $EDGEBED_RUNS_DIR, else ./runs).", show_default=False),
 ]
+
+
+@contextlib.contextmanager
+def spreading(jobs: int, dask: str | None, *, runs: bool = True) -> "Iterator[Executor | None]":
+    """Yield what makes runs at the same time, None where none are made or one after the other is asked for."""
+    from edgebed.studies.cells.spreading import executing
+
+    if dask is not None and jobs > 1:
+        raise ScenarioError("--jobs, --dask: the workers decide how many runs are made at a time; give one of the two")
+    if dask is not None and runs:
+        from edgebed.studies.cells.dask_workers import dask_executor
+
+        with dask_executor(dask, say) as executor:
+            yield executor
+    else:
+        with executing(jobs if runs else 1) as executor:
+            yield executor
 
 
 def page_place(name: str, runs_dir: Path | None) -> Path:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edgebed.cli.options import (  # fmt: skip
+    Dask,
     EmulationOption,
     Figures,
     Force,
+    Jobs,
     Json,
     Processes,
     RunsDir,
@@ -25,6 +27,7 @@ from edgebed.cli.options import (  # fmt: skip
     put_parts,
     require_figures,
     require_place,
+    spreading,
 )
 from edgebed.core.console import put, put_json, say
 from edgebed.core.errors import ScenarioError
@@ -180,6 +183,8 @@ def agree(
     output: AgreementOutput = None,
     figures: Figures = None,
     processes: Processes = None,
+    jobs: Jobs = 1,
+    dask: Dask = None,
     runs_dir: RunsDir = None,
 ) -> None:
     """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts."""
@@ -194,15 +199,17 @@ def agree(
     if finished:
         from edgebed.running.results import load
 
-        if sets or seeds is not None:
-            raise ScenarioError("--from: --set and --seeds have no effect on finished runs; leave them out")
+        if sets or seeds is not None or jobs > 1 or dask is not None:
+            raise ScenarioError(
+                "--from: --set, --seeds, --jobs and --dask have no effect on finished runs; leave them out"
+            )
         runs = [load(name, runs_dir=runs_dir) for name in names]
     else:
         from edgebed.reports.live.progress import ProgressDisplay
 
         if len(names) > 1:
             raise ScenarioError(f"agree: {len(names)} scenarios; give one, or finished runs with --from")
-        with ProgressDisplay() as progress:
+        with ProgressDisplay() as progress, spreading(jobs, dask) as executor:
             runs = agreeing.run_all(
                 write_report,
                 names[0],
@@ -214,6 +221,8 @@ def agree(
                 force=force,
                 runs_dir=runs_dir,
                 progress=progress,
+                executor=executor,
+                tell=say,
             )
     study = agreed(runs, wanted)
     if output is None and not json:
@@ -245,6 +254,8 @@ def sweep(
     figures: Figures = None,
     json: Json = False,
     processes: Processes = None,
+    jobs: Jobs = 1,
+    dask: Dask = None,
     runs_dir: RunsDir = None,
 ) -> None:
     """Run every method at every point of a scenario's sweep, in simulation: time, bytes, CPU time, who wins where."""
@@ -257,7 +268,8 @@ def sweep(
         resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
     )
     try:
-        study = run_sweep(scenario, set=sets or (), output=output, means=means)
+        with spreading(jobs, dask, runs=not no_run) as executor:
+            study = run_sweep(scenario, set=sets or (), output=output, executor=executor, means=means)
     except KeyboardInterrupt:
         end_interrupted()
     make_figures(figures, study.view)
@@ -295,6 +307,8 @@ def reproduce(
     figures: Figures = None,
     json: Json = False,
     processes: Processes = None,
+    jobs: Jobs = 1,
+    dask: Dask = None,
     runs_dir: RunsDir = None,
 ) -> None:
     """Reproduce a paper's tables, in simulation, except rows that measure time: paper, measured, finding; a page."""
@@ -313,7 +327,10 @@ def reproduce(
         resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
     )
     try:
-        study = run_paper(paper, rows=rows or (), scale=scale, seeds=seeds, output=output, means=means)
+        with spreading(jobs, dask, runs=not no_run) as executor:
+            study = run_paper(
+                paper, rows=rows or (), scale=scale, seeds=seeds, output=output, executor=executor, means=means
+            )
     except KeyboardInterrupt:
         end_interrupted()
     make_figures(figures, study.view)

@@ -15,6 +15,7 @@ from edgebed.running.results import Run
 from edgebed.running.run import own_code, without_report
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, runs_of_rows
+from edgebed.studies.cells.jobs import JobRunner
 from edgebed.studies.cells.result_cache import ResultCache
 from edgebed.studies.cells.run_index import RunIndex, state_of
 from edgebed.studies.cells.running_cells import CellRunner, Pace, distinct, going_on, run_text
@@ -135,6 +136,9 @@ def test_the_time_left_is_that_of_the_same_cell(cells: PaperCells) -> None:
     assert pace.left_s(left) == pytest.approx(8.0 + 4.0)
     pace.note("adacomp", 600, 1.0)
     assert pace.left_s(left) == pytest.approx(8.0 + 1.0)
+    assert pace.text(left) == "; about 9.00 s to go"
+    assert pace.text(left, passed_s=3.0) == "; about 3.00 s to go"  # three at a time
+    assert pace.text({}) == Pace().text(left) == ""
 
 
 def test_a_run_is_announced_with_its_size(cells: PaperCells) -> None:
@@ -165,7 +169,8 @@ def test_a_trial_with_faults_is_not_gone_on_with(cells: PaperCells, tmp_path: Pa
     runner = runner_in(cells, tmp_path / "runs", said.append)
 
     assert found.state == "broken off"
-    assert runner._go_on(found, plan) is None
+    job = runner._job(run, cells.spec(run), plan)
+    assert JobRunner(index=RunIndex(tmp_path), report=without_report, tell=said.append).go_on(job, found, plan) is None
     assert said == [
         "tiny-digits/0001 broke off and is begun anew: in a resumed trial, nodes that had died are there again"
     ]

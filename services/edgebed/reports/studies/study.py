@@ -5,6 +5,7 @@ cells ---> runs ---> result ---> page with charts, and beside it what is left of
 
 import contextlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from edgebed.studies.arms import gather
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, runs_of_rows
 from edgebed.studies.cells.result_cache import FILE, ResultCache
 from edgebed.studies.cells.running_cells import CellRunner
+from edgebed.studies.cells.spreading import executing
 from edgebed.studies.comparison.comparison import Comparison, compare_arms
 from edgebed.studies.papers.registry import find_paper
 from edgebed.studies.reproduction import analytic_rows
@@ -65,7 +67,7 @@ class Means:
     run: bool = True
     """Else nothing is run: existing runs are evaluated."""
     processes: int | None = None
-    """Processes that compute gradients (default: all cores)."""
+    """Processes that compute a run's gradients (default: all cores; one where runs are made at the same time)."""
     runs_dir: str | Path | None = None
     display: Display = field(default_factory=contextlib.nullcontext)
     tell: Callable[[str], None] = lambda _: None
@@ -76,12 +78,14 @@ class Means:
         """The folder of all runs."""
         return runs_root(self.runs_dir)
 
-    def run_cells(self, cells: Any, wanted: Sequence[CellRun], cache: ResultCache) -> tuple[str, ...]:
+    def run_cells(
+        self, cells: Any, wanted: Sequence[CellRun], cache: ResultCache, jobs: int, executor: Executor | None
+    ) -> tuple[str, ...]:
         """Run what is wanted and missing; return what went wrong, a sentence each. KeyboardInterrupt ends it."""
-        with self.display as progress:
+        with self.display as progress, executing(jobs, executor) as spreading:
             runner = CellRunner(
                 cells=cells, root=self.root, report=write_report, cache=cache, resume=self.resume,
-                processes=self.processes, progress=progress, tell=self.tell,
+                processes=self.processes, progress=progress, tell=self.tell, executor=spreading,
             )  # fmt: skip
             runner.run(list(wanted))
         return tuple(f"{run.cell}, seed {run.seed}: {reason}" for run, reason in runner.failed.items())
@@ -109,13 +113,16 @@ def reproduce(
     scale: float | None = None,
     seeds: int | None = None,
     output: str | Path | None = None,
+    jobs: int = 1,
+    executor: Executor | None = None,
     means: Means | None = None,
 ) -> Study[Reproduction]:
     """Reproduce a paper's rows, all or those named, and write the page into `output`.
 
     `paper` is a name, e.g. hardy2017, or `package.module:NAME`; `scale` is the share of the paper's updates, `seeds`
-    the number of seeds (default: each cell's own). Raises ScenarioError for what is wrong with these, before anything
-    runs.
+    the number of seeds (default: each cell's own). `jobs` simulated runs are made at a time, or as many as the
+    `executor` likes, e.g. `distributed.Client(address).get_executor()`. Raises ScenarioError for what is wrong with
+    these, before anything runs.
     """
     means, size, declared = means or Means(), size_of(scale, seeds), find_paper(paper)
     chosen = check_rows(declared, rows)
@@ -127,7 +134,7 @@ def reproduce(
     problems: tuple[str, ...] = ()
     if means.run:
         problems = tuple(computed.compute(chosen, means.tell, resume=means.resume))
-        problems += means.run_cells(cells, runs_of_rows(declared, chosen, size), cache)
+        problems += means.run_cells(cells, runs_of_rows(declared, chosen, size), cache, jobs, executor)
     result, curves = evaluate(cells, means.root, cache, chosen, size, means.tell, paper, computed.values)
     cache.write()
     view = reproduction_page(declared, result, curves, chosen)
@@ -139,11 +146,14 @@ def sweep(
     *,
     set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
     output: str | Path | None = None,
+    jobs: int = 1,
+    executor: Executor | None = None,
     means: Means | None = None,
 ) -> Study[SweepResult]:
     """Run every method at every point of the scenario's section `sweep`, and write the page into `output`.
 
-    Raises ScenarioError where the scenario has no such section or is wrong, before anything runs.
+    `jobs` and `executor` are those of `reproduce`. Raises ScenarioError where the scenario has no such section or is
+    wrong, before anything runs.
     """
     means = means or Means()
     points = read_points(Path(scenario), set)
@@ -152,7 +162,7 @@ def sweep(
     keep = means.resume or not means.run
     costs, cells = measured(points, charts / COSTS, means.tell, keep=keep, measure=means.run)
     cache = ResultCache(cells, charts / FILE)
-    problems = means.run_cells(cells, points.runs, cache) if means.run else ()
+    problems = means.run_cells(cells, points.runs, cache, jobs, executor) if means.run else ()
     result = evaluate_sweep(points, cells, means.root, cache, costs, means.tell)
     cache.keep_only(points.runs)
     cache.write()
@@ -194,13 +204,19 @@ def agree(
     set: Sequence[str] = (),  # noqa: A002 # as above
     emulation: Emulation = "auto",
     processes: int | None = None,
+    jobs: int = 1,
+    executor: Executor | None = None,
     runs_dir: str | Path | None = None,
 ) -> Agreements:
-    """Run a scenario in several runtimes with several seeds, and judge whether the others do what the first does."""
-    runs = run_all(
-        write_report, scenario, runtimes=runtimes, seeds=seeds, set=set, emulation=emulation, processes=processes,
-        runs_dir=runs_dir,
-    )  # fmt: skip
+    """Run a scenario in several runtimes with several seeds, and judge whether the others do what the first does.
+
+    `jobs` and `executor` are those of `reproduce`.
+    """
+    with executing(jobs, executor) as spreading:
+        runs = run_all(
+            write_report, scenario, runtimes=runtimes, seeds=seeds, set=set, emulation=emulation, processes=processes,
+            executor=spreading, runs_dir=runs_dir,
+        )  # fmt: skip
     return agreed(runs, runtimes).result
 
 

@@ -5,22 +5,30 @@
 Runs that exist already are judged just the same.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.quantities import seconds_text
 from edgebed.core.runtimes import Emulation, Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
+from edgebed.journal.run_folder import RunFolder, runs_root
 from edgebed.running.results import Run
 from edgebed.running.run import Options, ProgressLike, ReportWriter, host_of, plan_checked
-from edgebed.running.run import run as run_scenario
+from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.agreement.agreement import SEEDS_MIN, Agreement, Verdict, agreement, overall
 from edgebed.studies.arms import Arm, gather
+from edgebed.studies.cells.jobs import Job, Tell, begin
+from edgebed.studies.cells.spreading import by_time, show_ended, spread
 
+Key = tuple[Runtime, int]
+"""Runtime and seed."""
 ORDER: tuple[Runtime, ...] = ("simulation", "process", "docker")
 """Default order of the runtimes: what the first predicts, the others are to do."""
 HOSTS = ("runtime", "emulation")
@@ -51,11 +59,14 @@ def run_all(
     force: bool = False,
     runs_dir: str | Path | None = None,
     progress: ProgressLike | None = None,
+    executor: Executor | None = None,
+    tell: Tell = lambda _: None,
 ) -> list[Run]:
     """Run the scenario with seeds 1 to `seeds` in each runtime; all trials of these runs have completed.
 
-    Each runtime is checked to be available before anything runs. Raises ScenarioError for what cannot be run,
-    InfrastructureError where a trial does not complete, and KeyboardInterrupt where one was interrupted.
+    Simulated runs are made on the `executor`, if there is one. Each runtime is checked to be available before anything
+    runs. Raises ScenarioError for what cannot be run, InfrastructureError where a trial does not complete, and
+    KeyboardInterrupt where one was interrupted.
     """
     _check(runtimes, seeds)
     loaded = load_scenario(scenario, set)
@@ -64,22 +75,45 @@ def run_all(
         plan_checked(loaded, options)
         with host_of(options, processes, port=0):
             pass
-    runs = []
-    for runtime in runtimes:
-        for seed in range(1, seeds + 1):
-            run = run_scenario(
-                report,
-                scenario,
-                runtime=runtime,
-                emulation=emulation,
-                set=(*set, f"seed={seed}"),
-                processes=processes,
-                force=force,
-                runs_dir=runs_dir,
-                progress=progress,
-            )
-            _check_completed(run)
-            runs.append(run)
+    jobs = {
+        (runtime, seed): Job(
+            name=f"{runtime}, seed {seed}",
+            scenario=dict(scenario) if isinstance(scenario, Mapping) else str(scenario),
+            runtime=runtime,
+            emulation=emulation,
+            set=(*set, f"seed={seed}"),
+            processes=processes,
+            force=force,
+            runs_dir=str(runs_root(runs_dir)),
+        )
+        for runtime in runtimes
+        for seed in range(1, seeds + 1)
+    }
+    runs, here = {}, jobs
+    if executor is not None:
+        virtual, here = by_time(jobs, tell)
+        runs = _spread(executor, virtual, report, progress, tell)
+    for key, job in here.items():
+        runs[key] = begin(job, report, progress)
+        _check_completed(runs[key])
+    return [runs[key] for key in jobs]
+
+
+def _spread(
+    executor: Executor, jobs: Mapping[Key, Job], report: ReportWriter, progress: ProgressLike | None, tell: Tell
+) -> dict[Key, Run]:
+    """The runs of these jobs, all of which have completed; errors as in `run_all`, at which the others are ended."""
+    runs: dict[Key, Run] = {}
+    with ending_by_signal(), contextlib.closing(spread(executor, jobs, report, tell)) as results:
+        for key, result in results:
+            if result.failure:
+                raise (ScenarioError if result.exit_code == ScenarioError.exit_code else InfrastructureError)(
+                    f"{jobs[key].name}: {result.failure}"
+                )
+            show_ended(result, progress)
+            runs[key] = Run(RunFolder(Path(result.run)))
+            _check_completed(runs[key])
+            tell(f"[{len(runs)}/{len(jobs)}] {jobs[key].name}, in {seconds_text(result.took_s)}")
     return runs
 
 

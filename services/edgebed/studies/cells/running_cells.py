@@ -1,30 +1,26 @@
-"""Runs the cells of a paper or a sweep one after the other, without those that have been run already.
+"""Runs the cells of a paper or a sweep, one after the other or several at a time, without those that are there already.
 
 A cell that breaks off or fails is reported, and the others follow. An interruption ends everything; with `resume` a
 later call skips what has completed, resumes what broke off, and runs the rest.
 """
 
+import contextlib
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, seconds_text
-from edgebed.core.runtimes import is_virtual
-from edgebed.journal.outcome import outcome_text
-from edgebed.running.results import Run, Trial
-from edgebed.running.resume import resume as resume_run
-from edgebed.running.run import ProgressLike, ReportWriter, write_results
-from edgebed.running.run import run as run_scenario
+from edgebed.running.run import ProgressLike, ReportWriter
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.studies.cells.cells import CellRun, CellSpec, CellSpecs
+from edgebed.studies.cells.jobs import Job, JobResult, JobRunner, Tell
 from edgebed.studies.cells.result_cache import ResultCache
-from edgebed.studies.cells.run_index import STATES, FoundTrial, RunIndex, is_planned
-
-Tell = Callable[[str], None]
+from edgebed.studies.cells.run_index import RunIndex
+from edgebed.studies.cells.spreading import by_time, show_ended, spread
 
 
 @dataclass(kw_only=True)
@@ -49,6 +45,17 @@ class Pace:
         pace_s = {cell: self.spent_s[cell] / self.updates[cell] for cell in self.updates}
         return sum(pace_s.get(run.cell, mean_s) * spec.updates for run, spec in left.items())
 
+    def text(self, left: Mapping[CellRun, CellSpec], passed_s: float | None = None) -> str:
+        """The time left in words, as the end of a line.
+
+        Where runs are made at the same time, `passed_s` is the time in which all those until now were.
+        """
+        left_s = self.left_s(left)
+        if left_s is None or not left:
+            return ""
+        at_a_time = 1.0 if passed_s is None else max(1.0, sum(self.spent_s.values()) / passed_s)
+        return f"; about {seconds_text(left_s / at_a_time)} to go"
+
 
 @dataclass(kw_only=True)
 class CellRunner:
@@ -64,6 +71,8 @@ class CellRunner:
     processes: int | None
     progress: ProgressLike | None
     tell: Tell
+    executor: Executor | None = None
+    """What runs simulated cells at the same time; None: all cells are run here, one after the other."""
     failed: dict[CellRun, str] = field(default_factory=dict)
 
     def run(self, wanted: list[CellRun]) -> None:
@@ -78,15 +87,14 @@ class CellRunner:
             if done:
                 self.tell(f"{len(done)} of {count_text(len(specs), 'run')} are there already")
             specs = {run: spec for run, spec in specs.items() if run not in done}
-        pace = Pace()
+        jobs = {run: self._job(run, spec, plans[run]) for run, spec in specs.items()}
         with ending_by_signal():
-            for number, run in enumerate(tuple(specs), start=1):
-                left_s = pace.left_s(specs)
-                left = "" if left_s is None else f"; about {seconds_text(left_s)} to go"
-                self.tell(f"[{number}/{number - 1 + len(specs)}] {run_text(run, specs[run])}{left}")
-                began_s = time.monotonic()
-                updates = self._measure(run, specs.pop(run), plans[run], index)
-                pace.note(run.cell, updates, time.monotonic() - began_s)
+            if self.executor is None:
+                self._run_here(jobs, specs, index)
+            else:
+                virtual, live = by_time(jobs, self.tell)
+                self._spread(self.executor, virtual, specs)
+                self._run_here(live, specs, index)
         if self.resume:  # another command may have completed some meanwhile
             self.failed = {
                 run: why
@@ -94,72 +102,47 @@ class CellRunner:
                 if not index.completed(plans[run], self.cells.declared[run.cell].runtime)
             }
 
-    def _measure(self, run: CellRun, spec: CellSpec, plan: Plan, index: RunIndex) -> int:
-        """Run or resume a cell; returns its size in updates where all of it was run, else 0."""
-        there = (
-            min(index.find(plan, spec.runtime), key=lambda found: STATES.index(found.state), default=None)
-            if self.resume
-            else None
-        )
-        if there and there.state == "completed":  # by another command, meanwhile
-            return 0
-        try:
-            if there and there.state == "in progress":
-                raise ScenarioError(f"somebody else runs it: {there.run.name}")
-            # a live run measures a rate, which would be wrong for a run in two parts
-            gone_on = self._go_on(there, plan) if there and is_virtual(spec.runtime) else None
-            result = gone_on or self._begin(spec)
-        except EdgebedError as error:
-            self._fail(run, str(error))
-            return 0
-        if result.exit_code == 130:
-            raise KeyboardInterrupt
-        summary = result.trials[plan.trial].summary
-        is_done = summary.is_sound
-        if not is_done:
-            self._fail(run, f"{result.folder.name} {outcome_text(summary)}")
-        elif not is_planned(result.folder, plan):
-            self._fail(run, f"{result.folder.name} is another trial: {spec.place} was changed meanwhile")
-        return spec.updates if is_done and not gone_on else 0
+    def _run_here(self, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec], index: RunIndex) -> None:
+        """Run cells one after the other in this process."""
+        left, pace = {run: specs[run] for run in jobs}, Pace()
+        runner = JobRunner(index=index, report=self.report, tell=self.tell, progress=self.progress)
+        for number, (run, job) in enumerate(jobs.items(), start=1):
+            self.tell(f"[{number}/{len(jobs)}] {run_text(run, specs[run])}{pace.text(left)}")
+            del left[run]
+            result = runner.run(job)
+            self._note(run, result)
+            pace.note(run.cell, specs[run].updates if result.is_whole else 0, result.took_s)
 
-    def _begin(self, spec: CellSpec) -> Run:
-        return run_scenario(
-            self.report,
-            spec.scenario,
+    def _spread(self, executor: Executor, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec]) -> None:
+        """Run cells on an executor."""
+        left, pace, began_s = {run: specs[run] for run in jobs}, Pace(), time.monotonic()
+        with contextlib.closing(spread(executor, jobs, self.report, self.tell)) as results:
+            for number, (run, result) in enumerate(results, start=1):
+                del left[run]
+                show_ended(result, self.progress)
+                self._note(run, result)
+                pace.note(run.cell, specs[run].updates if result.is_whole else 0, result.took_s)
+                took, to_go = seconds_text(result.took_s), pace.text(left, time.monotonic() - began_s)
+                self.tell(f"[{number}/{len(jobs)}] {run_text(run, specs[run])}, in {took}{to_go}")
+
+    def _job(self, run: CellRun, spec: CellSpec, plan: Plan) -> Job:
+        return Job(
+            name=f"{run.cell}, seed {run.seed}",
+            scenario=str(spec.scenario),
             runtime=spec.runtime,
             set=spec.sets,
-            variants=[spec.variant],
+            variants=(spec.variant,),
             processes=self.processes,
-            runs_dir=self.root,
-            progress=self.progress,
+            runs_dir=str(self.root),
+            wanted=plan,
+            resume=self.resume,
         )
 
-    def _go_on(self, found: FoundTrial, plan: Plan) -> Run | None:
-        """The resumed run; None where that would be another trial than one that never broke off."""
-        reason = "it was not begun for this trial alone"
-        if found.run.read_manifest().get("trials") == [plan.trial]:
-            try:
-                if Trial(found.trial).series.ran_to_end:
-                    return write_results(found.run, self.report)  # everything that was not written before
-                if not plan.faults:
-                    return resume_run(
-                        self.report,
-                        found.run.path,
-                        processes=self.processes,
-                        runs_dir=self.root,
-                        progress=self.progress,
-                    )
-                reason = "in a resumed trial, nodes that had died are there again"
-            except InfrastructureError:
-                raise
-            except EdgebedError as error:  # another code or scenario, or a broken journal
-                reason = str(error)
-        self.tell(f"{found.run.name} broke off and is begun anew: {reason}")
-        return None
-
-    def _fail(self, run: CellRun, reason: str) -> None:
-        self.failed[run] = reason
-        self.tell(f"failed: {run.cell}, seed {run.seed}: {reason}")
+    def _note(self, run: CellRun, result: JobResult) -> None:
+        """Note what came of a run."""
+        if result.failure:
+            self.failed[run] = result.failure
+            self.tell(f"failed: {run.cell}, seed {run.seed}: {result.failure}")
 
 
 def distinct(specs: Mapping[CellRun, CellSpec]) -> dict[CellRun, CellSpec]:
