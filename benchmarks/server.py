@@ -128,6 +128,8 @@ def start_server(
     )  # fmt: skip
     data_address = ""
     while not data_address:
+        while not socket.poll(1_000):
+            assert process.is_alive(), "the server has ended"
         peer, *parts = socket.recv_multipart()
         message, _ = codec.decode(parts, "management")
         if isinstance(message, messages.Hello):

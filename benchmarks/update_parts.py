@@ -36,7 +36,7 @@ PARTS: Sequence[tuple[str, Sequence[tuple[Any, str]]]] = (
     ("copy the model for the answer", [(Answers, "to_worker")]),
     ("rules and records of the server", [(ParameterServer, "handle")]),
     ("append to the log", [(ServerLog, "take"), (ServerLog, "note"), (ServerLog, "turn")]),
-    ("messages to frames", [(endpoint.codec, "encode"), (parameter_server, "encode")]),
+    ("messages to frames", [(endpoint.codec, "encode"), (parameter_server, "message_bytes")]),
     ("hand the answer to the socket", [(RouterEndpoint, "send")]),
     ("report to the controller", [(Reporter, "report"), (Reporter, "journal")]),
 )
