@@ -147,3 +147,13 @@ def test_containers_are_known_to_runtimes_and_emulation_alone():
     knowing = users_of(lambda name: name.partition(".")[0] in {"docker", "pyroute2"})
 
     assert {Path(path).parts[0] for path in knowing} <= {"runtimes", "emulation"}
+
+
+def test_the_wall_clock_dates_what_people_read_and_nothing_else():
+    """It may be set at any time: whatever waits, measures or orders reads a monotonic clock."""
+    assert users_of(lambda name: name in ("time.time", "dt.datetime.now", "datetime.now")) == {
+        "cli/look.py",  # replayed metrics that are to end now
+        "core/host.py", "journal/run_folder.py",  # when a run began
+        "metrics/trial_metrics.py",  # read once: it goes on monotonically
+        "studies/host/calibrating.py",  # when a host was calibrated
+    }  # fmt: skip

@@ -93,10 +93,13 @@ class TrialMetrics:
     Only the shell's thread calls the methods; scrapes may come at any time.
     """
 
-    def __init__(self, *, resources: Collector | None = None, clock: Callable[[], float] = time.time) -> None:
-        """`resources` reads what the controller uses (None: this process), `clock` the Unix time in seconds."""
+    def __init__(self, *, resources: Collector | None = None, clock: Callable[[], float] | None = None) -> None:
+        """`resources` reads what the controller uses (None: this process), `clock` the Unix time in seconds.
+
+        None: the wall clock's now, which from then on runs as the monotonic clock does, whoever sets it.
+        """
         self.registry = CollectorRegistry()
-        self._clock = clock
+        self.clock = clock or _unix_clock()
         self._families = Families(table.CONTROLLER, self.registry)
         self.registry.register(resources or ResourceCollector())
         self._labels = "", ""
@@ -136,7 +139,7 @@ class TrialMetrics:
         long ago training began, by the trial's clock.
         """
         self._labels = run, plan.trial
-        self._progress = TrialProgress(plan, self._clock, None if trained_s is None else start_timestamp_s - trained_s)
+        self._progress = TrialProgress(plan, self.clock, None if trained_s is None else start_timestamp_s - trained_s)
         self._states = {}
         self._device_classes = {node.node: node.device_class for node in plan.nodes}
         self._families.clear(table.CONTROLLER_METRICS)
@@ -214,18 +217,18 @@ class TrialMetrics:
             self._child("edgebed_nodes", device_class, before).dec()
             self._families.forget(since, *self._labels, device_class, record.name, before)
         self._child("edgebed_nodes", device_class, record.state).inc()
-        self._child(since, device_class, record.name, record.state).set(self._clock())
+        self._child(since, device_class, record.name, record.state).set(self.clock())
         self._states[record.name] = record.state
         if record.state == "died":
             self._child("edgebed_crashes_total", device_class).inc()
             crash = self._child("edgebed_node_last_crash_timestamp_seconds", device_class, record.name)
-            crash.set(self._clock())
+            crash.set(self.clock())
 
     def _observe_fault(self, record: Fault) -> None:
         result = "failed" if record.problem else "moot" if record.moot else "done"
         self._child("edgebed_faults_total", self._class_of(record.target), record.action, result).inc()
         if result == "done":
-            self._child("edgebed_fault_timestamp_seconds", record.action, record.target).set(self._clock())
+            self._child("edgebed_fault_timestamp_seconds", record.action, record.target).set(self.clock())
 
     def _observe_host(self, record: HostLoad) -> None:
         self._child("edgebed_host_busy_ratio").set(record.busy)
@@ -243,3 +246,9 @@ class TrialMetrics:
     def _child(self, name: str, *values: str) -> Any:
         """A series of the controller, with run and trial as its first labels."""
         return self._families.child(name, *self._labels, *values)
+
+
+def _unix_clock() -> Callable[[], float]:
+    """A clock that shows Unix time in seconds, and runs on as the monotonic clock does."""
+    ahead_s = time.time() - time.monotonic()
+    return lambda: ahead_s + time.monotonic()

@@ -1,6 +1,5 @@
 """Runs a planned trial in the runtime that was asked for, and shows it to Prometheus meanwhile."""
 
-import time
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -81,7 +80,7 @@ class TrialHost:
             plan,
             self.run,
             self.runtime.name,
-            time.time(),
+            self.metrics.clock(),
             applied_bytes=past.update_bytes if past else 0,
             trained_s=past.until_s - past.began_s if past else None,
         )

@@ -323,6 +323,19 @@ def test_a_limit_of_time_counts_from_the_beginning_of_training():
     assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.0
 
 
+def test_a_wall_clock_that_is_set_changes_no_progress(monkeypatch):
+    """It says when the controller began, and is not looked at again."""
+    metrics = TrialMetrics()
+    metrics.start_trial(plan(stop_time_s=100.0, stall_deadline_s=60.0), RUN, "process", metrics.clock())
+    metrics.observe(TRIAL)
+    began_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: 2.0 * began_s)
+
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") < 0.5
+    assert sample_of_trial(metrics, "edgebed_run_stalled_ratio") < 0.5
+    assert metrics.clock() == pytest.approx(began_s, abs=30.0)
+
+
 STALLING = {
     "not before training begins, nor when it has ended; an update takes all of it back": [
         (30.0, None, 0.0), (0.0, TRIAL, 0.0), (30.0, None, 0.5), (0.0, update(version=3), 0.0), (15.0, None, 0.25),
