@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from shuffled import check_shuffled
+
 from edgebed.core import chance, records
 from edgebed.core.plan import FaultPlan, FaultStep, Plan
 from edgebed.core.units import format_duration
@@ -202,6 +204,7 @@ def check_journal(told: Told, slack_s: float = 0.0) -> None:
     assert books.closes, books.problems
     assert books.total.unexplained == 0
     _check_faults(told, slack_s)
+    check_shuffled(told.entries, told.plan.seed)
 
 
 def _check_faults(told: Told, slack_s: float) -> None:

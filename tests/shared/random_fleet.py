@@ -174,9 +174,12 @@ class Fleet:
     `prompt`: nodes report at once, so that nothing told is lost with a crash; who is killed tells how far it has come.
     """
 
-    def __init__(self, draw, steps, *, prompt, server_dies=True, has_cuts=True, workers=WORKERS):
+    def __init__(self, draw, steps, *, prompt, server_dies=True, has_cuts=True, is_wrong=True, workers=WORKERS):
+        """`is_wrong`: the server takes some to have left who are there, and answers what it holds of them."""
+        self.is_wrong = is_wrong
         self.draw, self.prompt, self.server_dies, self.has_cuts = draw, prompt, server_dies, has_cuts
         self.calm, self.rounds = draw.choice([4, 15, 60]), draw.random() < 0.3
+        self.runtime = "simulation" if prompt else "process"
         self.t, self.journal = 0.0, []
         self.truth = {}
         """(worker, incarnation, step): its version, or what became of it."""
@@ -188,7 +191,7 @@ class Fleet:
         self.launch_server(0)
         for name in workers:
             self.launch(name)
-        self.say(records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=5, parameters=1))
+        self.say(records.Trial(scenario="s", trial="t", seed=1, runtime=self.runtime, nodes=5, parameters=1))
         for _ in range(steps):
             self.t += 0.01
             self.happen()
@@ -293,8 +296,10 @@ class Fleet:
 
     def leave(self):
         """The server has not heard of a worker for long."""
-        for worker in self.somebody():
+        for worker in self.somebody() if self.is_wrong else ():
             self.server.leave(worker.name)
+        if not self.is_wrong:
+            self.server.leave(self.draw.choice(sorted(self.incarnations.keys() - self.workers.keys())))
 
     def keep(self):
         """A checkpoint; what was before it has been reported."""
@@ -368,7 +373,7 @@ class Fleet:
         self.launch_server(self.server.checkpoint)
         for worker in self.workers.values():
             worker.joined_server = self.server
-        self.say(records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=5, parameters=1))
+        self.say(records.Trial(scenario="s", trial="t", seed=1, runtime=self.runtime, nodes=5, parameters=1))
 
     def end(self):
         """The trial ends; who is frozen does not answer."""

@@ -66,12 +66,11 @@ class StepAccounting(Fold):
         self.members[record.worker] = record.incarnation
 
     @on(records.Step)
-    def _step(self, t: float, node: str, record: records.Step) -> None:
+    def _step(self, _: float, node: str, record: records.Step) -> None:
         account = self.accounts.get((node, record.history))
         if account is None or account.said is None:
             self._problem(f"{node}: made steps in a history that it had not begun")
             return
-        account.said_t = t
         step, every, made = record.step, self.every[node], account.made
         if made and step <= made[-1][1]:
             self._problem(f"{_name(account)}: made a step twice")
@@ -83,13 +82,13 @@ class StepAccounting(Fold):
             made.append([step, step])
 
     @on(records.Progress)
-    def _progress(self, t: float, node: str, record: records.Progress) -> None:
+    def _progress(self, _: float, node: str, record: records.Progress) -> None:
         account = self._account(node, record.history, record.incarnation)
         if account.said and account.said.incarnation != record.incarnation:
             self._problem(f"{node}: two of its incarnations followed the same history")
         if record.made > record.begun or (account.made and account.made[-1][1] >= until(record, record.made)):
             self._problem(f"{_name(account)}: made steps that it had not begun")
-        account.said, account.said_t, account.incarnation = record, t, record.incarnation
+        account.said, account.incarnation = record, record.incarnation
         self.every[node] = every_of(record)
 
     def _account(self, shard: str, history: int, incarnation: int) -> ShardAccount:

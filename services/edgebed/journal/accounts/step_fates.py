@@ -3,7 +3,6 @@
 Steps are counted in spans, never one by one, whatever a journal says.
 """
 
-import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -45,8 +44,8 @@ class End(NamedTuple):
     """Whether the shard died, or was never heard of again."""
     is_stopped: bool = False
     """Whether the shard ended with the trial, and had reported everything."""
-    halt_t: float = -math.inf
-    """When the shard was killed, or frozen for good."""
+    may_be_further: bool = False
+    """Whether the shard was killed, or frozen for good, and may have come further than it has reported."""
 
 
 class ShardAccount(msgspec.Struct):
@@ -58,8 +57,6 @@ class ShardAccount(msgspec.Struct):
     """The shard's incarnation as the server knows it, until the shard itself has reported."""
     said: records.Progress | None = None
     """The shard's last report; None: none has come."""
-    said_t: float = -math.inf
-    """When the last report came."""
     made: list[list[int]] = msgspec.field(default_factory=list)
     """First and last step of each run of consecutive steps that the shard reported as made."""
 
@@ -133,7 +130,7 @@ def fates(account: ShardAccount, every: int, histories: Histories, end: End, *, 
     if not (end.is_gone and is_last):
         return found + _not_in_model(number, in_progress, every, histories)
     is_done = histories.model is not None and come_to >= histories.model[1]
-    is_at_another = said is not None and account.said_t < end.halt_t and not is_done
+    is_at_another = said is not None and end.may_be_further and not is_done
     found["lost_with_worker"] += in_progress.count(every) or int(is_at_another)
     return found
 

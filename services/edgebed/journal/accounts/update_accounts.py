@@ -9,18 +9,23 @@ update that was applied after the version which a later server was restored to i
 goes on from its log loses nothing: for the accounts it has not been gone.
 
 The accounting closes if nothing is unexplained and all checks hold: the updates applied are those of the final model,
-one for each version; no step was seen twice, none before its worker had pushed it, none of a worker that had not
-joined. What a dead node had not reported yet counts as neither begun nor seen, with one exception.
+one for each version; no step was seen twice, none that its worker, heard to its end, had not pushed, none of a worker
+that had not joined. What a dead node had not reported yet counts as neither begun nor seen, with one exception.
 
 A worker that is killed cannot say which update it was at; its last report is up to a second old. If the server had
-answered all that it is known to have begun, it is taken to have been at the next one, whether it pulled, computed or
-pushed: one more is begun, and lost with its worker. Nothing is assumed of one that was killed where a fault waited for
-it, which it reports before, nor in the simulation, which reports how far each had come.
+answered all that it is known to have begun, and had not taken it to have left before, it is taken to have been at the
+next one, whether it pulled, computed or pushed: one more is begun, and lost with its worker. Nothing is assumed of one
+that was killed where a fault waited for it, which it reports before, nor in the simulation, which reports how far each
+had come.
+
+Times count for nothing here, since those of different hosts are only known to differ by little. What came before what
+is known by counts: steps, joins, incarnations, versions. Lines of one node are taken in the order in which it reported
+them, with the controller's lines about it among them, as they came over one connection; how lines of different nodes
+lie between each other makes no difference.
 
 Where layer shards train, nobody pushes updates: step_accounts.py has what became of their steps.
 """
 
-import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -31,6 +36,7 @@ import msgspec
 
 from edgebed.core import chance, records
 from edgebed.core.plan import Point
+from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting, Ledger, closed
 from edgebed.journal.accounts.step_accounts import StepAccounting
 from edgebed.journal.accounts.step_fates import End
@@ -50,8 +56,6 @@ class Stretch(msgspec.Struct):
     joins: int
     server: int
     """Index of the server's incarnation, from 0."""
-    t: float
-    """When the server saw the last of these steps."""
 
     @property
     def place(self) -> tuple[int, int]:
@@ -60,9 +64,8 @@ class Stretch(msgspec.Struct):
 
 
 class Halt(msgspec.Struct, frozen=True):
-    """When and how a worker stopped for good: it was killed, or frozen and not thawed."""
+    """How a worker stopped for good: it was killed, or frozen and not thawed."""
 
-    t: float
     at_point: bool = False
     """Whether the worker stood where a fault waited for it, and had reported how far it had come."""
 
@@ -82,20 +85,23 @@ class WorkerIncarnation(msgspec.Struct):
     """Whether the worker died, or was never heard of again."""
     is_stopped: bool = False
     """Whether the worker ended with the trial."""
+    goodbye: str | None = None
+    """Why it ended then: as the controller gives the reason, if the worker itself said goodbye."""
     seen: list[Stretch] = msgspec.field(default_factory=list)
     """Steps that the server has seen, in order."""
     joined: dict[int, int] = msgspec.field(default_factory=dict)
     """Index of the server's incarnation by join."""
-    unanswered: dict[int, tuple[int, float]] = msgspec.field(default_factory=dict)
-    """Steps that the worker gave up waiting for: the join of each, and when it gave up."""
+    unanswered: dict[int, int] = msgspec.field(default_factory=dict)
+    """Steps that the worker gave up waiting for, with the join of each."""
     begun: int = 0
-    """Updates begun, by the worker's last report; `pushed` and `said_t` are of the same report."""
+    """Updates begun, by the worker's last report; `pushed` is of the same report."""
     pushed: int = 0
-    said_t: float = 0.0
     answered_joins: int = -1
     """The last join of which the server has seen anything."""
-    answered_t: float = math.inf
-    """When the server sent a model for the last step it saw of that join; infinite: it has sent none."""
+    is_answered: bool = False
+    """Whether the server sent a model for the last step it saw of that join, before it took the worker to have left."""
+    left_joins: int = -1
+    """The last join that the server took to have ended."""
     halt: Halt | None = None
     """How the worker stopped, if it died."""
     assumed: int = 0
@@ -125,11 +131,12 @@ class UpdateAccounting(Fold):
         """The versions that were reported, in order; others take no room."""
         self.version = 0
         """Version of the present model."""
+        self.is_virtual = False
+        """Whether time is virtual: then nodes that die have reported everything."""
         self.server = 0
         """Index of the server's present incarnation."""
         self.servers_died = [False]
         """For each incarnation of the server, whether it ended before it had reported all that it did."""
-        self.servers_end_t = [math.inf]
         self.joined: set[tuple[str, int, int]] = set()
         """Worker, incarnation and join that the present server knows; what it stores of an older one still counts."""
         self.present: set[str] = set()
@@ -138,7 +145,11 @@ class UpdateAccounting(Fold):
         self.silent: set[str] = set()
         self.finished: records.Finished | None = None
         self.final_version: int | None = None
+        self.is_restored = False
+        """Whether there was more than one server, so that nobody knows which one's model an evaluation was of."""
         self.is_ended = False
+        self.end_reason: str | None = None
+        """Why the trial has ended."""
         self.is_told = False
         """Whether nodes report joins and pushes, as all do except in old journals."""
         self.has_updates = False
@@ -147,26 +158,31 @@ class UpdateAccounting(Fold):
     # --- reading ------------------------------------------------------------------------------------------------
 
     @on(records.Refused)
-    def _refused(self, t: float, _: str, record: records.Refused) -> None:
+    def _refused(self, _: float, __: str, record: records.Refused) -> None:
         if record.step >= 0 and record.worker:
             life = self._life(record.worker, record.incarnation)
-            if self._see(life, t, record.joins, record.step):
+            if self._see(life, record.joins, record.step):
                 life.refused[record.code] += 1
-            _answer(life, record.joins, t if record.code in ANSWERED else math.inf)
+            _answer(life, record.joins, is_answered=record.code in ANSWERED)
 
     @on(records.Unanswered)
-    def _unanswered(self, t: float, node: str, record: records.Unanswered) -> None:
+    def _unanswered(self, _: float, node: str, record: records.Unanswered) -> None:
         self.is_told = True
         if record.step >= 0:
-            self._life(node, record.incarnation).unanswered[record.step] = record.joins, t
+            self._life(node, record.incarnation).unanswered[record.step] = record.joins
 
     @on(records.Joined)
-    def _joined(self, t: float, _: str, record: records.Joined) -> None:
+    def _joined(self, _: float, __: str, record: records.Joined) -> None:
         self.is_told = True
         life = self._life(record.worker, record.incarnation)
         life.joined[record.joins] = self.server
-        _answer(life, record.joins, t)
+        _answer(life, record.joins)
         self.joined.add((record.worker, record.incarnation, record.joins))
+
+    @on(records.Left)
+    def _left(self, _: float, __: str, record: records.Left) -> None:
+        life = self._life(record.worker, record.incarnation)
+        life.left_joins = max(life.joined, default=0)
 
     @on(records.Finished)
     def _finished(self, _: float, __: str, record: records.Finished) -> None:
@@ -177,14 +193,14 @@ class UpdateAccounting(Fold):
         self.final_version = record.version if record.final else self.final_version
 
     @on(records.Ended)
-    def _ended(self, _: float, __: str, ___: records.Ended) -> None:
-        self.is_ended = True
+    def _ended(self, _: float, __: str, record: records.Ended) -> None:
+        self.is_ended, self.end_reason = True, record.reason
 
     @on(records.Fault)
-    def _fault(self, t: float, _: str, record: records.Fault) -> None:
+    def _fault(self, _: float, __: str, record: records.Fault) -> None:
         if record.problem or record.moot:
             return
-        halt = self.frozen.get(record.target) or Halt(t, record.trigger.partition(" ")[0] in POINTS)
+        halt = self.frozen.get(record.target) or Halt(record.trigger.partition(" ")[0] in POINTS)
         if record.action in ("kill", "memory"):
             life = self.lives.get((record.target, self.timeline.incarnations.get(record.target, 0)))
             if life:
@@ -202,13 +218,13 @@ class UpdateAccounting(Fold):
         return life
 
     @on(records.Update)
-    def _update(self, t: float, _: str, record: records.Update) -> None:
+    def _update(self, _: float, __: str, record: records.Update) -> None:
         self.has_updates = True
         life = self._life(record.worker, record.incarnation)
         if self.is_told and (record.worker, record.incarnation, record.joins) not in self.joined:
             self._problem(f"{life.name}: the server applied pushes of a join that it did not know")
-        _answer(life, record.joins, t)
-        if not self._see(life, t, record.joins, record.step):
+        _answer(life, record.joins)
+        if not self._see(life, record.joins, record.step):
             return
         if record.version <= self.version:
             self._problem("the server reported a version of the model twice")
@@ -220,10 +236,8 @@ class UpdateAccounting(Fold):
         self.lineage.append(life.number)
         life.applied += 1
 
-    def _see(self, life: WorkerIncarnation, t: float, joins: int, step: int) -> bool:
+    def _see(self, life: WorkerIncarnation, joins: int, step: int) -> bool:
         """Note that the server has seen a step; False if it had seen it before."""
-        if t < life.said_t and step >= life.pushed:
-            self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
         seen, place = life.seen, (self.server, joins)
         at = len(seen)
         if seen and step <= seen[-1].last:  # from an older join, overtaken by the next
@@ -232,57 +246,53 @@ class UpdateAccounting(Fold):
                 self._problem(f"{life.name}: the server saw an update twice")
                 return False
         if at and seen[at - 1].last + 1 == step and seen[at - 1].place == place:
-            seen[at - 1].last, seen[at - 1].t = step, t
+            seen[at - 1].last = step
         else:
-            seen.insert(at, Stretch(step, step, joins, self.server, t))
+            seen.insert(at, Stretch(step, step, joins, self.server))
         return True
 
     @on(records.Pushes)
-    def _pushes(self, t: float, node: str, record: records.Pushes) -> None:
+    def _pushes(self, _: float, node: str, record: records.Pushes) -> None:
         self.is_told = True
         life = self._life(node, record.incarnation)
-        if t >= life.said_t:
-            life.begun, life.pushed, life.said_t = record.begun, record.pushed, t
-        if life.seen and life.seen[-1].t < t and life.seen[-1].last >= record.pushed:
-            self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
+        life.begun, life.pushed = record.begun, record.pushed
 
     @on(records.Node)
-    def _node(self, t: float, _: str, record: records.Node) -> None:
+    def _node(self, _: float, __: str, record: records.Node) -> None:
         if record.state == "joined":
             self.present.add(record.name)
             self.frozen.pop(record.name, None)
         (self.silent.add if record.state == "unresponsive" else self.silent.discard)(record.name)
         if record.name == SERVER:
             if record.state == "died" and self.finished is None:
-                self._server_ended(t)
+                self.servers_died[-1] = True
         elif record.state in ("joined", "died", "stopped"):
-            self._worker(t, self._life(record.name, record.incarnation), record.state)
+            self._worker(self._life(record.name, record.incarnation), record.state, record.reason)
 
-    def _worker(self, t: float, life: WorkerIncarnation, state: str) -> None:
+    def _worker(self, life: WorkerIncarnation, state: str, reason: str) -> None:
         """Note that an incarnation of a worker has begun or ended."""
-        if state != "joined":
-            life.end = self.server
-            life.is_gone, life.is_stopped = state == "died", state == "stopped"
+        if state == "joined":
+            life.born = self.server  # the server may have told of it before
+            return
+        life.end = self.server
+        life.is_gone, life.is_stopped = state == "died", state == "stopped"
+        life.goodbye = reason if life.is_stopped else None
         if state == "died":
-            life.halt = life.halt or self.frozen.get(life.worker) or Halt(t)
-
-    def _server_ended(self, t: float) -> None:
-        self.servers_died[-1] = True
-        self.servers_end_t[-1] = min(t, self.servers_end_t[-1])
+            life.halt = life.halt or self.frozen.get(life.worker) or Halt()
 
     @on(records.Restored)
-    def _restored(self, t: float, _: str, record: records.Restored) -> None:
+    def _restored(self, _: float, __: str, record: records.Restored) -> None:
         """Note a new incarnation of the server: what the one before did after this version is lost."""
+        self.is_restored = True
         if record.replayed is not None:
             self._went_on(record)
             return
         if self.finished is None:
-            self._server_ended(t)
+            self.servers_died[-1] = True
         self.server += 1
         self.servers_died.append(False)
-        self.servers_end_t.append(math.inf)
         self.joined.clear()
-        self.finished = self.final_version = None
+        self.finished = None
         if record.version > self.version:
             self._problem("the server was restored to a version with updates that nobody has reported")
         self.version = record.version
@@ -295,16 +305,17 @@ class UpdateAccounting(Fold):
 
     def _went_on(self, record: records.Restored) -> None:
         """Note a server that went on from the log of the one before, which so has not ended."""
-        self.servers_died[-1], self.servers_end_t[-1] = False, math.inf
-        self.finished = self.final_version = None
+        self.servers_died[-1] = False
+        self.finished = None
         if record.version < self.version:
             self._problem(f"the server forgot {self.version - record.version:,} updates that it had applied")
         elif record.version > self.version:
             self._problem("the server was restored to a version with updates that nobody has reported")
 
     @on(records.Trial)
-    def _trial(self, _: float, __: str, ___: records.Trial) -> None:
+    def _trial(self, _: float, __: str, record: records.Trial) -> None:
         """Training begins, or is resumed after its controller was gone, which no node survives."""
+        self.is_virtual = is_virtual(record.runtime)
         newest = self.timeline.incarnations
         for life in self.lives.values():
             is_old = life.incarnation < newest.get(life.worker, 0) or life.worker not in self.present
@@ -333,16 +344,30 @@ class UpdateAccounting(Fold):
                 life.is_gone = True
                 life.halt = life.halt or self.frozen.get(life.worker)
         if self.steps.is_told:
-            ends = {name: _end(life) for name, life in self.lives.items()}
+            ends = {name: self._end(life) for name, life in self.lives.items()}
             return self.steps.close(ends, self.finished, is_cut=self.servers_died[-1] or not self.is_ended)
         for life in self.lives.values():
-            life.assumed = int(_died_at_another(life))
+            life.assumed = int(not self.is_virtual and _died_at_another(life))
         lives = tuple(self._ledger(life) for _, life in sorted(self.lives.items()) if _begun(life))
+        self._check_pushed()
         self._check_version()
         return closed(lives, self.problems)
 
+    def _end(self, life: WorkerIncarnation) -> End:
+        return End(life.is_gone, life.is_stopped, may_be_further=life.halt is not None and not self.is_virtual)
+
+    def _check_pushed(self) -> None:
+        """Check that workers which have said goodbye, and so reported everything, had pushed what the server has seen.
+
+        A node that was frozen, or killed while the trial ended, has stopped as well, but for a reason of its own.
+        """
+        for life in self.lives.values():
+            has_told_all = self.is_ended and life.goodbye == self.end_reason
+            if has_told_all and life.seen and life.seen[-1].last >= life.pushed:
+                self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
+
     def _check_version(self) -> None:
-        final = self.finished.version if self.finished else self.final_version
+        final = self.finished.version if self.finished else None if self.is_restored else self.final_version
         if final is not None and final != self.version:
             self._problem(f"the final model is version {final:,}, and {self.version:,} updates made it")
 
@@ -399,8 +424,7 @@ class UpdateAccounting(Fold):
                 return
             if step in life.unanswered:
                 lost_joins -= 1
-                given_up = life.unanswered[step]
-                yield "server" if self._ended_with_server(life, *given_up, has_died=has_died) else "flight", 1
+                yield "server" if self._ended_with_server(life, step, has_died=has_died) else "flight", 1
             else:
                 yield self._last_fate(life, step), 1
 
@@ -417,12 +441,14 @@ class UpdateAccounting(Fold):
             return self.servers_died[since : gap.after.server]
         return self.servers_died[since : None if life.end is None else life.end + 1]
 
-    def _ended_with_server(self, life: WorkerIncarnation, joins: int, t: float, *, has_died: bool) -> bool:
-        """Whether the worker gave up waiting for an answer in a join, at `t`, because the server was gone."""
+    def _ended_with_server(self, life: WorkerIncarnation, step: int, *, has_died: bool) -> bool:
+        """Whether the worker gave up waiting because the server was gone: the same one did not see it join again."""
+        joins = life.unanswered[step]
         server = life.joined.get(joins)
         if server is None:  # the record of it went with a server
             return has_died
-        return self.servers_died[server] and t >= self.servers_end_t[server]
+        is_back = any(later > joins and life.joined[later] == server for later in life.joined)
+        return self.servers_died[server] and not is_back
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -446,26 +472,22 @@ class Gap(msgspec.Struct, frozen=True):
         return self.after.joins - (self.before.joins if self.before else 0)
 
 
-def _end(life: WorkerIncarnation) -> End:
-    return End(life.is_gone, life.is_stopped, life.halt.t if life.halt else -math.inf)
-
-
-def _answer(life: WorkerIncarnation, joins: int, t: float) -> None:
-    """Note that the server has sent a model for what it saw of an incarnation, at `t`; older joins are ignored."""
+def _answer(life: WorkerIncarnation, joins: int, *, is_answered: bool = True) -> None:
+    """Note whether the server has sent a model for what it saw of an incarnation; older joins are ignored."""
     if joins >= life.answered_joins:
-        life.answered_joins, life.answered_t = joins, t
+        life.answered_joins, life.is_answered = joins, is_answered and joins > life.left_joins
 
 
 def _died_at_another(life: WorkerIncarnation) -> bool:
     """Whether a worker died unreported, and the server had answered all that the worker is known to have begun."""
-    if not life.is_gone or life.halt is None or life.halt.at_point or life.said_t >= life.halt.t:
+    if not life.is_gone or life.halt is None or life.halt.at_point:
         return False
     last = _told(life) - 1
     if last in life.unanswered:
-        is_over = life.unanswered[last][0] < life.answered_joins
+        is_over = life.unanswered[last] < life.answered_joins
     else:
         is_over = last == (life.seen[-1].last if life.seen else -1)
-    return is_over and life.answered_t <= life.halt.t
+    return is_over and life.is_answered
 
 
 def _told(life: WorkerIncarnation) -> int:
