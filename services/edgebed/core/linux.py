@@ -1,4 +1,4 @@
-"""What Linux offers a process: network namespaces of a thread, to end with one's parent, to come before others."""
+"""What Linux offers a process: namespaces, to end with one's parent, to come before others."""
 
 import ctypes
 import os
@@ -6,11 +6,14 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 _CLONE_NEWNET = 0x4000_0000  # linux/sched.h
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _NICE_FIRST = -10
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_TIME_NAMESPACE = Path("/proc/self/ns/time")
 
 Result = TypeVar("Result")
 
@@ -25,6 +28,20 @@ def enter_network_namespace(descriptor: int) -> None:
     """Move the calling thread alone into an open network namespace. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.setns(descriptor, _CLONE_NEWNET))
+
+
+def monotonic_clock() -> str:
+    """The name of the monotonic clock that this process reads: whoever reads one of that name reads the same.
+
+    It is that of the kernel since its boot, in the process's time namespace. Empty where it is not known.
+    """
+    try:
+        boot = _BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+    with suppress(OSError):  # a kernel without time namespaces has one clock
+        return f"{boot} {_TIME_NAMESPACE.readlink()}"
+    return boot
 
 
 def come_first() -> int:

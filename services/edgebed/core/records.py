@@ -441,6 +441,27 @@ class Transfers(Record):
     """The least that the link of `name` held a message back, beyond the time that its bytes need: its latency, as
     measured. By the receiver what came after the first byte had left, by the sender what came before. None: no message
     was small enough to tell."""
+    error_s: Amount = 0.0
+    """Seconds by which `time_s` may be wrong, since sender and receiver have different clocks: summed over messages."""
+    impossible: Count = 0
+    """Messages that came before they had left, by more than both clocks are said to be wrong by; not measured."""
+
+
+class Clock(Record):
+    """How a node's clock differs from the controller's, by the node: only where they are not the same clock.
+
+    Journaled when it was first measured, and whenever it has changed by more than it was said to be wrong by.
+    """
+
+    offset_s: Seconds
+    """Seconds by which the controller's monotonic clock was ahead of the node's, when the node's showed `own_s`."""
+    own_s: Seconds
+    drift: Seconds
+    """Seconds by which the offset grows in a second."""
+    error_s: Amount
+    """Seconds by which the node's times in this journal may differ from the controller's, until the next such line."""
+    round_trip_s: Amount
+    """The time that a question for the time and its answer were on their way."""
 
 
 class HostLoad(Record):
@@ -552,12 +573,12 @@ class Ended(Record):
 RECORDS: tuple[type[Record], ...] = (
     Trial, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused, Dropped,
     Unauthenticated, Traffic,
-    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Appended, Transfers, HostLoad, Joined, Left,
+    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Appended, Transfers, Clock, HostLoad, Joined, Left,
     Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished | Refused
     | Dropped | Unauthenticated
-    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Appended | Transfers | HostLoad
-    | Joined | Left | Unanswered | Pushes | Fault | Restored | Note | Ended
+    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Appended | Transfers | Clock
+    | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -84,7 +84,7 @@ class Namespaces:
         self.log = log
         self.request = NamespacesRequest(share(links), tuple(changeable))
         self.began_s: float | None = None
-        """When training began, in seconds of the machine's monotonic clock."""
+        """When training began, in seconds of the monotonic clock, which the process shares."""
         self.unanswered: dict[int, Injection] = {}
         """Changes of links that have been asked for and not answered."""
         self._start()
@@ -137,7 +137,7 @@ class Namespaces:
         return self.process.stdout.fileno()
 
     def began(self, monotonic_s: float) -> None:
-        """Note that training began, at this time of the machine's monotonic clock."""
+        """Note that training began, at this time of the monotonic clock."""
         self.began_s = monotonic_s
         self._tell(Began(monotonic_s))
 

@@ -29,9 +29,29 @@ class HelperSetup(msgspec.Struct, frozen=True):
 
 
 class Began(msgspec.Struct, frozen=True):
-    """When training began, in seconds of the machine's monotonic clock: the link follows its timeline from there."""
+    """When training began, in seconds of the controller's monotonic clock: the link follows its timeline from there."""
 
     began: float
+
+
+class ClockLine(msgspec.Struct, frozen=True):
+    """How the controller's monotonic clock is had from one's own; as it is, where both are the same."""
+
+    offset_s: float = 0.0
+    """Seconds by which the controller's was ahead when one's own showed `own_s`."""
+    own_s: float = 0.0
+    drift: float = 0.0
+    """Seconds by which the offset grows in a second."""
+
+    def controller_s(self, own_s: float) -> float:
+        """The controller's clock when one's own shows that."""
+        return own_s + self.offset_s + self.drift * (own_s - self.own_s)
+
+
+class HelperClock(msgspec.Struct, frozen=True):
+    """The helper's clock is not the controller's, but differs from it like this."""
+
+    clock: ClockLine
 
 
 class HelperChange(msgspec.Struct, frozen=True):
@@ -43,9 +63,10 @@ class HelperChange(msgspec.Struct, frozen=True):
 
 
 class HelperCommand(msgspec.Struct, frozen=True):
-    """A line to a helper after its order, as it is read: `Began` or a `HelperChange`."""
+    """A line to a helper after its order, as it is read: `Began`, a `HelperClock` or a `HelperChange`."""
 
     began: float | None = None
+    clock: ClockLine | None = None
     change: Injection | None = None
     number: int = 0
 

@@ -4,7 +4,8 @@ As a program it holds the link of the network namespace that it is started in. I
 
     <-- {"subnet": "172.18.0.0/16", "netem": false, "link": {"uplink_bit_s": 10000000, …}}
     --> {"interface": "eth1"}               the kernel holds the link as it is at the beginning
-    <-- {"began": 81234.5}                  training began then, on the machine's monotonic clock
+    <-- {"clock": {"offset_s": -1000.1, …}} the controller's monotonic clock is another, on another host: so it differs
+    <-- {"began": 81234.5}                  training began then, on the controller's monotonic clock
     <-- {"change": {"node": "edge-0", "action": "cut"}, "number": 7}
     --> {"done": 7}                         and a "problem" if the kernel refuses that
     --> {"problem": "this kernel has …"}    instead of any answer, or later; exit code 3
@@ -28,7 +29,7 @@ from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.plan import Injection, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.netlink import LinkReader
-from edgebed.emulation.orders import HelperCommand, HelperReply, HelperSetup, Lines
+from edgebed.emulation.orders import ClockLine, HelperCommand, HelperReply, HelperSetup, Lines
 from edgebed.emulation.readback import deviation
 from edgebed.emulation.resources import own_address
 from edgebed.emulation.tc import Features, Shaper, probe_here
@@ -43,9 +44,10 @@ class Shaping:
         self.courses: dict[str, EffectiveLink] = {}
         self.shapers: dict[str, Shaper] = {}
         self.next_s: dict[str, float] = {}
-        """Times of the links' next changes, in seconds of the machine's monotonic clock; only of links that ever
+        """Times of the links' next changes, in seconds of the controller's monotonic clock; only of links that ever
         change."""
         self.began_s = math.inf
+        self.clock = ClockLine()
 
     def add(self, name: str, link: LinkPlan, injected: Iterable[Injection] = (), *, changeable: bool = False) -> None:
         """Hold a link from now on, as it is when training begins; be prepared where faults will change it.
@@ -65,13 +67,20 @@ class Shaping:
         self.began_s = monotonic_s
         self.next_s = {name: monotonic_s for name, effective in self.courses.items() if effective.times_s}
 
+    def follow(self, clock: ClockLine) -> None:
+        """Note how the controller's clock is had from one's own; what was done at another time is looked at anew."""
+        self.clock = clock
+        if self.began_s < math.inf:
+            self.began(self.began_s)
+
     def due_s(self) -> float:
-        """Return when something is to be changed next; infinity if nothing is."""
-        return min(self.next_s.values(), default=math.inf)
+        """Return when something is to be changed next, by one's own monotonic clock; infinity if nothing is."""
+        own_s = time.monotonic()
+        return min(self.next_s.values(), default=math.inf) - (self.clock.controller_s(own_s) - own_s)
 
     def tick(self) -> None:
         """Make the changes that are due."""
-        now_s = time.monotonic()
+        now_s = self._now_s()
         for name in [name for name, due_s in self.next_s.items() if due_s <= now_s]:
             time_s = now_s - self.began_s
             self._hold(name, time_s)
@@ -83,7 +92,7 @@ class Shaping:
         """Change a node's link now. Raises InfrastructureError where the kernel refuses it: then it is as before."""
         if injection.node not in self.courses:
             raise InfrastructureError(f"{injection.node} has no link to the data network")
-        time_s = time.monotonic() - self.began_s
+        time_s = self._now_s() - self.began_s
         effective = self.courses[injection.node]
         before = effective.overrides[-1]
         effective.inject(time_s, injection)
@@ -103,6 +112,8 @@ class Shaping:
     def obey(self, line: bytes) -> HelperReply | None:
         """Do what a line says; return the answer to it, if any. See orders.py."""
         told = msgspec.json.decode(line, type=HelperCommand)
+        if told.clock is not None:
+            self.follow(told.clock)
         if told.began is not None:
             self.began(told.began)
         if told.change is None:
@@ -112,6 +123,10 @@ class Shaping:
         except InfrastructureError as error:
             return HelperReply(done=told.number, problem=str(error))
         return HelperReply(done=told.number)
+
+    def _now_s(self) -> float:
+        """The controller's monotonic clock."""
+        return self.clock.controller_s(time.monotonic())
 
     def _hold(self, name: str, time_s: float) -> None:
         self._shaper(name).apply(self.courses[name].at(time_s))

@@ -175,5 +175,6 @@ def conditions(families: Families) -> Observers:
         everybody = transfers.values()
         families.raise_to(sum(each.time_s for each in everybody), "edgebed_transfer_seconds_total")
         families.raise_to(sum(each.asked_s for each in everybody), "edgebed_transfer_asked_seconds_total")
+        families.raise_to(sum(each.impossible for each in everybody), "edgebed_transfer_impossible_total")
 
     return {Link: observe_link, Usage: observe_usage, Transfers: observe_transfers}

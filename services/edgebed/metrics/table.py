@@ -393,6 +393,10 @@ CONDITION_METRICS = (
         help="Time that the messages to this node would have taken over links exactly as asked, in total.",
     ),
     Metric(
+        name="edgebed_transfer_impossible_total", type="counter", unit="messages", roles=LINKED,
+        help="Messages that reached this node before they had left, by more than clocks are said to be wrong by.",
+    ),
+    Metric(
         name="edgebed_starved_seconds_total", type="counter", unit="seconds", roles=NODES,
         help="Time in which the node could compute, was entitled to by its cap and pace, and got no core.",
     ),

@@ -14,7 +14,7 @@ import msgspec
 from edgebed.core.plan import Injection, LinkPlan, NodePlan
 from edgebed.core.records import AnyRecord, Count
 
-PROTOCOL = 6
+PROTOCOL = 7
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -231,7 +231,11 @@ class Configure(Message, kw_only=True):
     incarnation: Count
     """Incarnation of the node: 1, and one more at every restart."""
     epoch_ns: int
-    """Machine's monotonic clock at the trial's time 0."""
+    """Controller's monotonic clock at the trial's time 0."""
+    clock: Name = ""
+    """Name of that clock; a node that reads another one measures its offset."""
+    errors: tuple[tuple[Name, Seconds], ...] = ()
+    """Nodes that messages come from, and how far their times may be wrong, as in `errors`; others' are right."""
     plan: NodePlan
     """All that the node needs to know of the trial."""
     peers: tuple[str, ...]
@@ -320,6 +324,31 @@ class Alive(Message, kw_only=True):
 
     incarnation: Count
     """Incarnation of the node, as configured."""
+
+
+class AskTime(Message, kw_only=True):
+    """Node to controller, over the connection of its heartbeats: tell me the time."""
+
+    asked_ns: int
+    """Node's own monotonic clock."""
+
+
+class TellTime(Message, kw_only=True):
+    """Controller to node: the time, by the controller's monotonic clock."""
+
+    asked_ns: int
+    """The question's."""
+    heard_ns: int
+    """When the question was read."""
+    told_ns: int
+    """When the answer was sent."""
+
+
+class Errors(Message, kw_only=True):
+    """Controller to node: how far the times of nodes may be wrong that messages come from."""
+
+    nodes: tuple[tuple[Name, Seconds], ...]
+    """Nodes, and the error of their clocks in seconds, as they have measured it."""
 
 
 class Reached(Message, kw_only=True):
@@ -414,8 +443,8 @@ class Bye(Message, kw_only=True):
 
 DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
 MANAGEMENT: tuple[type[Message], ...] = (
-    Hello, Configure, Built, Ready, Start, Incarnations, Report, Journaled, Alive, Reached, Proceed, Inject, Failed,
-    Checkpoint, Keep, RollBack, Finish, Stop, Bye, Refuse,
+    Hello, Configure, Built, Ready, Start, Incarnations, Report, Journaled, Alive, AskTime, TellTime, Errors, Reached,
+    Proceed, Inject, Failed, Checkpoint, Keep, RollBack, Finish, Stop, Bye, Refuse,
 )  # fmt: skip
 
 COMPRESSED: tuple[type[Message], ...] = (Push, Model)
@@ -439,7 +468,7 @@ compressed the most common."""
 
 DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (
-    Hello | Configure | Built | Ready | Start | Incarnations | Report | Journaled | Alive | Reached | Proceed | Inject
-    | Failed | Checkpoint | Keep | RollBack | Finish | Stop | Bye | Refuse
+    Hello | Configure | Built | Ready | Start | Incarnations | Report | Journaled | Alive | AskTime | TellTime
+    | Errors | Reached | Proceed | Inject | Failed | Checkpoint | Keep | RollBack | Finish | Stop | Bye | Refuse
 )  # fmt: skip
 AnyMessage = DataMessage | ManagementMessage

@@ -12,7 +12,7 @@ from edgebed.roles.control.injector import Injector
 from edgebed.roles.control.members import Members, State
 from edgebed.roles.control.starting import Starting
 from edgebed.roles.control.stopping import Stopping
-from edgebed.roles.events import EndNode, Journal, Send, Wake
+from edgebed.roles.events import EndNode, Journal, MessageReceived, Send, Wake
 from edgebed.wire import messages
 
 
@@ -140,3 +140,23 @@ def test_whoever_has_not_said_goodbye_after_the_grace_has_died(make_plan, member
     assert (late.record.name, late.record.state) == ("edge-1", "died")
     assert (ended, end) == (Journal(records.Ended(outcome="completed", reason="enough")), EndNode("enough"))
     assert not ending.is_awaited
+
+
+def test_who_gets_messages_of_a_node_hears_how_far_its_times_may_be_wrong(make_plan, members):
+    """At once where it is there already, else with its plan; of a new life, which may be on another host, anew."""
+    plan = make_plan()
+    admission = Admission(plan, lambda _: NodeInputs())
+    members.become("edge-1", State.DIED)
+    record = records.Clock(offset_s=1000.0, own_s=5.0, drift=0.0, error_s=0.25, round_trip_s=0.5)
+    told = admission.clock_told("server", record, members)
+    heard = messages.Errors(sender="controller", nodes=(("server", 0.25),))
+    hello = MessageReceived("edge-1~2", messages.Hello(sender="edge-1", pid=1), (), 0)
+    again = MessageReceived("server~2", messages.Hello(sender="server", pid=1), (), 0)
+    (configure,) = [effect.message for effect in admission.admit(hello, 1, members) if isinstance(effect, Send)]
+
+    assert Send("edge-0", heard) in told
+    assert "edge-1" not in {effect.to for effect in told}
+    assert configure.errors == (("server", 0.25),)
+    members.become("server", State.DIED)
+    admission.admit(again, 1, members)
+    assert admission.errors == {}

@@ -14,7 +14,9 @@ import pytest
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Plan, Task, WorkerPlan
-from edgebed.emulation.orders import HelperCommand
+from edgebed.core.records import Clock
+from edgebed.emulation import shaping
+from edgebed.emulation.orders import ClockLine, HelperCommand
 from edgebed.runtimes.containers import links
 from edgebed.runtimes.containers.engine import Conversation
 from edgebed.runtimes.containers.links import Links
@@ -185,3 +187,50 @@ def test_a_helper_that_says_nothing_is_given_up(engine, made, node, monkeypatch)
     with pytest.raises(InfrastructureError, match=r"has said nothing for 0\.05 s"):
         made.set(node, 1, "container")
     assert engine.removed == ["helper"]
+
+
+def heard_by(engine: Engine, lines: int) -> list[HelperCommand]:
+    """The next lines that the helper is told, each as it reads it."""
+    said = b""
+    while said.count(b"\n") < lines:
+        said += engine.helper.recv(4096)
+    return [msgspec.json.decode(line, type=HelperCommand) for line in said.splitlines()]
+
+
+def test_a_helper_on_another_host_is_told_how_its_clock_differs(engine, made, node):
+    """As its node has measured it: before the training, and whenever that is news; it looks at its timeline anew."""
+    engine.says('{"interface":"eth1"}\n')
+    made.set(node, 1, "container")
+    made.clock_told("edge-1", Clock(offset_s=7.0, own_s=1.0, drift=0.0, error_s=0.1, round_trip_s=0.2))
+    made.clock_told("edge-0", Clock(offset_s=-1000.0, own_s=1500.0, drift=1e-4, error_s=0.1, round_trip_s=0.2))
+    made.began(510.0)
+    first, *others = heard_by(engine, 4)  # the order, and three more
+    listener = listening()
+    engine.helper.shutdown(socket.SHUT_RDWR)
+    listener.join(DEADLINE_S)
+
+    assert first == HelperCommand()
+    assert [told.clock for told in others] == [ClockLine(-1000.0, 1500.0, 1e-4)] * 2 + [None]
+    assert [told.began for told in others] == [None, None, 510.0]
+
+
+def test_a_timeline_is_followed_by_the_controllers_clock(monkeypatch, node):
+    """It changes a second after training began there, whatever one's own clock shows and however that drifts."""
+    own_s, held = [2500.0], []
+    monkeypatch.setattr(shaping, "time", types.SimpleNamespace(monotonic=lambda: own_s[0]))
+    shaper = types.SimpleNamespace(apply=held.append)
+    shaped = shaping.Shaping(lambda _: shaper)
+    shaped.add("edge-0", node.link)
+    shaped.obey(b'{"clock":{"offset_s":-1000.0,"own_s":1500.0,"drift":-0.001}}')
+    shaped.obey(b'{"began":1498.5}')  # there it is 1499
+
+    shaped.tick()
+    assert shaped.due_s() == pytest.approx(2500.5)
+    own_s[0] = 2500.4
+    shaped.tick()
+    own_s[0] = 2500.6
+    shaped.tick()
+    assert [state.uplink_bit_s for state in held] == [1_000_000, 1_000_000, 2_000_000]
+    shaped.obey(b'{"clock":{"offset_s":-1002.0,"own_s":2500.6}}')
+    shaped.tick()
+    assert held[-1].uplink_bit_s == 1_000_000, "it was not that late there"

@@ -1,5 +1,6 @@
 """The controller's shell: lives of nodes told apart, signs of life gathered, launches reported when they are done."""
 
+import time
 from collections import deque
 
 import pytest
@@ -12,6 +13,7 @@ from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
 from edgebed.roles.control.duties import OWED
 from edgebed.roles.events import ApplyInjection, HealthChecked, Injected, MessageReceived, NodeExited, NodeStarted, Send
+from edgebed.runtimes.live.heartbeat import HEARTBEAT
 from edgebed.runtimes.live.live_controller import LAST_WORDS_S, LiveController
 from edgebed.runtimes.watch import StatusFeed
 from edgebed.wire import messages
@@ -25,6 +27,7 @@ class Launcher:
 
     def __init__(self):
         self.launched, self.injected, self.capped, self.busy = [], [], [], False
+        self.clocks = []
 
     def launch(self, node, address, secret):
         """Takes nothing while it is busy."""
@@ -36,6 +39,10 @@ class Launcher:
         """Done at some later time."""
         self.injected.append((number, injection.action))
 
+    def clock_told(self, node, clock):
+        """How a node's clock differs."""
+        self.clocks.append((node, clock))
+
     def cap(self, node):
         """Done at some later time."""
         self.capped.append(node)
@@ -44,8 +51,12 @@ class Launcher:
 class Unheard:
     """Where messages to nodes go."""
 
-    def send(self, to, message, payload):
+    def __init__(self):
+        self.sent = []
+
+    def send(self, to, message, payload, *, is_vital=True):
         """To nobody."""
+        self.sent.append((to, message))
 
 
 @pytest.fixture
@@ -265,3 +276,24 @@ def test_everything_else_is_the_launchers(shell):
 
     assert shell.launcher.injected == [(3, "freeze")]
     assert shell.events[-1] == Injected(3)
+
+
+def test_the_time_is_told_over_the_connection_of_heartbeats_alone(shell):
+    """When the question was read and when it was answered, by the controller's own clock; no other life is told."""
+    before_ns = time.monotonic_ns()
+    for peer in (FIRST + HEARTBEAT, SECOND + HEARTBEAT, FIRST):
+        say(shell, peer, messages.AskTime(sender="edge-0", asked_ns=7))
+    asked = [(to, message) for to, message in shell.endpoint.sent if isinstance(message, messages.TellTime)]
+
+    ((to, told),) = asked
+    assert (to, told.asked_ns) == (FIRST + HEARTBEAT, 7)
+    assert before_ns <= told.heard_ns <= told.told_ns <= time.monotonic_ns()
+
+
+def test_what_a_node_says_of_its_clock_is_the_launchers_to_know(shell):
+    """It is journaled, too."""
+    clock = records.Clock(offset_s=1000.0, own_s=5.0, drift=0.0, error_s=0.25, round_trip_s=0.5)
+    say(shell, FIRST, messages.Report(sender="edge-0", first=0, records=((1.0, clock),)))
+
+    assert shell.launcher.clocks == [("edge-0", clock)]
+    assert [record for _, _, record in read_journal(shell.path) if isinstance(record, records.Clock)] == [clock]

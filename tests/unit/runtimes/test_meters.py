@@ -16,11 +16,13 @@ from node_plans import plan_of_role
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
+from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, Part, Task
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.roles.events import Send
 from edgebed.runtimes.live.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
+from edgebed.runtimes.live.paced_link import HAND_OVER_S
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.timestamps import Leaving
@@ -374,7 +376,7 @@ def test_jitter_is_no_reason_to_call_a_message_early(jitter_s, early):
 @example(sent_s=math.nan, changes=True)
 @example(sent_s=math.inf, changes=False)
 def test_a_message_may_tell_any_time_of_sending(sent_s, changes):
-    """Whoever it comes from; an impossible one is left out, and none keeps the node."""
+    """Whoever it comes from; an impossible one is counted and not measured, and none keeps the node."""
     link = LinkPlan(uplink_bit_s=MBIT)
     if changes:
         link = LinkPlan(
@@ -383,7 +385,35 @@ def test_a_message_may_tell_any_time_of_sending(sent_s, changes):
     meter = transfers_meter({"edge-0": link}, delay="", name="server", role="server")
     meter.received(100.0, push(sent_s=sent_s), 100_000)
 
-    assert len(list(meter.read(101.0, 0.0))) == (0.0 <= sent_s <= 100.0)
+    found = [(record.messages, record.impossible) for record in meter.read(101.0, 0.0)]
+    is_possible = sent_s <= 100.0 + HAND_OVER_S
+    assert found == [(int(is_possible), int(not is_possible))] * (0.0 <= sent_s < math.inf)
+
+
+class Uncertain:
+    """A clock that may be wrong by 40 ms."""
+
+    def now_ns(self):
+        """Its time."""
+        return 100 * 10**9
+
+    def error_s(self):
+        """Its error."""
+        return 0.04
+
+
+def test_times_of_two_clocks_are_judged_beyond_the_errors_of_both():
+    """Less by 59 ms than a message needs may be the clocks', by 61 ms not; that it came before it left cannot be."""
+    life = Lifetime(0, Uncertain(), {"edge-0": 0.02}, began_s=0.0)
+    meter = transfers_meter({"edge-0": LinkPlan(uplink_bit_s=4 * MBIT)}, life, name="server", role="server")
+    least_s = (wire_bytes(100_000) - burst_bytes(4 * MBIT)) * 8 / (4 * MBIT)
+    for time_s in (0.9 * least_s - 0.059, 0.9 * least_s - 0.061, -0.059, -0.061):
+        meter.received(50.0, push(sent_s=50.0 - time_s), 100_000)
+    (record,) = meter.read(51.0, 0.0)
+
+    assert (record.messages, record.early, record.impossible) == (3, 2, 1)
+    assert record.error_s == pytest.approx(3 * 0.06)
+    assert record.time_s == pytest.approx(1.8 * least_s - 0.059 - 0.061 - 0.059)
 
 
 def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones():

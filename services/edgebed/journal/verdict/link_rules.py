@@ -1,5 +1,7 @@
 """Rules of the verdict about links: they were what was asked, no more passed, and no less.
 
+How long a message was on its way is judged as far as the clocks of both ends are known to agree.
+
 A message cannot pass a link sooner than its bytes allow; that is a fault whoever sent it. Later is a fault only if
 nothing else that was asked for explains it: a CPU cap that holds a device back, or the server's link, which all share.
 """
@@ -127,7 +129,7 @@ def is_late(node: Judged, way: DirectionConditions) -> bool:
     """Whether messages came later than a link as asked, TCP and a healthy host explain."""
     if way.messages < MESSAGES_MIN or not way.asked_s or node.plan.link.lossy:  # lost packets are sent again
         return False
-    allowed_s = (1.0 + RATE_TOLERANCE) * way.asked_s + HANDLING_S * way.messages
+    allowed_s = (1.0 + RATE_TOLERANCE) * way.asked_s + HANDLING_S * way.messages + way.error_s
     if node.row.delay == "netem":  # the kernel delays acknowledgements as well, and TCP waits for them at first
         allowed_s += 2.0 * way.latency_s * _extra_rounds(way.bytes / way.messages)
     return way.time_s > allowed_s
@@ -188,6 +190,36 @@ def _shared_link(trial: Observed, direction: str) -> str:
     return f"all workers share the server's {name}, which carries less than their links together"
 
 
+def clocks(trial: Observed) -> Iterator[Finding]:
+    """Rule: no message came before it had left, as far as both ends' clocks are known; else no time means anything."""
+    if found := [(node, way.impossible) for node, way in _ways(trial) if way.impossible]:
+        nodes = _each_once(node for node, _ in found)
+        yield Finding(
+            f"clock: {sum(count for _, count in found):,} messages of {names_text(nodes)} came before they had left, "
+            "by more than the clocks of their ends are said to be wrong by; times between these nodes mean nothing"
+        )
+
+
+def unsure(trial: Observed) -> Iterator[Finding]:
+    """Rule: where clocks agree only roughly, messages can't be judged as finely as a link asks; that is mentioned."""
+    found = [(way.error_s / way.messages, node) for node, way in _ways(trial) if way.messages >= MESSAGES_MIN]
+    if (worst := max((error_s for error_s, _ in found), default=0.0)) > HANDLING_S:
+        nodes = _each_once(node for error_s, node in found if error_s > HANDLING_S)
+        yield Finding(
+            f"times of messages of {names_text(nodes)} are known to {1000 * worst:,.1f} ms, as far as the clocks "
+            "of their ends are known to agree",
+            is_fault=False,
+        )
+
+
+def _ways(trial: Observed) -> Iterator[tuple[Judged, DirectionConditions]]:
+    """All links, each direction and pair of ends by itself."""
+    for node in trial.nodes:
+        for direction in ("up", "down"):
+            for way in node.ways(direction):
+                yield node, way
+
+
 def drops(trial: Observed) -> Iterator[Finding]:
     """Rule: queues dropped no packets; those that did are mentioned."""
     found = [(node.way(way).drops or 0.0, node.name, f"{way}link") for node in trial.nodes for way in ("up", "down")]
@@ -197,4 +229,4 @@ def drops(trial: Observed) -> Iterator[Finding]:
         yield Finding(text, is_fault=False)
 
 
-LINK_RULES: tuple[Rule, ...] = (read_back, too_fast, too_slow, drops)
+LINK_RULES: tuple[Rule, ...] = (read_back, too_fast, too_slow, clocks, unsure, drops)

@@ -45,6 +45,10 @@ class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
     """The latency as measured, with handling, on the message that was delayed least. None: none was small enough."""
     early: int = 0
     """Number of messages that came sooner than their bytes allow, by a tenth or more."""
+    error_s: float = 0.0
+    """Seconds by which `time_s` may be wrong, since the clocks of both ends are not the same."""
+    impossible: int = 0
+    """Number of messages that came before they had left, by more than these clocks are said to be wrong by."""
     drops: float | None = None
     """Share of the packets that the queue dropped."""
     dropped: int | None = None
@@ -170,7 +174,7 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
     usage = series.usage.get(plan.node, ())
     told = [end for _, ends in _to_others(plan, series) for end in ends] if direction == "up" else []
     ends = (*series.transfers.get((plan.node, direction, ""), ()), *told)
-    messages, size, time_s, asked_s, latency_s, early = _sums(ends)
+    messages, size, time_s, asked_s, latency_s, early, error_s, impossible = _sums(ends)
     passed_bits = 8 * (size - messages * burst_bytes(min(limits))) if limits else 0
     packets, drops = (_total(getattr(end, f"{name}_{what}") for end in usage) for what in ("packets", "drops"))
     busiest, busiest_bit_s = (
@@ -193,6 +197,8 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         latency_s=latency_s,
         delay_s=_delay_s(ends),
         early=early,
+        error_s=error_s,
+        impossible=impossible,
         drops=_ratio(drops, (packets or 0) + (drops or 0)),
         dropped=None if drops is None else int(drops),
     )
@@ -200,11 +206,11 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
 
 def _pairs(plan: NodePlan, series: Series) -> Iterator[DirectionConditions]:
     for to, ends in _to_others(plan, series):
-        messages, size, time_s, asked_s, latency_s, early = _sums(ends)
-        if messages:
+        messages, size, time_s, asked_s, latency_s, early, error_s, impossible = _sums(ends)
+        if messages or impossible:
             yield DirectionConditions(
                 direction="up", to=to, messages=messages, bytes=size, time_s=time_s, asked_s=asked_s,
-                latency_s=latency_s, early=early,
+                latency_s=latency_s, early=early, error_s=error_s, impossible=impossible,
             )  # fmt: skip
 
 
@@ -216,7 +222,7 @@ def _to_others(plan: NodePlan, series: Series) -> list[tuple[str, tuple[records.
 
 
 def _sums(ends: Sequence[records.Transfers]) -> list[Any]:
-    fields = ("messages", "bytes", "time_s", "asked_s", "latency_s", "early")
+    fields = ("messages", "bytes", "time_s", "asked_s", "latency_s", "early", "error_s", "impossible")
     return [sum(getattr(end, field) for end in ends) for field in fields]
 
 

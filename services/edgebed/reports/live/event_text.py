@@ -180,6 +180,17 @@ def _transfers(record: records.Transfers) -> str:
         f"on their way for {seconds_text(record.time_s)}",
         f"asked {seconds_text(record.asked_s)}",
         _if(record.early, f"{record.early:,} too early"),
+        _if(record.error_s, f"clocks may be wrong by {seconds_text(record.error_s)} of that"),
+        _if(record.impossible, f"{record.impossible:,} came before they had left"),
+    )
+
+
+def _clock(record: records.Clock) -> str:
+    return _listed(
+        "the node's clock is not the controller's",
+        f"{record.offset_s:+,.6f} s to add, and {1e6 * record.drift:+,.1f} µs more each second",
+        f"known to {1000 * record.error_s:,.3f} ms",
+        f"round trip {1000 * record.round_trip_s:,.3f} ms",
     )
 
 
@@ -257,6 +268,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Usage: _usage,
     records.Appended: _appended,
     records.Transfers: _transfers,
+    records.Clock: _clock,
     records.HostLoad: _host_load,
     records.Joined: lambda record: (
         f"{record.worker} joined{_if(record.joins, ' again')} (incarnation {record.incarnation})"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from edgebed.core.plan import NodePlan, Plan
-from edgebed.core.records import Note, Restored
+from edgebed.core.records import Clock, Note, Restored
 from edgebed.roles.control.members import NAME, PRESENT, Members, State
 from edgebed.roles.events import Effect, Journal, MessageReceived, Send
 from edgebed.wire import messages
@@ -43,11 +43,12 @@ class Admission:
         payload: Payload,
         epoch_ns: int = 0,
         *,
+        clock: str = "",
         code: str = "",
         other_code_remedy: str = "",
         sources: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`epoch_ns`: the machine's monotonic clock at time 0; nothing in virtual time.
+        """`epoch_ns`: the controller's monotonic clock at time 0, `clock` its name; nothing in virtual time.
 
         `code` is the fingerprint that a node's own must equal, `other_code_remedy` says what to do where it does not;
         `sources` are the user's modules that nodes are to be given: (path, text).
@@ -55,12 +56,15 @@ class Admission:
         self.plan = plan
         self.payload = payload
         self.epoch_ns = epoch_ns
+        self.clock = clock
         self.code = code
         self.other_code_remedy = other_code_remedy
         self.sources = sources
         self.neighbours = plan.neighbours()
         self.refused: deque[str] = deque(maxlen=REFUSED_MAX)
         """Connections that were refused last."""
+        self.errors: dict[str, float] = {}
+        """How far the times of nodes may be wrong, in seconds, where their clock is not the controller's."""
 
     def refusal(self, hello: messages.Hello, members: Members, *, is_over: bool) -> tuple[str, str] | None:
         """Return (code, reason) of the refusal of a node; None where it may join."""
@@ -90,10 +94,13 @@ class Admission:
         member.ready = None
         member.missed = 0
         given = self.payload(plan)
+        self.errors.pop(plan.node, None)  # its next life may be on another host
         configure = messages.Configure(
             sender=NAME,
             incarnation=member.incarnation,
             epoch_ns=self.epoch_ns,
+            clock=self.clock,
+            errors=tuple(item for item in self.errors.items() if item[0] in self.neighbours[plan.node]),
             plan=plan,
             peers=tuple(worker.node for worker in self.plan.workers()) if is_server else (),
             tensors=given.tensors,
@@ -105,6 +112,13 @@ class Admission:
         )
         member.begins_at = given.backup_step if plan.shard else given.version
         return [*members.become(plan.node, State.JOINED, pid=pid), Send(event.peer, configure, given.frames)]
+
+    def clock_told(self, node: str, record: Clock, members: Members) -> list[Effect]:
+        """Tell whoever gets messages of a node how far its times may be wrong."""
+        self.errors[node] = record.error_s
+        told = messages.Errors(sender=NAME, nodes=((node, record.error_s),))
+        others = (name for name in members if name in self.neighbours[node] and members[name].state in PRESENT)
+        return [effect for name in others for effect in members.send(name, told)]
 
     def restored(self, ready: messages.Ready, members: Members) -> list[Effect]:
         """Record from where a server that is not the first resumes."""

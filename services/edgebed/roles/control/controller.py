@@ -18,7 +18,7 @@ from enum import Enum
 import msgspec
 
 from edgebed.core.plan import Plan
-from edgebed.core.records import Evaluated, Finished, Node, Step, Update
+from edgebed.core.records import Clock, Evaluated, Finished, Node, Step, Update
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
@@ -221,6 +221,8 @@ class Controller:
             if isinstance(record, Evaluated):
                 incarnation = self.members[report.sender].incarnation
                 effects += self.evaluations.measured(time_s, record, incarnation)
+            if isinstance(record, Clock):
+                effects += self.admission.clock_told(report.sender, record, self.members)
             if isinstance(record, Update | Step):
                 self.progress_at_s = now
                 made = record.version if isinstance(record, Update) else record.made

@@ -34,6 +34,7 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Taught: WORKER | {"modules"},
     records.Evaluated: EVALUATOR,
     records.Diverged: WORKER | EVALUATOR,
+    records.Clock: NODES,
     records.Dropped: NODES,
     records.Link: NODES,
     records.Messages: NODES,

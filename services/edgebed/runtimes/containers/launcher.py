@@ -24,6 +24,7 @@ from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
 from edgebed.core.last_words import describe_exit_code, end_of, last_line, out_of_memory
 from edgebed.core.plan import Injection, NodePlan, Plan
+from edgebed.core.records import Clock
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.container import Container
@@ -124,6 +125,10 @@ class ContainerLauncher:
     def began(self, monotonic_s: float) -> None:
         """Note that training began: links change with time from here on."""
         self.links.began(monotonic_s)
+
+    def clock_told(self, node: str, clock: Clock) -> None:
+        """Note how the clock of a node's host differs from the controller's."""
+        self.links.clock_told(node, clock)
 
     def close(self) -> None:
         """Remove what is left: containers, then networks."""

@@ -19,8 +19,9 @@ from docker.errors import NotFound
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.plan import Injection, NodePlan, Plan
+from edgebed.core.records import Clock
 from edgebed.emulation.means import Mechanisms
-from edgebed.emulation.orders import Began, HelperChange, HelperReply, HelperSetup
+from edgebed.emulation.orders import Began, ClockLine, HelperChange, HelperClock, HelperReply, HelperSetup
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import Conversation, conversing
 from edgebed.runtimes.containers.leftovers import remove_container
@@ -33,7 +34,8 @@ ANSWER_S_MAX = 30.0
 class Helper:
     """A container that sets a node's link. Once that has been set, a helper that stays can be asked for more."""
 
-    def __init__(self, container: str, talk: Conversation, *, stays: bool) -> None:
+    def __init__(self, node: str, container: str, talk: Conversation, *, stays: bool) -> None:
+        self.node = node
         self.container = container
         self.stays = stays
         self.talk = talk
@@ -41,7 +43,7 @@ class Helper:
         self.answers: queue.SimpleQueue[HelperReply | None] = queue.SimpleQueue()
         """Answers to orders; None: the helper has ended."""
 
-    def say(self, message: Began | HelperChange) -> None:
+    def say(self, message: Began | HelperClock | HelperChange) -> None:
         """Send an order. Raises OSError if the helper has ended."""
         with self.lock:
             self.talk.say(msgspec.json.encode(message))
@@ -87,6 +89,8 @@ class Links:
         self.complain = complain
         self.lock = threading.Lock()
         self.began_s: float | None = None
+        self.clocks: dict[str, ClockLine] = {}
+        """How the controller's clock is had from a node's, and so from its helper's, where they are not the same."""
         self.staying: set[Helper] = set()
         """Helpers that stay with their nodes."""
         links = [node.link for node in plan.nodes]
@@ -118,7 +122,7 @@ class Links:
         try:
             with ExitStack() as stack:
                 talk = stack.enter_context(conversing(self.client, made))
-                helper = Helper(made, talk, stays=stays)
+                helper = Helper(node.node, made, talk, stays=stays)
                 self.client.api.start(made)
                 order = HelperSetup(self.site.data.subnet, self.netem, node.link, node.node, stays)
                 talk.say(msgspec.json.encode(order))
@@ -146,15 +150,28 @@ class Links:
         remove_container(self.client, helper.container)
 
     def began(self, monotonic_s: float) -> None:
-        """Training began, at this time of the machine's monotonic clock."""
+        """Training began, at this time of the controller's monotonic clock."""
         with self.lock:
             self.began_s = monotonic_s
             for helper in self.staying:
                 self._tell_begin(helper)
 
+    def clock_told(self, node: str, clock: Clock) -> None:
+        """Note how a node's clock differs from the controller's: its helper, on the same host, goes by that as well.
+
+        It is told for the first time before the node is ready, and so before it talks on the data network.
+        """
+        with self.lock:
+            self.clocks[node] = ClockLine(clock.offset_s, clock.own_s, clock.drift)
+            for helper in self.staying:
+                if helper.node == node:
+                    self._tell_begin(helper)
+
     def _tell_begin(self, helper: Helper) -> None:
-        if self.began_s is not None:
-            with suppress(OSError):  # the helper has ended, as `_listen` knows
+        with suppress(OSError):  # the helper has ended, as `_listen` knows
+            if clock := self.clocks.get(helper.node):
+                helper.say(HelperClock(clock))
+            if self.began_s is not None:
                 helper.say(Began(self.began_s))
 
     def _listen(self, node: str, container: str, helper: Helper, stack: ExitStack) -> None:

@@ -2,6 +2,7 @@
 
 It sends them whatever the node computes, so that only a process that is frozen, starved or gone sends none. It also
 ends the process where the node itself does not, since its computation never ends, and no controller is left that would.
+On another host than the controller's, it asks for the time meanwhile.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 import zmq
 
 from edgebed.runtimes.live.authentication import Credentials
+from edgebed.runtimes.live.clocks.following import FollowedClock
 from edgebed.runtimes.live.endpoint import DealerEndpoint
 from edgebed.runtimes.live.sockets import management_socket
 from edgebed.wire import frames
@@ -38,10 +40,12 @@ def heartbeats(
     alive: Alive,
     check_s: float,
     lost_s: float = CONTROLLER_LOST_S + ENDING_S,
+    clock: FollowedClock | None = None,
 ) -> Iterator[None]:
     """Send several heartbeats every `check_s` while entered; end this process when the controller is gone for `lost_s`.
 
-    `identity`: of the node's connection to the controller.
+    `identity`: of the node's connection to the controller. `clock`: what follows the controller's, if the node's is
+    another.
     """
     socket = management_socket(context, zmq.DEALER, credentials, identity + HEARTBEAT)
     socket.setsockopt(zmq.SNDHWM, SIGNS_A_CHECK)  # old heartbeats are of no use
@@ -53,9 +57,13 @@ def heartbeats(
 
     def give() -> None:
         buffers = frames.encode(alive, ())
+        if clock:
+            clock.keep(end)
         while not ended.wait(min(check_s / SIGNS_A_CHECK, LOOK_S)):
             with contextlib.suppress(zmq.Again):  # the controller is gone, or does not read
                 socket.send_multipart(buffers, zmq.NOBLOCK)
+            if clock:
+                clock.keep(end)
             if end.lost_for_s(time.monotonic()) > lost_s:
                 print(f"{alive.sender}: the controller is gone, and the computation does not end", file=sys.stderr)
                 sys.stderr.flush()

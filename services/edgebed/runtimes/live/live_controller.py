@@ -97,7 +97,11 @@ class Launcher(Protocol):
         ...
 
     def began(self, monotonic_s: float) -> None:
-        """Note when training began, on the machine's monotonic clock: links change with time from here on."""
+        """Note when training began, on the controller's monotonic clock: links change with time from here on."""
+        ...
+
+    def clock_told(self, node: str, clock: records.Clock) -> None:
+        """Note how the clock of a node, and so of its host, differs from the controller's."""
         ...
 
     def close(self) -> None:
@@ -268,7 +272,7 @@ class LiveController:
 
     def _received(self, event: MessageReceived) -> None:
         message = event.message
-        if isinstance(message, messages.Alive):
+        if isinstance(message, messages.Alive | messages.AskTime):
             self._note_sign(event)
             return
         if self.heart.members.knows(event):
@@ -301,12 +305,20 @@ class LiveController:
             self.checkpoints.keep_backup(message.step, message.parts, state)
 
     def _note_sign(self, event: MessageReceived) -> None:
-        """Note a heartbeat, unless it is from an incarnation that is over."""
-        member = self.heart.members.get(event.message.sender)
+        """Note a heartbeat, or tell the time, unless it is from an incarnation that is over."""
+        heard_ns, message = time.monotonic_ns(), event.message
+        member = self.heart.members.get(message.sender)
         if member is None:
-            self._complain(f"from {event.peer!r}: {type(event.message).__name__} of a stranger")
-        elif event.peer == member.peer + HEARTBEAT:
-            self.heartbeats.add(event.message.sender)
+            self._complain(f"from {event.peer!r}: {type(message).__name__} of a stranger")
+        elif event.peer != member.peer + HEARTBEAT:
+            return
+        elif isinstance(message, messages.AskTime):
+            told = messages.TellTime(
+                sender=NAME, asked_ns=message.asked_ns, heard_ns=heard_ns, told_ns=time.monotonic_ns()
+            )
+            self.endpoint.send(event.peer, told, (), is_vital=False)
+        else:
+            self.heartbeats.add(message.sender)
 
     def _is_owed(self, peer: str, sender: str, said: messages.Message | records.Record) -> bool:
         """Whether the sender's role may say that; it is complained of otherwise."""
@@ -331,6 +343,8 @@ class LiveController:
             self.watch.follow(t, report.sender, record)
             if isinstance(record, records.Resumed):
                 self.checkpoints.give_up(record.step)
+            elif isinstance(record, records.Clock):
+                self.launcher.clock_told(report.sender, record)
         if durable is not None:
             self.untold = event.peer
             if not self.is_synced:

@@ -153,6 +153,8 @@ class LiveNode:
             self._end(f"refused by the controller ({message.code}): {message.reason}")
         elif isinstance(message, messages.Inject):
             self.inject(message.injection)
+        elif isinstance(message, messages.Errors):
+            self.life.errors_s.update(message.nodes)
         elif isinstance(message, messages.Journaled):
             if self.log:
                 self.log.has_told(message.durable)

@@ -5,6 +5,7 @@ held the node back, and of what is left, not all is a loss: a capped node that u
 and a paced node would have rested for as long anyway. What remains is `Usage.starved_s`.
 """
 
+import math
 import os
 import time
 from bisect import bisect_right
@@ -26,6 +27,7 @@ from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
 from edgebed.runtimes import timestamps
 from edgebed.runtimes.live.endpoint import RouterEndpoint
+from edgebed.runtimes.live.paced_link import HAND_OVER_S
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model
@@ -282,53 +284,53 @@ class TransfersMeter:
     ) -> None:
         """Measure a message that came to the heart at `now`, in seconds of the trial, from `source` or its sender.
 
-        Messages with an impossible time are left out, and those that met a fault of a link: how long they should take
-        is not known. Among shards also those due while the node computed, until `busy_until_s`: when they came is not
-        known.
+        Messages that met a fault of a link are left out: how long they should take is not known. Among shards also
+        those due while the node computed, until `busy_until_s`: when they came is not known. Times of two clocks are
+        compared as far as these are known to agree; what came before it left, beyond that, is only counted.
         """
         source = source or message.sender
         other, sent_s = self.others.get(source), timestamps.sent_s(message)
-        if other is None or not 0.0 <= sent_s <= now:
+        if other is None or not 0.0 <= sent_s < math.inf:
             return
         own_name, began_s = self.name, self.life.began_s or 0.0
+        time_s, error_s = now - sent_s, self.life.error_s(source)
+        key = (own_name, "down", "") if isinstance(message, Model) else (source, "up", "")
+        if isinstance(message, Activation | Gradient):
+            key = source, "up", own_name
+        if time_s < -error_s - HAND_OVER_S:
+            self._change(key, impossible=1)
+            return
         since_s, size = sent_s - began_s, wire_bytes(payload_bytes)
         latency_s, jitter_s = self._delay_s(other, since_s)
         bytes_s = transfer_s(other, self.own, since_s, size, acknowledged=False)
         least_s = bytes_s + latency_s
         asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True) + latency_s
-        key = (own_name, "down", "") if isinstance(message, Model) else (source, "up", "")
         if isinstance(message, Activation | Gradient):
-            key = source, "up", own_name
             is_seen = busy_until_s <= sent_s + asked_s
             asked_s += self._beside(now, since_s, source, size)
             if not is_seen:
                 return
         if any(_met_fault(effective, since_s, now - began_s) for effective in (self.own, other)):
             return
-        time_s = now - sent_s
         subject, far = (self.own, other) if key[0] == own_name else (other, self.own)
         delay_s = None
         if bytes_s <= max(BYTES_S_MAX, BYTES_A_LATENCY_MAX * subject.at(since_s).latency_s):
             delay_s = time_s - bytes_s - self._part_s(far, since_s)
-        total = self._total(key)
-        self.totals[key] = msgspec.structs.replace(
-            total,
-            messages=total.messages + 1,
-            bytes=total.bytes + size,
-            time_s=total.time_s + time_s,
-            asked_s=total.asked_s + asked_s,
-            latency_s=total.latency_s + latency_s,
-            early=total.early + (time_s < EARLY_SHARE * (least_s - jitter_s)),
-            delay_s=_least(total.delay_s, delay_s),
+        self._change(
+            key,
+            delay_s=delay_s,
+            messages=1,
+            bytes=size,
+            time_s=time_s,
+            asked_s=asked_s,
+            latency_s=latency_s,
+            early=int(time_s + error_s < EARLY_SHARE * (least_s - jitter_s)),
+            error_s=error_s,
         )
-        self.changed.add(key)
 
     def left(self, now: float, leaving: timestamps.Leaving) -> None:
         """Note that a message which the node's own link delayed has left."""
-        key = self.name, "up", ""
-        total, delay_s = self._total(key), (now - leaving.asked_s) - (leaving.gone_s - leaving.first_s)
-        self.totals[key] = msgspec.structs.replace(total, delay_s=_least(total.delay_s, delay_s))
-        self.changed.add(key)
+        self._change((self.name, "up", ""), delay_s=(now - leaving.asked_s) - (leaving.gone_s - leaving.first_s))
 
     def sent(self, now: float, to: str, payload_bytes: int) -> None:
         """Note bytes given to the kernel, which has one uplink for all that a shard, or what serves shards, sends."""
@@ -348,9 +350,14 @@ class TransfersMeter:
 
     def _allow(self, key: Key, extra_s: float) -> None:
         if extra_s > 0.0:
-            total = self._total(key)
-            self.totals[key] = msgspec.structs.replace(total, asked_s=total.asked_s + extra_s)
-            self.changed.add(key)
+            self._change(key, asked_s=extra_s)
+
+    def _change(self, key: Key, *, delay_s: float | None = None, **more: float) -> None:
+        """Add to what is counted of a key, and note the least delay."""
+        total = self._total(key)
+        added = {name: getattr(total, name) + value for name, value in more.items() if value}
+        self.totals[key] = msgspec.structs.replace(total, delay_s=_least(total.delay_s, delay_s), **added)
+        self.changed.add(key)
 
     def _total(self, key: Key) -> records.Transfers:
         name, direction, to = key
@@ -378,6 +385,7 @@ class TransfersMeter:
                 time_s=round(total.time_s, 6),
                 asked_s=round(total.asked_s, 6),
                 latency_s=round(total.latency_s, 6),
+                error_s=round(total.error_s, 6) if total.error_s else total.error_s,  # a default is not written
                 delay_s=None if total.delay_s is None else round(max(0.0, total.delay_s), 6),
             )
         self.changed.clear()

@@ -3,6 +3,7 @@
     node                      controller
       | --- hello ------------->  |
       | <-- configure ----------  |   the node's plan; its data part, or the initial model
+      | <-- time? ------------->  |   where the controller is on another host
       | --- built ------------->  |   with a cgroup of its own: its CPU cap is set now
       | --- ready ------------->  |   where it can be reached
       | <-- start --------------  |   where the server is
@@ -27,6 +28,7 @@ import zmq
 
 from edgebed.core.errors import DamagedFileError, EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
+from edgebed.core.linux import monotonic_clock
 from edgebed.core.plan import Security, Task
 from edgebed.emulation.cgroups import wait_until_capped
 from edgebed.emulation.conditions import EffectiveLink
@@ -41,6 +43,7 @@ from edgebed.metrics.exporter import NodeMetrics
 from edgebed.roles.events import Heart
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.live.authentication import Credentials, new_identity
+from edgebed.runtimes.live.clocks.following import FollowedClock, SameClock
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
@@ -149,9 +152,15 @@ def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
     configure, frames = configured
     alive = messages.Alive(sender=here.node, incarnation=configure.incarnation)
     check_s = configure.plan.check_s
-    with heartbeats(context, here.controller_address, here.credentials, identity, alive, check_s):
+    is_same = configure.clock == monotonic_clock() != ""
+    clock = None if is_same else FollowedClock(here.node)
+    with heartbeats(context, here.controller_address, here.credentials, identity, alive, check_s, clock=clock):
+        if clock and not clock.wait(HELLO_TIMEOUT_S):
+            print(f"the controller did not tell the time within {HELLO_TIMEOUT_S:g} s", file=sys.stderr)
+            return 1
+        life = Lifetime(configure.epoch_ns, clock or SameClock(), dict(configure.errors))
         try:
-            node, visits = _build(here, context, data_context, management, configure, frames)
+            node, visits = _build(here, context, data_context, management, configure, frames, life)
         except DamagedFileError as error:
             management.send(messages.Bye(sender=here.node, reason=str(error), recurs=True), [])
             raise
@@ -201,6 +210,7 @@ def _build(
     management: DealerEndpoint,
     configure: messages.Configure,
     frames: list[Buffer],
+    life: Lifetime,
 ) -> tuple[LiveNode, Visits]:
     plan = configure.plan
     arrays = {
@@ -224,14 +234,14 @@ def _build(
         watch = RouterEndpoint(watch_socket, "data", _complain)
     if plan.is_host:
         interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
-    life = Lifetime(configure.epoch_ns)
     fill = fill_memory if here.own_cgroup else lambda: NO_CAP
     device = NodeDevice(plan, work, paces_cpus=here.pace_cpus, fill_memory=fill)
     log, commits = _log(here, heart, life.now())
     reporter = Reporter(plan.node, management, metrics, life, log)
-    reporter.report()  # what the controller may not know of a log comes before the server is ready
     incoming = IncomingCount(ready.data_address) if ready.data_address else None
     metering = Metering(plan, reporter, life, device.times, interface, incoming)
+    metering.tell_clock()
+    reporter.report()  # what the controller may not know of log and clock comes before the node is ready
     asking = {"data": data.router, "management": watch}
     metering.meters.append(RefusalMeter({name: end for name, end in asking.items() if end}))
     metering.meters.append(UsageMeter(plan, device, life, own_cgroup=here.own_cgroup, link=reader))

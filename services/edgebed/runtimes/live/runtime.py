@@ -12,6 +12,7 @@ from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.imports import sources
+from edgebed.core.linux import monotonic_clock
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import Controller
@@ -49,6 +50,7 @@ class LiveRuntime(ABC):
             plan,
             payload_of(assignment.planned, assignment.checkpoints, assignment.beginning),
             time.monotonic_ns() - round(assignment.until_s * 1e9),
+            clock=monotonic_clock(),
             code=fingerprint(),
             other_code_remedy=traits.other_code_remedy,
             sources=sources(plan.nodes[0].task.python_path) if traits.has_containers else (),

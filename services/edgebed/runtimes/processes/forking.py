@@ -19,6 +19,8 @@ from typing import Any
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import END_S, how_it_ended
 
+PROGRAM = "edgebed.runtimes.processes.fork_server"
+
 
 class ForkServer:
     """A fork server that runs. Commands never block."""
@@ -33,8 +35,8 @@ class ForkServer:
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         try:
             with self.log.open("ab") as output:
-                self.process = subprocess.Popen(
-                    [sys.executable, "-m", "edgebed.runtimes.processes.fork_server"],
+                self.process = subprocess.Popen(  # noqa: S603 # every word is ours
+                    [sys.executable, "-m", PROGRAM],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=output,

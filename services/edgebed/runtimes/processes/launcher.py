@@ -27,6 +27,7 @@ from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import last_line, out_of_memory
 from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, Plan
+from edgebed.core.records import Clock
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers, starting_cpus
 from edgebed.emulation.local import local_mechanisms
@@ -237,6 +238,9 @@ class ProcessLauncher:
         """Note that training began: links change with time from here on."""
         if self.namespaces:
             self.namespaces.began(monotonic_s)
+
+    def clock_told(self, node: str, clock: Clock) -> None:
+        """Take no notice: whatever holds a node's link here reads this process's clock."""
 
     def close(self) -> None:
         """Kill what is left, wait for it, and leave no namespace and no cgroup."""

@@ -75,6 +75,24 @@ def test_four_messages_do_not_condemn_a_link():
     assert verdict_on(plan_of(link=TEN_MBIT), usage(), held(), transfers(messages=4, early=4)) == ("trusted", [])
 
 
+def test_times_are_judged_as_far_as_clocks_agree():
+    """What is too late by less than both ends' clocks may be wrong is no fault; that they are unsure is remarked."""
+    late = transfers(share=4.0)
+    unsure = transfers(share=4.0, error_s=3.0)
+    plan = plan_of(link=TEN_MBIT)
+
+    assert verdict_on(plan, usage(), held(), late) == ("degraded", ["link"])
+    assert verdict_on(plan, usage(), held(), unsure) == ("trusted", [])
+    fidelity = judge(plan, series_of([usage(), held(), unsure]))
+    (remark,) = [text for text in fidelity.remarks if "clocks" in text]
+    assert remark.startswith("times of messages of edge-0, edge-1 and 2 more are known to 30.0 ms")
+
+
+def test_a_message_that_came_before_it_left_condemns_the_clocks():
+    """Even one: then no time between these two nodes means anything."""
+    assert verdict_on(plan_of(link=TEN_MBIT), usage(), held(), transfers(impossible=1)) == ("degraded", ["clock"])
+
+
 def differing(*differences, looks=1):
     """A link that is right by now, but was not."""
     return held(differed=looks, differences=differences)

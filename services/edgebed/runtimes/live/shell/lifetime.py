@@ -1,9 +1,9 @@
 """A node's life by the trial's clock: when training began, and why the node has to end."""
 
 import math
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from edgebed.runtimes.live.clocks.following import NodeClock, SameClock
 from edgebed.wire.messages import Stop
 
 
@@ -12,7 +12,11 @@ class Lifetime:
     """What the node knows of the trial's course; times are seconds since the trial's launch."""
 
     epoch_ns: int
-    """The machine's monotonic clock at the launch."""
+    """The controller's monotonic clock at the launch."""
+    clock: NodeClock = field(default_factory=SameClock)
+    """The controller's monotonic clock now, as far as the node knows it."""
+    errors_s: dict[str, float] = field(default_factory=dict)
+    """How far the times of other nodes may be wrong, where their clock is not the controller's."""
     began_s: float | None = None
     """When training began; None before that."""
     stop: Stop | None = None
@@ -20,7 +24,11 @@ class Lifetime:
 
     def now(self) -> float:
         """Seconds since the trial's launch."""
-        return (time.monotonic_ns() - self.epoch_ns) * 1e-9
+        return (self.clock.now_ns() - self.epoch_ns) * 1e-9
+
+    def error_s(self, other: str) -> float:
+        """The most that times of another node and the node's own may be wrong by, compared with each other."""
+        return self.clock.error_s() + self.errors_s.get(other, 0.0)
 
     @property
     def trained_s(self) -> float:

@@ -10,6 +10,7 @@ from edgebed.emulation.resources import InterfaceBytes
 from edgebed.emulation.tcp import IncomingCount
 from edgebed.roles.events import MessageReceived, Send
 from edgebed.runtimes import tracing
+from edgebed.runtimes.live.clocks.following import ClockMeter, FollowedClock
 from edgebed.runtimes.live.meters import TransfersMeter
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.reporter import Reporter
@@ -45,6 +46,15 @@ class Metering:
     meters: list[Meter] = field(default_factory=list)
     transfers: TransfersMeter | None = None
     """Measures each message that came; None where no link is asked for."""
+
+    def tell_clock(self) -> None:
+        """Have it journaled how the node's clock differs from the controller's, at once and whenever that is news."""
+        if not isinstance(self.life.clock, FollowedClock):
+            return
+        meter = ClockMeter(self.life.clock)
+        self.meters.append(meter)
+        for record in meter.read(self.life.now(), None):
+            self.reporter.journal(record)
 
     def sent(self, effect: Send, target: str, first_s: float, sent_bytes: int, *, paced: bool) -> None:
         """Count a message whose first byte left for `target` at `first_s`; `paced`: the shell itself held it back."""
