@@ -143,7 +143,8 @@ class _AtWork(Generic[Key]):
         """Let those that wait never begin, and wait for the end of those that have begun."""
         for future in self.futures:
             future.cancel()
-        wait(self.futures, timeout=END_S + LOOK_EVERY_S)
+        begun = [future for future in self.futures if not future.cancelled()]
+        wait(begun, timeout=END_S + LOOK_EVERY_S)
 
     def _submit(self, key: Key) -> None:
         self.tries[key] = self.tries.get(key, 0) + 1
