@@ -21,6 +21,7 @@ import zmq
 from benchmarks.subjects import PARAMETERS, node_plan, real_gradient, theta
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.linux import monotonic_clock
 from edgebed.core.plan import Durability
 from edgebed.learning.allocator import keep_freed_memory
 from edgebed.runtimes.live.authentication import Credentials, new_secret
@@ -122,7 +123,7 @@ def start_server(
     process.start()
     tensor, frames = encode_dense("theta", theta())
     configure = messages.Configure(
-        sender="controller", incarnation=1, epoch_ns=time.monotonic_ns(),
+        sender="controller", incarnation=1, epoch_ns=time.monotonic_ns(), clock=monotonic_clock(),
         plan=msgspec.structs.replace(node_plan("server", method), durability=durability),
         peers=tuple(f"edge-{i}" for i in range(clients)), tensors=(tensor,),
     )  # fmt: skip

@@ -105,7 +105,7 @@ def test_mistakes_are_told_before_anything_runs(tmp_path: Path, edgebed: Command
         ((scenario, "--runtimes", "process"), "--runtimes: process; give two or three different ones"),
         ((scenario, scenario), "2 scenarios; give one, or finished runs with --from"),
         (("--from", "agreeing"), "no run 'agreeing'"),
-        (("--from", "agreeing", "--seeds", "3"), "--seeds have no effect"),
+        (("--from", "agreeing", "--seeds", "3"), "--seeds, --jobs and --dask have no effect"),
         (("nowhere.yaml",), "nowhere.yaml"),
     ):
         code, _, err = edgebed("agree", *words)
