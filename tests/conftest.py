@@ -18,10 +18,8 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# As many examples as the suite has time for, of which none has a deadline. `scripts/test fast` takes fewer, and
-# HYPOTHESIS_PROFILE=thorough more.
-hypothesis.settings.register_profile("fast", max_examples=20, deadline=None)
-hypothesis.settings.register_profile("suite", max_examples=30, deadline=None)
+# As many examples as the suite has time for, of which none has a deadline; HYPOTHESIS_PROFILE=thorough takes more.
+hypothesis.settings.register_profile("suite", max_examples=20, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
