@@ -8,10 +8,9 @@ import tempfile
 from typing import Any, get_args
 
 import numpy as np
-import psutil
 
 from benchmarks.alternating import alternate, sparse_push
-from benchmarks.server import CLIENTS, drive, start_server
+from benchmarks.server import CLIENTS, cpu_s, drive, running, start_server
 from edgebed.core.plan import Durability
 
 SUBJECTS: tuple[Durability, ...] = get_args(Durability)
@@ -27,15 +26,11 @@ def _measured(clients: int, *, quick: bool) -> dict[str, Any]:
 
     def measured(name: str, seconds: float) -> tuple[float, float]:
         with tempfile.TemporaryDirectory(dir=".") as folder:  # on the disk of the checkout, not in memory
-            process, address, close = start_server("adacomp", clients, name, folder)  # type: ignore[arg-type]
-            server = psutil.Process(process.pid)
-            before = server.cpu_times()
-            rate = drive(address, clients, tensor, payload, seconds)
-            after = server.cpu_times()
-            process.kill()
-            process.join()
-            close()
-        return rate, after.user + after.system - before.user - before.system
+            started = start_server("adacomp", clients, name, folder)  # type: ignore[arg-type]
+            with running(started) as (server, address):
+                before_s = cpu_s(server)
+                rate = drive(address, clients, tensor, payload, seconds)
+                return rate, cpu_s(server) - before_s
 
     per_s, cpu_us = alternate(SUBJECTS, measured, quick=quick)
     return {

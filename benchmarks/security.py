@@ -12,7 +12,7 @@ import numpy as np
 import zmq
 
 from benchmarks.alternating import alternate, sparse_push
-from benchmarks.server import SECRET, drive, start_echo
+from benchmarks.server import SECRET, drive, running, start_echo
 from edgebed.runtimes.live.authentication import Credentials
 
 CLIENTS = (1, 4)
@@ -46,10 +46,8 @@ def _measured(clients: int, *, quick: bool) -> dict[str, Any]:
     def measured(name: str, seconds: float) -> tuple[float, float]:
         credentials = SUBJECTS[name]
         before = os.times()
-        process, address, _ = start_echo("adacomp", clients, credentials)
-        rate = drive(address, clients, tensor, payload, seconds, credentials)
-        process.kill()
-        process.join()
+        with running(start_echo("adacomp", clients, credentials)) as (_, address):
+            rate = drive(address, clients, tensor, payload, seconds, credentials)
         after = os.times()
         return rate, sum(after[2:4]) - sum(before[2:4])  # of children, which have all ended
 

@@ -5,17 +5,19 @@ ask for the run's secret. What the ratio leaves is the server's own work: decodi
 counting staleness, taking a snapshot, journaling.
 """
 
+import contextlib
 import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 import msgspec
 import numpy as np
+import psutil
 import zmq
 
 from benchmarks.subjects import PARAMETERS, node_plan, real_gradient, theta
@@ -69,12 +71,26 @@ def _rate(
     started: tuple[BaseProcess, str, Callable[[], None]], load: tuple[int, messages.Tensor, list[Buffer], float]
 ) -> float:
     """Answers a second of a process that has been started, and is ended."""
+    with running(started) as (_, address):
+        return drive(address, *load)
+
+
+@contextlib.contextmanager
+def running(started: tuple[BaseProcess, str, Callable[[], None]]) -> Iterator[tuple[psutil.Process, str]]:
+    """The process that has been started, and its address; it is ended afterwards."""
     process, address, close = started
-    rate = drive(address, *load)
-    process.kill()
-    process.join()
-    close()
-    return rate
+    try:
+        yield psutil.Process(process.pid), address
+    finally:
+        process.kill()
+        process.join()
+        close()
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """Processor time that a process has used, of all its threads."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def start_echo(

@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 
 from benchmarks.alternating import sparse_push
-from benchmarks.server import drive, start_server
+from benchmarks.server import cpu_s, drive, running, start_server
 from edgebed.algorithms.aggregation import asynchronous
 from edgebed.roles.server import parameter_server
 from edgebed.roles.server.answers import Answers
@@ -54,26 +54,17 @@ def _measured(seconds: float) -> dict[str, float]:
     tensor, payload = sparse_push()
     spent_s = multiprocessing.get_context("fork").Array("d", len(PARTS), lock=False)
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        process, address, close = start_server("adacomp", CLIENTS, "log", folder, lambda: _time_parts(spent_s))
-        server = psutil.Process(process.pid)
-        main_s, all_s = _main_thread_s(server), _process_s(server)
-        before = list(spent_s)
-        updates = drive(address, CLIENTS, tensor, payload, seconds) * seconds
-        main_s, all_s = _main_thread_s(server) - main_s, _process_s(server) - all_s
-        parts_s = [after - start for after, start in zip(spent_s, before, strict=True)]
-        process.kill()
-        process.join()
-        close()
+        started = start_server("adacomp", CLIENTS, "log", folder, lambda: _time_parts(spent_s))
+        with running(started) as (server, address):
+            main_s, all_s, before = _main_thread_s(server), cpu_s(server), list(spent_s)
+            updates = drive(address, CLIENTS, tensor, payload, seconds) * seconds
+            main_s, all_s = _main_thread_s(server) - main_s, cpu_s(server) - all_s
+            parts_s = [after - start for after, start in zip(spent_s, before, strict=True)]
     named = dict(zip((name for name, _ in PARTS), parts_s, strict=True))
     named["receiving, and the loop around these"] = main_s - sum(parts_s)
     named["ZeroMQ's thread and others"] = all_s - main_s
     named["all"] = all_s
     return {name: 1e6 * each / updates for name, each in named.items()}
-
-
-def _process_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 def _main_thread_s(process: psutil.Process) -> float:

@@ -93,7 +93,7 @@ class _Process:
         assert self.process.stdout is not None
         answer, ending_since_s = b"", None
         with contextlib.suppress(BrokenPipeError):
-            _write(self.process.stdin.fileno(), question + b"\n")
+            write_all(self.process.stdin.fileno(), question + b"\n")
         while not answer.endswith(b"\n"):
             if select.select([self.process.stdout], [], [], LOOK_EVERY_S)[0]:
                 data = os.read(self.process.stdout.fileno(), 1 << 20)
@@ -135,6 +135,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write to a pipe, which may take a part at a time."""
     while data:
         data = data[os.write(descriptor, data) :]

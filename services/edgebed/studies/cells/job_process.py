@@ -23,6 +23,7 @@ from edgebed.core.fingerprint import fingerprint
 from edgebed.core.imports import reason
 from edgebed.core.linux import die_with_parent
 from edgebed.running.run import ReportWriter
+from edgebed.studies.cells.job_host import write_all
 from edgebed.studies.cells.jobs import Job, JobResult, JobRunner
 from edgebed.studies.cells.run_index import RunIndex
 
@@ -63,7 +64,7 @@ def main(parent: int) -> int:
     try:
         for line in _questions():
             question = msgspec.json.decode(line, type=Question)
-            _write(answers, msgspec.json.encode(_answer(question, code, indices)) + b"\n")
+            write_all(answers, msgspec.json.encode(_answer(question, code, indices)) + b"\n")
     except (KeyboardInterrupt, BrokenPipeError):
         return 128 + signal.SIGINT
     return 0
@@ -101,8 +102,3 @@ def _report(name: str) -> ReportWriter:
     module, _, function = name.partition(":")
     writer: ReportWriter = getattr(importlib.import_module(module), function)
     return writer
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]

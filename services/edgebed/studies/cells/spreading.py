@@ -141,10 +141,7 @@ class _AtWork(Generic[Key]):
 
     def end(self) -> None:
         """Let those that wait never begin, and wait for the end of those that have begun."""
-        for future in self.futures:
-            future.cancel()
-        begun = [future for future in self.futures if not future.cancelled()]
-        wait(begun, timeout=END_S + LOOK_EVERY_S)
+        wait([future for future in self.futures if not future.cancel()], timeout=END_S + LOOK_EVERY_S)
 
     def _submit(self, key: Key) -> None:
         self.tries[key] = self.tries.get(key, 0) + 1
