@@ -3,13 +3,15 @@
 import os
 import re
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from leftovers import leftovers
+from quick_runs import run as run_quickly
+from waiting import until
+from warm_command import WarmCommand
 
 import edgebed
 from edgebed.core import records
@@ -45,23 +47,33 @@ def running(tmp_path: Path, engine):
     """The command, running, with an update applied; ended in any case."""
     path = tmp_path / "contained.yaml"
     path.write_text(SCENARIO_FILE)
-    command = [sys.executable, "-m", "edgebed", "run", str(path), "--runtime", "docker", "--runs-dir", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        journal = tmp_path / NAME / "0001" / "asgd" / "events.jsonl"
-        deadline_s = time.monotonic() + 60
-        while not (journal.exists() and '"kind":"update"' in journal.read_text()):
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < deadline_s
-            time.sleep(0.2)
-        yield process
-        process.kill()
-        assert edgebed_command("down").returncode == 0
+    process = WarmCommand("run", str(path), "--runtime", "docker", "--runs-dir", str(tmp_path))
+    journal = tmp_path / NAME / "0001" / "asgd" / "events.jsonl"
+
+    def trains() -> bool:
+        assert process.poll() is None, process.communicate()
+        return journal.exists() and '"kind":"update"' in journal.read_text()
+
+    until(trains, "training", every_s=0.2)
+    yield process
+    process.kill()
+    with leftovers():
+        assert edgebed_command("down").code == 0
 
 
-def edgebed_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+class Done(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def edgebed_command(*arguments: str, **environment: str) -> Done:
     """The command `edgebed`, to its end."""
-    command = [sys.executable, "-m", "edgebed", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, check=False)
+    process = WarmCommand(*arguments, env=os.environ | environment)
+    out, err = process.communicate(timeout=100)
+    return Done(process.wait(), out, err)
 
 
 def secret_of(container: dict[str, Any]) -> str:
@@ -107,7 +119,7 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
         assert not [secret for secret in secrets if secret in shown]
 
     overrides = ["stop.updates=1000000", "stop.time=4s"]
-    run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look))
+    run = run_quickly(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look))
 
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
@@ -123,7 +135,7 @@ def test_a_cap_holds_before_training_and_not_while_a_node_starts(engine, tmp_pat
     """Neither at first nor after a restart; what it uses in training never was more than its cap."""
     overrides = ["fleet.edge.cpus=0.05", "fleet.edge.count=1", "stop.updates=1000000", "stop.time=30s"]
     scenario = SCENARIO | {"faults": [{"restart": "edge-0", "at": "5s", "delay": "0s"}]}
-    run = edgebed.run(scenario, runtime="docker", set=overrides, runs_dir=tmp_path)
+    run = run_quickly(scenario, runtime="docker", set=overrides, runs_dir=tmp_path)
     (trial,) = run.trials.values()
     events = list(trial.events())
     states = {
@@ -169,7 +181,7 @@ def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path
         "method=asgd",
         "evaluation.every=100000 updates",
     ]
-    edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look), port=port)
+    run_quickly(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look), port=port)
 
     for node in ("edge-0", "edge-1"):
         got = [share[node] for share in shares]
@@ -186,44 +198,31 @@ def cpu_account(text: str) -> tuple[float, float, float]:
     return float(cpu[1]), float(throttled[1]), at_s
 
 
-def test_a_killed_worker_is_told_of_and_the_trial_goes_on(engine, tmp_path, onlooker) -> None:
-    """The engine's SIGKILL; the others finish."""
+def test_killed_and_frozen_workers_are_told_of_and_hold_back_neither_the_trial_nor_its_end(
+    engine, tmp_path, onlooker
+) -> None:
+    """The engine's SIGKILL, and its pause; the other one trains, and the frozen one's container is removed."""
 
-    def kill() -> None:
-        (victim,) = engine.containers(node="edge-1")
-        engine.client.api.kill(victim["Id"])
+    def harm() -> None:
+        (killed,), (frozen,) = engine.containers(node="edge-1"), engine.containers(node="edge-2")
+        engine.client.api.kill(killed["Id"])
+        engine.client.api.pause(frozen["Id"])
 
-    overrides = ["stop.updates=1000000", "stop.time=4s"]
-    run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(kill))
-
-    (trial,) = run.trials.values()
-    states = [(record.state, record.reason) for _, _, record in trial.events() if isinstance(record, records.Node)
-              and record.name == "edge-1"]  # fmt: skip
-    assert states[-1][0] == "died"
-    assert states[-1][1].startswith("killed by SIGKILL")
-    assert trial.summary.outcome == "completed"
-
-
-def test_a_frozen_worker_does_not_hold_back_the_end(engine, tmp_path, onlooker) -> None:
-    """It cannot say goodbye; its container is removed all the same."""
-
-    def freeze() -> None:
-        (victim,) = engine.containers(node="edge-1")
-        engine.client.api.pause(victim["Id"])
-
-    overrides = ["stop.updates=1000000", "stop.time=4s"]
-    run = edgebed.run(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(freeze))
+    overrides = ["fleet.edge.count=3", "stop.updates=1000000", "stop.time=4s"]
+    run = run_quickly(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(harm))
 
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
-    last = [record for _, _, record in trial.events() if isinstance(record, records.Node) and record.name == "edge-1"]
-    assert last[-1].reason == "did not answer 'stop' within 5 s"
+    last = {record.name: record for _, _, record in trial.events() if isinstance(record, records.Node)}
+    assert last["edge-1"].state == "died"
+    assert last["edge-1"].reason.startswith("killed by SIGKILL")
+    assert last["edge-2"].reason == "did not answer 'stop' within 5 s"
     assert engine.removable() == []
 
 
 def test_too_little_memory_is_reported_as_such_with_limit_and_peak(engine, tmp_path) -> None:
     """`plan` refuses such a cap; who forces it learns what happened."""
-    run = edgebed.run(SCENARIO, runtime="docker", set=["fleet.edge.memory=128MiB"], runs_dir=tmp_path, force=True)
+    run = run_quickly(SCENARIO, runtime="docker", set=["fleet.edge.memory=128MiB"], runs_dir=tmp_path, force=True)
 
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "failed"
@@ -238,9 +237,10 @@ def test_an_image_that_is_not_there_is_named_with_what_to_do(engine, tmp_path, m
         edgebed.run(SCENARIO, runtime="docker", runs_dir=tmp_path)
 
 
+@pytest.mark.alone  # any run that begins takes away what is left
 def test_what_a_killed_controller_leaves_goes_with_down(engine, running) -> None:
     """Its nodes and networks are found by their label; while it lives they are left alone. One is frozen."""
-    assert edgebed_command("down").returncode == 0
+    assert edgebed_command("down").code == 0
     assert len(engine.containers()) == 4
     engine.client.api.pause(engine.containers(node="edge-1")[0]["Id"])
     running.kill()
@@ -248,8 +248,8 @@ def test_what_a_killed_controller_leaves_goes_with_down(engine, running) -> None
 
     down = edgebed_command("down")
 
-    assert down.returncode == 0
-    assert f"4 containers and 2 networks of {NAME}/0001" in down.stdout + down.stderr
+    assert down.code == 0
+    assert f"4 containers and 2 networks of {NAME}/0001" in down.out + down.err
     assert engine.removable() == []
 
 
@@ -258,7 +258,7 @@ def test_a_second_run_starts_cleanly_after_a_killed_controller(engine, running, 
     running.kill()
     running.wait()
 
-    run = edgebed.run(SCENARIO, runtime="docker", runs_dir=tmp_path / "second")
+    run = edgebed.run(SCENARIO, runtime="docker", set=["stop.updates=100"], runs_dir=tmp_path / "second")
 
     assert run.exit_code == 0
     assert engine.removable() == []
@@ -271,6 +271,6 @@ def test_without_an_engine_the_message_says_what_to_do(tmp_path) -> None:
 
     done = edgebed_command("run", str(path), "--runtime", "docker", DOCKER_HOST="unix:///nowhere/docker.sock")
 
-    assert done.returncode == 3
-    assert "no container engine answers" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 3
+    assert "no container engine answers" in done.err
+    assert "Traceback" not in done.err

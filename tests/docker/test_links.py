@@ -14,6 +14,7 @@ from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.plan import LinkChange
 from edgebed.planning.planning import plan_trials
 from edgebed.running.results import Trial
+from edgebed.runtimes.containers.engines import Engines
 from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.site import find_site
@@ -187,9 +188,10 @@ def test_a_container_that_starts_anew_is_limited_anew(engine) -> None:
     node = plan.node("edge-0")
     assert node.link.changes[0] == LinkChange(at_s=5.0, downlink_bit_s=2_000_000)
     api, image, problems = engine.client.api, ImageNames.named().server, []
-    site = find_site(engine.client, f"{NAME}/0001", "asgd")
+    engines = Engines()
+    site = find_site(engines, f"{NAME}/0001", "asgd")
     try:
-        links = Links(engine.client, site, image, plan, problems.append)
+        links = Links(engines, site, image, plan, problems.append)
         host_config = api.create_host_config(network_mode=site.data.id)
         sleeping = {"entrypoint": ["sleep", "600"], "labels": site.labels, "host_config": host_config}
         made = [api.create_container(image, **sleeping)["Id"] for _ in range(2)]
@@ -219,3 +221,4 @@ def test_a_container_that_starts_anew_is_limited_anew(engine) -> None:
         assert str(problems[0]).startswith("the link of edge-0 does not change any more: the helper that sets the link")
     finally:
         site.clear(engine.client, networks=True)
+        engines.close()

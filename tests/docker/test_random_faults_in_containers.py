@@ -11,7 +11,7 @@ import pytest
 import random_faults
 from live_runs import run_live, side_by_side
 
-SEEDS = random_faults.seeds(2)
+SEEDS = random_faults.seeds(1)
 AT_ONCE = 2
 """Runs at a time."""
 SLACK_S = 2.0

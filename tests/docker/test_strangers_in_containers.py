@@ -27,7 +27,7 @@ class TellingContainers(Telling, ContainerLauncher):
     @property
     def pids(self) -> dict[str, int]:
         """The process of each node, as this machine knows it."""
-        inspect = self.client.api.inspect_container
+        inspect = self.engines.first.api.inspect_container
         return {node: inspect(container.id)["State"]["Pid"] for node, container in self.containers.items()}
 
 

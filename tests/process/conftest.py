@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from warm_command import WarmCommand
+from warm_command import WarmCommand, warm_fork_servers  # noqa: F401 # the one is a fixture
 
 from edgebed.core import records
 from edgebed.journal.journal import Entry, read_journal

@@ -1,13 +1,10 @@
 """The command `agree` over real runs: what must be the same is, and the verdict is that of the numbers."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from edgebed.cli import main as cli
+from command_line import Command, command_line
 
 SCENARIO = """
 name: agreeing
@@ -27,7 +24,6 @@ AT_ONCE = "method: { preset: adacomp, compression: { fraction: 0.1 } }"
 
 
 MEASURES = ["accuracy", "entries", "bytes", "staleness"]
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -36,13 +32,7 @@ def edgebed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setenv("EDGEBED_RUNS_DIR", str(tmp_path / "runs"))
     monkeypatch.setenv("EDGEBED_EMULATION", "model")
 
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["edgebed", *words])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return int(left.value.code or 0), *capsys.readouterr()
-
-    return call
+    return command_line(monkeypatch, capsys)
 
 
 def write(folder: Path, text: str) -> str:

@@ -114,7 +114,7 @@ def send(stage: StagedTrial, doors: tuple[tuple[str, str], ...], count: int) -> 
         processes[-1].stdin.flush()
     said = [process.communicate() for process in processes]
     for (_, network), process, (out, err) in zip(doors, processes, said, strict=True):
-        assert process.returncode == 0, err
+        assert process.returncode == 0, (network, err)
         answers, took_s = out.split()
         print(f"{network}: {count // len(doors)} messages in {took_s} s, {answers} answers")
 

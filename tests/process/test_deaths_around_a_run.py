@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import psutil
 import pytest
+from warm_fork_server import called
 
 from edgebed.core import records
 from edgebed.emulation import means
@@ -43,7 +44,7 @@ def rights() -> None:
 
 def helper(run, module: str) -> psutil.Process:
     """The process of the run's that was started with this module."""
-    (found,) = [each for each in psutil.Process(run.process.pid).children() if module in " ".join(each.cmdline())]
+    (found,) = [each for each in psutil.Process(run.process.pid).children() if module in called(each)]
     return found
 
 

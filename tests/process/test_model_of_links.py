@@ -18,7 +18,7 @@ from run_secret import CREDENTIALS
 
 from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Task
-from edgebed.emulation.link_model import link_model_of
+from edgebed.emulation.model.link_model import link_model_of
 from edgebed.roles.events import EndNode, MessageReceived, Observe, Send, Wake, Woken
 from edgebed.runtimes.live import paced_link as held_link
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter

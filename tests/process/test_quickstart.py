@@ -1,11 +1,14 @@
 """The command a new user runs first, as a user runs it."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
 import urllib.request
 from pathlib import Path
+
+from warm_command import WarmCommand
 
 QUICKSTART = Path(__file__).parents[2] / "scenarios/quickstart.yaml"
 
@@ -36,30 +39,20 @@ def test_the_quickstart_meets_its_expectations_and_leaves_a_report(tmp_path: Pat
 def test_while_a_run_goes_on_prometheus_finds_every_node(tmp_path: Path) -> None:
     """The controller lists the nodes, each serves its own metrics, and the status tells how far the run is."""
     port = 29_100
-    command = [
-        sys.executable,
-        "-m",
-        "edgebed",
-        "run",
-        str(QUICKSTART),
-        "--runs-dir",
-        str(tmp_path),
-        "--port",
-        str(port),
-    ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            targets = []
-            deadline_s = time.monotonic() + 60
-            while len(targets) < 6 or get_json(port, "/status")["updates"] < 400:
-                assert time.monotonic() < deadline_s
-                time.sleep(0.1)
-                targets = get_json(port, "/targets")
-            pages = {target["labels"]["node"]: get(f"http://{target['targets'][0]}/metrics") for target in targets}
-            status = get_json(port, "/status")
-            controller = get(f"http://127.0.0.1:{port}/metrics")
-        finally:
-            process.terminate()
+    process = WarmCommand("run", str(QUICKSTART), "--runs-dir", str(tmp_path), "--port", str(port))
+    try:
+        targets = []
+        deadline_s = time.monotonic() + 60
+        while len(targets) < 6 or get_json(port, "/status")["updates"] < 400:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.1)
+            targets = get_json(port, "/targets")
+        pages = {target["labels"]["node"]: get(f"http://{target['targets'][0]}/metrics") for target in targets}
+        status = get_json(port, "/status")
+        controller = get(f"http://127.0.0.1:{port}/metrics")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
 
     assert set(pages) == {"server", "evaluator", "edge-0", "edge-1", "edge-2", "edge-3"}
     assert sample(pages["server"], 'edgebed_ps_updates_total{result="applied"}') >= 100

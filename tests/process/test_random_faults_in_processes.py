@@ -15,6 +15,7 @@ import random_faults
 from live_runs import run_live, side_by_side
 from waiting import until
 from warm_command import WarmCommand
+from warm_fork_server import called
 
 from edgebed.emulation import means
 
@@ -32,7 +33,7 @@ def rights() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(300 + 20 * len(random_faults.seeds(5)))
 @pytest.mark.parametrize("emulation", ["kernel", "model"])
 def test_the_books_close_whatever_happens(rights: None, tmp_path: Path, emulation: str) -> None:
     """For every seed, of which a fifth do without the kernel; several runs at a time."""
@@ -60,12 +61,12 @@ def killing(seed: int, controller: WarmCommand, folder: Path) -> None:
         time.sleep(draw.uniform(0.0, 4.0))
         with suppress(psutil.Error):
             for child in psutil.Process(controller.pid).children():
-                if any(module in " ".join(child.cmdline()) for module in modules):
+                if any(module in called(child) for module in modules):
                     child.kill()
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(300 + 20 * len(random_faults.seeds(5)))
 def test_the_books_close_though_what_nodes_stand_on_is_killed(rights: None, tmp_path: Path) -> None:
     """Under the policy of restarting: all nodes begin another life, and the faults go on."""
 

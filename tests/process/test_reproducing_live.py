@@ -18,7 +18,7 @@ from edgebed.studies.reproduction.reproduction import evaluate
 SCENARIO = """
 name: live-digits
 question: How fast is it?
-task: { data: digits, model: small, batch_size: 10 }
+task: { data: digits, model: small, batch_size: 10, gradient_time: 5ms }
 method: asgd
 fleet: { edge: { count: 2, waiting: 10ms } }
 evaluation: { every: 50 updates }

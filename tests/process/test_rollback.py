@@ -12,8 +12,8 @@ task: { data: digits, model: eight-layer, width: 4, batch_size: 32 }
 method: back-propagation
 fleet: { edge: { count: 2 } }
 evaluation: { every: 500 updates }
-checkpoints: { every: 100 updates }  # ten of them: all are kept, however late the user is
-stop: { updates: 1000 }
+checkpoints: { every: 60 updates }  # ten of them: all are kept, however late the user is
+stop: { updates: 600 }
 """
 FLAT = """
 name: by-hand
@@ -29,24 +29,24 @@ Begin = Callable[..., "LiveRun"]  # noqa: F821 # of conftest.py, which is no mod
 def test_all_shards_go_on_from_the_newest_backup_that_is_not_beyond(begin: Begin) -> None:
     """What they had learnt since is given up, learnt anew, and counted; a step before all backups is refused."""
     run = begin(SCENARIO, "--emulation", "model")
-    run.has(lambda r: isinstance(r, records.BackedUp) and r.step >= 200, "a few backups")
+    run.has(lambda r: isinstance(r, records.BackedUp) and r.step >= 120, "a few backups")
     code, _, err = run.command("rollback", "by-hand", "--step", "7")
     assert code == 2
     assert "there is no backup of step 7 or before" in err
 
-    code, out, _ = run.command("rollback", "by-hand", "--step", "150")
-    assert (code, out.strip()) == (0, "by-hand/0001 resumed from step 100")
+    code, out, _ = run.command("rollback", "by-hand", "--step", "90")
+    assert (code, out.strip()) == (0, "by-hand/0001 resumed from step 60")
 
     assert run.end() == 0
     resumed = run.all(records.Resumed)
-    assert [(each.history, each.step, each.reason) for each in resumed] == [(0, 0, ""), (1, 100, "rolled back by hand")]
-    assert [each.step for each in run.all(records.BackedUp) if each.history == 1] == list(range(200, 1001, 100))
+    assert [(each.history, each.step, each.reason) for each in resumed] == [(0, 0, ""), (1, 60, "rolled back by hand")]
+    assert [each.step for each in run.all(records.BackedUp) if each.history == 1] == list(range(120, 601, 60))
     again = [each.step for each in run.all(records.Step) if each.history == 1]
-    assert sorted(again) == sorted([*range(100, 1000), *range(100, 1000)])
+    assert sorted(again) == sorted([*range(60, 600), *range(60, 600)])
     books = Series.from_journal(run.trial / "events.jsonl").accounting
     assert books.problems == ()
-    assert books.total.applied == 2 * 1000
-    assert books.total.rolled_back == books.total.begun - books.total.applied >= 2 * 100
+    assert books.total.applied == 2 * 600
+    assert books.total.rolled_back == books.total.begun - books.total.applied >= 2 * 60
 
 
 def test_a_run_without_shards_cannot_be_rolled_back(begin: Begin) -> None:

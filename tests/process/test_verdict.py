@@ -27,7 +27,7 @@ SCENARIO = {
     "method": "asgd",
     "fleet": {"edge": {"count": 2, "uplink": "10mbit", "downlink": "20mbit", "waiting": {"exponential": "20ms"}}},
     "evaluation": {"every": "1h"},
-    "stop": {"time": "5s"},
+    "stop": {"time": "4s"},
 }
 
 
@@ -197,7 +197,7 @@ def own_namespace(pid: int) -> str:
 
 
 LAYERS = SCENARIO | {
-    "name": "judged",
+    "stop": {"time": "3s"},
     "task": {"data": "digits", "model": "eight-layer", "width": 16, "batch_size": 32},
     "method": "back-propagation",
     "evaluation": {"every": "10000 updates"},

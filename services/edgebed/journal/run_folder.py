@@ -67,6 +67,7 @@ class Manifest(TypedDict, total=False):
     versions: dict[str, str]
     host: MachineFacts
     data: dict[str, str]
+    recordings: list[dict[str, str]]
     began: dict[str, float]
     resumed: list[dict[str, Any]]
     wall_s: float
@@ -195,6 +196,7 @@ class RunFolder:
         code: str = "",
         own_code: Mapping[str, str] | None = None,
         data: Mapping[str, str] | None = None,
+        recordings: Sequence[Mapping[str, str]] = (),
         engine: Mapping[str, Any] | None = None,
     ) -> None:
         """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine.
@@ -202,8 +204,8 @@ class RunFolder:
         `scenario_file` is where the scenario was read, None if it was given from Python; `sets` are its overrides,
         `variants` those of its trials that were chosen, none if all were to run; `options` are those of the command
         line that the nodes depend on, `code` and `own_code` are the fingerprints of edgebed and of the user's own
-        modules; `data` is what there is to say of data sets, by their name; `engine` are the facts of the container
-        engine, if there is one.
+        modules; `data` is what there is to say of data sets, by their name; `recordings` are the files of bandwidth and
+        availability, with licence, source and hash; `engine` are the facts of the container engine, if there is one.
         """
         manifest = {
             "scenario": self.scenario_name,
@@ -219,6 +221,7 @@ class RunFolder:
             "own_code": dict(own_code or {}),
             **facts(),
             **({"data": dict(data)} if data else {}),
+            **({"recordings": [dict(each) for each in recordings]} if recordings else {}),
             **({"engine": engine} if engine else {}),
         }
         self._write_manifest(manifest)

@@ -12,6 +12,7 @@ import dataclasses
 import math
 from array import array
 from collections import Counter
+from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -149,8 +150,8 @@ class Series:
     transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
     """For each worker, direction and (among shards) receiver, how long its messages took, by incarnation of the
     reporting node."""
-    host: tuple[records.HostLoad, ...] = ()
-    """How busy the machine was during training."""
+    hosts: dict[str, tuple[tuple[float, records.HostLoad], ...]] = dataclasses.field(default_factory=dict)
+    """How busy each machine was during training, by its name, as (t, record); one that is alone has none."""
     faults: tuple[TimedFault, ...] = ()
     """What was done to nodes on purpose, in the journal's order."""
     accounting: Accounting | None = None
@@ -388,7 +389,7 @@ class _Builder(Fold):
             usage={node: tuple(lives) for (node,), lives in self.counters.lives(records.Usage).items()},
             appended=tuple(self.counters.lives(records.Appended).get((SERVER,), ())),
             transfers=transfers,
-            host=tuple(record for _, _, record in kept[records.HostLoad]),
+            hosts=_by_host((t, record) for t, _, record in kept[records.HostLoad]),
             faults=self.faults.done(began_s or 0.0),
             accounting=self.accounting.close(),
             restored=tuple((t, record) for t, _, record in kept[records.Restored]),
@@ -428,6 +429,15 @@ class _Builder(Fold):
             record for t, _, record in evaluated
             if self.timeline.since_began(t) >= made_t.get(record.version, math.inf)
         ]  # fmt: skip
+
+
+def _by_host(
+    loads: Iterable[tuple[float, records.HostLoad]],
+) -> dict[str, tuple[tuple[float, records.HostLoad], ...]]:
+    found: dict[str, list[tuple[float, records.HostLoad]]] = {}
+    for t, record in loads:
+        found.setdefault(record.host, []).append((t, record))
+    return {host: tuple(told) for host, told in found.items()}
 
 
 def _update_of(made: ModelStep) -> records.Update:

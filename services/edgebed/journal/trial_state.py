@@ -68,6 +68,8 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Health of each node: coming, good, late (it missed a heartbeat), failed (two, or it is gone) or over."""
     classes: tuple[ClassStatus, ...] = ()
     """The workers' device classes, in the plan's order."""
+    hosts: dict[str, float] = {}
+    """Share of its cores' time that each of several hosts was busy of late; empty where there is one alone."""
     troubles: tuple[Trouble, ...] = ()
     """What went wrong with nodes so far; of many the first."""
     latest: tuple[Trouble, ...] = ()
@@ -104,6 +106,7 @@ class TrialState(Fold):
         self._classes: dict[str, list[NodePlan]] = {}
         for worker in workers:
             self._classes.setdefault(worker.device_class, []).append(worker)
+        self._hosts: dict[str, float] = {}
         self._looks: list[tuple[float, int, dict[str, int]]] = []
         """Clock, updates and work by class at the looks of the last few seconds."""
 
@@ -124,6 +127,7 @@ class TrialState(Fold):
             elapsed_s=self.timeline.elapsed_s(now),
             stop_updates=self.plan.stop_updates,
             classes=tuple(self._class_status(name, span_s, work.get(name, 0)) for name in self._classes),
+            hosts=dict(sorted(self._hosts.items())),
             troubles=tuple(self.troubles.told),
             latest=tuple(self.troubles.latest),
         )
@@ -173,6 +177,11 @@ class TrialState(Fold):
     @on(records.Trial)
     def _trial(self, _: float, __: str, ___: records.Trial) -> None:
         self.phase = Phase.RUNNING
+
+    @on(records.HostLoad)
+    def _host(self, _: float, __: str, record: records.HostLoad) -> None:
+        if record.host:
+            self._hosts[record.host] = record.busy
 
     @on(records.Update)
     def _update(self, _: float, __: str, record: records.Update) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.errors import KERNEL_LACKS, InfrastructureError, ScenarioError
 from edgebed.core.plan import Injection, Plan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.run_folder import RunFolder, list_runs, runs_root
@@ -43,7 +43,8 @@ def act(
     """Have `injections(node)` done to each node that `targets` names: nodes, classes, or `workers`.
 
     `run` is named as for `edgebed.load`; None: the one in progress. Raises ScenarioError for a run or a node that does
-    not exist, and with the controller's reason where it cannot be done; InfrastructureError where nobody answers.
+    not exist, and with the controller's reason where it cannot be done; InfrastructureError where nobody answers, or
+    where the kernel lacks what it takes.
     """
     folder = _find(runs_root(runs_dir), run)
     trials = folder.trials()
@@ -56,7 +57,8 @@ def act(
     seconds = time.monotonic() - began_s
     if reply.problem:
         rest = "; the rest is done" if len(nodes) > 1 else ""
-        raise ScenarioError(f"{folder.name}: {reply.problem}{rest}")
+        kind = InfrastructureError if KERNEL_LACKS in reply.problem else ScenarioError
+        raise kind(f"{folder.name}: {reply.problem}{rest}")
     return OperatorAction(run=folder.name, trial=plan.trial, nodes=nodes, seconds=seconds)
 
 

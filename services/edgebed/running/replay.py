@@ -17,6 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.runtimes import is_virtual
+from edgebed.journal.outcome import outcome_of
 from edgebed.metrics.openmetrics import SampleStore
 from edgebed.metrics.replay import TrialFacts, replay
 from edgebed.running.results import Run, Trial
@@ -58,6 +59,7 @@ def read_again(run: Run, trials: Sequence[str], step_s: float, *, now_s: float |
             runtime=str(run.manifest.get("runtime", "unknown")),
             start_s=begins[trial.name] + later_s,
             verdict=fidelity.verdict if fidelity else None,
+            result=outcome_of([trial.summary]).result,
             steps_per_s=trial.summary.steps_per_s,
         )
         replay(trial.plan, trial.events, told, store, step_s)

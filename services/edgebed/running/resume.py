@@ -22,9 +22,10 @@ from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Plan
-from edgebed.journal.folds import Fold, Timeline, on
+from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
+from edgebed.metrics import table
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.server.entries import DURABLE, is_durable
@@ -68,7 +69,7 @@ def resume(
     options = _options(folder)
     with contextlib.redirect_stdout(sys.stderr), _in_folder_of(folder):
         left = _left(folder, _planned(folder, options))
-        with ending_by_signal(), host_of(options, processes, port) as host, working_on(folder, report):
+        with ending_by_signal(), host_of(options, left, processes, port) as host, working_on(folder, report):
             folder.reopen(sys.argv)  # from here on, whoever looks sees that it is in progress
             pasts = {trial.plan.trial: past_of(folder.trial(trial.plan.trial)) for trial in left}
             run_trials(left, folder, host, progress, pasts)
@@ -90,6 +91,7 @@ def past_of(folder: TrialFolder) -> ResumedTrial | None:
         updates=past.updates,
         incarnations=past.timeline.incarnations,
         update_bytes=past.update_bytes,
+        traffic=past.counters.totals(records.Traffic).get((table.SERVER,)),
         durable=past.durable,
         evaluated=past.evaluated,
         triggered_s=past.triggered_s,
@@ -101,7 +103,8 @@ class _Past(Fold):
 
     def __init__(self) -> None:
         self.timeline = Timeline()
-        super().__init__(self.timeline)
+        self.counters = Counters(self.timeline)
+        super().__init__(self.timeline, self.counters)
         self.updates = 0
         self.update_bytes = 0
         self.durable = 0

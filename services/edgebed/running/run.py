@@ -32,12 +32,14 @@ from edgebed.planning.link_warnings import check_links
 from edgebed.planning.memory import check_caps
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.roles.control.controller import ResumedTrial
+from edgebed.running.hosts import with_capacities
 from edgebed.running.results import Run, Trial
 from edgebed.runtimes.hosting import TrialHost
 from edgebed.runtimes.runtime import runtime_of
 from edgebed.runtimes.signals import ending_by_signal
+from edgebed.scenario.faults.availability import AvailabilityFault
 from edgebed.scenario.load import load_scenario, resolved_yaml
-from edgebed.scenario.schema import Scenario
+from edgebed.scenario.schema import Scenario, TrialSection
 
 ReportWriter = Callable[[Run], None]
 """A function that writes the report of a run into its folder."""
@@ -78,6 +80,7 @@ def run(
     *,
     runtime: Runtime = "process",
     emulation: Emulation = "auto",
+    hosts: str | Path | None = None,
     set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
     variants: Sequence[str] = (),
     trace: bool = False,
@@ -89,6 +92,7 @@ def run(
 ) -> Run:
     """Run the trials of a scenario and return the results; `Run.exit_code` says whether the expectations were met.
 
+    `hosts` is a file with the machines that containers run on (default: hosts.yaml beside the scenario, if any).
     `set` overrides parts of the scenario, e.g. `["fleet.edge.count=8"]`; `variants` names the trials to run (default:
     all). `processes` is how many the simulation
     computes with (default: all cores); it changes no result. `port` is where the controller serves metrics, targets
@@ -109,9 +113,11 @@ def run(
         raise ScenarioError(f"--processes: {processes} is below 1")
     options = Options(runtime=runtime, emulation=emulation, trace=trace, force=force)
     with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
-        loaded = load_scenario(scenario, set).only(variants)
+        loaded = load_scenario(scenario, set, hosts=hosts).only(variants)
+        if TRAITS[runtime].has_containers:
+            loaded = with_capacities(loaded)
         planned = plan_checked(loaded, options)
-        with ending_by_signal(), host_of(options, processes, port) as host:
+        with ending_by_signal(), host_of(options, planned, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             with working_on(folder, report):  # from here on, others see that the run is in progress
                 folder.write_manifest(
@@ -126,6 +132,7 @@ def run(
                     code=fingerprint(),
                     own_code=own_code(trial.plan for trial in planned),
                     data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
+                    recordings=recordings_of(loaded.trials.values()),
                     engine=host.engine,
                 )
                 folder.write_scenario(resolved_yaml(loaded))
@@ -143,16 +150,32 @@ def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
     return planned
 
 
-def host_of(options: Options, processes: int | None, port: int) -> TrialHost:
+def host_of(options: Options, planned: Sequence[PlannedTrial], processes: int | None, port: int) -> TrialHost:
     """Where the trials are to run."""
-    cores = len(os.sched_getaffinity(0))
-    return TrialHost(runtime_of(options.runtime, processes=processes or cores, emulation=options.emulation), port)
+    runtime = runtime_of(
+        options.runtime,
+        processes=processes or len(os.sched_getaffinity(0)),
+        emulation=options.emulation,
+        hosts=list(dict.fromkeys(host.address for trial in planned for host in trial.plan.hosts)),
+    )
+    return TrialHost(runtime, port)
 
 
 def own_code(plans: Iterable[Plan]) -> dict[str, str]:
     """Paths of the user's own modules that these trials have imported, each with a digest of its text."""
     texts = {path: text for plan in plans for path, text in sources(plan.nodes[0].task.python_path)}
     return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
+
+
+def recordings_of(trials: Iterable[TrialSection]) -> list[dict[str, str]]:
+    """What there is to say of the recorded bandwidths and availabilities that trials follow, each once."""
+    found: dict[str, dict[str, str]] = {}
+    for trial in trials:
+        sections = (*trial.fleet.values(), trial.server, *trial.serving.values())
+        traces = [section.link_trace.facts() for section in sections if section.link_trace]
+        present = [entry.availability.facts() for entry in trial.faults if isinstance(entry, AvailabilityFault)]
+        found |= {each["sha256"]: each for each in (*traces, *present)}
+    return list(found.values())
 
 
 def run_trials(

@@ -34,6 +34,19 @@ def test_the_bytes_of_all_updates_are_those_of_the_summary(tmp_path_factory, upd
     assert past.updates == max((version for version, _ in updates), default=0)
 
 
+def test_what_has_passed_the_server_is_that_of_all_its_lives(tmp_path):
+    """So the totals of a trial that goes on do not fall."""
+    folder = TrialFolder(tmp_path)
+    lives = [records.Traffic(ingress_payload=size, egress_payload=size + 1, pull_bytes=size) for size in (5, 70, 20)]
+    joined = records.Node(name="server", state="joined", incarnation=1)
+    write(folder.journal, [TRIAL, *lives[:2], joined, lives[2]])
+    past = past_of(folder)
+
+    assert past is not None
+    assert past.traffic is not None
+    assert (past.traffic.ingress_payload, past.traffic.egress_payload, past.traffic.pull_bytes) == (90, 92, 90)
+
+
 def write(journal: Path, said: list[records.Record]) -> None:
     """One record a second."""
     writer = JournalWriter(journal)

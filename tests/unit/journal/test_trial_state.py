@@ -139,6 +139,18 @@ def test_cpu_time_of_a_new_incarnation_is_all_its_own(make_sample_plan):
     assert by_name(follow(make_sample_plan(), entries).status(9.0, 0.0))["edge"].cpus_used == pytest.approx(0.8)
 
 
+def test_how_busy_hosts_are_is_told_where_there_are_several(make_sample_plan):
+    """Of each the last that was heard; one machine alone has no name, and is not told."""
+
+    def load(host, busy):
+        return 2.0, "controller", records.HostLoad(busy=busy, steal=0.0, load=1.0, lag_s=0.001, host=host)
+
+    several = follow(make_sample_plan(), [load("b", 0.5), load("a", 0.1), load("b", 0.7)]).status(3.0, 3.0)
+    alone = follow(make_sample_plan(), [load("", 0.5)]).status(3.0, 3.0)
+
+    assert (several.hosts, alone.hosts) == ({"a": 0.1, "b": 0.7}, {})
+
+
 def test_of_shards_steps_are_told(make_sample_plan):
     """The mean of one shard of the class, each line as many as it stands for; the last shard's count is the trial's."""
     plan = make_sample_plan()

@@ -1,7 +1,6 @@
 """What of the docker runtime needs no engine: limits from a plan, labels, owners, addresses, last words."""
 
 import msgspec
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from edgebed.planning.memory import Need, container_bytes
 from edgebed.planning.planning import plan_trials
 from edgebed.runtimes.containers import limits, project
 from edgebed.runtimes.containers.launcher import memory_at_end, out_of_memory
-from edgebed.runtimes.containers.owner import is_alive, own_container, own_name
 from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.site import EngineNetwork, Site
 from edgebed.scenario.load import load_scenario
@@ -105,67 +103,6 @@ def test_labels_say_what_a_container_is(node) -> None:
     added = {name.removeprefix(prefix) for name in composed.keys() - alone.keys()}
     assert added == {"project", "service", "container-number", "oneoff", "config-hash"}
     assert composed[f"{prefix}project"] == "lab"
-
-
-class Engine:
-    """Stands for an engine that knows these containers; no more is asked of it here."""
-
-    def __init__(self, **running: bool) -> None:
-        self.running = running
-        self.api = self
-
-    def inspect_container(self, name: str) -> dict[str, dict[str, bool]]:
-        """As the engine answers."""
-        from docker.errors import NotFound
-
-        if name not in self.running:
-            raise NotFound(f"no such container: {name}")
-        return {"State": {"Running": self.running[name]}}
-
-
-def test_an_owner_on_the_host_lives_as_long_as_its_process() -> None:
-    """Another process under the same number, or another boot, is somebody else."""
-    me = own_name(None)
-    kind, boot, namespace, pid, start = me.split("/")
-    engine = Engine()
-    unused = max(psutil.pids()) + 10_000
-
-    assert is_alive(engine, me, None)
-    assert not is_alive(engine, f"{kind}/{boot}/{namespace}/{pid}/{int(start) - 100}", None)
-    assert not is_alive(engine, f"{kind}/another-boot/{namespace}/{pid}/{start}", None)
-    assert not is_alive(engine, f"{kind}/{boot}/{namespace}/{unused}/{start}", None)
-
-
-@pytest.mark.parametrize("owner", ["process/{boot}/1/{pid}/1", "process/7/8", "machine/7", ""])
-def test_an_owner_of_whom_nothing_can_be_told_is_left_alone(owner) -> None:
-    """In another namespace of process numbers, or named by another version."""
-    boot, pid = own_name(None).split("/")[1], max(psutil.pids()) + 10_000
-
-    assert is_alive(Engine(), owner.format(boot=boot, pid=pid), None)
-
-
-def test_an_owner_in_a_container_lives_as_long_as_that_runs() -> None:
-    """The asker itself has only just begun: what bears its name is of its earlier life."""
-    engine = Engine(up=True, down=False)
-
-    assert is_alive(engine, "container/up", None)
-    assert not is_alive(engine, "container/up", "up")
-    assert not is_alive(engine, "container/down", None)
-    assert not is_alive(engine, "container/gone", None)
-
-
-def test_a_process_finds_the_container_it_is_in(tmp_path) -> None:
-    """By the files that the engine mounts; a container of another engine is none of this one's."""
-    own = "ab" * 32
-    mounts = tmp_path / "mountinfo"
-    mounts.write_text(f"1 2 8:1 /var/lib/docker/containers/{own}/hostname /etc/hostname rw - ext4 /dev/sda1 rw\n")
-
-    assert own_container(Engine(**{own: True}), mounts) == own
-    assert own_container(Engine(), mounts) is None
-    mounts.write_text(f"1 2 0:99 / /var/lib/docker/containers/{own}/mounts/shm rw - tmpfs shm rw\n")
-    assert own_container(Engine(**{own: True}), mounts) is None, "the host of a container is not in it"
-    mounts.write_text("1 2 8:1 / / rw - ext4 /dev/sda1 rw\n")
-    assert own_container(Engine(**{own: True}), mounts) is None
 
 
 def test_a_node_finds_its_own_address_in_a_subnet() -> None:

@@ -9,10 +9,10 @@ import pytest
 from docker.errors import APIError
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Action, Injection, Method, Part, Task, WorkerPlan
+from edgebed.core.plan import Action, Injection, Method, Part, Plan, Task, WorkerPlan
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import FREEZE_TRIES, Container
-from edgebed.runtimes.containers.launcher import ContainerLauncher
+from edgebed.runtimes.containers.launcher import ContainerLauncher, Life
 
 DEADLINE_S = 20.0
 
@@ -43,6 +43,14 @@ class Engine:
             raise APIError("refused", explanation=self.why)
 
 
+def worker() -> WorkerPlan:
+    """The plan of a node."""
+    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    part = Part(name="-")
+    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
+    return WorkerPlan(node="edge-0", device_class="edge", seed=1, cpus=0.5, task=task, method=method)
+
+
 @pytest.fixture
 def engine() -> Engine:
     """One that waits."""
@@ -58,12 +66,8 @@ def told() -> queue.SimpleQueue[Injected | InfrastructureError]:
 @pytest.fixture
 def container(engine, told) -> Iterator[Container]:
     """One that runs, of a node with half a core."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    node = WorkerPlan(node="edge-0", device_class="edge", seed=1, cpus=0.5, task=task, method=method)
     links = types.SimpleNamespace(forget=lambda _: None, release=lambda _: None)
-    made = Container(engine, links, node, 1, "1234", told.put)
+    made = Container(engine, links, worker(), 1, "1234", told.put)
     yield made
     for _ in range(8):
         engine.allowed.release()
@@ -192,8 +196,10 @@ def test_a_node_is_not_launched_again_before_its_last_container_is_gone() -> Non
     """The end of the one would be taken for that of the other."""
     gone = threading.Event()
     launcher = ContainerLauncher.__new__(ContainerLauncher)  # without an engine
-    launcher.threads = {"edge-0": threading.Thread(target=gone.wait, daemon=True)}
-    launcher.threads["edge-0"].start()
+    launcher.plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=(worker(),))
+    launcher.lives = {"edge-0": Life(worker())}
+    launcher.lives["edge-0"].thread = threading.Thread(target=gone.wait, daemon=True)
+    launcher.lives["edge-0"].thread.start()
 
     assert not launcher.launch("edge-0", "tcp://10.0.0.1:1", "5e")
     gone.set()

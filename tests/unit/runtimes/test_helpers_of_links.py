@@ -18,7 +18,7 @@ from edgebed.core.records import Clock
 from edgebed.emulation import shaping
 from edgebed.emulation.orders import ClockLine, HelperCommand
 from edgebed.runtimes.containers import links
-from edgebed.runtimes.containers.engine import Conversation
+from edgebed.runtimes.containers.engine import Conversation, Stream
 from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.site import EngineNetwork, Site
 
@@ -41,11 +41,16 @@ class Engine:
             remove_container=self._remove,
             inspect_container=lambda _: {"State": {"Running": self.node_is_running}},
         )
+        self.clients = {"": self}
         monkeypatch.setattr(links, "conversing", self._conversing)
+
+    def of(self, node: NodePlan) -> "Engine":
+        """The one that has every node."""
+        return self
 
     @contextlib.contextmanager
     def _conversing(self, client: docker.DockerClient, container: str) -> Iterator[Conversation]:
-        yield Conversation(socket.SocketIO(self.near, "rwb"))
+        yield Conversation(Stream(socket.SocketIO(self.near, "rwb")))
 
     def _remove(self, container: str, **_: bool) -> None:
         self.removed.append(container)

@@ -32,10 +32,10 @@ def world():
     """A host, what it does with records, and a node whose metrics are at an address that a test may change."""
     host = TrialHost(runtime_of("process", processes=1), port=0)
     host.run = "tiny/0001"
-    host.metrics = SimpleNamespace(observe=lambda _: None)
+    host.metrics = SimpleNamespace(observe=lambda *_: None)
     member = SimpleNamespace(
         ready=SimpleNamespace(metrics_address="127.0.0.1:1"),
-        plan=SimpleNamespace(role="worker", device_class="edge"),
+        plan=SimpleNamespace(role="worker", device_class="edge", host=""),
     )
     heart = SimpleNamespace(members={"edge-0": member}, plan=SimpleNamespace(trial="asgd"))
     observe = host._observe(heart)
@@ -43,7 +43,7 @@ def world():
     def become(state, incarnation, address=None):
         if address:
             member.ready = SimpleNamespace(metrics_address=address)
-        observe(records.Node(name="edge-0", state=state, incarnation=incarnation))
+        observe(records.Node(name="edge-0", state=state, incarnation=incarnation), "controller")
         return [target["targets"] for target in host.targets.as_discovery()]
 
     return become

@@ -75,7 +75,7 @@ def shell(tmp_path):
     handle = heart.handle
     heart.handle = lambda event, now: events.append(event) or handle(event, now)
     with JournalWriter(tmp_path / "events.jsonl") as journal:
-        watch = StatusFeed(heart, lambda _: None, lambda _: None)
+        watch = StatusFeed(heart, lambda _: None, lambda *_: None)
         shell = LiveController(heart, Launcher(), journal, lambda *_: None, watch)
         shell.events, shell.path = events, journal.path
         shell.endpoint = Unheard()

@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -131,6 +132,8 @@ class Interface:
     t: float = 0.0
     error: Exception | None = None
     late_s: float = 0.0
+    mtu: int = 1500
+    drops_a_second: int = 0
 
     def bytes(self):
         """Received and sent; whoever asked is told late."""
@@ -142,7 +145,8 @@ class Interface:
 
     def queues(self):
         """Of what has arrived 10 packets were dropped, and 5000 bytes wait."""
-        return None, Queue(rate_bit_s=8 * MBIT, packets=90, drops=10, waiting_bytes=5000)
+        drops = 10 + round(self.drops_a_second * self.t)
+        return None, Queue(rate_bit_s=8 * MBIT, packets=90, drops=drops, waiting_bytes=5000)
 
 
 def usage_of(interface, seconds, late=()):
@@ -172,6 +176,14 @@ def test_looks_that_come_late_make_no_link_busier():
     assert usage_of(Interface(), 30, late=(4, 10, 16, 22)).downlink_busiest <= 1.0
 
 
+def test_small_packets_that_are_dropped_make_no_link_less_than_idle():
+    """Each counts as a full one; the record can be read, and with it all that the node reports beside it."""
+    usage = usage_of(Interface(drops_a_second=2_000), 21)
+
+    assert usage.downlink_busiest == 0.0
+    assert msgspec.json.decode(msgspec.json.encode(usage), type=records.Usage) == usage
+
+
 @pytest.mark.parametrize("error", [OSError(19, "No such device"), BadAnswerError("3 bytes")])
 def test_a_kernel_that_does_not_answer_leaves_the_link_unmeasured(error):
     """And the node goes on."""
@@ -183,6 +195,7 @@ def test_what_waits_or_was_dropped_before_the_node_has_not_passed():
     queue = Queue(rate_bit_s=8 * MBIT, drops=2, waiting_bytes=1000)
 
     assert LinkReading(0.0, 0.0, 100_000, 7, None, queue).passed == (7, 100_000 - 1000 - 2 * 1514)
+    assert LinkReading(0.0, 0.0, 100_000, 7, None, queue, 1450).passed == (7, 100_000 - 1000 - 2 * 1464)
 
 
 HOG = textwrap.dedent(

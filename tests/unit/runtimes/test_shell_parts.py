@@ -2,12 +2,14 @@
 
 import time
 
+import msgspec
 import pytest
 
 from edgebed.core import records
+from edgebed.core.plan import Core
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.roles.events import Compute
-from edgebed.roles.work import GradientResult
+from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult
 from edgebed.runtimes.live.rate_limit import TOLD_APART
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
@@ -63,6 +65,31 @@ def test_a_slow_devices_work_is_stretched_and_what_it_waits_besides_is_added(mak
 def test_a_fast_devices_work_is_not_stretched(make_node):
     """However busy the machine is."""
     assert NodeDevice(make_node(), Busy()).compute(Compute("job", pause_s=0.0), lambda: 7.0) == ("job", 0.0)
+
+
+@pytest.mark.parametrize(("cpus", "device_s"), [(None, 0.5), (0.5, 1.0)])
+def test_a_node_takes_its_devices_time_whatever_this_machine_needs(make_node, cpus, device_s):
+    """The rest of it is waited for; a cap makes it longer, as in virtual time, and an evaluation is no gradient."""
+    plan = make_node(core=Core(flop_s=1e9, overhead_s=0.4), cpus=cpus)
+    plan = msgspec.structs.replace(plan, task=msgspec.structs.replace(plan.task, gradient_flop=10**8))
+    device, job = NodeDevice(plan, Busy()), GradientJob(theta=None, batches=(None,), step=0)
+    began_s = time.perf_counter()
+    _, delay_s = device.compute(Compute(job, pause_s=1.0), lambda: 7.0)
+    took_s = time.perf_counter() - began_s
+
+    assert delay_s - 1.0 == pytest.approx(device_s - took_s, abs=0.02)
+    assert (
+        device.compute(Compute(EvaluationJob(theta=None, version=1, final=False), pause_s=0.0), lambda: 7.0)[1] == 0.0
+    )
+
+
+def test_a_device_that_is_faster_than_this_machine_waits_for_nothing(make_node):
+    """It takes the time it takes, which the verdict says."""
+    plan = make_node(core=Core(flop_s=1e12, overhead_s=0.0))
+    plan = msgspec.structs.replace(plan, task=msgspec.structs.replace(plan.task, gradient_flop=10**8))
+    job = GradientJob(theta=None, batches=(None,), step=0)
+
+    assert NodeDevice(plan, Busy()).compute(Compute(job, pause_s=0.0), lambda: 7.0)[1] == 0.0
 
 
 def test_a_workers_time_is_spent_on_computing_encoding_pausing_and_waiting():

@@ -24,8 +24,9 @@ from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.verdict.fault_rules import FAULT_RULES
 from edgebed.journal.verdict.findings import Judged, Observed, can_be_spoiled
 from edgebed.journal.verdict.host_rules import HOST_RULES
+from edgebed.journal.verdict.hosts import HostConditions, hosts_of, unobserved_s
 from edgebed.journal.verdict.link_rules import LINK_RULES
-from edgebed.journal.verdict.measured import HostConditions, NodeConditions, host_of, rows_of
+from edgebed.journal.verdict.measured import NodeConditions, rows_of
 from edgebed.journal.verdict.traffic_rules import TRAFFIC_RULES
 from edgebed.planning.virtual_time import virtual_time_text
 
@@ -49,7 +50,9 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
     """What else a reader should know."""
     host: HostConditions | None = None
-    """The machine during training; None: not observed."""
+    """The machine during training; None: not observed, or there are several."""
+    hosts: tuple[HostConditions, ...] = ()
+    """Each of several machines during training."""
     nodes: tuple[NodeConditions, ...] = ()
 
     @property
@@ -82,12 +85,16 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         return Fidelity(verdict=verdict, reasons=reasons, remarks=(*told, *remarks), nodes=rows)
     asked = any(can_be_spoiled(node) or node.memory_bytes for node in plan.nodes)
     if asked and not reasons and not any(node.row.time_s for node in trial.nodes):
-        return Fidelity(verdict="unknown", reasons=(TOO_SHORT,), remarks=remarks, host=trial.host, nodes=rows)
+        verdict, reasons = "unknown", (TOO_SHORT,)
+    else:
+        verdict = "degraded" if reasons else "trusted"
+        remarks = remarks if asked else (NOTHING_ASKED, *remarks)
     return Fidelity(
-        verdict="degraded" if reasons else "trusted",
+        verdict=verdict,
         reasons=reasons,
-        remarks=remarks if asked else (NOTHING_ASKED, *remarks),
-        host=trial.host,
+        remarks=remarks,
+        host=trial.hosts.get(""),
+        hosts=tuple(load for host, load in trial.hosts.items() if host),
         nodes=rows,
     )
 
@@ -100,11 +107,13 @@ def _observed(plan: Plan, series: Series) -> Observed:
     return Observed(
         plan=plan,
         everybody=everybody,
-        host=host_of(series),
+        hosts=hosts_of(series),
+        unobserved_s=unobserved_s(plan, series),
         faults=series.faults,
         missed=missed_faults(plan, series),
         lost=tuple(node for node in losses if node.name not in watching),
         traffic=series.traffic[-1][1] if series.traffic else None,
         trained_s=series.trained_s,
+        phases=series.phases,
         was_stopped=series.outcome in ("interrupted", "failed"),
     )

@@ -1,15 +1,17 @@
 """What the rules of the verdict share: what they look at, what they find, and their words."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from edgebed.core import records
+from edgebed.core.framing import MTU
 from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import TimedFault
-from edgebed.journal.verdict.measured import DirectionConditions, HostConditions, NodeConditions
+from edgebed.journal.verdict.hosts import HostConditions
+from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 
 BUSY_MIN = 0.9
 """Share of all cores' time from which on what is late is the host's fault."""
@@ -68,7 +70,10 @@ class Observed:
     plan: Plan
     everybody: tuple[Judged, ...]
     """All nodes, in the plan's order."""
-    host: HostConditions | None
+    hosts: Mapping[str, HostConditions] = field(default_factory=dict)
+    """The observed machines, by name; one that is alone has none."""
+    unobserved_s: Mapping[str, float] = field(default_factory=dict)
+    """Hosts of which nothing was heard for long while nodes were there, and for how many seconds."""
     faults: tuple[TimedFault, ...] = ()
     """What was done to nodes on purpose."""
     missed: tuple[Missed, ...] = ()
@@ -79,6 +84,8 @@ class Observed:
     """Bytes that passed the server's data socket, and its interface; None where nobody counted."""
     trained_s: float = 0.0
     """Duration of training, in seconds."""
+    phases: Mapping[str, records.Phases] = field(default_factory=dict)
+    """Where the time of workers went."""
     was_stopped: bool = False
     """Whether the trial did not run to its end: somebody interrupted it, or it failed."""
 
@@ -113,39 +120,53 @@ class Observed:
             found.setdefault(node.plan.device_class, []).append(node)
         return iter(found.values())
 
-    @property
-    def is_overloaded(self) -> bool:
-        """Whether nodes waited for cores, whatever they were promised."""
-        is_busy = self.host is not None and (self.host.busy >= BUSY_MIN or self.host.load >= LOAD_MIN)
-        return is_busy or any((node.row.starved or 0.0) > STARVED_WORST_MAX for node in self.nodes)
+    def classes_by_host(self) -> Iterator[tuple[str, list[Judged], list[Judged]]]:
+        """A host's nodes of a device class, for each class and host: (host, these nodes, all of the class)."""
+        for nodes in self.classes():
+            for host in dict.fromkeys(node.row.host for node in nodes):
+                yield host, self.on(host, nodes), nodes
 
-    @property
-    def busy_text(self) -> str:
-        """How busy the host was, as words that follow what it explains."""
-        if self.host is None:
+    @staticmethod
+    def on(host: str, nodes: Iterable[Judged]) -> list[Judged]:
+        """Return the nodes, of those given, that are on a host."""
+        return [node for node in nodes if node.row.host == host]
+
+    @cached_property
+    def mtu(self) -> int:
+        """The MTU of the data network, as far as a node told it."""
+        return min((node.row.mtu for node in self.nodes), default=MTU)
+
+    def is_overloaded(self, host: str) -> bool:
+        """Whether nodes on a host waited for cores, whatever they were promised."""
+        load = self.hosts.get(host)
+        is_busy = load is not None and (load.busy >= BUSY_MIN or load.load >= LOAD_MIN)
+        return is_busy or any((node.row.starved or 0.0) > STARVED_WORST_MAX for node in self.on(host, self.nodes))
+
+    def busy_text(self, host: str) -> str:
+        """How busy a host was, as words that follow what it explains."""
+        load = self.hosts.get(host)
+        if load is None:
             return ""
-        own = f", of it {share_text(self._own_busy)} with this trial's nodes" if self._has_company else ""
-        load = f"; {self.host.load:.1f} threads a core ran or waited" if self.host.load >= LOAD_MIN else ""
-        return f" (cores busy {share_text(self.host.busy)}{own}{load})"
+        own = f", of it {share_text(self._own_busy(load))} with this trial's nodes" if self._has_company(load) else ""
+        waiting = f"; {load.load:.1f} threads a core ran or waited" if load.load >= LOAD_MIN else ""
+        return f" (cores busy {share_text(load.busy)}{own}{waiting})"
 
-    @property
-    def advice(self) -> str:
-        """What to do where the host's cores did not suffice."""
-        caps = sum(node.plan.cpus or 0.0 for node in self.nodes)
+    def advice(self, host: str) -> str:
+        """What to do where a host's cores did not suffice."""
+        load = self.hosts.get(host)
+        caps = sum(node.plan.cpus or 0.0 for node in self.on(host, self.nodes))
         lower = "lower the caps, " if caps else ""
-        stop = "stop what else runs on this host, " if self._has_company else ""
-        return f"{stop}{lower}ask for fewer nodes, or take a host with more cores"
+        stop = f"stop what else runs on {'it' if host else 'this host'}, " if load and self._has_company(load) else ""
+        whose = f"{named(host)}: " if host else ""
+        return f"{whose}{stop}{lower}ask for fewer nodes, or take a host with more cores"
 
-    @property
-    def _own_busy(self) -> float:
-        """The share of the cores' time that the trial's own nodes used."""
-        assert self.host is not None
-        cpus = sum(node.row.cpus_measured or 0.0 for node in self.everybody)
-        return cpus / self.host.cores if self.host.cores else self.host.busy
+    def _own_busy(self, load: HostConditions) -> float:
+        """The share of a host's cores' time that the trial's own nodes used."""
+        cpus = sum(node.row.cpus_measured or 0.0 for node in self.on(load.host, self.everybody))
+        return cpus / load.cores if load.cores else load.busy
 
-    @property
-    def _has_company(self) -> bool:
-        return self.host is not None and self.host.busy - self._own_busy >= FOREIGN_MIN
+    def _has_company(self, load: HostConditions) -> bool:
+        return load.busy - self._own_busy(load) >= FOREIGN_MIN
 
 
 Rule = Callable[[Observed], Iterator[Finding]]
@@ -154,7 +175,17 @@ Rule = Callable[[Observed], Iterator[Finding]]
 def can_be_spoiled(node: NodePlan) -> bool:
     """Whether the plan asks for anything that takes time, which a busy host stretches."""
     pauses = isinstance(node, WorkerPlan) and node.waiting != Waiting()
-    return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or pauses
+    return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or node.core is not None or pauses
+
+
+def named(host: str) -> str:
+    """What a host is called where a cause begins: `host` where it is alone."""
+    return f"host {host}" if host else "host"
+
+
+def the(host: str) -> str:
+    """What a host is called in a sentence."""
+    return named(host) if host else "the host"
 
 
 def share_text(share: float) -> str:

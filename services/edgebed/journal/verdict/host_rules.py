@@ -5,7 +5,14 @@ Only what was asked for is judged. Nodes without a cap may fight for cores as th
 
 from collections.abc import Iterator
 
+from edgebed.algorithms.registry import batches_a_push
+from edgebed.core import records
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import WorkerPlan
+from edgebed.core.quantities import ms_text, rate_text
 from edgebed.emulation.cgroups import is_cap_held
+from edgebed.emulation.host_load import RECORD_S
+from edgebed.journal.verdict.busiest import WINDOWS_MIN
 from edgebed.journal.verdict.findings import (
     BUSY_MIN,
     SERVER_BUSY_MIN,
@@ -16,10 +23,17 @@ from edgebed.journal.verdict.findings import (
     Observed,
     Rule,
     can_be_spoiled,
+    named,
     of_class,
+    seconds_text,
     share_text,
+    the,
 )
+from edgebed.journal.verdict.hosts import HostConditions
+from edgebed.planning.virtual_time import speed_text
 
+UNDERLAY_MAX = 0.8
+"""Share of the rate of a network between hosts that may pass: beyond it, bursts queue."""
 CAP_TOLERANCE = 0.1
 """Relative error that a CPU cap may have: a tenth more or less, as a link."""
 CAPPED_S_MIN = 2.0
@@ -33,22 +47,27 @@ LAG_MAX_S = 0.02
 delays are wrong."""
 
 
+DEVICE_TOLERANCE = 0.1
+DEVICE_STEPS_MIN = 10
+"""Steps of a worker before its gradients are judged: the first ones wait for torch."""
+
+
 def starved(trial: Observed) -> Iterator[Finding]:
     """Rule: nodes got the cores that they were promised."""
-    for nodes in trial.classes():
-        promised = [node for node in nodes if _is_promised(node)]
+    for host, there, nodes in trial.classes_by_host():
+        promised = [node for node in there if _is_promised(node)]
         shares = [(node.row.starved, node.name) for node in promised if node.row.starved is not None]
         if not shares:
             continue
         mean, (worst, name) = sum(share for share, _ in shares) / len(shares), max(shares)
         if mean > STARVED_MAX or worst > STARVED_WORST_MAX:
-            caps = sum(node.plan.cpus or 0.0 for node in trial.nodes)
+            caps = sum(node.plan.cpus or 0.0 for node in trial.on(host, trial.nodes))
             longest = f" (longest {name}: {share_text(worst)})" if len(shares) > 1 else ""
-            together = f"; the caps of all nodes add up to {caps:g} cores" if caps else ""
+            together = f"; the caps of all {'its ' if host else ''}nodes add up to {caps:g} cores" if caps else ""
             yield Finding(
-                f"host CPU: {of_class(promised, nodes)} waited for a promised core for {share_text(mean)} of the "
-                f"training{longest}{together}{trial.busy_text}",
-                advice=trial.advice,
+                f"{named(host)} CPU: {of_class(promised, nodes)} waited for a promised core for {share_text(mean)} of "
+                f"the training{longest}{together}{trial.busy_text(host)}",
+                advice=trial.advice(host),
             )
 
 
@@ -57,7 +76,7 @@ def _is_promised(node: Judged) -> bool:
     if node.plan.role == "server":
         needed = (node.row.cpus_measured or 0.0) + (node.row.starved or 0.0)
         return node.plan.cpus is not None and needed > SERVER_BUSY_MIN * min(1.0, node.plan.cpus)
-    return node.plan.cpus is not None or node.plan.compute_speed < 1.0
+    return node.plan.cpus is not None or node.plan.compute_speed < 1.0 or node.plan.core is not None
 
 
 def cap_held(trial: Observed) -> Iterator[Finding]:
@@ -118,6 +137,35 @@ def speed(trial: Observed) -> Iterator[Finding]:
             )
 
 
+def device(trial: Observed) -> Iterator[Finding]:
+    """Rule: no device is faster than this host; shards, whose parts of a gradient differ, are not judged."""
+    for nodes in trial.classes():
+        same = [node for node in nodes if not trial.was_done(node, "cpus")]
+        times = [(found, node) for node in same if (found := _gradient_times(node, trial.phases.get(node.name)))]
+        slow = [(took_s, asked_s) for (took_s, asked_s), _ in times if took_s > (1.0 + DEVICE_TOLERANCE) * asked_s]
+        if slow:
+            took_s, asked_s = max(slow)
+            yield Finding(
+                f"device {nodes[0].plan.device_class}: gradients took {ms_text(took_s)} where "
+                f"{speed_text(nodes[0].plan)} takes {ms_text(asked_s)}; take fewer nodes or a faster host, or trust "
+                "the simulation for this device"
+            )
+
+
+def _gradient_times(node: Judged, phases: records.Phases | None) -> tuple[float, float] | None:
+    """Seconds that a gradient took, and that it takes on the device; None where nothing was asked or measured."""
+    plan = node.plan
+    if not isinstance(plan, WorkerPlan) or plan.core is None or plan.shard is not None:
+        return None
+    if phases is None or phases.steps < DEVICE_STEPS_MIN:
+        return None
+    try:
+        gradients = batches_a_push(plan) * phases.steps
+    except ScenarioError:  # the local work is the user's own, and no longer where it was
+        return None
+    return phases.compute_s / gradients, plan.gradient_s / min(1.0, plan.cpus or 1.0)
+
+
 def memory(trial: Observed) -> Iterator[Finding]:
     """Rule: no node used more memory than its device has."""
     for nodes in trial.classes():
@@ -131,26 +179,63 @@ def memory(trial: Observed) -> Iterator[Finding]:
             )
 
 
-def host(trial: Observed) -> Iterator[Finding]:
-    """Rule: the host kept time, where times were asked for."""
-    load = trial.host
-    if load is None:
+def hosts(trial: Observed) -> Iterator[Finding]:
+    """Rule: hosts kept time, where times were asked for; each is judged for the nodes that it has."""
+    for host, load in trial.hosts.items():
+        if trial.on(host, trial.nodes):
+            if _asks_for_times(trial):
+                yield from _kept_time(trial, load)
+            if load.busy >= BUSY_MIN and any(node.plan.cpus is None for node in trial.on(host, trial.workers)):
+                text = f"{the(host)}'s cores were busy for {share_text(load.busy)} of the training"
+                yield Finding(f"{text}: nodes without a cap computed as fast as it let them", is_fault=False)
+
+
+def _asks_for_times(trial: Observed) -> bool:
+    return any(can_be_spoiled(node) for node in trial.plan.nodes)
+
+
+def _kept_time(trial: Observed, load: HostConditions) -> Iterator[Finding]:
+    if load.steal > STEAL_MAX:
+        yield Finding(
+            f"{named(load.host)}: the machine under {'it' if load.host else 'this one'} took {share_text(load.steal)} "
+            "of the cores' time away; run again when its neighbours are quiet, or elsewhere"
+        )
+    if load.lag_s > LAG_MAX_S:
+        yield Finding(
+            f"{named(load.host)}: threads that slept woke up {1000 * load.lag_s:.0f} ms late, so waits and delays were "
+            f"longer than asked{trial.busy_text(load.host)}",
+            advice=trial.advice(load.host),
+        )
+
+
+def observed(trial: Observed) -> Iterator[Finding]:
+    """Rule: where there are several hosts, each was observed while nodes were there; else nobody knows its load."""
+    for host, unobserved_s in trial.unobserved_s.items():
+        yield Finding(
+            f"{named(host)}: it was not observed for {seconds_text(unobserved_s)}, so whether it had cores to spare "
+            "then is not known; was it out of reach, or its probe ended?",
+            is_fault=_asks_for_times(trial),
+        )
+
+
+def underlay(trial: Observed) -> Iterator[Finding]:
+    """Rule: the network between hosts had room; what passes there is not held by any node's link."""
+    if not _asks_for_times(trial):
         return
-    if any(can_be_spoiled(node) for node in trial.plan.nodes):
-        if load.steal > STEAL_MAX:
+    used = [load for load in trial.hosts.values() if load.network_bit_s is not None]
+    for load in used:
+        if (load.network_share or 0.0) > UNDERLAY_MAX:
             yield Finding(
-                f"host: the machine under this one took {share_text(load.steal)} of the cores' time away; run again "
-                "when its neighbours are quiet, or elsewhere"
+                f"{named(load.host)} network: {rate_text(load.network_bit_s)} passed its interface to the other hosts, "
+                f"{share_text(load.network_share or 0.0)} of its {rate_text(load.network_rate_bit_s)}, for "
+                f"{WINDOWS_MIN * RECORD_S:g} s or more; put fewer nodes there, or take a faster network"
             )
-        if load.lag_s > LAG_MAX_S:
-            yield Finding(
-                f"host: threads that slept woke up {1000 * load.lag_s:.0f} ms late, so waits and delays were longer "
-                f"than asked{trial.busy_text}",
-                advice=trial.advice,
-            )
-    if load.busy >= BUSY_MIN and any(node.plan.cpus is None for node in trial.workers):
-        text = f"the host's cores were busy for {share_text(load.busy)} of the training"
-        yield Finding(f"{text}: nodes without a cap computed as fast as it let them", is_fault=False)
+    if unknown := [load.host for load in used if not load.network_rate_bit_s]:
+        yield Finding(
+            f"how fast the network of {' and '.join(map(named, unknown))} is, is not known, so whether it had room is "
+            "not judged; `rate` of a host says it",
+            is_fault=False,
+        )
 
 
-HOST_RULES: tuple[Rule, ...] = (starved, cap_held, cap_share, speed, memory, host)
+HOST_RULES: tuple[Rule, ...] = (starved, cap_held, cap_share, speed, device, memory, hosts, observed, underlay)

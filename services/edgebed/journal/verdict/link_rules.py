@@ -8,16 +8,18 @@ nothing else that was asked for explains it: a CPU cap that holds a device back,
 
 from collections.abc import Iterable, Iterator
 
-from edgebed.core.framing import SEGMENT_BYTES
+from edgebed.core.framing import segment_bytes
 from edgebed.journal.verdict.findings import (
     SERVER_BUSY_MIN,
     Finding,
     Judged,
     Observed,
     Rule,
+    named,
     names_text,
     of_class,
     share_text,
+    the,
 )
 from edgebed.journal.verdict.measured import DirectionConditions
 
@@ -101,10 +103,11 @@ def too_slow(trial: Observed) -> Iterator[Finding]:
     for nodes in trial.classes():
         for direction in ("up", "down"):
             late = [(node, way) for node in nodes for way in node.ways(direction) if is_late(node, way)]
-            causes: dict[str, list[tuple[Judged, DirectionConditions]]] = {}
+            causes: dict[tuple[str, str | None], list[tuple[Judged, DirectionConditions]]] = {}
             for node, way in late:
-                causes.setdefault(_asked_cause(trial, node, way), []).append((node, way))
-            for cause, found in causes.items():
+                asked = _asked_cause(trial, node, way)
+                causes.setdefault((asked, None if asked else _overloaded(trial, node, way)), []).append((node, way))
+            for (cause, host), found in causes.items():
                 alike = _each_once(node for node, _ in found)
                 worst = max((way for _, way in found), key=lambda way: way.time_s / way.asked_s)
                 took = (
@@ -113,11 +116,18 @@ def too_slow(trial: Observed) -> Iterator[Finding]:
                 )
                 if cause:
                     yield Finding(f"{took}: {cause}", is_fault=False)
-                elif trial.is_overloaded:
-                    text = f"host CPU: {took}, since the host was overloaded{trial.busy_text}"
-                    yield Finding(text, advice=trial.advice)
+                elif host is not None:
+                    text = f"{named(host)} CPU: {took}, since {the(host)} was overloaded{trial.busy_text(host)}"
+                    yield Finding(text, advice=trial.advice(host))
                 else:
-                    yield Finding(f"link: {took}, though the host had cores to spare; see `edgebed calibrate`")
+                    spare = "the hosts at both ends" if alike[0].row.host else "the host"
+                    yield Finding(f"link: {took}, though {spare} had cores to spare; see `edgebed calibrate`")
+
+
+def _overloaded(trial: Observed, node: Judged, way: DirectionConditions) -> str | None:
+    """The host at either end of a link that was overloaded; None: neither was."""
+    other = next((each for each in trial.nodes if each.name == way.to), trial.server)
+    return next((end.row.host for end in (node, other) if trial.is_overloaded(end.row.host)), None)
 
 
 def _milliseconds(way: DirectionConditions, time_s: float) -> str:
@@ -131,14 +141,14 @@ def is_late(node: Judged, way: DirectionConditions) -> bool:
         return False
     allowed_s = (1.0 + RATE_TOLERANCE) * way.asked_s + HANDLING_S * way.messages + way.error_s
     if node.row.delay == "netem":  # the kernel delays acknowledgements as well, and TCP waits for them at first
-        allowed_s += 2.0 * way.latency_s * _extra_rounds(way.bytes / way.messages)
+        allowed_s += 2.0 * way.latency_s * _extra_rounds(way.bytes / way.messages, node.row.mtu)
     return way.time_s > allowed_s
 
 
-def _extra_rounds(message_bytes: float) -> int:
+def _extra_rounds(message_bytes: float, mtu: int) -> int:
     """Round trips that TCP needs after a silence before all of a message has left."""
     rounds = 0
-    while INITIAL_SEGMENTS * (2 ** (rounds + 1) - 1) * SEGMENT_BYTES < message_bytes:
+    while INITIAL_SEGMENTS * (2 ** (rounds + 1) - 1) * segment_bytes(mtu) < message_bytes:
         rounds += 1
     return rounds
 
@@ -222,10 +232,12 @@ def _ways(trial: Observed) -> Iterator[tuple[Judged, DirectionConditions]]:
 
 def drops(trial: Observed) -> Iterator[Finding]:
     """Rule: queues dropped no packets; those that did are mentioned."""
-    found = [(node.way(way).drops or 0.0, node.name, f"{way}link") for node in trial.nodes for way in ("up", "down")]
-    share, name, what = max(found, default=(0.0, "", ""))
+    found = [(node.way(way).drops or 0.0, node.name, way) for node in trial.nodes for way in ("up", "down")]
+    share, name, way = max(found, default=(0.0, "", ""))
     if share > DROPS_NAMED:
-        text = f"queues dropped up to {share_text(share)} of the packets (the {what} of {name}), as a router's do"
+        lossy = any(node.name == name and node.plan.link.lossy for node in trial.nodes)
+        why = "among them those that were to be lost" if lossy else "as a router's do"
+        text = f"queues dropped up to {share_text(share)} of the packets (the {way}link of {name}), {why}"
         yield Finding(text, is_fault=False)
 
 

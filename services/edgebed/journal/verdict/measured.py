@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 
 from edgebed.core import records
-from edgebed.core.framing import burst_bytes
+from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.journal.series import Series
@@ -61,6 +60,10 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     role: str
     device_class: str
+    host: str = ""
+    """The host that it was on; empty: there is one alone."""
+    mtu: int = MTU
+    """The MTU of the node's interface, as far as was told."""
     mechanism: str = ""
     """The mechanism that held the node's link: tc, model or none; empty where it was not reported."""
     delay: str = ""
@@ -97,38 +100,9 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     """The node's peak memory."""
 
 
-class HostConditions(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine during training."""
-
-    busy: float
-    """Mean share of all cores' time in use."""
-    steal: float
-    """Mean share of the cores' time that the machine under this one took away."""
-    load: float
-    """Mean number of threads, per core, that run or wait for a core."""
-    lag_s: float
-    """Seconds by which a sleeping thread woke up late: the median of what 99 % stayed below in two seconds."""
-    cores: int = 0
-    """Number of cores; 0: unknown."""
-
-
 def rows_of(plan: Plan, series: Series) -> tuple[NodeConditions, ...]:
     """A row for every node of the plan, in its order."""
     return tuple(_row(node, series) for node in plan.nodes)
-
-
-def host_of(series: Series) -> HostConditions | None:
-    """The machine during training; None where nobody observed it, as in the simulation."""
-    if not series.host:
-        return None
-    loads = series.host
-    return HostConditions(
-        busy=float(np.mean([load.busy for load in loads])),
-        steal=float(np.mean([load.steal for load in loads])),
-        load=float(np.mean([load.load for load in loads])),
-        lag_s=float(np.median([load.lag_s for load in loads])),
-        cores=loads[-1].cores,
-    )
 
 
 def _row(plan: NodePlan, series: Series) -> NodeConditions:
@@ -140,6 +114,8 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         node=plan.node,
         role=plan.role,
         device_class=plan.device_class,
+        host="" if series.hosts.keys() == {""} else plan.host,
+        mtu=last.mtu or MTU,
         mechanism=last.mechanism,
         delay=last.delay,
         latency_s=plan.link.latency_s,
@@ -175,7 +151,7 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
     told = [end for _, ends in _to_others(plan, series) for end in ends] if direction == "up" else []
     ends = (*series.transfers.get((plan.node, direction, ""), ()), *told)
     messages, size, time_s, asked_s, latency_s, early, error_s, impossible = _sums(ends)
-    passed_bits = 8 * (size - messages * burst_bytes(min(limits))) if limits else 0
+    passed_bits = 8 * (size - messages * burst_bytes(min(limits), last.mtu or MTU)) if limits else 0
     packets, drops = (_total(getattr(end, f"{name}_{what}") for end in usage) for what in ("packets", "drops"))
     busiest, busiest_bit_s = (
         max((value for end in usage if (value := getattr(end, f"{name}_{what}")) is not None), default=None)

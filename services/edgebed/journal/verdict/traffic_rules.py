@@ -7,7 +7,7 @@ whoever sent it when. The larger one counts, so that each makes up for what the 
 
 from collections.abc import Iterator
 
-from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES
+from edgebed.core.framing import MTU, packet_bytes, segment_bytes
 from edgebed.core.quantities import bytes_text
 from edgebed.core.records import Traffic
 from edgebed.journal.verdict.findings import Finding, Observed, Rule, share_text
@@ -27,8 +27,8 @@ def foreign(trial: Observed) -> Iterator[Finding]:
         return
     if not traffic.has_own_interface or link.lossy or trial.was_done(trial.server, "cut", "link"):
         return  # what is lost behind the interface is sent again, and counted there twice
-    dropped = (trial.server.row.downlink.dropped or 0) * (SEGMENT_BYTES + HEADER_BYTES)
-    foreign_bytes = traffic.ingress_interface - explained_bytes(traffic) - dropped
+    dropped = (trial.server.row.downlink.dropped or 0) * packet_bytes(trial.mtu)
+    foreign_bytes = traffic.ingress_interface - explained_bytes(traffic, trial.mtu) - dropped
     share = foreign_bytes / max(1, traffic.ingress_interface)
     if foreign_bytes > FOREIGN_BYTES_MAX and share > FOREIGN_SHARE_MAX:
         yield Finding(
@@ -38,9 +38,9 @@ def foreign(trial: Observed) -> Iterator[Finding]:
         )
 
 
-def explained_bytes(traffic: Traffic) -> int:
-    """Bytes at the server's interface that the trial itself made."""
-    framed = traffic.ingress_payload * (SEGMENT_BYTES + HEADER_BYTES) // SEGMENT_BYTES
+def explained_bytes(traffic: Traffic, mtu: int = MTU) -> int:
+    """Bytes at the server's interface that the trial itself made, on a data network with that MTU."""
+    framed = traffic.ingress_payload * packet_bytes(mtu) // segment_bytes(mtu)
     return max(traffic.tcp_bytes or 0, framed + (traffic.ack_bytes or 0))
 
 

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Literal
 
 import docker
-from docker.errors import APIError, NotFound
+import requests
+from docker.errors import APIError, DockerException
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
@@ -213,7 +214,7 @@ class Container:
     def _is_running(self) -> bool:
         try:
             return self._state()["Running"]
-        except NotFound:
+        except (DockerException, requests.RequestException, OSError):  # removed, or its host does not answer
             return False
 
     def _ended(self) -> str:

@@ -3,9 +3,9 @@
     create, join both networks, attach --> start --> set its link --> copy its output --> how did it end? --> remove
 
 Its memory is capped from the beginning, its CPU when the node is built: loading torch is not what is emulated.
-At most four containers are being started at a time: more make the engine slower, not faster. A container is removed as
-soon as it has ended; its output is in the run's folder then. A node that is launched again gets a container of the same
-name when the one before is gone, and appends to its log. What faults do to a container is container.py's.
+At most four containers of a host are being started at a time: more make the engine slower, not faster. A container is
+removed as soon as it has ended; its output is in the run's folder then. A node that is launched again gets a container
+of the same name when the one before is gone, and appends to its log. What faults do to a container is container.py's.
 """
 
 import os
@@ -18,22 +18,28 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from docker.errors import NotFound
+import requests
+from docker.errors import DockerException, NotFound
 
+from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
 from edgebed.core.last_words import describe_exit_code, end_of, last_line, out_of_memory
 from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.core.records import Clock
+from edgebed.emulation.host_load import HostProbe
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.container import Container
-from edgebed.runtimes.containers.engine import CALL_S_MAX, attached, connect, explained
+from edgebed.runtimes.containers.engine import CALL_S_MAX, attached, explained
+from edgebed.runtimes.containers.engines import Engines, HostWatch
+from edgebed.runtimes.containers.hosts.probes import HostProbes
 from edgebed.runtimes.containers.labels import LABEL_VOLUME
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.register import forget_containers, note_containers
+from edgebed.runtimes.containers.relaying import Relaying
 from edgebed.runtimes.containers.server_volume import MOUNTED_AT, prepare_volume
 from edgebed.runtimes.containers.site import Site, find_site
 
@@ -41,6 +47,31 @@ STARTERS = 4
 CONNECTIONS_A_NODE = 4  # its thread, its output, its helper, and what is done to it
 LauncherEvent = NodeStarted | NodeExited | Injected
 _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
+
+
+class Life:
+    """A node from one start to its end, which is reported once."""
+
+    def __init__(self, node: NodePlan) -> None:
+        self.node = node
+        self.thread = threading.current_thread()
+        """The thread that manages its container."""
+        self.is_over = False
+        self.is_lost = False
+        """Whether its host does not answer any more, for which nobody waits."""
+        self.lock = threading.Lock()
+
+    @property
+    def is_in_progress(self) -> bool:
+        """Whether the node cannot be started anew yet."""
+        return self.thread.is_alive() and not self.is_lost
+
+    def end(self, *, is_lost: bool = False) -> bool:
+        """Note the node's end; return whether that is news, to be reported."""
+        with self.lock:
+            was_over, self.is_over = self.is_over, True
+            self.is_lost |= is_lost
+        return not was_over
 
 
 class ContainerLauncher:
@@ -53,37 +84,41 @@ class ContainerLauncher:
     ) -> None:
         """Find or make the networks, and the volume that `server_log` names; `run` is the run's name.
 
-        `memory_bytes`: what each node's container may use. InfrastructureError where there is no engine, or not that
-        volume.
+        `memory_bytes`: what each node's container may use. InfrastructureError where there is no engine on a host of
+        the plan, or not that volume.
         """
         self.plan = plan
         self.memory_bytes = memory_bytes
         self.log_folder = log_folder
         self.images = ImageNames.named()
-        self.client = connect(connections=CONNECTIONS_A_NODE * len(plan.nodes) + STARTERS)
-        note_containers()
-        try:
-            self.site: Site = find_site(self.client, run, plan.trial)
-            try:
-                self.volume = self._volume(server_log)
-                with explained("the links of the nodes"):
-                    self.links = Links(self.client, self.site, self.images.server, plan, self._complain)
-            except BaseException:
-                self.site.clear(self.client, networks=True)
-                raise
-        except BaseException:
-            self.client.close()
-            raise
-        self.notes = tuple(self.links.mechanisms.notes(plan))
-        self.host = self.site.host
-        self.numbers = _numbers(plan)
-        self.starting = threading.BoundedSemaphore(STARTERS)
-        self.threads: dict[str, threading.Thread] = {}
-        """The thread of each node's last container."""
+        self.lives: dict[str, Life] = {}
+        """The last start of each node."""
         self.containers: dict[str, Container] = {}
         """The last container that was to start, by node."""
         self.closing = threading.Event()
         self.happened: queue.SimpleQueue[LauncherEvent | EdgebedError] = queue.SimpleQueue()
+        addresses = [host.address for host in plan.hosts]
+        self.engines = Engines(addresses, connections=CONNECTIONS_A_NODE * len(plan.nodes) + STARTERS)
+        self.hosts = HostWatch(self.engines, self._host_lost, self._host_back)
+        note_containers(addresses)
+        try:
+            self.site: Site = find_site(self.engines, run, plan.trial)
+            try:
+                self.volume = self._volume(server_log)
+                with explained("the links of the nodes"):
+                    self.links = Links(self.engines, self.site, self.images.server, plan, self._complain)
+            except BaseException:
+                self._clear(networks=True)
+                raise
+        except BaseException:
+            self.hosts.close()
+            self.engines.close()
+            raise
+        self.relaying = Relaying(self.engines.first, self.site, self.images.server)
+        self.notes = tuple(self.links.mechanisms.notes(plan))
+        self.host = self.site.host
+        self.numbers = _numbers(plan)
+        self.starting = {host: threading.BoundedSemaphore(STARTERS) for host in self.engines.clients}
         self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def fileno(self) -> int:
@@ -91,14 +126,18 @@ class ContainerLauncher:
         return self.bell_read
 
     def launch(self, node: str, controller_address: str, secret: str) -> bool:
-        """Have a node's container started, by a thread that waits for the engine; False while the last one is there."""
-        before = self.threads.get(node)
-        if before and before.is_alive():
+        """Have a node's container started, by a thread that waits for the engine.
+
+        False while the last one is there, or its host does not answer.
+        """
+        before, planned = self.lives.get(node), self.plan.node(node)
+        if (before and before.is_in_progress) or planned.host in self.hosts.away:
             return False
-        told = self.plan.node(node), controller_address, secret
-        thread = threading.Thread(target=self._live, args=told, name=node, daemon=True)
-        self.threads[node] = thread
-        thread.start()
+        life = Life(planned)
+        told = life, controller_address, secret
+        life.thread = threading.Thread(target=self._live, args=told, name=node, daemon=True)
+        self.lives[node] = life
+        life.thread.start()
         return True
 
     def inject(self, number: int, injection: Injection) -> None:
@@ -122,6 +161,13 @@ class ContainerLauncher:
                 raise event
             yield event
 
+    def probe(self) -> HostProbe | HostProbes:
+        """Begin to look how busy the nodes' hosts are."""
+        if not self.engines.are_many:
+            return HostProbe()
+        rates = {host.name: host.rate_bit_s for host in self.plan.hosts}
+        return HostProbes(self.engines.clients, {}, rates, self.images.server, self.site.labels, self.site.name)
+
     def began(self, monotonic_s: float) -> None:
         """Note that training began: links change with time from here on."""
         self.links.began(monotonic_s)
@@ -133,45 +179,86 @@ class ContainerLauncher:
     def close(self) -> None:
         """Remove what is left: containers, then networks."""
         self.closing.set()
+        self.hosts.close()
+        threads = [life.thread for life in self.lives.values() if life.is_in_progress]
         try:
             with explained("what is left goes with `edgebed down`: removing the containers of the run"):
-                self.site.clear(self.client, networks=False)
-                for thread in self.threads.values():
+                self._clear(networks=False)
+                for thread in threads:
                     thread.join(CALL_S_MAX)
-                self.site.clear(self.client, networks=True)  # including what was being created meanwhile
-            forget_containers()
+                self._clear(networks=True)  # including what was being created meanwhile
+            if self.hosts.away:
+                say(
+                    f"what the run has on {', '.join(sorted(self.hosts.away))} is left there: no engine answers. The "
+                    "next command removes it, when one answers again"
+                )
+            else:
+                forget_containers()
         finally:
-            self.client.close()
-            if not any(thread.is_alive() for thread in self.threads.values()):  # else one might ring yet
+            self.engines.close()
+            if not any(life.thread.is_alive() for life in self.lives.values()):  # else one might ring yet
                 os.close(self.bell_read)
                 os.close(self.bell_write)
 
+    def _clear(self, *, networks: bool) -> None:
+        """Remove the trial's containers on all hosts that answer, and the `networks`, which the first one made."""
+        for host, client in reversed(list(self.engines.clients.items())):
+            if host in self.hosts.away:
+                continue
+            try:
+                self.site.clear(client, networks=networks and client is self.engines.first)
+            except (DockerException, requests.RequestException, OSError):
+                if self.hosts.answers(host):
+                    raise
+
+    # --- hosts that do not answer any more, told by the threads that watch them ----------------------------------
+
+    def _host_lost(self, host: str) -> None:
+        """Report the nodes of a host as ended, and no more of them."""
+        for node, life in list(self.lives.items()):
+            if life.node.host == host and life.end(is_lost=True):
+                if container := self.containers.get(node):
+                    container.end()
+                self._tell(NodeExited(node, f"its host {host} does not answer"))
+
+    def _host_back(self, host: str) -> None:
+        """Remove what is left on a host of nodes that were reported as ended."""
+        with explained(f"what is left on host {host}"):
+            self.site.clear(self.engines.clients[host], networks=False)
+
     # --- the life of a container, in a thread of its own --------------------------------------------------------
 
-    def _live(self, node: NodePlan, controller_address: str, secret: str) -> None:
+    def _live(self, life: "Life", controller_address: str, secret: str) -> None:
         """Manage a node's container from before its start to after its end."""
+        node = life.node
         try:
-            with explained(f"the container of {node.node}"):
-                self._from_start_to_end(node, controller_address, secret)
+            with explained(f"the container of {node.node}{f' on host {node.host}' if node.host else ''}"):
+                self._from_start_to_end(life, controller_address, secret)
         except EdgebedError as error:
-            self._complain(error)
+            self._failed(life, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the controller must hear of it
-            self._complain(InfrastructureError(f"the container of {node.node}: {reason(error)}"))
+            self._failed(life, InfrastructureError(f"the container of {node.node}: {reason(error)}"))
 
-    def _from_start_to_end(self, node: NodePlan, controller_address: str, secret: str) -> None:
+    def _failed(self, life: "Life", error: EdgebedError) -> None:
+        """Report why a container cannot be managed, unless its host does not answer: that ends all its nodes."""
+        if not self.closing.is_set() and self.hosts.answers(life.node.host) and life.end():
+            self._complain(error)
+
+    def _from_start_to_end(self, life: "Life", controller_address: str, secret: str) -> None:
+        node, client = life.node, self.engines.of(life.node)
         with ExitStack() as stack:
-            with self.starting:
+            with self.starting[node.host]:
                 if self.closing.is_set():
                     return
-                made = self._create(node, controller_address, secret)
-                stack.callback(remove_container, self.client, made)
-                output = stack.enter_context(attached(self.client, made))
+                made = self._create(node, self.relaying.address(controller_address), secret)
+                stack.callback(remove_container, client, made)
+                output = stack.enter_context(attached(client, made))
                 if self.closing.is_set():
                     return
-                container = Container(self.client, self.links, node, self.numbers[node.node], made, self._tell)
+                container = Container(client, self.links, node, self.numbers[node.node], made, self._tell)
                 stack.callback(container.close)
                 self.containers[node.node] = container  # the node may be built before the engine says that it runs
-                self.client.api.start(made)
+                client.api.start(made)
                 self._tell(NodeStarted(node.node))
                 container.set_link()
             log = self.log_folder / f"{node.node}.log"
@@ -180,17 +267,20 @@ class ContainerLauncher:
                 for part in output:
                     file.write(part)
             container.end()
-            self._tell(NodeExited(node.node, self._how_it_ended(node, made, log, begins_at)))
+            how = self._how_it_ended(node, made, log, begins_at)
+            if life.end():
+                self._tell(NodeExited(node.node, how))
 
     def _volume(self, server_log: Path) -> str:
         """The volume of the server's log; empty where it keeps none."""
         if self.plan.server.durability == "none":
             return ""
         with explained("the volume of the server's log"):
-            return prepare_volume(self.client, server_log, self.site.labels)
+            return prepare_volume(self.engines.of(self.plan.server), server_log, self.site.labels)
 
     def _create(self, node: NodePlan, controller_address: str, secret: str) -> str:
-        api, site = self.client.api, self.site
+        client, site = self.engines.of(node), self.site
+        api = client.api
         volume = self.volume if node.role == "server" else ""
         labels = site.labels_of(node, self.numbers[node.node]) | ({LABEL_VOLUME: self.volume} if self.volume else {})
         container: str = api.create_container(
@@ -218,15 +308,16 @@ class ContainerLauncher:
         try:
             api.connect_container_to_network(container, site.data.id)
         except BaseException:
-            remove_container(self.client, container)
+            remove_container(client, container)
             raise
         return container
 
     def _how_it_ended(self, node: NodePlan, container: str, log: Path, begins_at: int) -> str:
         """How a container ended, in words. `begins_at`: where in the log its own output begins."""
         try:
-            code = int(self.client.api.wait(container, timeout=CALL_S_MAX)["StatusCode"])
-            state: dict[str, Any] = self.client.api.inspect_container(container)["State"]
+            api = self.engines.of(node).api
+            code = int(api.wait(container, timeout=CALL_S_MAX)["StatusCode"])
+            state: dict[str, Any] = api.inspect_container(container)["State"]
         except NotFound:
             return "its container was removed"
         memory = memory_at_end(end_of(log, begins_at))

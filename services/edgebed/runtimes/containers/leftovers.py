@@ -5,68 +5,168 @@ It then keeps the network until it is restarted and counts anew: joining and lea
 reported with what to do, and is no error.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import docker
 from docker.errors import APIError, NotFound
 
 from edgebed.core.console import say as say_aloud
-from edgebed.runtimes.containers.engine import CALL_S_MAX, connect, explained
+from edgebed.core.errors import InfrastructureError
+from edgebed.core.hosts import EngineAddress
+from edgebed.runtimes.containers.engine import CALL_S_MAX, connected, engine_id, explained, is_there
 from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN, LABEL_TRIAL, LABEL_VOLUME
-from edgebed.runtimes.containers.owner import is_alive, own_container
-from edgebed.runtimes.containers.register import forget_dead
+from edgebed.runtimes.containers.owner import Life, Witnesses
+from edgebed.runtimes.containers.register import engines_left_behind, forget_dead
 from edgebed.runtimes.containers.server_volume import remove_volume
 
 AT_ONCE = 8
 CONFLICT, FORBIDDEN = 409, 403  # what the engine answers
+IN_SWARM = "in use by task"
+"""What a swarm's manager says of a network that a container on any of its hosts is in."""
+LET_GO_S = 5.0
+LOOK_S = 0.1
 ENDPOINT = "ep-"
 """Prefix by which the engine lists the end of a container that is gone."""
 
 
+@dataclass
+class Found:
+    """What edgebed has on one engine."""
+
+    host: str
+    client: docker.DockerClient
+    engine: str
+    """The engine's id."""
+    containers: list[dict[str, Any]]
+    networks: list[dict[str, Any]]
+
+    def of(self, owner: str) -> "Found":
+        """What one owner has of it."""
+
+        def mine(things: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [thing for thing in things if thing["Labels"][LABEL_OWNER] == owner]
+
+        return replace(self, containers=mine(self.containers), networks=mine(self.networks))
+
+    @property
+    def owners(self) -> set[str]:
+        """All owners of it."""
+        return {thing["Labels"][LABEL_OWNER] for thing in (*self.containers, *self.networks)}
+
+
 def remove_leftovers(
-    say: Callable[[str], None], say_kept: Callable[[str], None] | None = None, *, volumes: bool = False
+    say: Callable[[str], None],
+    say_kept: Callable[[str], None] | None = None,
+    *,
+    volumes: bool = False,
+    hosts: Sequence[EngineAddress] = (),
+    engines: Mapping[str, docker.DockerClient] | None = None,
 ) -> int:
     """Remove containers and networks whose controller is gone; return their number.
 
-    `say` is called with what was removed; `say_kept`, or else `say`, with what stays because its controller still runs.
-    `volumes`: servers' logs, which a run that has broken off resumes from, go with them.
+    They are looked for on the user's own engine, on those of controllers that were killed, and on those of `hosts`; or
+    on `engines` alone, clients by host. `say` is called with what was removed, and with which host does not answer;
+    `say_kept`, or else `say`, with what stays because its controller still runs, or may run. `volumes`: servers' logs,
+    which a run that has broken off resumes from, go with them.
     """
-    removed = 0
-    with closing(connect(AT_ONCE)) as client, explained("what earlier runs have left"):
-        own_id = own_container(client)
-        containers, networks = containers_with(client, LABEL_OWNER), networks_with(client, LABEL_OWNER)
-        kept = set[str]()
-        """Volumes of runs in progress, which may have been made by a controller before."""
-        for owner in {thing["Labels"][LABEL_OWNER] for thing in (*containers, *networks)}:
-            owned = [c for c in containers if c["Labels"][LABEL_OWNER] == owner]
-            joined = [n for n in networks if n["Labels"][LABEL_OWNER] == owner]
-            runs = ", ".join(sorted({thing["Labels"].get(LABEL_RUN, "?") for thing in (*owned, *joined)}))
-            if is_alive(client, owner, own_id):
-                kept |= {container["Labels"].get(LABEL_VOLUME, "") for container in owned}
-                (say_kept or say)(f"kept {_count(owned, joined)} of {runs}: its controller seems to be running")
-            else:
-                stuck = remove(client, owned, joined, say)
-                gone = [network for network in joined if network["Name"] not in stuck]
-                removed += len(owned) + len(gone)
-                if owned or gone:
-                    say(f"removed {_count(owned, gone)} of {runs}, whose controller is gone")
-        if volumes:
-            removed += _remove_volumes(client, kept, own_id, say)
-    forget_dead()
+    if engines is not None:
+        return _remove_from(engines, say, say_kept or say, volumes=volumes)
+    others = (*hosts, *engines_left_behind())
+    with connected((*others, None) if not others or is_there() else others, AT_ONCE) as (clients, problems):
+        for address, problem in problems.items():
+            if not clients and (address is None or len(problems) == 1):
+                raise problem
+            say(f"{problem} What earlier runs have left there stays; edgebed down tries again")
+        removed = _remove_from(clients, say, say_kept or say, volumes=volumes)
+    forget_dead(problems)
     return removed
 
 
-def _remove_volumes(
-    client: docker.DockerClient, kept: Collection[str], own_id: str | None, say: Callable[[str], None]
+def _remove_from(
+    engines: Mapping[str, docker.DockerClient],
+    say: Callable[[str], None],
+    say_kept: Callable[[str], None],
+    *,
+    volumes: bool,
 ) -> int:
-    """Remove the logs of servers whose controller is gone, but for those `kept`; return their number."""
+    """Remove what is left on these engines; one that fails is said, and the others go on, unless it is the only one."""
+    tell = say if len(engines) > 1 else None
+    found = []
+    for host, client in engines.items():
+        with _told(host, tell):
+            listed = containers_with(client, LABEL_OWNER), networks_with(client, LABEL_OWNER)
+            found.append(Found(host, client, engine_id(client), *listed))
+    witnesses = Witnesses({each.engine: each.client for each in found})
+    removed, kept = 0, set[str]()
+    for owner in sorted(set().union(*(each.owners for each in found))):
+        parts = [part for each in found if (part := each.of(owner)).owners]
+        life = _life(witnesses, owner, parts)
+        if life == "gone":
+            removed += _remove_parts(parts, say, tell)
+            continue
+        kept |= {container["Labels"].get(LABEL_VOLUME, "") for part in parts for container in part.containers}
+        say_kept(f"kept {_described(parts)}: {WHY_KEPT[life]}")
+    if volumes:
+        for each in found:
+            with _told(each.host, tell):
+                removed += _remove_volumes(each, kept, witnesses, say)
+    return removed
+
+
+WHY_KEPT = {
+    "lives": "its controller seems to be running",
+    "unknown": "whether its controller runs cannot be told from here; on that one's host: edgebed down",
+}
+
+
+def _life(witnesses: Witnesses, owner: str, parts: Sequence[Found]) -> Life:
+    """Whether an owner runs, by whoever has seen it: one that runs anywhere does."""
+    lives = {witnesses.life_of(owner, part.engine, is_remote=part.client.is_remote) for part in parts}
+    return "lives" if "lives" in lives else "gone" if "gone" in lives else "unknown"
+
+
+def _remove_parts(parts: Sequence[Found], say: Callable[[str], None], tell: Callable[[str], None] | None) -> int:
+    """Remove what one owner has on several engines: all containers, then networks, which go when nobody is in them."""
+    gone = []
+    for part in parts:
+        with _told(part.host, tell):
+            remove(part.client, part.containers, say=say)
+            gone.append(replace(part, networks=[]))
+    for place, part in enumerate(gone):
+        with _told(part.host, tell):
+            listed = next(each.networks for each in parts if each.host == part.host)
+            mine = own_networks(part.client, listed)
+            stuck = remove(part.client, (), mine, say)
+            gone[place] = replace(part, networks=[network for network in mine if network["Name"] not in stuck])
+    if any(part.owners for part in gone):
+        say(f"removed {_described(gone)}, whose controller is gone")
+    return sum(len(part.containers) + len(part.networks) for part in gone)
+
+
+@contextmanager
+def _told(host: str, tell: Callable[[str], None] | None) -> Iterator[None]:
+    """Tell what an engine fails at, and go on; without anybody to tell, fail."""
+    try:
+        with explained(f"what earlier runs have left on {host}" if host else "what earlier runs have left"):
+            yield
+    except InfrastructureError as error:
+        if tell is None:
+            raise
+        tell(str(error))
+
+
+def _remove_volumes(found: Found, kept: Collection[str], witnesses: Witnesses, say: Callable[[str], None]) -> int:
+    """Remove an engine's logs of servers whose controller is gone, but for those `kept`; return their number."""
     removed = 0
-    for volume in client.api.volumes(filters={"label": LABEL_OWNER})["Volumes"] or ():
+    for volume in found.client.api.volumes(filters={"label": LABEL_OWNER})["Volumes"] or ():
         name, labels = volume["Name"], volume["Labels"]
-        if name in kept or is_alive(client, labels[LABEL_OWNER], own_id) or not remove_volume(client, name):
+        life = _life(witnesses, labels[LABEL_OWNER], (found,))
+        if name in kept or life != "gone" or not remove_volume(found.client, name):
             continue
         removed += 1
         trial = f"{labels.get(LABEL_RUN, '?')}, trial {labels.get(LABEL_TRIAL, '?')}"
@@ -86,6 +186,18 @@ def networks_with(client: docker.DockerClient, label: str) -> list[dict[str, Any
     return found
 
 
+def own_networks(client: docker.DockerClient, networks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The networks that an engine can remove: a swarm's are its managers', though others list them while in use."""
+    if all(network.get("Scope") != "swarm" for network in networks) or is_manager(client):
+        return list(networks)
+    return [network for network in networks if network.get("Scope") != "swarm"]
+
+
+def is_manager(client: docker.DockerClient) -> bool:
+    """Whether an engine is a manager of its swarm."""
+    return bool(client.info().get("Swarm", {}).get("ControlAvailable"))
+
+
 def remove(
     client: docker.DockerClient,
     containers: Sequence[dict[str, Any]],
@@ -98,11 +210,19 @@ def remove(
         are_gone = list(pool.map(lambda network: remove_network(client, network["Id"]), networks))
     kept = {network["Name"] for network, is_gone in zip(networks, are_gone, strict=True) if not is_gone}
     for name in sorted(kept):
-        say(
-            f"the engine keeps the empty network {name}: it has miscounted who is in it, and counts anew when it is "
-            "restarted, which stops its containers (sudo systemctl restart docker); then: edgebed down"
-        )
+        is_swarms = any(network["Name"] == name and network.get("Scope") == "swarm" for network in networks)
+        say(KEPT_BY_SWARM.format(name) if is_swarms else KEPT_BY_ENGINE.format(name))
     return kept
+
+
+KEPT_BY_ENGINE = (
+    "the engine keeps the empty network {}: it has miscounted who is in it, and counts anew when it is restarted, "
+    "which stops its containers (sudo systemctl restart docker); then: edgebed down"
+)
+KEPT_BY_SWARM = (
+    "the swarm keeps the network {}: a container of a host that does not answer is in it. When the host is back, or no "
+    "longer of the swarm (docker node rm --force HOST): edgebed down"
+)
 
 
 def remove_container(client: docker.DockerClient, container_id: str) -> None:
@@ -121,11 +241,11 @@ def remove_container(client: docker.DockerClient, container_id: str) -> None:
 
 
 def remove_network(client: docker.DockerClient, network_id: str) -> bool:
-    """Remove a network, taking out whoever else has joined it; False if the engine keeps it though nobody is in it."""
+    """Remove a network, taking out whoever else has joined it; False if it is kept though nobody is known in it."""
     try:
         if _is_removed(client, network_id):
             return True
-        for key, endpoint in client.api.inspect_network(network_id)["Containers"].items():
+        for key, endpoint in (client.api.inspect_network(network_id)["Containers"] or {}).items():
             # what is left of a container that is gone is known by that one's name alone
             joined = endpoint["Name"] if key.startswith(ENDPOINT) else key
             with suppress(NotFound):
@@ -136,16 +256,34 @@ def remove_network(client: docker.DockerClient, network_id: str) -> bool:
 
 
 def _is_removed(client: docker.DockerClient, network_id: str, *, or_empty: bool = False) -> bool:
-    """Remove a network; False where the engine says that somebody is in it, an error if that has to be `or_empty`."""
-    try:
-        client.api.remove_network(network_id)
-    except APIError as error:
-        if error.status_code != FORBIDDEN or (or_empty and client.api.inspect_network(network_id)["Containers"]):
-            raise
-        return False
-    return True
+    """Remove a network; False where the engine says that somebody is in it, an error if that has to be `or_empty`.
+
+    A swarm hears a moment later that a container of another host has left; it is given some seconds.
+    """
+    until = time.monotonic() + LET_GO_S
+    while True:
+        try:
+            client.api.remove_network(network_id)
+        except APIError as error:
+            if IN_SWARM in str(error.explanation):
+                if time.monotonic() > until:
+                    return False
+                time.sleep(LOOK_S)
+                continue
+            if error.status_code != FORBIDDEN or (or_empty and client.api.inspect_network(network_id)["Containers"]):
+                raise
+            return False
+        return True
 
 
-def _count(containers: Sequence[Any], networks: Sequence[Any]) -> str:
-    parts = [(len(containers), "container"), (len(networks), "network")]
-    return " and ".join(f"{number} {word}{'s' * (number != 1)}" for number, word in parts if number)
+def _described(parts: Sequence[Found]) -> str:
+    """What an owner has, in words: `3 containers and 1 network of quickstart/0001 on a, b`."""
+    things = [thing for part in parts for thing in (*part.containers, *part.networks)]
+    runs = ", ".join(sorted({thing["Labels"].get(LABEL_RUN, "?") for thing in things}))
+    hosts = ", ".join(part.host for part in parts if part.owners and part.host)
+    counts = (
+        (sum(len(part.containers) for part in parts), "container"),
+        (len({network["Id"] for part in parts for network in part.networks}), "network"),
+    )
+    numbers = " and ".join(f"{number} {word}{'s' * (number != 1)}" for number, word in counts if number)
+    return f"{numbers} of {runs}{f' on {hosts}' if hosts else ''}"

@@ -15,15 +15,17 @@ from contextlib import ExitStack, suppress
 
 import docker
 import msgspec
-from docker.errors import NotFound
+import requests
+from docker.errors import DockerException
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.core.records import Clock
-from edgebed.emulation.means import Mechanisms
+from edgebed.emulation.means import NO_NETEM, Mechanisms
 from edgebed.emulation.orders import Began, ClockLine, HelperChange, HelperClock, HelperReply, HelperSetup
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import Conversation, conversing
+from edgebed.runtimes.containers.engines import Engines
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.site import Site
 
@@ -34,8 +36,11 @@ ANSWER_S_MAX = 30.0
 class Helper:
     """A container that sets a node's link. Once that has been set, a helper that stays can be asked for more."""
 
-    def __init__(self, node: str, container: str, talk: Conversation, *, stays: bool) -> None:
+    def __init__(
+        self, node: str, client: docker.DockerClient, container: str, talk: Conversation, *, stays: bool
+    ) -> None:
         self.node = node
+        self.client = client
         self.container = container
         self.stays = stays
         self.talk = talk
@@ -73,7 +78,7 @@ class Links:
 
     def __init__(
         self,
-        client: docker.DockerClient,
+        engines: Engines,
         site: Site,
         image: str,
         plan: Plan,
@@ -83,7 +88,7 @@ class Links:
 
         Raises InfrastructureError where the engine's kernel cannot do what the plan asks for.
         """
-        self.client = client
+        self.engines = engines
         self.site = site
         self.image = image
         self.complain = complain
@@ -97,13 +102,10 @@ class Links:
         faults = [step.injection.change for fault in plan.faults for step in fault.steps if step.injection.change]
         lossy = any(link.lossy for link in links) or any(change.loss for change in faults)
         delayed = any(link.delayed for link in links) or any(change.latency_s or change.jitter_s for change in faults)
-        self.netem = (delayed or lossy) and self._probe()
+        self.netem = (delayed or lossy) and all(map(self._has_netem, self.engines.clients.values()))
         self.mechanisms = Mechanisms("docker", self.netem)
         if lossy and not self.netem:
-            raise InfrastructureError(
-                "packets cannot be lost here: the engine's kernel has no netem. Remove the loss, or load it: "
-                "modprobe sch_netem"
-            )
+            raise InfrastructureError(f"packets cannot be lost on an engine's host: {NO_NETEM}. Or remove the loss")
 
     def is_held(self, node: NodePlan) -> bool:
         """Whether a node needs a helper from the beginning."""
@@ -118,12 +120,13 @@ class Links:
         stays = stays or node.changeable or bool(node.link.changes)
         labels = self.site.labels_of_helper(node, number)
         name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the last one may still exist
-        made = self._create(name, COMMAND, labels, f"container:{container}", stdin_open=True)
+        client = self.engines.of(node)
+        made = self._create(client, name, COMMAND, labels, f"container:{container}", stdin_open=True)
         try:
             with ExitStack() as stack:
-                talk = stack.enter_context(conversing(self.client, made))
-                helper = Helper(node.node, made, talk, stays=stays)
-                self.client.api.start(made)
+                talk = stack.enter_context(conversing(client, made))
+                helper = Helper(node.node, client, made, talk, stays=stays)
+                client.api.start(made)
                 order = HelperSetup(self.site.data.subnet, self.netem, node.link, node.node, stays)
                 talk.say(msgspec.json.encode(order))
                 _heard(talk)
@@ -135,7 +138,7 @@ class Links:
                     name = f"{node.node}-link"
                     threading.Thread(target=self._listen, args=listening, name=name, daemon=True).start()
         except BaseException:
-            remove_container(self.client, made)
+            remove_container(client, made)
             raise
         return helper
 
@@ -147,7 +150,7 @@ class Links:
     def release(self, helper: Helper) -> None:
         """Remove a helper whose node has ended."""
         self.forget(helper)
-        remove_container(self.client, helper.container)
+        remove_container(helper.client, helper.container)
 
     def began(self, monotonic_s: float) -> None:
         """Training began, at this time of the controller's monotonic clock."""
@@ -185,32 +188,32 @@ class Links:
             with self.lock:
                 failed = helper in self.staying
                 self.staying.discard(helper)
-            if failed and self._is_running(container):
+            if failed and _is_running(helper.client, container):
                 problem = last.problem if last.problem and last.done is None else _ended(helper.talk)
                 self.complain(InfrastructureError(f"the link of {node} does not change any more: {problem}"))
 
-    def _is_running(self, container: str) -> bool:
-        """Whether a container runs: the network of a node that has ended goes at once, and shaping it fails."""
-        try:
-            return bool(self.client.api.inspect_container(container)["State"]["Running"])
-        except NotFound:
-            return False
-
-    def _probe(self) -> bool:
+    def _has_netem(self, client: docker.DockerClient) -> bool:
         """Whether the engine's kernel has netem: tried in a container without any network."""
         name = f"{self.site.name}-probe"
-        helper = self._create(name, (*COMMAND, "--probe"), self.site.labels, "none", stdin_open=False)
+        helper = self._create(client, name, (*COMMAND, "--probe"), self.site.labels, "none", stdin_open=False)
         try:
-            with conversing(self.client, helper) as talk:
-                self.client.api.start(helper)
+            with conversing(client, helper) as talk:
+                client.api.start(helper)
                 return bool(_heard(talk).netem)
         finally:
-            remove_container(self.client, helper)
+            remove_container(client, helper)
 
     def _create(
-        self, name: str, command: tuple[str, ...], labels: dict[str, str], network: str, *, stdin_open: bool
+        self,
+        client: docker.DockerClient,
+        name: str,
+        command: tuple[str, ...],
+        labels: dict[str, str],
+        network: str,
+        *,
+        stdin_open: bool,
     ) -> str:
-        api = self.client.api
+        api = client.api
         made = api.create_container(
             self.image,
             name=name,
@@ -221,6 +224,17 @@ class Links:
             host_config=api.create_host_config(network_mode=network, **limits.helper_settings()),
         )
         return str(made["Id"])
+
+
+def _is_running(client: docker.DockerClient, container: str) -> bool:
+    """Whether a container runs: the network of a node that has ended goes at once, and shaping it fails.
+
+    One on a host that does not answer does not count: that is told by itself.
+    """
+    try:
+        return bool(client.api.inspect_container(container)["State"]["Running"])
+    except (DockerException, requests.RequestException, OSError):
+        return False
 
 
 def _heard(talk: Conversation) -> HelperReply:

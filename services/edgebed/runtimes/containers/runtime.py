@@ -1,13 +1,12 @@
 """The docker runtime."""
 
-from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from edgebed.core.hosts import EngineAddress
 from edgebed.core.runtimes import Runtime
 from edgebed.planning.memory import container_bytes, needs_of
-from edgebed.runtimes.containers.engine import connect
+from edgebed.runtimes.containers.engines import Engines
 from edgebed.runtimes.containers.launcher import ContainerLauncher
 from edgebed.runtimes.containers.server_volume import discard_volume, recorded
 from edgebed.runtimes.containers.site import prepare
@@ -20,9 +19,13 @@ class ContainerRuntime(LiveRuntime):
 
     name: Runtime = "docker"
 
+    def __init__(self, hosts: Sequence[EngineAddress] = ()) -> None:
+        """`hosts` have the engines that a run's nodes are on, the controller's first; none: the user's own engine."""
+        self.hosts = hosts
+
     def prepare(self, say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
-        """Pages are served where Prometheus reaches them; the facts are the engine's."""
-        return prepare(say)
+        """Pages are served where Prometheus reaches them; the facts are those of the engines."""
+        return prepare(say, self.hosts)
 
     def launcher(self, assignment: Assignment) -> ContainerLauncher:
         """What starts the trial's containers."""
@@ -31,12 +34,13 @@ class ContainerRuntime(LiveRuntime):
         memory_bytes = {node.node: container_bytes(node, needs[node.node]) for node in plan.nodes}
         return ContainerLauncher(plan, memory_bytes, assignment.run, folder.logs, folder.server_log)
 
-    def discard_log(self, folder: Path) -> None:
+    def discard_log(self, assignment: Assignment) -> None:
         """Remove the log's volume, too."""
+        plan, folder = assignment.planned.plan, assignment.folder.server_log
         if recorded(folder):
-            with closing(connect()) as client:
-                discard_volume(client, folder)
-        super().discard_log(folder)
+            with Engines([host.address for host in plan.hosts if host.name == plan.server.host]) as engines:
+                discard_volume(engines.first, folder)
+        super().discard_log(assignment)
 
     def close(self) -> None:
         """No container outlives its trial."""

@@ -1,6 +1,7 @@
 """Where a trial's containers go: their two networks, the controller's address, the labels they carry.
 
-On the host the controller makes both networks and listens on the management network's gateway. As a service of Compose
+On the host the controller makes both networks and listens on the management network's gateway; where nodes are on
+several hosts the two are overlays, and it is reached through a relay (relay.py). As a service of Compose
 it finds them by looking at its own container, and its nodes carry Compose's labels, so that `docker compose ps`, `logs`
 and `down --remove-orphans` see them.
 """
@@ -9,23 +10,27 @@ import hashlib
 import ipaddress
 import re
 import secrets
-from collections.abc import Callable
-from contextlib import closing
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import docker
 
 from edgebed.core.errors import InfrastructureError
+from edgebed.core.hosts import EngineAddress
 from edgebed.core.plan import NodePlan
 from edgebed.emulation.resources import interface_of
-from edgebed.runtimes.containers.engine import connect, explained
+from edgebed.runtimes.containers.engine import explained
+from edgebed.runtimes.containers.engines import HERE, Engines
 from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, LABEL_SITE, LABEL_TRIAL, PREFIX
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with, remove, remove_leftovers
 from edgebed.runtimes.containers.owner import own_container, own_name
 from edgebed.runtimes.containers.project import ImageNames
 
-DATA, MANAGEMENT = "data", "management"
+DATA, MANAGEMENT, BRIDGE = "data", "management", "controller"
+OVERLAY = "overlay"
+ADDRESSES_S_MAX, ADDRESSES_LOOK_S = 10.0, 0.05
 LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104 - inside a container
 
 
@@ -39,8 +44,13 @@ class EngineNetwork:
 
     @classmethod
     def inspected(cls, client: docker.DockerClient, network_id: str) -> "EngineNetwork":
-        """The network as the engine describes it."""
-        for config in client.api.inspect_network(network_id)["IPAM"]["Config"]:
+        """The network as the engine describes it; a swarm takes a moment to give it addresses."""
+        until = time.monotonic() + ADDRESSES_S_MAX
+        configs = None
+        while configs is None and time.monotonic() < until:
+            if (configs := client.api.inspect_network(network_id)["IPAM"]["Config"]) is None:
+                time.sleep(ADDRESSES_LOOK_S)
+        for config in configs or ():
             if ipaddress.ip_network(config["Subnet"]).version == 4:
                 return cls(network_id, config["Subnet"], config.get("Gateway", "").partition("/")[0])
         raise InfrastructureError(f"the network {network_id[:12]} has no IPv4 addresses; edgebed needs them")
@@ -53,12 +63,15 @@ class Site:
     data: EngineNetwork
     management: EngineNetwork
     host: str
-    """The controller's own address on the management network."""
+    """The controller's own address: on the management network, or where nodes are on several hosts and it is a process,
+    on a bridge of the first one."""
     name: str
     """Prefix of the names of the trial's containers."""
     labels: dict[str, str]
     project: str | None = None
     """The Compose project that the controller belongs to."""
+    bridge: EngineNetwork | None = None
+    """The network between a controller that is a process and its relay; None: it reaches its nodes without."""
 
     def container_name(self, node: NodePlan) -> str:
         """The name of a node's container, unique on this engine."""
@@ -91,26 +104,34 @@ class Site:
         }
 
     def clear(self, client: docker.DockerClient, *, networks: bool) -> None:
-        """Remove the containers of the trial, and the `networks` that were made for it, if asked to."""
+        """Remove the containers of the trial from an engine, and the `networks` that it has made, if asked to."""
         mine = f"{LABEL_SITE}={self.labels[LABEL_SITE]}"
         remove(client, containers_with(client, mine), networks_with(client, mine) if networks else ())
 
 
-def find_site(client: docker.DockerClient, run: str, trial: str) -> Site:
-    """The networks for a trial: made here, or those of the Compose project that this process is a service of."""
+def find_site(engines: Engines, run: str, trial: str) -> Site:
+    """The networks for a trial: made by the first engine, or those of the Compose project that this process is in."""
+    client = engines.first
     with explained("the networks of the run"):
         own_id = own_container(client)
         name = re.sub(r"[^a-z0-9_.-]+", "-", f"{PREFIX}-{run}-{trial}-{secrets.token_hex(3)}".lower())
-        labels = {LABEL_OWNER: own_name(own_id), LABEL_SITE: name, LABEL_RUN: run, LABEL_TRIAL: trial}
+        labels = {LABEL_OWNER: own_name(client, own_id), LABEL_SITE: name, LABEL_RUN: run, LABEL_TRIAL: trial}
         if own_id:
-            return _found(client, client.api.inspect_container(own_id), name, labels)
+            site = _found(client, client.api.inspect_container(own_id), name, labels)
+            if engines.are_many:
+                _require_overlay(client, (site.data, site.management))
+            return site
         try:
-            data, management = (_make(client, f"{name}-{each}", labels) for each in (DATA, MANAGEMENT))
-            _require_here(management.gateway)
+            data, management = (
+                _make(client, f"{name}-{each}", labels, overlay=engines.are_many) for each in (DATA, MANAGEMENT)
+            )
+            bridge = _make(client, f"{name}-{BRIDGE}", labels) if engines.are_many else None
+            host = (bridge or management).gateway
+            _require_here(host)
         except BaseException:
             remove(client, (), networks_with(client, f"{LABEL_SITE}={name}"))
             raise
-        return Site(data, management, management.gateway, name, labels)
+        return Site(data, management, host, name, labels, bridge=bridge)
 
 
 def _require_here(gateway: str) -> None:
@@ -124,23 +145,32 @@ def _require_here(gateway: str) -> None:
         ) from error
 
 
-def prepare(say: Callable[[str], None]) -> tuple[str, dict[str, Any]]:
+def prepare(say: Callable[[str], None], addresses: Sequence[EngineAddress] = ()) -> tuple[str, dict[str, Any]]:
     """Prepare for a run: remove what killed controllers have left, which `say` reports, and inspect the engine.
 
     Returns the address for the controller's pages (on the host loopback, as a service of Compose all that it has: its
-    published port leads to another network than the nodes') and the facts of the engine for a run's manifest.
+    published port leads to another network than the nodes') and the facts of the engine for a run's manifest, or of
+    the engines of all hosts by name.
     """
-    remove_leftovers(say, say_kept=lambda _: None)
-    with closing(connect()) as client:
-        with explained("the images of the nodes"):
-            images = {role: client.api.inspect_image(name)["Id"] for role, name in vars(ImageNames.named()).items()}
+    remove_leftovers(say, say_kept=lambda _: None, hosts=addresses)
+    with Engines(addresses) as engines:
+        facts = {host: _facts(host, client) for host, client in engines.clients.items()}
+        client = engines.first
         with explained("the controller's own networks"):
             own_id = own_container(client)
             if own_id:  # told now, and not when a trial begins, where the networks are missing
                 _attachments(client, client.api.inspect_container(own_id))
-            info = client.info()
-    engine = {"version": info["ServerVersion"], "cgroup": info.get("CgroupVersion"), "images": images}
-    return EVERYWHERE if own_id else LOOPBACK, engine
+    return EVERYWHERE if own_id else LOOPBACK, facts.get(HERE) or {"hosts": facts}
+
+
+def _facts(host: str, client: docker.DockerClient) -> dict[str, Any]:
+    """Return what a run's manifest says of an engine; InfrastructureError where it has not the images."""
+    what = "the images of the nodes"
+    with explained(f"{what} on host {host} (`edgebed hosts images` brings them over)" if host else what):
+        images = {role: client.api.inspect_image(name)["Id"] for role, name in vars(ImageNames.named()).items()}
+        info = client.info()
+    facts = {"version": info["ServerVersion"], "cgroup": info.get("CgroupVersion"), "images": images}
+    return facts | ({"cores": info["NCPU"], "memory_bytes": info["MemTotal"]} if host else {})
 
 
 def _found(client: docker.DockerClient, own: dict[str, Any], name: str, labels: dict[str, str]) -> Site:
@@ -164,7 +194,20 @@ def _attachments(client: docker.DockerClient, own: dict[str, Any]) -> dict[str, 
     return found
 
 
-def _make(client: docker.DockerClient, name: str, labels: dict[str, str]) -> EngineNetwork:
-    """A network without a way out: nodes reach each other, and this machine by its address there."""
-    made = client.api.create_network(name, driver="bridge", internal=True, labels=labels)
+def _require_overlay(client: docker.DockerClient, networks: Sequence[EngineNetwork]) -> None:
+    for network in networks:
+        if client.api.inspect_network(network.id)["Driver"] != OVERLAY:
+            raise InfrastructureError(
+                "nodes are to be on several hosts, but the networks of this Compose project are this machine's alone. "
+                "Start it with: docker compose -f docker-compose.yml -f docker-compose.swarm.yml up"
+            )
+
+
+def _make(client: docker.DockerClient, name: str, labels: dict[str, str], *, overlay: bool = False) -> EngineNetwork:
+    """A network without a way out: nodes reach each other, and this machine by its address there.
+
+    An `overlay` reaches over all hosts, and has no address on any.
+    """
+    driver = OVERLAY if overlay else "bridge"
+    made = client.api.create_network(name, driver=driver, internal=True, attachable=overlay, labels=labels)
     return EngineNetwork.inspected(client, made["Id"])

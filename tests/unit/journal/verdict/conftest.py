@@ -63,9 +63,9 @@ def held(link=TEN_MBIT, mechanism="tc", **more):
     return records.Link(mechanism=mechanism, **(fields | more))
 
 
-def host(busy=0.5, steal=0.0, lag_s=0.001, cores=2, load=1.0):
+def host(busy=0.5, steal=0.0, lag_s=0.001, cores=2, load=1.0, **more):
     """A machine with time to spare."""
-    return records.HostLoad(busy=busy, steal=steal, load=load, lag_s=lag_s, cores=cores)
+    return records.HostLoad(busy=busy, steal=steal, load=load, lag_s=lag_s, cores=cores, **more)
 
 
 QUIET = (host(),)
@@ -84,8 +84,12 @@ def series_of(workers=(), server=(), loads=QUIET, runtime="process"):
             else:
                 kind = "links" if isinstance(record, records.Link) else "usage"
                 measured[kind].setdefault(name, []).append(record)
+    hosts = {}
+    for load in loads:
+        hosts.setdefault(load.host, []).append((2.0 * (len(hosts.get(load.host, ())) + 1), load))
+    hosts = {name: tuple(told) for name, told in hosts.items()}
     whole = {kind: {key: tuple(each) for key, each in found.items()} for kind, found in measured.items()}
-    return dataclasses.replace(Series.empty(), trial=trial(runtime), host=tuple(loads), **whole)
+    return dataclasses.replace(Series.empty(), trial=trial(runtime), hosts=hosts, **whole)
 
 
 def verdict_on(plan, *workers, server=WELL, **more):

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.core.plan import LinkPlan, Waiting
+from edgebed.core import records
+from edgebed.core.plan import Core, LinkPlan, Method, Part, Waiting
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.fidelity import NOTHING_ASKED, SIMULATED, TOO_SHORT, judge
@@ -245,13 +246,17 @@ def test_latency_before_the_first_byte_and_behind_it_add_up():
     assert (row.uplink.delay_s, row.downlink.delay_s) == (pytest.approx(0.021), None)
 
 
-def test_drops_are_remarked():
-    """TCP needs them; they are no fault."""
+@pytest.mark.parametrize(("loss", "why"), [(0.0, "as a router's do"), (0.05, "among them those that were to be lost")])
+def test_drops_are_remarked(loss, why):
+    """TCP needs them; they are no fault. Nor are those that were asked for, which no router's queue explains."""
     counts = {"uplink_packets": 950, "uplink_drops": 50}
-    fidelity = judge(plan_of(link=TEN_MBIT), series_of([usage(**counts), held()], [usage()]))
+    link = msgspec.structs.replace(TEN_MBIT, loss=loss)
+    fidelity = judge(
+        plan_of(link=link), series_of([usage(**counts), held(link, delay="netem" if loss else "")], [usage()])
+    )
 
     assert fidelity.verdict == "trusted"
-    assert "dropped up to 5.0 % of the packets" in fidelity.remarks[0]
+    assert fidelity.remarks[0].endswith(f"dropped up to 5.0 % of the packets (the uplink of edge-3), {why}")
 
 
 # --- CPU, memory, host ------------------------------------------------------------------------------------------------
@@ -348,6 +353,27 @@ def test_more_memory_than_the_cap_degrades(memory_bytes, verdict):
 def test_no_live_node_is_faster_than_its_machine():
     """Only the simulation can do that."""
     assert verdict_on(plan_of(compute_speed=2.0)) == ("degraded", ["compute speed"])
+
+
+@pytest.mark.parametrize(
+    ("compute_s", "steps", "reasons"),
+    [
+        (12.0, 1000, ["device edge: gradients took 12 ms where raspberry-pi-4 takes 8 ms; "]),
+        (8.5, 1000, []),
+        (0.1, 9, []),
+    ],
+)
+def test_a_device_that_is_faster_than_this_host_degrades(compute_s, steps, reasons):
+    """By more than a tenth, over ten steps or more."""
+    plan = plan_of(core=Core(flop_s=1e9, overhead_s=0.007, device="raspberry-pi-4"))
+    task = msgspec.structs.replace(plan.nodes[0].task, gradient_flop=10**6)
+    method = Method(name="m", parts=plan.nodes[0].method.parts | {"local_work": Part(name="gradient-step")})
+    nodes = tuple(msgspec.structs.replace(node, task=task, method=method) for node in plan.nodes)
+    said = series_of([usage(starved_s=0.0)], [usage()])
+    said.phases["edge-1"] = records.Phases(steps=steps, compute_s=compute_s, encode_s=0.0, wait_s=0.0, pause_s=0.0)
+    found = judge(msgspec.structs.replace(plan, nodes=nodes), said)
+
+    assert [reason[: reason.index("; ") + 2] for reason in found.reasons] == reasons
 
 
 @pytest.mark.parametrize("load", [host(steal=0.06), host(lag_s=0.025)])

@@ -1,0 +1,34 @@
+"""What the tests on several hosts share: the hosts, made once for all of them."""
+
+from collections.abc import Iterator
+
+import docker
+import pytest
+from swarm import Swarm, running_swarm, why_no_swarm
+
+from edgebed.runtimes.containers.engine import connected
+from edgebed.runtimes.containers.project import ImageNames
+
+
+@pytest.fixture(scope="session")
+def swarm() -> Iterator[Swarm]:
+    """Three hosts, each with the images of the nodes."""
+    if reason := why_no_swarm():
+        pytest.skip(reason)
+    images = ImageNames.named()
+    with running_swarm(3, (images.server, images.worker)) as made:
+        yield made
+
+
+@pytest.fixture
+def clients(swarm: Swarm) -> Iterator[dict[str, docker.DockerClient]]:
+    """Clients of their engines, by host."""
+    with connected(swarm.addresses) as (found, problems):
+        assert problems == {}
+        yield dict(found)
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    """No command of these tests meets controllers of others."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
