@@ -37,10 +37,11 @@ time.sleep(600)
 """
 
 BYSTANDER = """
-import os, sys
+import codecs, os, sys
 from pathlib import Path
 from edgebed.emulation import cgroups
 from edgebed.core.errors import InfrastructureError
+codecs.lookup("ascii")  # the interpreter may lie where another user reads nothing
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)

@@ -1,5 +1,6 @@
 """Links in the kernel: what is asked is what it holds, and what passes; with real interfaces and real TCP."""
 
+import functools
 import json
 import math
 import struct
@@ -12,10 +13,10 @@ import msgspec
 import pytest
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES, burst_bytes, wire_bytes
+from edgebed.core.framing import burst_bytes, packet_bytes, segment_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkChange, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
-from edgebed.emulation.netlink import read_qdisc
+from edgebed.emulation.netlink import LinkReader, read_qdisc
 from edgebed.emulation.readback import LinkMeter, deviation
 from edgebed.emulation.shaping import Shaping
 from edgebed.emulation.tc import Features, Shaper, disciplines, probe
@@ -67,15 +68,18 @@ def goodput_bit_s(near, far, duration_s: float = BULK_S) -> float:
 
 @pytest.mark.timed
 @pytest.mark.parametrize("direction", ["uplink", "downlink"])
-@pytest.mark.parametrize("rate_bit_s", [10_000_000, 50_000_000])
-def test_bulk_passes_at_the_rate_asked(hosts, connected, direction, rate_bit_s):
+@pytest.mark.parametrize(("rate_bit_s", "mtu"), [(10_000_000, 1500), (50_000_000, 1500), (20_000_000, 1450)])
+def test_bulk_passes_at_the_rate_asked(hosts, connected, direction, rate_bit_s, mtu):
     """Less the headers, within 10 %, whichever way it is that is limited; the other way is not.
 
-    At no time faster, and as fast once in a few times: a machine whose timers come late loses throughput.
+    At no time faster, and as fast once in a few times: a machine whose timers come late loses throughput. So it is with
+    the smaller packets of an overlay network, too.
     """
     one, other = hosts
+    for host in hosts:
+        host.call(functools.partial(host.ip.link, "set", index=host.index(), mtu=mtu))
     shape(one, LinkState(**{f"{direction}_bit_s": rate_bit_s}))
-    expected_bit_s = rate_bit_s * SEGMENT_BYTES / (SEGMENT_BYTES + HEADER_BYTES)
+    expected_bit_s = rate_bit_s * segment_bytes(mtu) / packet_bytes(mtu)
     quickest_bit_s, tries = 0.0, 0
 
     while quickest_bit_s < 0.9 * expected_bit_s and tries < TRIES:
@@ -267,6 +271,22 @@ def test_large_packets_are_refused(hosts):
 
     with pytest.raises(InfrastructureError, match="data has an MTU of 9000"):
         shape(one, LinkState(uplink_bit_s=1_000_000))
+
+
+def test_an_overlays_packets_are_held_by_their_size(hosts):
+    """The interface's own MTU decides what passes at once, and who reads it back sees the same."""
+    one, _ = hosts
+    index = one.index()
+    one.call(lambda: one.ip.link("set", index=index, mtu=1450))
+    conditions = LinkState(uplink_bit_s=1_000_000, downlink_bit_s=20_000_000)
+    shape(one, conditions)
+
+    reader = one.call(LinkReader, one.address)
+    up, down = reader.queues()
+    reader.close()
+    assert (reader.mtu, up.burst_bytes, down.burst_bytes) == (1450, 1550, pytest.approx(2900, abs=2))
+    assert deviation(conditions, up, down, netem=False, mtu=1450) == ""
+    assert "asked 1600" in deviation(conditions, up, down, netem=False)
 
 
 def test_netem_is_used_where_the_kernel_has_it_and_nowhere_else(hosts):

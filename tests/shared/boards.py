@@ -15,16 +15,21 @@ def read_boards() -> dict[str, dict]:
 
 
 def panels_of(*boards: dict) -> list[dict]:
-    """Every panel that shows data: all but the titles of rows."""
-    return [panel for board in boards for panel in board["panels"] if panel["type"] != "row"]
+    """Every panel that shows data: all but the titles of rows, those of closed rows among them."""
+    return [panel for board in boards for panel in boxes_of(board) if panel["type"] != "row"]
+
+
+def boxes_of(board: dict) -> list[dict]:
+    """Everything that has a place in the grid, as it is where all rows are open."""
+    return [each for one in board["panels"] for each in (one, *one.get("panels", []))]
 
 
 def fill(expr: str, run: str = "demo/0001", trial: str = ".+", **others: str) -> str:
     """A query with values in place of Grafana's variables."""
     values = {
-        "run": run, "trial": trial, "device_class": ".+", "worker": ".+", "shard": ".+", "trial_a": "asgd",
-        "run_b": run, "trial_b": "adacomp", "shift": "-30", "target": "0.5", "__rate_interval": "20s",
-        "__range": "15m",
+        "run": run, "trial": trial, "device_class": ".+", "worker": ".+", "shard": ".+", "host": ".*",
+        "trial_a": "asgd", "run_b": run, "trial_b": "adacomp", "shift": "-30000", "target": "0.5",
+        "__rate_interval": "20s", "__range": "15m", "__interval": "5s",
     }  # fmt: skip
     return re.sub(r"\$\{?(\w+)\}?", lambda found: (values | others)[found[1]], expr)
 

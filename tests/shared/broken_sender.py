@@ -27,7 +27,7 @@ from edgebed.wire.errors import RemoteWireError
 SOCKETS: dict[str, Callable[..., Any]] = {"data": data_socket, "management": management_socket}
 A_CONNECTION = 1_000
 """Messages over one connection."""
-IDENTITIES = ("edge-0~1", "edge-1~0123456789abcdef", "edge-0", "server~", "evaluator~", "controller", "x" * 200 + "~")
+IDENTITIES = ("edge-0~1", "edge-1~0123456789abcdef", "edge-0", "server~", "evaluator~", "controller", "x" * 200)
 """Beginnings of identities, which a number follows; where there is no tilde, nothing of it is read."""
 ANSWER_S = 60.0
 SILENCE_MS = 500
@@ -92,7 +92,7 @@ def until_answered(client: Any, network: str, node: str) -> int:
             answers += 1
         if answers > before:
             return answers
-    sys.exit(f"no answer for {ANSWER_S:g} s")
+    sys.exit(f"no answer to {node} for {ANSWER_S:g} s")
 
 
 def sent(client: Any, frames: Any) -> int:

@@ -68,9 +68,9 @@ class Project:
             yield process
             process.kill()
 
-    def up(self, **environment: str) -> None:
-        """Start it, and wait until it is up."""
-        done = self.compose("up", "--detach", "--wait", **environment)
+    def up(self, *services: str, **environment: str) -> None:
+        """Start it, or these services alone, and wait until it is up."""
+        done = self.compose("up", "--detach", "--wait", *services, **environment)
         assert done.returncode == 0, done.stderr
 
     def kill_node(self, node: str) -> None:

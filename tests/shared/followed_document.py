@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from warm_command import WarmCommand
+
 import edgebed
 
 ROOT = Path(__file__).parents[2]
@@ -92,9 +94,13 @@ def generated() -> Iterator[tuple[str, list[str]]]:
 def run_in(
     folder: Path, *arguments: str, package: Path = PACKAGE.parent, timeout_s: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """`python …` in a folder, with edgebed from `package`."""
+    """`python …` in a folder, with edgebed from `package`; its command is warm where that is the one that is tested."""
     shared = str(folder / "tests/shared")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(package), shared]), "OMP_NUM_THREADS": "1"}
+    if package == PACKAGE.parent and arguments[:2] == ("-m", "edgebed"):
+        command = WarmCommand(*arguments[2:], cwd=folder, env=environment)
+        said = command.communicate(timeout_s)
+        return subprocess.CompletedProcess(arguments, command.wait(), *said)
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,

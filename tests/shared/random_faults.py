@@ -21,6 +21,7 @@ from edgebed.journal.accounts.update_accounts import UpdateAccounting
 from edgebed.journal.folds import Timeline
 from edgebed.journal.journal import Entry
 from edgebed.planning.planning import plan_trials
+from edgebed.roles.control.fault_text import change_text
 from edgebed.scenario.load import load_scenario
 
 POINTS = ({"before": "push"}, {"during": "push"}, {"after": "push"}, {"during": "pull"}, {"after": "pull"})
@@ -236,7 +237,7 @@ class Journaled:
 
     def __init__(self, told: Told) -> None:
         self.left = Counter(
-            (record.name, record.target, record.action, record.trigger, round(record.asked_s, 6))
+            (record.name, record.target, record.action, record.change, record.trigger, round(record.asked_s, 6))
             for _, record in told.of(records.Fault)
             if record.name != "on_failure"
         )
@@ -248,16 +249,21 @@ class Journaled:
 
     def may_take(self, fault: FaultPlan, step: FaultStep, trigger: str, asked_s: float) -> bool:
         """Whether it was there."""
-        wanted = (fault.name, step.injection.node, step.injection.action, trigger)
+        wanted = _key(fault, step, trigger)
         found = [entry for entry in self.left if entry[:-1] == wanted and abs(entry[-1] - asked_s) < 2e-6]
         self.left -= Counter(found[:1])
         return bool(found)
 
     def asked_s(self, fault: FaultPlan, trigger: str) -> list[float]:
         """When its first steps were asked for."""
-        first = fault.steps[0].injection
-        wanted = (fault.name, first.node, first.action, trigger)
+        wanted = _key(fault, fault.steps[0], trigger)
         return sorted(entry[-1] for entry, count in self.left.items() for _ in range(count) if entry[:-1] == wanted)
+
+
+def _key(fault: FaultPlan, step: FaultStep, trigger: str) -> tuple[str, ...]:
+    """What the journal says of a step, but when; the end of a fault in the next life of its node may look like one."""
+    injection = step.injection
+    return fault.name, injection.node, injection.action, change_text(injection), trigger
 
 
 def _occasions(told: Told, done: Journaled, k: int, over_s: float, slack_s: float) -> list[tuple[str, float]]:

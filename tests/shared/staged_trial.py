@@ -80,7 +80,7 @@ class StagedTrial:
     def run(self, saboteur: Callable[["StagedTrial"], None] | None = None) -> Series:
         """Run to the end; `saboteur` works in a thread of its own meanwhile, and what it raises is raised here."""
         raised: list[BaseException] = []
-        self.watch = StatusFeed(self.heart, lambda _: None, lambda _: None)
+        self.watch = StatusFeed(self.heart, lambda _: None, lambda *_: None)
 
         def sabotage() -> None:
             try:

@@ -1,7 +1,8 @@
 """The command `edgebed` in a process of its own, forked from one that has imported torch and all else already.
 
 A process that is started anew spends three seconds of CPU time on its imports, which is more than most tests that begin
-one. What is forked is a child of the one that forks, so its end is told over a pipe.
+one. What is forked is a child of the one that forks, so its end is told over a pipe. The fork server of a command's run
+is forked in its turn, from the command (`warm_fork_server`).
 """
 
 import atexit
@@ -15,27 +16,31 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
+import pytest
+from warm_fork_server import FORK_SERVER, be_fork_server, become, fork_servers_from_here, piped, started_by
+
+from edgebed.runtimes.processes import forking
+from edgebed.runtimes.processes.forking import PROGRAM
 
 REQUEST_BYTES = 1 << 18
 """The longest request: words and environment of a command."""
 
 
-class WarmCommand:
-    """A command that runs, with what tests need of `subprocess.Popen`."""
+class Warm:
+    """A process that has been forked, with what tests need of `subprocess.Popen`."""
 
-    def __init__(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
-        """Begin `edgebed` with these words, in a process group of its own."""
-        self.args = ("edgebed", *words)
+    def __init__(self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str], *standard: int) -> None:
+        """Begin a program in a process group of its own; `standard`: its input, output and error."""
+        self.args = args
         self.returncode: int | None = None
-        self.files = os.memfd_create("stdout"), os.memfd_create("stderr")
         self.end, told = os.pipe2(os.O_CLOEXEC)
-        request = {"words": words, "cwd": str(cwd or Path.cwd()), "env": dict(os.environ if env is None else env)}
-        self.pid = _forker().fork(msgspec.json.encode(request), *self.files, told)
+        request = {"words": args, "cwd": str(cwd), "env": dict(env)}
+        self.pid = _forker().fork(msgspec.json.encode(request), *standard, told)
         os.close(told)
 
     def poll(self) -> int | None:
@@ -51,15 +56,7 @@ class WarmCommand:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
             self.returncode = msgspec.json.decode(os.read(self.end, 64), type=int)
             os.close(self.end)
-            self.output = tuple(os.pread(file, os.fstat(file).st_size, 0).decode() for file in self.files)
-            for file in self.files:
-                os.close(file)
         return self.returncode
-
-    def communicate(self, timeout: float | None = None) -> tuple[str, ...]:
-        """Wait for its end and return all of its standard output and of its standard error."""
-        self.wait(timeout)
-        return self.output
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
@@ -69,6 +66,56 @@ class WarmCommand:
     def kill(self) -> None:
         """Kill it, unless it has ended."""
         self.send_signal(signal.SIGKILL)
+
+
+class WarmCommand(Warm):
+    """A command that runs."""
+
+    def __init__(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+        """Begin `edgebed` with these words."""
+        self.files = os.memfd_create("stdout"), os.memfd_create("stderr")
+        with Path(os.devnull).open("rb") as null:
+            environment = os.environ if env is None else env
+            super().__init__(("edgebed", *words), cwd or Path.cwd(), environment, null.fileno(), *self.files)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return its exit code; subprocess.TimeoutExpired where it takes longer."""
+        is_new = self.returncode is None
+        code = super().wait(timeout)
+        if is_new:
+            self.output = tuple(os.pread(file, os.fstat(file).st_size, 0).decode() for file in self.files)
+            for file in self.files:
+                os.close(file)
+        return code
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, ...]:
+        """Wait for its end and return all of its standard output and of its standard error."""
+        self.wait(timeout)
+        return self.output
+
+
+class WarmForkServer(Warm):
+    """A fork server, for a run in this process."""
+
+    def __init__(self, words: Sequence[str], *, stderr: BinaryIO, env: Mapping[str, str], **_: Any) -> None:
+        """Begin it as `subprocess.Popen` would."""
+        theirs, self.stdin, self.stdout = piped()
+        super().__init__((FORK_SERVER, *words), Path.cwd(), env, *theirs, stderr.fileno())
+        for each in theirs:
+            os.close(each)
+
+
+def start_fork_server(words: Sequence[str], **options: Any) -> Any:
+    """A warm one, unless it is another program that is asked for."""
+    return (WarmForkServer if words[-1] == PROGRAM else subprocess.Popen)(words, **options)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_fork_servers() -> Iterator[None]:
+    """Runs in this process have warm fork servers, where a `conftest.py` imports this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forking, "subprocess", started_by(start_fork_server))
+        yield
 
 
 class Forker:
@@ -114,16 +161,16 @@ def serve(requests: socket.socket) -> None:
                 os.write(told, str(os.waitstatus_to_exitcode(ended[1])).encode())
                 os.close(told)
         if requests in ready:
-            data, descriptors, _, _ = socket.recv_fds(requests, REQUEST_BYTES, 3)
+            data, descriptors, _, _ = socket.recv_fds(requests, REQUEST_BYTES, 4)
             if not data:
                 break
-            out, err, told = descriptors
+            *standard, told = descriptors
             pid = os.fork()
             if pid == 0:
-                _run(msgspec.json.decode(data), out, err)
+                _run(msgspec.json.decode(data), *standard)
             children[pid] = told
-            os.close(out)
-            os.close(err)
+            for each in standard:
+                os.close(each)
             requests.send(str(pid).encode())
     for pid in children:
         os.kill(pid, signal.SIGKILL)
@@ -136,23 +183,22 @@ def _import_all() -> None:
     from edgebed.reports.live import progress  # noqa: F401
     from edgebed.reports.run import brief, report  # noqa: F401
     from edgebed.reports.writing import html, terminal  # noqa: F401
+    from edgebed.runtimes.processes import fork_server
 
+    fork_server._load()
     gc.freeze()
 
 
-def _run(request: dict[str, Any], out: int, err: int) -> None:
-    """Be the command, and end."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setpgid(0, 0)
-    null = os.open(os.devnull, os.O_RDONLY)
-    for target, source in ((0, null), (1, out), (2, err)):
-        os.dup2(source, target)
-    os.closerange(3, max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + 1)
+def _run(request: dict[str, Any], *standard: int) -> None:
+    """Be the program, and end."""
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
-    sys.argv = ["edgebed", *request["words"]]
+    sys.argv = list(request["words"])
+    become(sys.argv[0], *standard)
+    if sys.argv[0] == FORK_SERVER:
+        be_fork_server()
+    fork_servers_from_here()
     from edgebed.cli.main import main
 
     code = 0

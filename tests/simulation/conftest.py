@@ -81,7 +81,7 @@ def simulate(tmp_path: Path) -> Simulate:
                 jobs_of(planned, beginning),
                 processes,
                 journal,
-                lambda heart: StatusFeed(heart, lambda _: None, lambda _: None),
+                lambda heart: StatusFeed(heart, lambda _: None, lambda *_: None),
             )
             truth, servers = random_shards.Truth(simulation), storms.ServerTruth(simulation)
             simulation.run()

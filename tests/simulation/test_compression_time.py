@@ -7,7 +7,7 @@ import pytest
 
 from edgebed.core import records
 from edgebed.roles.work import EvaluationJob
-from edgebed.runtimes.simulation.devices import job_time_s
+from edgebed.runtimes.device_time import job_time_s
 
 Simulate = Callable[..., Any]  # conftest.py
 UPDATES = 20

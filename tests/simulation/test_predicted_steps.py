@@ -10,7 +10,7 @@ from quick_runs import run as run_quickly
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
 
-STEPS = 48
+STEPS = 32
 FLEET = {"near": {"count": 1}, "slow": {"count": 1, "compute_speed": 0.25}, "far": {"count": 2}}
 LINK = {"uplink": "20mbit", "downlink": "20mbit", "latency": "2ms"}
 METHODS: dict[str, Any] = {

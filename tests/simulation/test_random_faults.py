@@ -17,7 +17,7 @@ Simulate = Callable[..., Outcome]
 
 def blocks() -> list[range]:
     """The seeds to run, a test for each fifty of them."""
-    seeds = random_faults.seeds(100)
+    seeds = random_faults.seeds(50)
     return [seeds[k : k + 50] for k in range(0, len(seeds), 50)]
 
 
@@ -29,7 +29,7 @@ def test_the_books_close_whatever_happens(simulate: Simulate, seeds: range) -> N
 
 def test_the_books_close_with_methods_that_hold_pushes(simulate: Simulate) -> None:
     """In a buffer, in a round, or until the slowest has caught up."""
-    check_all(simulate, random_faults.seeds(30), random_faults.HOLDING)
+    check_all(simulate, random_faults.seeds(20), random_faults.HOLDING)
 
 
 @pytest.mark.parametrize("seeds", blocks(), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")

@@ -23,25 +23,25 @@ from waiting import until
 from edgebed.cli.main import app
 from edgebed.core.errors import InfrastructureError
 from edgebed.metrics.openmetrics import SampleStore
-from edgebed.running.replay import GAP_S, MAKE_BLOCKS, PROGRAMS, RULES, into_folder, read_again
+from edgebed.running.replay import GAP_S, MAKE_BLOCKS, PROGRAMS, RULES, Replayed, into_folder, read_again
 from edgebed.running.results import Run
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(180)]
 
 SCENARIO: dict[str, Any] = {
     "name": "replayed",
-    "task": {"data": "digits", "model": "small", "batch_size": 5},
-    "fleet": {"edge": {"count": 150, "waiting": "2s"}, "slow": {"count": 50, "waiting": "5s"}},
-    "evaluation": {"every": "500 updates"},
-    "stop": {"updates": 4000},
+    "task": {"data": "digits", "model": "small", "batch_size": 5, "gradient_time": "5ms"},
+    "fleet": {"edge": {"count": 75, "waiting": "2s"}, "slow": {"count": 25, "waiting": "5s"}},
+    "evaluation": {"every": "250 updates"},
+    "stop": {"updates": 2000},
     "faults": [{"kill": "edge-3", "at": "12.5s"}, {"freeze": "slow-1", "at": "20s", "for": "10s"}],
     "variants": {
         "plain": {"method": "asgd"},
         "small": {"method": "adacomp"},
-        "rounds": {"method": "sync-sgd", "stop": {"updates": 2000}},
+        "rounds": {"method": "sync-sgd", "stop": {"updates": 1000}},
     },
 }
-WORKERS = 200
+WORKERS = 100
 MADE = "made/0001"
 """What the run of `counters` is called."""
 BOUNDARY_S = 1_700_006_400
@@ -56,6 +56,8 @@ TOLD_OF_SIMULATIONS = {
 UNTOLD = {
     "run-overview": {
         "CPU used", "Held back by the CPU cap", "Memory against the cap", "The whole machine A", "The whole machine B",
+        "CPU used by host", "Network between hosts, in and out A", "Network between hosts, in and out B",
+        "Network between hosts, in and out C",
         "How late sleepers wake up", "Alerts", "Iterations B",
     },
     "staleness-and-faults": set(),
@@ -66,15 +68,21 @@ UNTOLD = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Trials of 200 workers, in which one is killed and one stands still for a while."""
+    """Trials of 100 workers, in which one is killed and one stands still for a while."""
     return run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")
-def prometheus(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+def whole(run: Run) -> Replayed:
+    """The metrics of all its trials, every five seconds."""
+    return read_again(run, (), 5.0)
+
+
+@pytest.fixture(scope="module")
+def prometheus(whole: Replayed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One that began with the blocks of the run, and of counters that stand for what a simulation does not tell."""
     require_tools()
-    with showing(tmp_path_factory.mktemp("prometheus"), read_again(run, (), 5.0).store, counters()) as prometheus:
+    with showing(tmp_path_factory.mktemp("prometheus"), whole.store, counters()) as prometheus:
         yield prometheus
 
 
@@ -110,9 +118,8 @@ def last(prometheus: Prometheus, metric: str, trial: str, at_s: float) -> list[t
     return prometheus.at(f'last_over_time({metric}{{trial="{trial}"}}[2h])', at_s)
 
 
-def test_totals_are_those_of_the_journal(run: Run, prometheus: Prometheus) -> None:
+def test_totals_are_those_of_the_journal(run: Run, whole: Replayed, prometheus: Prometheus) -> None:
     """Updates, bytes, staleness, accuracy, nodes by state: for each trial what its summary says."""
-    whole = read_again(run, (), 5.0)
     found = {
         trial: {
             metric: sum(value for _, value in last(prometheus, metric, trial, whole.end_s))
@@ -173,11 +180,13 @@ def samples(prometheus: Prometheus, name: str, run: str, at_s: float) -> dict[fl
 
 
 @pytest.mark.parametrize("name", recorded())
-def test_recorded_series_are_what_the_rules_make_of_the_samples(run: Run, prometheus: Prometheus, name: str) -> None:
+def test_recorded_series_are_what_the_rules_make_of_the_samples(
+    run: Run, whole: Replayed, prometheus: Prometheus, name: str
+) -> None:
     """At each time at which there are some; and there are, every five seconds, whatever block it is in."""
     ends = {MADE: BOUNDARY_S + 297.0}
     if name in TOLD_OF_SIMULATIONS:
-        ends[run.folder.name] = read_again(run, (), 5.0).end_s
+        ends[run.folder.name] = whole.end_s
     for told, end_s in ends.items():
         found = samples(prometheus, name, told, end_s)
         times = sorted(found)
@@ -190,9 +199,8 @@ def test_recorded_series_are_what_the_rules_make_of_the_samples(run: Run, promet
 
 
 @pytest.mark.parametrize("board", ["run-overview", "staleness-and-faults", "comparison"])
-def test_boards_show_a_simulated_run(run: Run, prometheus: Prometheus, board: str) -> None:
+def test_boards_show_a_simulated_run(run: Run, whole: Replayed, prometheus: Prometheus, board: str) -> None:
     """Every query has an answer, but for what no simulation tells."""
-    whole = read_again(run, (), 5.0)
     start = "edgebed_run_start_timestamp_seconds"
     began = [last(prometheus, start, trial, whole.end_s)[0][1] for trial in ("plain", "small")]
     values = {"run": run.folder.name, "trial_a": "plain", "trial_b": "small", "shift": str(round(began[0] - began[1]))}
@@ -214,23 +222,22 @@ def test_who_answered_can_be_seen(run: Run, prometheus: Prometheus) -> None:
     assert prometheus.at(query, launch_s + training_s + frozen + 5.0)[0][1] == WORKERS - 2
 
 
-def test_faults_are_marked_at_their_second(run: Run, prometheus: Prometheus) -> None:
+def test_faults_are_marked_at_their_second(run: Run, whole: Replayed, prometheus: Prometheus) -> None:
     """The times that dashboards mark are those of the journal, in the run's own time."""
-    end_s = read_again(run, (), 5.0).end_s
     for name, trial in run.trials.items():
-        ((_, begin_s),) = last(prometheus, "edgebed_run_start_timestamp_seconds", name, end_s)
+        ((_, begin_s),) = last(prometheus, "edgebed_run_start_timestamp_seconds", name, whole.end_s)
         begin_s += trial.series.training_s or 0.0
         marks = {
             (labels["action"], labels["node"]): value - begin_s
-            for labels, value in last(prometheus, "edgebed_fault_timestamp_seconds", name, end_s)
+            for labels, value in last(prometheus, "edgebed_fault_timestamp_seconds", name, whole.end_s)
         }
         done = {(each.record.action, each.record.target): each.t for each in trial.series.faults if each.was_done}
         assert marks == pytest.approx(done, abs=0.01)
 
 
-def test_trials_follow_each_other_and_end_when_the_simulation_began(run: Run) -> None:
+def test_trials_follow_each_other_and_end_when_the_simulation_began(run: Run, whole: Replayed) -> None:
     """Nothing of virtual time is to come, and no two trials are at one time."""
-    whole, final = (read_again(run, trials, 5.0) for trials in ((), ["rounds"]))
+    final = read_again(run, ["rounds"], 5.0)
     started_s = dt.datetime.fromisoformat(run.manifest["started"]).timestamp()
     lengths = [trial.series.last_t + (trial.series.training_s or 0.0) for trial in run.trials.values()]
 

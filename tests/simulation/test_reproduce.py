@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tiny_paper import write_paper
+from warm_command import WarmCommand
 
 import edgebed
 from edgebed.cli import main as cli
@@ -83,9 +84,7 @@ def versions(run: RunFolder, trial: str) -> list[int]:
 
 def begin_and_break_off(number: int, how: signal.Signals) -> tuple[int, str]:
     """Begin a sweep, and end it by a signal in the middle of the run of this number; exit code and standard error."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "edgebed", *WORDS], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    process = WarmCommand(*WORDS)
     latest_s = time.monotonic() + DEADLINE_S
     while len(folders()) < number or max(versions(folders()[-1], begun(folders()[-1])), default=0) < 60:
         assert process.poll() is None, "it ended before it could be broken off"
@@ -93,7 +92,7 @@ def begin_and_break_off(number: int, how: signal.Signals) -> tuple[int, str]:
         time.sleep(0.01)
     process.send_signal(how)
     _, said = process.communicate(timeout=DEADLINE_S)
-    return process.returncode, said
+    return process.wait(), said
 
 
 def begun(run: RunFolder) -> str:

@@ -2,19 +2,19 @@
 
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from warm_command import WarmCommand
 
 import edgebed
 from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.journal.journal import journal_hash, read_journal
 from edgebed.journal.run_folder import RunFolder
+from edgebed.running.results import Run
 
 UPDATES = 900
 EVERY = 50
@@ -50,8 +50,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("killed")
     scenario, runs = folder / "scenario.yaml", folder / "runs"
     scenario.write_text(SCENARIO)
-    words = ["run", str(scenario), "--runtime", "simulation", "--processes", "1", "--runs-dir", str(runs)]
-    process = subprocess.Popen([sys.executable, "-m", "edgebed", *words], stderr=subprocess.DEVNULL)
+    process = WarmCommand("run", str(scenario), "--runtime", "simulation", "--processes", "1", "--runs-dir", str(runs))
     deadline_s = time.monotonic() + DEADLINE_S
     while applied(runs / "resumed/0001/adacomp/events.jsonl") < 300:
         assert process.poll() is None, "it ended before it could be killed"
@@ -72,12 +71,17 @@ def runs_again(broken: Path, tmp_path: Path) -> Callable[[str], Path]:
     return copy
 
 
-def test_a_killed_simulation_goes_on_to_its_end(runs_again: Callable[[str], Path]) -> None:
+@pytest.fixture(scope="module")
+def gone_on(broken: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run of a copy of it, to its end; no test writes to it."""
+    runs = shutil.copytree(broken, tmp_path_factory.mktemp("gone-on") / "runs", symlinks=True)
+    return edgebed.resume("resumed", runs_dir=runs, processes=1)
+
+
+def test_a_killed_simulation_goes_on_to_its_end(broken: Path, gone_on: Run) -> None:
     """What had completed is kept, what had not begun follows, and what was under way is one trial."""
-    runs = runs_again("once")
-    folder = RunFolder.find(runs, "resumed")
-    kept = journal_hash(folder.trial("asgd").journal)
-    run = edgebed.resume("resumed", runs_dir=runs, processes=1)
+    run, folder = gone_on, gone_on.folder
+    kept = journal_hash(RunFolder.find(broken, "resumed").trial("asgd").journal)
 
     assert run.exit_code == 0
     assert {name: trial.summary.outcome for name, trial in run.trials.items()} == dict.fromkeys(
@@ -97,23 +101,19 @@ def test_a_killed_simulation_goes_on_to_its_end(runs_again: Callable[[str], Path
     joined = {r.name: r.incarnation for _, _, r in entries if isinstance(r, records.Node) and r.state == "joined"}
     assert joined == {"server": 2, "evaluator": 2, "edge-0": 3} | dict.fromkeys(WORKERS[1:], 2)
     with pytest.raises(ScenarioError, match="run resumed/0001 is complete"):
-        edgebed.resume("resumed", runs_dir=runs)
+        edgebed.resume(folder.path)
 
 
-def test_faults_that_have_been_are_not_done_again(runs_again: Callable[[str], Path]) -> None:
+def test_faults_that_have_been_are_not_done_again(gone_on: Run) -> None:
     """Neither those by time nor those by update, although the checkpoint may be older."""
-    runs = runs_again("once")
-    run = edgebed.resume("resumed", runs_dir=runs, processes=1)
-    faults = [r.action for _, _, r in run.trials["adacomp"].events() if isinstance(r, records.Fault)]
+    faults = [r.action for _, _, r in gone_on.trials["adacomp"].events() if isinstance(r, records.Fault)]
 
     assert sorted(faults) == ["cut", "freeze", "kill", "launch", "thaw"]
 
 
-def test_a_worker_that_is_cut_off_still_is(runs_again: Callable[[str], Path]) -> None:
+def test_a_worker_that_is_cut_off_still_is(gone_on: Run) -> None:
     """It is there in a new life, and contributes nothing until it is healed."""
-    runs = runs_again("once")
-    run = edgebed.resume("resumed", runs_dir=runs, processes=1)
-    trial = run.trials["adacomp"]
+    trial = gone_on.trials["adacomp"]
     entries = list(trial.events())
     (place,) = [k for k, (_, _, record) in enumerate(entries) if isinstance(record, records.Restored)]
     workers = {record.worker for _, _, record in entries[place:] if isinstance(record, records.Update)}
@@ -122,10 +122,10 @@ def test_a_worker_that_is_cut_off_still_is(runs_again: Callable[[str], Path]) ->
     assert trial.summary.accounting.closes
 
 
-def test_the_same_past_has_the_same_future(runs_again: Callable[[str], Path]) -> None:
+def test_the_same_past_has_the_same_future(gone_on: Run, runs_again: Callable[[str], Path]) -> None:
     """However many processes compute it."""
-    hashes = set()
-    for name, processes in (("one", 1), ("again", 1), ("two", 2)):
+    hashes = {journal_hash(gone_on.trials["adacomp"].folder.journal)}
+    for name, processes in (("again", 1), ("two", 2)):
         run = edgebed.resume("resumed", runs_dir=runs_again(name), processes=processes)
         hashes.add(journal_hash(run.trials["adacomp"].folder.journal))
 

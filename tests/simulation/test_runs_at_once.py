@@ -82,8 +82,9 @@ def scheduler(place: Path) -> Iterator[str]:
                 subprocess.Popen([sys.executable, "-m", "dask", *words], stderr=subprocess.DEVNULL)
             )
             processes.callback(process.kill)
-        until(lambda: Path("scheduler.json").exists())
-        yield json.loads(Path("scheduler.json").read_text())["address"]
+        file = Path("scheduler.json")
+        until(lambda: file.exists() and file.read_text())  # it is there before its text is
+        yield json.loads(file.read_text())["address"]
 
 
 def until(is_so, process: WarmCommand | None = None) -> None:
@@ -159,11 +160,11 @@ def test_an_interruption_ends_all_in_order(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EDGEBED_RUNS_DIR", raising=False)
     write_sweep(tmp_path, TIMED.replace("16mbit,", "16mbit, 4mbit,").replace("accuracy: 0.6", "accuracy: 0.99"))
-    sweep = WarmCommand("sweep", "tiny.yaml", "--jobs", "2", "--set", "stop.updates=240")
+    sweep = WarmCommand("sweep", "tiny.yaml", "--jobs", "2", "--set", "stop.updates=120")
     until(lambda: len(folders("runs")) > 2, sweep)
     sweep.send_signal(signal.SIGINT)
     assert sweep.wait(DEADLINE_S) == 130, sweep.output
-    assert "interrupted; to resume: edgebed sweep tiny.yaml --jobs 2 --set stop.updates=240 --resume" in sweep.output[1]
+    assert "interrupted; to resume: edgebed sweep tiny.yaml --jobs 2 --set stop.updates=120 --resume" in sweep.output[1]
     codes = [json.loads(run.summary.read_bytes())["exit_code"] for run in folders("runs")]
     assert 0 in codes
     assert set(codes) <= {0, 130, 3}  # 3 where the trial had not begun
@@ -171,6 +172,6 @@ def test_an_interruption_ends_all_in_order(tmp_path: Path, monkeypatch: pytest.M
     assert list(Path("runs").glob(".study-*")) == []
 
     with ThreadPoolExecutor(1) as executor:
-        study = edgebed.sweep("tiny.yaml", set=["stop.updates=240"], executor=executor, means=Means(resume=True))
+        study = edgebed.sweep("tiny.yaml", set=["stop.updates=120"], executor=executor, means=Means(resume=True))
     assert study.problems == ()
     assert len(folders("runs")) == 6

@@ -12,7 +12,7 @@ from edgebed.reports.writing.html import to_html
 SCENARIO: dict[str, Any] = {
     "name": "missed",
     "question": "Is a fault after the end told?",
-    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "5ms"},
     "method": "asgd",
     "fleet": {"edge": {"count": 2}},
     "checkpoints": {"every": "10 updates"},

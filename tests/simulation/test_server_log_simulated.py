@@ -29,7 +29,7 @@ def trained(simulate: Simulate, method: Any, workers: int, faults: Any, **fields
         {
             "name": "server-log",
             "seed": 2,
-            "task": {"data": "digits", "model": "small", "batch_size": 10},
+            "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "5ms"},
             "method": method,
             "fleet": {"edge": {"count": workers, "waiting": {"uniform": ["10ms", "30ms"]}}},
             "evaluation": {"every": "20 updates"},

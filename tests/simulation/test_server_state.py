@@ -33,7 +33,13 @@ def trained(
         {
             "name": "server-state",
             "seed": 2,
-            "task": {"data": "digits", "fraction": WORKERS / 1438, "model": "small", "batch_size": 1},
+            "task": {
+                "data": "digits",
+                "fraction": WORKERS / 1438,
+                "model": "small",
+                "batch_size": 1,
+                "gradient_time": "5ms",
+            },
             "method": method,
             "fleet": {"edge": {"count": WORKERS, "waiting": {"uniform": ["10ms", "30ms"]}}},
             "evaluation": {"every": f"{UPDATES} updates"},

@@ -118,8 +118,15 @@ EFFECTS: dict[str, Callable[[dict[str, Trial]], None]] = {
     "server-killed": a_killed_server_goes_on_from_its_checkpoints,
 }
 """What each scenario is to show."""
-QUICKER = {"straggler": ("task.model=mlp", "task.batch_size=20")}
-"""What changes nothing of it, since a gradient of any model takes as long in virtual time."""
+QUICKER = {
+    "straggler": ("task.model=mlp", "task.batch_size=20"),
+    "half-freezes": ("task.model=small",),
+    "three-speeds": ("task.model=small",),
+    "churn": ("evaluation.every=200 updates", "stop.time=42s"),
+    "partition-heals": ("stop.time=40s",),
+    "flapping-uplink": ("stop.time=44s",),
+}
+"""What changes nothing of it: a gradient of any model takes as long in virtual time, and nobody asks for the end."""
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ from edgebed.runtimes.traffic import OBSERVE_S
 Simulate = Callable[..., Any]  # conftest.py
 SCENARIO: dict[str, Any] = {
     "name": "traffic",
-    "task": {"data": "digits", "model": "small", "batch_size": 5},
+    "task": {"data": "digits", "model": "small", "batch_size": 5, "gradient_time": "5ms"},
     "method": "asgd",
     "fleet": {"edge": {"count": 4, "waiting": "300ms"}},
     "evaluation": {"every": "50 updates"},

@@ -18,7 +18,7 @@ from edgebed.runtimes import watch
 SCENARIO = {
     "name": "standing",
     "question": "Is it the same from elsewhere?",
-    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "5ms"},
     "method": "adacomp",
     "fleet": {"edge": {"count": 3}, "phone": {"count": 2, "waiting": "50ms"}},
     "evaluation": {"every": "50 updates"},

@@ -11,13 +11,16 @@ from ruamel.yaml import YAML
 
 Simulate = Callable[..., Any]  # conftest.py
 SEEDS_MAX = 60
+BEGINS_AT = {"forgets-held": 35, "forgets-changes": 49, "restores-first-state": 51, "counts-refused": 12}
+"""Seed of the storm that finds it, where no storm before does: the search begins there."""
 FEW = {"skips-an-append": 1, "restores-first-state": 1, "restores-version-before": 1, "forgets-held": 2}
 """Faults of the shortest schedule, at most, of those for which it is known."""
 
 
 def first_failure(simulate: Simulate, mistake: Mistake) -> tuple[int, dict[str, Any], Exception]:
     """Seed, scenario and error of the first storm that fails."""
-    for seed in range(1, SEEDS_MAX + 1):
+    first = BEGINS_AT.get(mistake.name, 1)
+    for seed in range(first, first + SEEDS_MAX):
         scenario = random_faults.scenario_of(seed, methods=mistake.methods, hubs=True)
         if error := storms.failure_of(simulate, scenario):
             return seed, scenario, error

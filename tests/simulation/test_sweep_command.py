@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tiny_sweep import SMALL, write_sweep
+from warm_command import WarmCommand
 
 from edgebed.cli import main as cli
 from edgebed.journal.run_folder import RunFolder, runs_of
@@ -126,9 +127,7 @@ def test_what_the_scenario_says_of_times_is_kept(place: Path) -> None:
 def test_a_sweep_that_is_broken_off_goes_on(place: Path) -> None:
     """An interruption says how; the run that had completed and the measured times are kept."""
     write_sweep(place, SMALL.replace("16mbit,", "16mbit, 4mbit, 1mbit,").replace("over:", "methods: [top-k]\n  over:"))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "edgebed", *WORDS], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+    process = WarmCommand(*WORDS)
     latest_s = time.monotonic() + DEADLINE_S
     while len(folders()) < 2:
         assert process.poll() is None, "it ended before it could be broken off"

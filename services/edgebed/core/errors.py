@@ -17,6 +17,9 @@ REMEDIES = {
 }
 """Remedies by error number, where a file could not be written."""
 
+KERNEL_LACKS = "this kernel has no"
+"""Words by which a lack of the kernel's is known wherever it is told."""
+
 
 def unwritten(error: OSError, option: str) -> str:
     """Say why a file could not be written, and what to do: `cannot be written: No space left on device; make room, …`.
@@ -64,6 +67,19 @@ class InfrastructureError(EdgebedError):
     """The machine, the network or a node failed; the scenario was fine."""
 
     exit_code = 3
+
+
+class KernelLackError(InfrastructureError):
+    """The kernel, of this machine or of an engine, lacks something; nobody's mistake, and no right would help."""
+
+    def __init__(self, what: str, module: str) -> None:
+        """`what` is lacking, which `module` has where the kernel was built with it."""
+        super().__init__(lacking(what, module))
+
+
+def lacking(what: str, module: str) -> str:
+    """Say that the kernel lacks something, and what to do."""
+    return f"{KERNEL_LACKS} {what} (modprobe {module} loads it, where it was built)"
 
 
 class DamagedFileError(EdgebedError):

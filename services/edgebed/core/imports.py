@@ -6,6 +6,7 @@ the top of that module runs once in each node.
 
 import contextlib
 import difflib
+import functools
 import importlib
 import inspect
 import re
@@ -118,11 +119,13 @@ def reason(error: BaseException) -> str:
 
 def _modules(folders: Sequence[str]) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield each module imported from these folders: its name, the path in its folder, its file."""
+    meant = {Path(folder).absolute() for folder in folders}
+    is_meant = functools.cache(lambda folder: Path(folder) in meant)  # thousands of modules are from a few folders
     for name, module in sorted(sys.modules.items()):
-        file = getattr(module, "__file__", None)
+        file = str(getattr(module, "__file__", None) or "")
         stem = name.replace(".", "/")
         for path in (f"{stem}.py", f"{stem}/__init__.py"):
-            if file and any(Path(file) == Path(folder).absolute() / path for folder in folders):
+            if file.endswith(f"/{path}") and is_meant(file.removesuffix(path)):
                 yield name, (path, file)
 
 

@@ -1,13 +1,16 @@
-"""What Linux offers a process: namespaces, to end with one's parent, to come before others."""
+"""What Linux offers a process: namespaces, to end with one's parent, to come before others, to open many files."""
 
 import ctypes
 import os
+import resource
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
+
+from edgebed.core.errors import InfrastructureError
 
 _CLONE_NEWNET = 0x4000_0000  # linux/sched.h
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -53,6 +56,20 @@ def come_first() -> int:
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, min(before, _NICE_FIRST))
     return before
+
+
+def allow_open_files(needed: int = 0, what: str = "") -> None:
+    """Let this process open as many files as its user may; a connection is one.
+
+    Raises InfrastructureError where these are fewer than `needed`, naming `what` needs them.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    if most != resource.RLIM_INFINITY and most < needed:
+        raise InfrastructureError(
+            f"{what} needs {needed:,} open files, and this process may have {most:,}; raise its hard limit "
+            f"(ulimit -Hn {needed}, as root, or LimitNOFILE of the service that starts it), or run fewer nodes"
+        )
 
 
 def in_own_thread(function: Callable[[], Result]) -> Result:

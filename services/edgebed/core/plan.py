@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from edgebed.core.hosts import HostPlan
+
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """One exchangeable part of a method by name, with the settings its `Config` declares."""
@@ -186,9 +188,39 @@ class TensorLayout(msgspec.Struct, frozen=True):
 Pull = Literal["full", "changed-since"]
 """Answers to a push: the whole model, or its changes since the worker's last."""
 GRADIENT_TIME_S = 0.005
-"""The virtual time of a gradient where nothing else is said: of no model in particular."""
+"""The virtual time of a gradient whose operations cannot be counted, where nothing else is said."""
+OVERHEAD_FLOP = 10**7
+"""Operations for which a core has the time that a gradient takes whatever its batch, where that was not measured: a
+slower core is slower at everything. 0.2 ms at the 50 GFLOP/s at which the smallest model was measured to take that."""
 Loss = Literal["cross-entropy", "squared"]
 """Losses of scores: see learning/models/losses.py."""
+
+
+class Core(msgspec.Struct, frozen=True, kw_only=True):
+    """A core of a device, as virtual time knows it."""
+
+    flop_s: float
+    """Floating-point operations a second, at float32."""
+    overhead_s: float
+    """Time of a gradient whatever its batch."""
+    device: str = ""
+    """The device's profile; empty: the scenario says the speed itself."""
+
+    @classmethod
+    def of_speed(cls, flop_s: float, device: str = "", overhead_s: float | None = None) -> "Core":
+        """A core with that speed; None: what a gradient takes whatever its batch follows from it."""
+        return cls(
+            flop_s=flop_s, overhead_s=OVERHEAD_FLOP / flop_s if overhead_s is None else overhead_s, device=device
+        )
+
+    def gradient_s(self, flop: int) -> float:
+        """Seconds of a gradient with so many operations."""
+        return self.overhead_s + flop / self.flop_s
+
+
+REFERENCE = Core.of_speed(1e10)
+"""The core of a class that says neither speed nor device: 10 GFLOP/s, a number to reckon with and of no device in
+particular."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,7 +237,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
     gradient_time_s: float
-    """Virtual time of one gradient on a device of compute speed 1; only the simulation uses it."""
+    """Virtual time of one gradient on a device of compute speed 1: what the scenario says; what the reference core
+    takes for the operations, where those are counted; only the simulation uses it."""
+    gradient_flop: int = 0
+    """Operations of one gradient, as counted; 0: `gradient_time_s` holds on every device."""
+    uncounted: str = ""
+    """Why they could not be counted; empty: they were, or need not be."""
     compression_time_s: float = 0.0
     """Virtual time of compressing and encoding a push on such a device; only the simulation uses it."""
     loss: Loss = "cross-entropy"
@@ -269,6 +306,8 @@ class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
     device_class: str
     """The fleet's class for a worker, else the role."""
     seed: int
+    host: str = ""
+    """The host that it is placed on; empty: there is one alone."""
     cpus: float | None = None
     """CPU cap in cores; None: no cap."""
     memory_bytes: int | None = None
@@ -283,6 +322,17 @@ class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
     def compute_speed(self) -> float:
         """Speed relative to the machine's; only workers have one of their own."""
         return 1.0
+
+    @property
+    def core(self) -> Core | None:
+        """The node's core, where the scenario says which; only workers have one of their own."""
+        return None
+
+    @property
+    def gradient_s(self) -> float:
+        """Virtual time of one gradient here, without a cap and at compute speed 1."""
+        flop = self.task.gradient_flop
+        return self.core.gradient_s(flop) if self.core and flop else self.task.gradient_time_s
 
     @property
     def num_examples(self) -> int:
@@ -305,12 +355,12 @@ class LinkedPlan(CommonPlan, frozen=True, kw_only=True):
     """Where layers lie on different nodes: the node's part of the model, or what it has to know of the others'."""
 
     @property
-    def hosts(self) -> tuple[str, ...]:
+    def connects_to(self) -> tuple[str, ...]:
         """Return the nodes that this one connects to; the others connect to it."""
         return ()
 
     @property
-    def is_host(self) -> bool:
+    def listens(self) -> bool:
         """Whether others connect to this node on the data network."""
         return True
 
@@ -357,6 +407,8 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     role: ClassVar[Literal["worker"]] = "worker"
     compute_speed: float = 1.0
     """Speed relative to the machine's: at 0.5 a gradient takes twice as long."""
+    core: Core | None = None
+    """The device's core; None: the reference."""
     waiting: Waiting = Waiting()
     num_workers: int = 1
     """Number of workers in the trial."""
@@ -369,13 +421,13 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     """Where faults wait for the worker."""
 
     @property
-    def hosts(self) -> tuple[str, ...]:
+    def connects_to(self) -> tuple[str, ...]:
         """Return the nodes that this one connects to: the server, and of a shard those above it and for its modules."""
         shard = self.shard or Shard()
-        return tuple(host for host in ("server", shard.store or shard.above, shard.modules) if host)
+        return tuple(name for name in ("server", shard.store or shard.above, shard.modules) if name)
 
     @property
-    def is_host(self) -> bool:
+    def listens(self) -> bool:
         """Whether others connect to this node: the shard below it does, but for where a store is between them."""
         return self.shard is not None and bool(self.shard.below) and not self.shard.store
 
@@ -409,7 +461,7 @@ class ModulesPlan(LinkedPlan, frozen=True, kw_only=True, tag="modules"):
     """Size of the data that all shards train with: the node has its labels."""
 
     @property
-    def hosts(self) -> tuple[str, ...]:
+    def connects_to(self) -> tuple[str, ...]:
         """Return the nodes that this one connects to: the server; shards connect to it."""
         return ("server",)
 
@@ -428,8 +480,8 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
     link: ClassVar[LinkPlan] = LinkPlan()
     changeable: ClassVar[bool] = False
     shard: ClassVar[Shard | None] = None
-    hosts: ClassVar[tuple[str, ...]] = ("server",)
-    is_host: ClassVar[bool] = False
+    connects_to: ClassVar[tuple[str, ...]] = ("server",)
+    listens: ClassVar[bool] = False
     counts_traffic: ClassVar[bool] = False
     counts_messages: ClassVar[bool] = False
 
@@ -480,8 +532,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a live run fails if what was asked of links and caps did not hold."""
     security: Security = "plain"
     """Live runtimes: how the sockets of the data network authenticate each other."""
+    hosts: tuple[HostPlan, ...] = ()
+    """The hosts that nodes are placed on, the controller's first; none: this machine alone."""
     is_profiled: bool = False
     """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
+    sharing: Literal["", "queues"] = ""
+    """How messages share a limited link that several connections use: by its queue, and fairly beyond that. Empty:
+    there is none, or, in plans of edgebed 0.1, they passed one after another where no kernel held it."""
 
     @property
     def server(self) -> ServerPlan:
@@ -496,7 +553,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def pairs(self) -> "tuple[tuple[str, str], ...]":
         """Return who connects to whom on the data network."""
         clients = (node for node in self.nodes if node.role != "evaluator")
-        return tuple((client.node, host) for client in clients for host in client.hosts)
+        return tuple((client.node, other) for client in clients for other in client.connects_to)
 
     def neighbours(self) -> "dict[str, tuple[str, ...]]":
         """Return the nodes at the other end of each node's messages, in order."""
@@ -504,6 +561,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         for client, host in self.pairs():
             found[client][host] = found[host][client] = None
         return {name: tuple(others) for name, others in found.items()}
+
+    def shares_links(self) -> bool:
+        """Return whether several connections use a link whose rate is limited, by the plan or by a fault."""
+        steps = (step.injection for fault in self.faults for step in fault.steps)
+        limited = {injection.node for injection in steps if injection.action == "link"}
+        limited |= {node.node for node in self.nodes if node.link.limited}
+        neighbours = self.neighbours()
+        return any(len(neighbours[name]) > 1 for name in limited)
 
     def node(self, name: str) -> NodePlan:
         """Return the node called `name`; KeyError if there is none."""

@@ -38,6 +38,11 @@ def is_running(name: str) -> bool:
         return False
 
 
+def is_of_this_boot(name: str) -> bool:
+    """Whether a process has this name since this machine started; no name of another machine's, or earlier, has."""
+    return name.partition("/")[0] == _boot_id()
+
+
 def _boot_id() -> str:
     return BOOT_ID.read_text(encoding="ascii").strip()
 

@@ -9,6 +9,8 @@ NOT_FINITE = "not finite"
 """Text for a value of a computation that diverged."""
 VERDICTS = ("degraded", "trusted", "modelled", "unknown")
 """Verdicts on a trial's conditions; a measure or metric of one is its index here."""
+RESULTS = ("no result", "accounting does not close", "interrupted", "diverged", "not met", "completed", "met")
+"""Results of a trial that is over, the gravest first; a metric of one is its index here."""
 
 
 def bytes_text(value: float | None) -> str:
@@ -21,6 +23,14 @@ def bytes_text(value: float | None) -> str:
     return f"{number_text(value)} B"
 
 
+def operations_text(value: float) -> str:
+    """Floating-point operations with a decimal unit, e.g. 130 MFLOP; of a speed `/s` follows."""
+    for factor, unit in ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP")):
+        if value >= factor * 0.9995:
+            return f"{number_text(value / factor)} {unit}"
+    return f"{number_text(value / 1e3)} kFLOP"
+
+
 def number_text(value: float | None) -> str:
     """A number to three significant digits, whole numbers from 100 up with thousands set apart by a comma."""
     if value is None or not math.isfinite(value):
@@ -30,6 +40,11 @@ def number_text(value: float | None) -> str:
     if abs(value) < 0.001:
         return f"{value:.3g}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}".rstrip("0").rstrip(".")
+
+
+def ms_text(seconds: float) -> str:
+    """Seconds in milliseconds, e.g. `57 ms`."""
+    return f"{number_text(1000 * seconds)} ms"
 
 
 def percent_text(value: float | None) -> str:

@@ -50,6 +50,8 @@ class Node(Record):
     pid: Count = 0
     """joined: its process, as the node itself sees it."""
     reason: str = ""
+    host: str = ""
+    """expected: the host that it is placed on, where there are several."""
 
 
 class Update(Record):
@@ -345,6 +347,8 @@ class Link(Record):
     loss: Share = 0.0
     cut: bool = False
     """Whether nothing is to pass, in either direction."""
+    mtu: Count | None = None
+    """The MTU of the node's interface, where it is none of an Ethernet (1500), as on an overlay network."""
     problem: str = ""
     """What differs between asked and held; empty if nothing."""
     differed: Count = 0
@@ -465,7 +469,7 @@ class Clock(Record):
 
 
 class HostLoad(Record):
-    """How busy the whole machine was, since the last such record; by the controller."""
+    """How busy a whole machine was, since the last such record; by the controller, or by that machine's probe."""
 
     busy: Share
     """Share of all cores' time in use, from 0 to 1."""
@@ -478,6 +482,13 @@ class HostLoad(Record):
     """How much later than asked a sleeping thread woke up: the 99th percentile."""
     cores: Count = 0
     """Cores of the machine; 0: unknown."""
+    host: str = ""
+    """The machine's name among several; empty: there is one alone, the controller's own."""
+    received_bytes_s: Amount | None = None
+    """Bytes a second that came over the interface to the other hosts, whoever sent them; None: nobody looked."""
+    sent_bytes_s: Amount | None = None
+    rate_bit_s: Count = 0
+    """The rate of that interface; 0: unknown."""
 
 
 class Joined(Record):

@@ -21,14 +21,18 @@ RATES_BIT_S = {
     "gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "gibit": 1 << 30, "mibit": 1 << 20, "kibit": 1 << 10, "bit": 1,
 }  # fmt: skip
 
+SPEEDS_FLOP_S = {"TFLOP/s": 10**12, "GFLOP/s": 10**9, "MFLOP/s": 10**6, "FLOP/s": 1}
+
 DURATION_PATTERN = "^(?=.)" + "".join(f"({NUMBER}{unit})?" for unit in DURATIONS_S) + "$"
 MEMORY_PATTERN = f"^{NUMBER}({'|'.join(MEMORY_BYTES)})$"
 RATE_PATTERN = f"^{NUMBER}({'|'.join(RATES_BIT_S)})$"
 PERCENTAGE_PATTERN = f"^{NUMBER}%$"
+SPEED_PATTERN = f"^{NUMBER} ?({'|'.join(SPEEDS_FLOP_S)})$"
 
 DURATION_FORM = "a number with h, m, s, ms or us, e.g. 1m30s or 500ms"
 MEMORY_FORM = "a number with GiB, MiB, KiB, GB, MB, KB or B, e.g. 512MiB"
 RATE_FORM = "a number with gbit, mbit, kbit, gibit, mibit, kibit or bit (per second), e.g. 10mbit"
+SPEED_FORM = "a number with TFLOP/s, GFLOP/s, MFLOP/s or FLOP/s, e.g. 4 GFLOP/s"
 PERCENTAGE_FORM = "a number from 0 to 100 with its sign, e.g. 0.5%"
 
 
@@ -50,6 +54,12 @@ def parse_memory(text: object) -> int:
 def parse_rate(text: object) -> int:
     """Bits per second; `10mbit` is 10,000,000. ValueError with a hint otherwise."""
     return _parse_whole("a rate", text, RATES_BIT_S, "bit/s", RATE_FORM, _rate_hint)
+
+
+def parse_speed(text: object) -> int:
+    """Floating-point operations a second; `4 GFLOP/s` is 4,000,000,000. ValueError with a hint otherwise."""
+    joined = text.replace(" ", "", 1) if isinstance(text, str) and re.fullmatch(SPEED_PATTERN, text) else text
+    return _parse_whole("a speed", joined, SPEEDS_FLOP_S, "operations a second", SPEED_FORM, _speed_hint)
 
 
 def parse_percentage(text: object) -> float:
@@ -86,6 +96,12 @@ def format_memory(memory_bytes: int) -> str:
 def format_rate(rate_bit_s: int) -> str:
     """Bits per second in the largest unit that divides them: 10000000 -> `10mbit`."""
     return _format_whole(rate_bit_s, RATES_BIT_S)
+
+
+def format_speed(flop_s: int) -> str:
+    """Operations a second, from 0, in the largest unit of which there is one: 35900000000 -> `35.9 GFLOP/s`."""
+    unit = next((unit for unit, factor in SPEEDS_FLOP_S.items() if flop_s >= factor), "FLOP/s")
+    return f"{_plain(Decimal(flop_s) / SPEEDS_FLOP_S[unit])} {unit}"
 
 
 def format_percentage(share: float) -> str:
@@ -189,6 +205,13 @@ def _rate_hint(text: object) -> str:
     if unit.lower().removesuffix("/sec").removesuffix("/s") in ("b", "bit", "bits") or (prefix and not unit):
         return f"did you mean {bits_text}?"
     return ""
+
+
+def _speed_hint(text: object) -> str:
+    if number := _number(text):
+        return f"the unit is missing: write {number} GFLOP/s for thousand millions of operations a second"
+    match = re.fullmatch(rf"({NUMBER})\s*([TGM]?)FLOP(?:S|/S|PS)?", str(text).strip().upper())
+    return f"did you mean {match[1]} {match[2]}FLOP/s?" if match else ""
 
 
 def _percentage_hint(text: object) -> str:

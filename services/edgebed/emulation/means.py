@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.errors import InfrastructureError, KernelLackError, ScenarioError, lacking
 from edgebed.core.plan import LinkChange, NodePlan, Plan
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.emulation.calibration import Place
@@ -15,6 +15,9 @@ from edgebed.emulation.readback import Delay, Mechanism
 
 INSTEAD = "Run as root of the machine, or leave the option out"
 NOT_ROOT = "that takes root"
+WITHOUT = "Without it, links are held by --runtime process --emulation model and by --runtime simulation"
+NO_NETEM = lacking("netem", "sch_netem")
+NETEM_ALONE = "that takes links that the kernel's netem holds"
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,9 @@ class Mechanisms:
         if self.by_kernel and self.netem:
             return ""
         if change.loss:
-            return "packets cannot be lost here: that takes links that the kernel's netem holds"
+            return f"packets cannot be lost here: {NO_NETEM if self.by_kernel else NETEM_ALONE}"
         if self.by_kernel and (change.latency_s or change.jitter_s) and not self.delay(node):
-            return "latency cannot be made here: the kernel has no netem, and the link was planned without any"
+            return f"latency cannot be made here: {NO_NETEM}, and the link was planned without any"
         return ""
 
     def notes(self, plan: Plan) -> Iterator[str]:
@@ -140,6 +143,8 @@ def check_mechanisms(plans: Iterable[Plan], runtime: Runtime, emulation: Emulati
         return
     for plan in plans:
         linked, capped = has_links(plan), caps_cpus(plan) or caps_memory(plan)
+        if emulation == "kernel" and linked and kernel_lacks_links():
+            raise InfrastructureError(f"the kernel cannot hold links here: {why_no_namespaces()}. {WITHOUT}")
         if emulation == "kernel" and linked and (reason := why_no_namespaces()):
             raise ScenarioError(f"--emulation kernel: the kernel cannot hold links here: {reason}. {INSTEAD}")
         if emulation == "kernel" and capped and (reason := why_no_cgroups()):
@@ -172,18 +177,28 @@ def _check_caps_of_faults(plan: Plan, emulation: Emulation) -> None:
         )
 
 
-@functools.cache
 def why_no_namespaces() -> str:
     """Say why this process cannot give nodes network namespaces with links; empty if it can. Tries it."""
+    return str(_hindrance() or "")
+
+
+def kernel_lacks_links() -> bool:
+    """Whether it is the kernel that lacks what links take, and no right of this process's. Tries it."""
+    return isinstance(_hindrance(), KernelLackError)
+
+
+@functools.cache
+def _hindrance() -> InfrastructureError | None:
+    """Return what keeps this process from giving nodes network namespaces with links."""
     if os.geteuid() != 0:
-        return NOT_ROOT
+        return InfrastructureError(NOT_ROOT)
     from edgebed.emulation import switch
 
     try:
         switch.probe()
     except InfrastructureError as error:
-        return str(error)
-    return ""
+        return error
+    return None
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import ipaddress
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from edgebed.core.errors import InfrastructureError
@@ -42,8 +42,9 @@ _QUEUE = struct.Struct("=4xII8x")  # of gnet_stats_queue: bytes that wait, packe
 _STATS64 = struct.Struct("=16xQQ")  # of rtnl_link_stats64: bytes received and sent
 _UINT64 = struct.Struct("=Q")
 _INT32 = struct.Struct("=i")
+_UINT32 = struct.Struct("=I")
 _MIRRED = struct.Struct("=24xI")  # of tc_mirred: the interface it leads to
-_IFLA_IFNAME, _IFLA_STATS64 = 3, 23
+_IFLA_IFNAME, _IFLA_MTU, _IFLA_STATS64 = 3, 4, 23
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _U32_ACTIONS, _ACTION_KIND, _ACTION_OPTIONS, _MIRRED_PARMS = 7, 1, 2, 2
@@ -103,6 +104,8 @@ class LinkReader:
             self._sequence = 0
             self.index = self._index_of(address)
             self.interface = self._names()[self.index]
+            self.mtu = self._mtu()
+            """Bytes of the largest packet that the interface takes, without Ethernet's header."""
         except BaseException:
             self._socket.close()
             raise
@@ -113,12 +116,8 @@ class LinkReader:
 
     def bytes(self) -> tuple[int, int]:
         """Return bytes received and sent by the interface, with Ethernet's headers. Raises OSError if it is gone."""
-        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
-            _, _, index, _, _ = _unpack(_LINK, payload)
-            if index == self.index:
-                received, sent = _unpack(_STATS64, attributes(payload[_LINK.size :]).get(_IFLA_STATS64, b""))
-                return received, sent
-        raise OSError(f"the interface {self.interface} is gone")
+        received, sent = _unpack(_STATS64, self._own().get(_IFLA_STATS64, b""))
+        return received, sent
 
     def queues(self) -> tuple[Queue | None, Queue | None]:
         """What limits or delays what the node sends, and what it receives; None if nothing does.
@@ -151,6 +150,18 @@ class LinkReader:
                 held[str(ipaddress.ip_address(packed))] = index
         known = ", ".join(sorted(held)) or "no address"
         raise InfrastructureError(f"no network interface has the address {address}. This namespace has {known}.")
+
+    def _mtu(self) -> int:
+        (mtu,) = _unpack(_UINT32, self._own().get(_IFLA_MTU, b""))
+        return int(mtu)
+
+    def _own(self) -> Mapping[int, Payload]:
+        """Attributes of the interface. Raises OSError if it is gone."""
+        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+            _, _, index, _, _ = _unpack(_LINK, payload)
+            if index == self.index:
+                return attributes(payload[_LINK.size :])
+        raise OSError(f"the interface {self.interface} is gone")
 
     def _names(self) -> dict[int, str]:
         names = {}

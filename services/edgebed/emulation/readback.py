@@ -14,7 +14,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.framing import burst_bytes
+from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.plan import Injection
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState, Override
 from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue
@@ -101,9 +101,12 @@ class LinkMeter:
             return self._record(asked, None, None, f"link: the kernel cannot be asked: {error}")
         rates = up.rate_bit_s if up else None, down.rate_bit_s if down else None
         for each in (asked, *others.get(rates, ())):
-            if not deviation(each, up, down, netem=self.delay == "netem"):
+            if not self._deviation(each, up, down):
                 return self._record(each, up, down, "")
-        return self._record(asked, up, down, deviation(asked, up, down, netem=self.delay == "netem"))
+        return self._record(asked, up, down, self._deviation(asked, up, down))
+
+    def _deviation(self, asked: LinkState, up: Queue | None, down: Queue | None) -> str:
+        return deviation(asked, up, down, netem=self.delay == "netem", mtu=self.reader.mtu)
 
     def _record(self, asked: LinkState, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
         return records.Link(
@@ -120,6 +123,7 @@ class LinkMeter:
             jitter_s=asked.jitter_s,
             loss=asked.loss,
             cut=asked.cut,
+            mtu=None if self.reader.mtu == MTU else self.reader.mtu,
             problem=problem,
         )
 
@@ -179,8 +183,11 @@ def by_rates(conditions: Iterable[LinkState]) -> ByRates:
     return found
 
 
-def deviation(asked: LinkState, up: Queue | None, down: Queue | None, *, netem: bool) -> str:
-    """Say how what the kernel holds in each direction differs from what was asked; empty if it does not."""
+def deviation(asked: LinkState, up: Queue | None, down: Queue | None, *, netem: bool, mtu: int = MTU) -> str:
+    """Say how what the kernel holds in each direction differs from what was asked; empty if it does not.
+
+    `mtu` is that of the interface.
+    """
     found = []
     for direction, rate_bit_s, held in (("uplink", asked.uplink_bit_s, up), ("downlink", asked.downlink_bit_s, down)):
         held = held or Queue()  # noqa: PLW2901 - nothing there: no limit
@@ -192,10 +199,10 @@ def deviation(asked: LinkState, up: Queue | None, down: Queue | None, *, netem: 
                 found.append(f"{direction}: the kernel holds {_rate(held.rate_bit_s)}, asked that nothing passes")
         elif held.rate_bit_s != _held_rate(rate_bit_s):
             found.append(f"{direction}: the kernel holds {_rate(held.rate_bit_s)}, asked {_rate(rate_bit_s)}")
-        elif rate_bit_s is not None and not _is_burst(held.burst_bytes, rate_bit_s):
+        elif rate_bit_s is not None and not _is_burst(held.burst_bytes, rate_bit_s, mtu):
             found.append(
                 f"{direction}: the kernel lets {held.burst_bytes} bytes through at once, asked "
-                f"{burst_bytes(rate_bit_s)}"
+                f"{burst_bytes(rate_bit_s, mtu)}"
             )
         elif not all(
             math.isclose(one, other, rel_tol=1e-6, abs_tol=TICK_NS * 1e-9)
@@ -214,10 +221,10 @@ def _held_rate(asked_bit_s: int | None) -> int | None:
     return None if asked_bit_s is None else asked_bit_s // 8 * 8
 
 
-def _is_burst(held_bytes: int | None, rate_bit_s: int) -> bool:
+def _is_burst(held_bytes: int | None, rate_bit_s: int, mtu: int) -> bool:
     """Whether a burst is the one that was asked, but for the kernel's unit of time."""
     tick_bytes = rate_bit_s / 8 * TICK_NS * 1e-9
-    return held_bytes is not None and abs(held_bytes - burst_bytes(rate_bit_s)) <= 1 + tick_bytes
+    return held_bytes is not None and abs(held_bytes - burst_bytes(rate_bit_s, mtu)) <= 1 + tick_bytes
 
 
 def _rate(rate_bit_s: int | None) -> str:

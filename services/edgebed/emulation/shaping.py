@@ -156,7 +156,7 @@ def _serve() -> None:
     reader = LinkReader(own_address(order.subnet))
     shaping = Shaping(lambda _: Shaper(IPRoute(), reader.interface, Features(order.netem)))
     shaping.add(order.node, order.link, order.injected, changeable=order.stays)
-    problem = deviation(shaping.courses[order.node].at(0.0), *reader.queues(), netem=order.netem)
+    problem = deviation(shaping.courses[order.node].at(0.0), *reader.queues(), netem=order.netem, mtu=reader.mtu)
     if problem:
         raise InfrastructureError(f"the link was not set as asked: {problem}")
     _say(HelperReply(interface=reader.interface))

@@ -16,7 +16,6 @@ that lasts as long as the trial.
 import contextlib
 import math
 import os
-import resource
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,8 +24,9 @@ from pathlib import Path
 import msgspec
 from pyroute2 import IPRoute, NetlinkError
 
-from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.errors import EdgebedError, InfrastructureError, KernelLackError
 from edgebed.core.linux import (
+    allow_open_files,
     come_first,
     die_with_parent,
     enter_network_namespace,
@@ -37,7 +37,7 @@ from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.namespaces import PORTS_MAX, Home, NamespacesReply, NamespacesRequest
 from edgebed.emulation.orders import HelperReply, Lines
 from edgebed.emulation.shaping import Shaping
-from edgebed.emulation.tc import Features, Shaper, probe_here
+from edgebed.emulation.tc import LACKING, Features, Shaper, probe_here
 from edgebed.wire.shared_links import links_of
 
 INTERFACE = "data"
@@ -79,7 +79,7 @@ class Switch:
         self.descriptors = contextlib.ExitStack()
         with _explained("a network namespace"):
             self.ip = self._enter_new()[0]
-        with _explained("a bridge"):
+        with _explained("a bridge", "bridge", "bridge"):
             self.ip.link("add", ifname="switch", kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
             (self.index,) = self.ip.link_lookup(ifname="switch")
             self.ip.link("set", index=self.index, state="up")
@@ -89,7 +89,7 @@ class Switch:
         number = len(self.nodes) + 1
         assert number <= PORTS_MAX
         high, low = divmod(number, 256)
-        with _explained(f"the network namespace of {node}"):
+        with _explained(f"the network namespace of {node}", "veth", "veth"):
             ip, descriptor = self._enter_new()
             ethernet, port = f"02:ed:9e:bd:{high:02x}:{low:02x}", f"port{number}"
             peer = {"ifname": INTERFACE, "net_ns_fd": descriptor, "address": ethernet, "num_tx_queues": 1,
@@ -137,8 +137,7 @@ def main() -> int:
     """Hold a trial's namespaces until standard input closes; links change in time however much nodes compute."""
     if not die_with_parent(os.getppid()):
         return 1
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a namespace takes a handful
+    allow_open_files()  # a namespace takes a handful
     come_first()
     try:
         _serve()
@@ -194,10 +193,13 @@ def _introduce(one: Namespace, other: Namespace) -> None:
 
 
 @contextlib.contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _explained(what: str, needed: str = "", module: str = "") -> Iterator[None]:
+    """Context that says what cannot be made, and why; `needed` is what the kernel must have in `module`."""
     try:
         yield
     except NetlinkError as error:
+        if needed and error.code in LACKING:
+            raise KernelLackError(needed, module) from error
         raise InfrastructureError(f"{what} cannot be made: {os.strerror(error.code)}") from error
     except OSError as error:
         raise InfrastructureError(f"{what} cannot be made: {error.strerror}") from error

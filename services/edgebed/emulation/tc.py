@@ -6,7 +6,10 @@
 A queueing discipline holds what leaves an interface; so what arrives is led through an interface made for that, an ifb.
 The token bucket cuts large segments into packets and lets hardly more than one of them through after a silence, so that
 a single small message takes as long as its bytes. Where the kernel has netem, it makes latency, jitter and loss, below
-the token bucket. A link that is cut has a black hole in the place of both, in each direction: what waits is lost.
+the token bucket, and what has been on its way waits for that in a queue below the netem, which counts bytes: netem's
+own counts packets, and would lose the many small ones that acknowledge a fast downlink.
+
+A link that is cut has a black hole in the place of all this, in each direction: what waits is lost.
 
 All queues of edgebed's carry handles of its own. What somebody else has put onto the interface is never replaced.
 Needs NET_ADMIN in the network namespace.
@@ -16,6 +19,7 @@ import errno
 import functools
 import math
 import os
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,24 +27,23 @@ from typing import Any
 
 from pyroute2 import IPRoute, NetlinkError
 
-from edgebed.core.errors import InfrastructureError
-from edgebed.core.framing import BURST_BYTES_SLOW, HEADER_BYTES, SEGMENT_BYTES, burst_bytes
+from edgebed.core.errors import InfrastructureError, KernelLackError
+from edgebed.core.framing import MTU, burst_bytes, queue_bytes
 from edgebed.core.linux import enter_new_network_namespace, in_own_thread
 from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, IFB, TICK_NS, UINT32_MAX
 
-QUEUE_S = 0.2
-"""Seconds that a packet may wait in a queue; what comes then is dropped."""
-QUEUE_BYTES_MIN = 32_000
-"""Smallest queue, however slow the link: TCP sends ten segments before it hears of the first (RFC 6928), which must
-find room."""
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
-ETHERNET_BYTES = 14
-_HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000, "blackhole": 0xEDB3_0000}
+MTU_MAX = 1586
+"""Largest MTU of an edge device's network: hardly more than an Ethernet's."""
+LACKING = (errno.ENOENT, errno.EOPNOTSUPP)
+"""Numbers of the kernel's errors where it lacks a kind of queue, filter, action or interface."""
+_HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000, "blackhole": 0xEDB3_0000, "bfifo": 0xEDB4_0000}
 _ETHERNET = 1  # how tbf counts bytes: with Ethernet's headers
 _ALL_PROTOCOLS = 3
-_PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
-_NETEM_PACKETS_UNLIMITED = 100_000
+_NETEM_PACKETS = (
+    1_000_000  # far more than TCP has on its way on a server's link: netem loses what it is asked to, no more
+)
 _NETEM_RATE_BYTE_S = 4_000_000_000  # far above any link's: a netem with a rate keeps packets in order
 
 Discipline = tuple[str, dict[str, Any]]
@@ -74,9 +77,9 @@ def probe_here() -> Features:
     with IPRoute() as ip, _explained("the loopback interface"):
         (loopback,) = ip.link_lookup(ifname="lo")
         try:
-            _put(ip, loopback, _ROOT, _HANDLES["netem"], ("netem", _netem(None, LinkState(latency_s=0.001))))
+            _put(ip, loopback, _ROOT, _HANDLES["netem"], ("netem", _netem(LinkState(latency_s=0.001))))
         except NetlinkError as error:
-            if error.code in (errno.ENOENT, errno.EOPNOTSUPP):
+            if error.code in LACKING:
                 return Features(netem=False)
             raise
         ip.tc("del", index=loopback, parent=_ROOT, handle=_HANDLES["netem"])
@@ -103,7 +106,8 @@ class Shaper:
             self.held: dict[int, tuple[str, ...]] = {}
             """Kinds of edgebed's own queues on an interface, from the root downwards."""
             self._look()
-            self._check_packet_size()
+            self.mtu = self._mtu()
+            """The interface's, by which the bytes go that pass at once."""
 
     def prepare(self) -> None:
         """Make what takes longest, so that the link can be cut at once when it has to be; it idles until then."""
@@ -114,8 +118,8 @@ class Shaper:
         """Give the link these conditions; waiting packets stay, unless a limit appears or goes, or the link is cut."""
         assert self.index is not None
         with _explained(self.interface):
-            self._hold(self.index, disciplines(conditions.uplink_bit_s, conditions, self.features))
-            down = disciplines(conditions.downlink_bit_s, conditions, self.features)
+            self._hold(self.index, disciplines(conditions.uplink_bit_s, conditions, self.features, self.mtu))
+            down = disciplines(conditions.downlink_bit_s, conditions, self.features, self.mtu)
             if down:
                 self._lead_through_ifb(down)
             elif self.ifb is not None:  # it stays, and idles: to remove an interface takes the kernel 20 ms
@@ -138,15 +142,16 @@ class Shaper:
             if index is not None and own:
                 self.held[index] = tuple(own[handle] for handle in sorted(own))
 
-    def _check_packet_size(self) -> None:
-        """Raise InfrastructureError if a packet may be larger than the least burst: tbf would drop it."""
+    def _mtu(self) -> int:
+        """Return the interface's MTU. Raises InfrastructureError if it is none of an edge device's network."""
         (link,) = self.ip.get_links(self.index)
-        most = BURST_BYTES_SLOW - ETHERNET_BYTES
-        if link.get("IFLA_MTU") > most:
+        mtu = int(link.get("IFLA_MTU"))
+        if mtu > MTU_MAX:
             raise InfrastructureError(
-                f"{self.interface} has an MTU of {link.get('IFLA_MTU')}; an edge device's link is limited with one of "
-                f"at most {most}. Give the data network one of 1500"
+                f"{self.interface} has an MTU of {mtu}; an edge device's link is limited with one of "
+                f"at most {MTU_MAX}. Give the data network one of {MTU}"
             )
+        return mtu
 
     def _stranger(self, kind: str, handle: int, place: str) -> InfrastructureError:
         return InfrastructureError(
@@ -161,10 +166,10 @@ class Shaper:
         if self.is_led:
             return
         self.ip.link("set", index=ifb, state="up")
-        with _explained(self.interface, "ingress"):
+        with _explained(self.interface, "ingress", "sch_ingress"):
             _put(self.ip, self.index, _INGRESS, _INGRESS_HANDLE, ("ingress", {}))
         if not list(self.ip.get_filters(index=self.index, parent=_INGRESS_HANDLE)):
-            with _explained(self.interface, "u32 or mirred"):
+            with _explained(self.interface, "u32 or mirred", "-a cls_u32 act_mirred"):
                 redirect = {"kind": "mirred", "action": "redirect", "direction": "egress", "ifindex": ifb}
                 self.ip.tc(
                     "add-filter", "u32", self.index, parent=_INGRESS_HANDLE, prio=1, protocol=_ALL_PROTOCOLS, target=1,
@@ -175,7 +180,7 @@ class Shaper:
     def _make_ifb(self) -> int:
         """Return the ifb, making it where it is not there already."""
         if self.ifb is None:
-            with _explained(self.interface, "ifb"):
+            with _explained(self.interface, "ifb", "ifb"):
                 self.ip.link("add", ifname=IFB, kind="ifb")
             self.ifb = _index(self.ip, IFB)
         assert self.ifb is not None
@@ -189,14 +194,14 @@ class Shaper:
             _remove(self.ip, index, _ROOT, _HANDLES[held[0]])
         parent = _ROOT
         for kind, options in wanted:
-            with _explained(self.interface, kind):
+            with _explained(self.interface, kind, f"sch_{kind}"):
                 _put(self.ip, index, parent, _HANDLES[kind], (kind, options))
             parent = _HANDLES[kind] + 1
         if kinds:
             self.held[index] = kinds
 
 
-def disciplines(rate_bit_s: int | None, conditions: LinkState, features: Features) -> list[Discipline]:
+def disciplines(rate_bit_s: int | None, conditions: LinkState, features: Features, mtu: int = MTU) -> list[Discipline]:
     """Return the queueing disciplines of one direction, from the root downwards; none if nothing is to be held there.
 
     Without a rate nothing cuts what TCP hands over, up to 64 kB at a time: netem loses all of it or nothing.
@@ -205,47 +210,37 @@ def disciplines(rate_bit_s: int | None, conditions: LinkState, features: Feature
         return [("blackhole", {})]
     wanted: list[Discipline] = []
     if rate_bit_s is not None:
-        wanted.append(("tbf", _tbf(rate_bit_s)))
+        wanted.append(("tbf", _tbf(rate_bit_s, mtu)))
     if features.netem and (conditions.latency_s or conditions.jitter_s or conditions.loss):
-        wanted.append(("netem", _netem(rate_bit_s, conditions)))
+        wanted.append(("netem", _netem(conditions)))
+        if rate_bit_s is not None:
+            limit = struct.pack("=I", queue_bytes(rate_bit_s))  # the library leaves this kind's options as they are
+            wanted.append(("bfifo", {"value": limit}))
     assert features.netem or not conditions.loss, "a scenario with loss is refused where netem is missing"
     return wanted
 
 
-def _tbf(rate_bit_s: int) -> dict[str, Any]:
+def _tbf(rate_bit_s: int, mtu: int) -> dict[str, Any]:
     if not RATE_MIN_BIT_S <= rate_bit_s <= RATE_MAX_BIT_S:
         raise InfrastructureError(
             f"tc holds rates from {RATE_MIN_BIT_S}bit to {RATE_MAX_BIT_S}bit here, not {rate_bit_s}bit"
         )
-    rate_byte_s, burst = rate_bit_s // 8, burst_bytes(rate_bit_s)
+    rate_byte_s, burst = rate_bit_s // 8, burst_bytes(rate_bit_s, mtu)
     parameters = {
         "rate": rate_byte_s,
         "rate___reserved": _ETHERNET,  # the library's name for the link layer
-        "limit": _queue_bytes(rate_bit_s) + burst,
+        "limit": queue_bytes(rate_bit_s) + burst,
         "buffer": math.ceil(burst * 1e9 / rate_byte_s / TICK_NS),
     }
     return {"attrs": [("TCA_TBF_PARMS", parameters)]}
 
 
-def _queue_bytes(rate_bit_s: int) -> int:
-    """Return the bytes that may wait for the token bucket."""
-    return max(QUEUE_BYTES_MIN, round(rate_bit_s // 8 * QUEUE_S))
-
-
-def _netem(rate_bit_s: int | None, conditions: LinkState) -> dict[str, Any]:
-    """Return netem's options; its limit counts packets on their way, and those waiting for the token bucket above.
-
-    These count as full ones, so an acknowledgement takes the place of a full one.
-    """
-    packets = _NETEM_PACKETS_UNLIMITED
-    if rate_bit_s is not None:
-        on_their_way = rate_bit_s / 8 * (conditions.latency_s + conditions.jitter_s)
-        packets = math.ceil((_queue_bytes(rate_bit_s) + on_their_way) / _PACKET_BYTES)
+def _netem(conditions: LinkState) -> dict[str, Any]:
     return {
         "delay": round(conditions.latency_s * 1e9 / TICK_NS),
         "jitter": round(conditions.jitter_s * 1e9 / TICK_NS),
         "loss": round(conditions.loss * UINT32_MAX),
-        "limit": packets,
+        "limit": _NETEM_PACKETS,
         "attrs": [("TCA_NETEM_RATE", {"rate": _NETEM_RATE_BYTE_S})],
     }
 
@@ -273,8 +268,8 @@ def _index(ip: IPRoute, interface: str) -> int | None:
 
 
 @contextmanager
-def _explained(interface: str, needed: str = "") -> Iterator[None]:
-    """Context that turns a kernel's refusal into an InfrastructureError; `needed` is what it must be able to do."""
+def _explained(interface: str, needed: str = "", module: str = "") -> Iterator[None]:
+    """Context that turns a kernel's refusal into an InfrastructureError; `needed` is what it must have in `module`."""
     try:
         yield
     except NetlinkError as error:
@@ -283,10 +278,6 @@ def _explained(interface: str, needed: str = "") -> Iterator[None]:
             raise InfrastructureError(
                 f"no permission to limit the link of {interface}: that needs NET_ADMIN in its network namespace"
             ) from error
-        if needed and error.code in (errno.ENOENT, errno.EOPNOTSUPP):
-            raise InfrastructureError(
-                f"this kernel has no {needed}: {reason}. Links need tbf, ifb, ingress, u32 and mirred (its modules "
-                "sch_tbf, ifb, sch_ingress, cls_u32, act_mirred). Without them: --runtime simulation, or --runtime "
-                "process as an ordinary user, which limit messages instead of packets"
-            ) from error
+        if needed and error.code in LACKING:
+            raise KernelLackError(needed, module) from error
         raise InfrastructureError(f"the kernel refuses to limit the link of {interface}: {reason}") from error

@@ -41,15 +41,18 @@ class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def check(path: Path, sets: Sequence[str] = ()) -> FileCheck:
-    """Look at the scenario in `path`, with its overrides. What own modules print goes to standard error."""
+def check(path: Path, sets: Sequence[str] = (), hosts: Path | None = None) -> FileCheck:
+    """Look at the scenario in `path`, with its overrides, and the hosts of a file if that is given.
+
+    What own modules print goes to standard error.
+    """
     with contextlib.redirect_stdout(sys.stderr), forgetting(path.absolute().parent, Path.cwd()):
-        return _check(path, sets)
+        return _check(path, sets, hosts)
 
 
-def _check(path: Path, sets: Sequence[str]) -> FileCheck:
+def _check(path: Path, sets: Sequence[str], hosts: Path | None) -> FileCheck:
     try:
-        scenario = load_scenario(path, sets)
+        scenario = load_scenario(path, sets, hosts=hosts)
         absent = tuple(dict.fromkeys(trial.task.data for trial in scenario.trials.values()))
         absent = tuple(name for name in absent if not is_here(name))
         here = {name: trial for name, trial in scenario.trials.items() if trial.task.data not in absent}

@@ -12,6 +12,7 @@ import numpy as np
 
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
+from edgebed.core.hosts import HostPlan
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.quantities import bytes_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
@@ -24,8 +25,8 @@ from edgebed.planning.describe_links import LinkRow, link_rows, link_table
 from edgebed.planning.describe_shards import ShardRow, shard_rows, shard_table, step_text
 from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM, Need, container_bytes, needs_of
 from edgebed.planning.planning import PlannedTrial
-from edgebed.planning.virtual_time import virtual_time_text
-from edgebed.planning.warnings import HostCapacity, warnings_of
+from edgebed.planning.virtual_time import speed_text, virtual_time_text
+from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
 from edgebed.wire.tensors import bits, encode_piece
 
 NOTHING = "-"
@@ -38,15 +39,36 @@ class NodeRow:
     node: str
     role: str
     device_class: str
+    host: str
+    """The host that it is placed on; empty: this machine."""
     cpus: float | None
     memory_bytes: int | None
     container_bytes: int | None
     """Memory that its container may use, whether the scenario caps it or not; None: it has none."""
     compute_speed: float
+    device: str
+    """Its device, its speed, or its speed relative to the machine's."""
+    gradient_s: float
+    """Virtual time of a gradient, without a cap and at compute speed 1; 0 for roles that compute none."""
     waiting: str
     """Pauses between steps, as a scenario writes them."""
     examples: int
     label_counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostRow:
+    """A host, and what its nodes are promised of what it has."""
+
+    host: str
+    engine: str
+    nodes: int
+    cpus: float
+    """Sum of the CPU caps, in cores; likewise of memory."""
+    memory_bytes: int
+    cores: int | None
+    """Cores that it has; None: its engine has not been asked. Likewise of memory."""
+    has_memory_bytes: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +99,10 @@ class Description:
     memory_bytes: int
     """Sum of the memory caps."""
     host: HostCapacity
+    machines: tuple[HostCapacity, ...]
+    """This machine, or in containers its hosts."""
+    hosts: tuple[HostRow, ...]
+    """The hosts that nodes are placed on; none: this machine alone."""
     links: tuple[LinkRow, ...]
     """Links of each class and of the server; none where every link is as fast as the machine."""
     shards: tuple[ShardRow, ...]
@@ -135,6 +161,8 @@ def describe_plan(
         cpus=sum(node.cpus or 0.0 for node in plan.nodes),
         memory_bytes=sum(node.memory_bytes or 0 for node in plan.nodes),
         host=host,
+        machines=tuple(machine for machine, _ in capacities(plan, runtime, host)),
+        hosts=tuple(_host_row(each, plan) for each in plan.hosts),
         links=links,
         shards=shards,
         step_s=planned.partition.step_s if planned.partition else None,
@@ -165,10 +193,21 @@ def as_text(description: Description) -> str:
     d = description
     parts = ", ".join(f"{kind.replace('_', ' ')} {settings['name']}" for kind, settings in d.parts.items())
     lines = [f"Trial {d.trial}: {d.method} ({parts})", f"Task: {d.model} on {d.data}", ""]
-    lines += _table(
-        ("node", "class", "cpus", "memory", "speed", "waiting", "examples", "labels"),
-        [_cells(row) for row in d.nodes],
+    head = (
+        "node",
+        "class",
+        *(("host",) if d.hosts else ()),
+        "cpus",
+        "memory",
+        "speed",
+        "waiting",
+        "examples",
+        "labels",
     )
+    lines += _table(head, [_cells(row) for row in d.nodes])
+    if d.hosts:
+        rows = [_host_cells(row) for row in d.hosts]
+        lines += ["", *_table(("host", "engine", "nodes", "cpus", "of cores", "memory", "of memory"), rows)]
     if d.shards:
         lines += ["", *_table(*shard_table(d.shards)), step_text(d.step_s or 0.0, d.step_under_caps_s or 0.0)]
     if d.links:
@@ -176,10 +215,11 @@ def as_text(description: Description) -> str:
     if d.faults:
         lines += ["", *_table(*fault_table(d.faults)), f"When a node has failed: {d.on_failure}."]
     cores = "core" if d.cpus == 1 else "cores"
+    has_cpus, has_bytes = sum(each.cpus for each in d.machines), sum(each.memory_bytes for each in d.machines)
     lines += [
         "",
         f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples",
-        f"Caps: {d.cpus:g} {cores} of {d.host.cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(d.host.memory_bytes)}",
+        f"Caps: {d.cpus:g} {cores} of {has_cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(has_bytes)}",
         *_uncapped(d.nodes),
         f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}",
         *([] if d.shards else [f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"]),
@@ -227,10 +267,13 @@ def _row(node: NodePlan, need: Need | None) -> NodeRow:
         node=node.node,
         role=node.role,
         device_class=node.device_class,
+        host=node.host,
         cpus=node.cpus,
         memory_bytes=node.memory_bytes,
         container_bytes=container_bytes(node, need) if need else None,
         compute_speed=node.compute_speed,
+        device=speed_text(node) if isinstance(node, WorkerPlan) else "",
+        gradient_s=node.gradient_s if isinstance(node, WorkerPlan) else 0.0,
         waiting=waiting_text(node.waiting if isinstance(node, WorkerPlan) else Waiting()),
         examples=node.num_examples,
         label_counts=node.label_counts if isinstance(node, WorkerPlan | EvaluatorPlan) else (),
@@ -291,14 +334,40 @@ def _held_by(plan: Plan, mechanisms: Mechanisms) -> str:
     return f"{mechanisms}, latency by the nodes themselves (this kernel has no netem)" if by_nodes else str(mechanisms)
 
 
+def _host_row(host: HostPlan, plan: Plan) -> HostRow:
+    nodes = [node for node in plan.nodes if node.host == host.name]
+    return HostRow(
+        host=host.name,
+        engine=host.engine,
+        nodes=len(nodes),
+        cpus=sum(node.cpus or 0.0 for node in nodes),
+        memory_bytes=sum(node.memory_bytes or 0 for node in nodes),
+        cores=host.cores,
+        has_memory_bytes=host.memory_bytes,
+    )
+
+
+def _host_cells(row: HostRow) -> tuple[str, ...]:
+    return (
+        row.host,
+        row.engine,
+        f"{row.nodes}",
+        f"{row.cpus:g}",
+        NOTHING if row.cores is None else f"{row.cores}",
+        bytes_text(row.memory_bytes) if row.memory_bytes else NOTHING,
+        NOTHING if row.has_memory_bytes is None else bytes_text(row.has_memory_bytes),
+    )
+
+
 def _cells(row: NodeRow) -> tuple[str, ...]:
     worker = row.role == "worker"
     return (
         row.node,
         row.device_class,
+        *([row.host] if row.host else []),
         NOTHING if row.cpus is None else f"{row.cpus:g}",
         NOTHING if row.memory_bytes is None else format_memory(row.memory_bytes),
-        f"{row.compute_speed:g}" if worker else NOTHING,
+        row.device or NOTHING,
         row.waiting if worker else NOTHING,
         f"{row.examples:,}" if row.examples else NOTHING,
         labels_text(row.label_counts),

@@ -76,9 +76,10 @@ def _rates(now: LinkState) -> Iterator[str]:
 
 def _trace(link: LinkPlan, period_s: float) -> list[str]:
     """The least and the greatest of each value in a link's trace."""
-    up = [now.uplink_bit_s or 0 for now in moments(link)]
-    down = [now.downlink_bit_s or 0 for now in moments(link)]
-    return [f"trace {format_duration(period_s)}", f"up {_rate_range(up)}", f"down {_rate_range(down)}"]
+    up = [now.uplink_bit_s for now in moments(link) if now.uplink_bit_s is not None]
+    down = [now.downlink_bit_s for now in moments(link) if now.downlink_bit_s is not None]
+    ranges = [f"{name} {_rate_range(rates)}" for name, rates in (("up", up), ("down", down)) if rates]
+    return [f"trace {format_duration(period_s)}", *ranges]
 
 
 def _rate_range(rates_bit_s: Sequence[int]) -> str:

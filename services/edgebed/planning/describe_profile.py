@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from edgebed.core.host import machine
 from edgebed.core.plan import Method, Task
-from edgebed.core.quantities import bytes_text, number_text
+from edgebed.core.quantities import bytes_text, ms_text
 from edgebed.scenario.profiles import LayerRow, Profile
 
 TIMES = ("forward", "backward", "step")
@@ -28,29 +28,25 @@ def as_text(profile: Profile) -> str:
     for rows in profile.beside:
         kinds = [kind for kind in BESIDE if any(getattr(row, kind) for row in rows.layers)]
         cells = [
-            (str(k), *(_ms(getattr(row, kind)) for kind in kinds), bytes_text(row.memory + row.guess_memory))
+            (str(k), *(ms_text(getattr(row, kind)) for kind in kinds), bytes_text(row.memory + row.guess_memory))
             for k, row in enumerate(rows.layers)
         ]
         lines += ["", f"Beside, with {rows.learning['name']}:"]
         lines += _table(("layer", *(BESIDE[kind] for kind in kinds), "memory"), cells)
     lines.append("")
     for each in profile.messages:
-        sizes = f"{_ms(each.each)}, and for each MiB of values {_ms(each.encode + each.carry)}"
+        sizes = f"{ms_text(each.each)}, and for each MiB of values {ms_text(each.encode + each.carry)}"
         lines.append(f"A message with exchange {each.exchange['name']} takes {sizes}.")
     if profile.own:
-        lines.append(f"A live shard needs {_ms(profile.own)} of each step whatever layers it has.")
+        lines.append(f"A live shard needs {ms_text(profile.own)} of each step whatever layers it has.")
     total_s = sum(row.forward + row.backward + row.step for row in profile.layers)
-    lines.append(f"A step of the whole model takes {_ms(total_s)} with mini-batches of {profile.batch_size}.")
+    lines.append(f"A step of the whole model takes {ms_text(total_s)} with mini-batches of {profile.batch_size}.")
     return "\n".join(lines)
 
 
 def _cells(k: int, row: LayerRow) -> tuple[str, ...]:
-    times = (_ms(getattr(row, kind)) for kind in TIMES)
+    times = (ms_text(getattr(row, kind)) for kind in TIMES)
     return (str(k), f"{row.weights:,}", f"{row.outputs:,}", *times, bytes_text(row.kept), bytes_text(row.memory))
-
-
-def _ms(seconds: float) -> str:
-    return f"{number_text(1000 * seconds)} ms"
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

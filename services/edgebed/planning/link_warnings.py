@@ -4,13 +4,20 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from edgebed.core import quantities
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.framing import ACK_SHARE
 from edgebed.core.plan import LinkPlan, NodePlan, Plan
 from edgebed.core.quantities import number_text
-from edgebed.core.runtimes import Emulation, Runtime
+from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.emulation.conditions import LinkSchedule, LinkState
-from edgebed.emulation.means import Mechanisms, mechanisms_of, place_of
+from edgebed.emulation.means import (
+    NO_NETEM,
+    Mechanisms,
+    kernel_lacks_links,
+    mechanisms_of,
+    place_of,
+    why_no_namespaces,
+)
 from edgebed.planning.planning import PlannedTrial
 from edgebed.scenario.faults.link import LinkFault
 from edgebed.scenario.schema import Scenario
@@ -26,19 +33,37 @@ Direction = Literal["uplink", "downlink"]
 def check_links(
     scenario: Scenario, trials: Sequence[PlannedTrial], runtime: Runtime, emulation: Emulation = "auto"
 ) -> None:
-    """ScenarioError with every loss that nothing here can make, each where it was written."""
+    """Refuse every loss that nothing here can make, each where it was written.
+
+    InfrastructureError where the kernel lacks what that takes, else ScenarioError.
+    """
     lossy = [(planned.plan.trial, path) for planned in trials for path in _loss_paths(scenario, planned.plan)]
-    if not lossy or (reason := loss_refusal(mechanisms_of(runtime, emulation))) is None:
+    if not lossy:
+        return
+    mechanisms = mechanisms_of(runtime, emulation)
+    lack = why_no_namespaces() if TRAITS[runtime].has_local_processes and _is_lacking(emulation) else ""
+    if (reason := loss_refusal(mechanisms, lack)) is None:
         return
     places = dict.fromkeys(scenario.place(trial, path) for trial, path in lossy)
-    raise ScenarioError(*(f"{place}: {reason}" for place in places))
+    refusals = [f"{place}: {reason}" for place in places]
+    raise InfrastructureError("\n".join(refusals)) if lack or mechanisms.by_kernel else ScenarioError(*refusals)
 
 
-def loss_refusal(mechanisms: Mechanisms) -> str | None:
-    """Why packets cannot be lost here, and what to do; None if they can, or if that is not known yet."""
+def _is_lacking(emulation: Emulation) -> bool:
+    """Whether the kernel would hold the links of processes if it lacked nothing."""
+    return emulation == "auto" and kernel_lacks_links()
+
+
+def loss_refusal(mechanisms: Mechanisms, lack: str = "") -> str | None:
+    """Why packets cannot be lost here, and what to do; None if they can, or if that is not known yet.
+
+    `lack` is what the kernel lacks, where it does not hold the link for that.
+    """
     if mechanisms.by_kernel:
-        lacking = "packets cannot be lost here: this kernel has no netem. Remove the loss, or load it: "
-        return f"{lacking}modprobe sch_netem" if mechanisms.netem is False else None
+        lack = NO_NETEM if mechanisms.netem is False else ""
+        return f"packets cannot be lost here: {lack}. Or remove the loss" if lack else None
+    if lack:
+        return f"packets cannot be lost here: {lack}. Or remove the loss"
     return (
         f"packets cannot be lost here: the link is held by {mechanisms}, which delays but loses nothing. Remove the "
         "loss, or let the kernel hold the link: --runtime docker, or --runtime process as root"

@@ -23,6 +23,7 @@ from edgebed.core.plan import (
 )
 from edgebed.learning.data_sets.registry import DataSet
 from edgebed.planning.sharding import Sharding
+from edgebed.scenario.hosts import place
 from edgebed.scenario.links import link_of
 from edgebed.scenario.schema import TrialSection, class_workers
 
@@ -100,6 +101,7 @@ class NodePlanning:
         return WorkerPlan(
             **self._linked(node, device_class, section),
             compute_speed=section.compute_speed,
+            core=section.core,
             waiting=section.waiting,
             num_workers=self.trial.num_workers,
             num_examples=len(part),
@@ -119,14 +121,20 @@ class NodePlanning:
         return {
             "node": node,
             "device_class": device_class,
+            "host": self._placement.get(node, ""),
             "seed": self.seed,
             "cpus": section.cpus,
-            "memory_bytes": section.memory,
+            "memory_bytes": section.memory_cap,
             "task": self.task,
             "method": self.trial.method,
             "trace": self.trace,
             "check_s": self.trial.deadlines.check,
         }
+
+    @cached_property
+    def _placement(self) -> dict[str, str]:
+        """The host of each node."""
+        return place(self.trial.hosts, self.trial.promises)
 
     @cached_property
     def _points(self) -> dict[str, list[PointTrigger]]:

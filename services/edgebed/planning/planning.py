@@ -5,23 +5,26 @@ in the same parts. Mistakes that only the data or the model can show are found h
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
 from edgebed.core.errors import ScenarioError
+from edgebed.core.hosts import HostPlan
 from edgebed.core.imports import is_import_path, own_folders
-from edgebed.core.plan import NodePlan, Plan, Task, TensorLayout
+from edgebed.core.plan import GRADIENT_TIME_S, REFERENCE, NodePlan, Plan, Task, TensorLayout
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import DataSet, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import registry as models
-from edgebed.learning.models.anatomy import anatomy_of
+from edgebed.learning.models.anatomy import Uncountable, anatomy_of, gradient_operations
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
@@ -30,12 +33,16 @@ from edgebed.planning.sharding import Sharding, shard
 from edgebed.scenario.choices import Bound
 from edgebed.scenario.faults.own import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
+from edgebed.scenario.hosts import overfull
 from edgebed.scenario.own_parts import try_parts
 from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection, class_workers
 from edgebed.wire.tensors import MAX_BYTES
 
 _LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...]]
 SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
+remembered_operations = functools.lru_cache(maxsize=100)(gradient_operations)
+"""Operations of a gradient of a built-in model, which stay the same: studies plan the same task for each of their runs.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +64,7 @@ class PlannedTrial:
 
         A node that serves shards, such as the one with all gradient modules, has the examples that all shards have.
         """
-        part = self.parts.get(node.node, self.parts[self.plan.workers()[0].node])[: node.num_examples]
+        part = self.parts.get(node.node, next(iter(self.parts.values())))[: node.num_examples]
         x, y = self.data.train_x, self.data.train_y
         if not sees_inputs(node):
             x = x[:0]
@@ -92,6 +99,7 @@ class _Planner:
         self.scenario = scenario
         self.data: dict[str, DataSet] = {}
         self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
+        self.counted: dict[Task, Task] = {}
 
     def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTrial:
         data = self._load(name, trial.task)
@@ -99,6 +107,7 @@ class _Planner:
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
         self._check_parts(name, trial, data, parts)
+        self._check_hosts(name, trial)
         sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
         faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
         planned_nodes = NodePlanning(
@@ -126,9 +135,22 @@ class _Planner:
                 (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
             ),
             expects_trusted=trial.expect.verdict == "trusted",
-            security=trial.security,
+            security=trial.security or ("curve" if len(trial.hosts) > 1 else "plain"),
+            hosts=tuple(
+                HostPlan(
+                    name=key,
+                    engine=host.engine,
+                    tls=host.tls,
+                    cores=host.cores,
+                    memory_bytes=host.memory,
+                    rate_bit_s=host.rate,
+                )
+                for key, host in trial.hosts.items()
+            ),
             is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
+        if plan.shares_links():
+            plan = msgspec.structs.replace(plan, sharing="queues")
         return PlannedTrial(
             plan=plan,
             data=data,
@@ -177,13 +199,28 @@ class _Planner:
             inputs=task.inputs,
             loss=task.loss,
             sizes=task.sizes,
-            gradient_time_s=task.gradient_time,
+            gradient_time_s=task.gradient_time or GRADIENT_TIME_S,
             compression_time_s=task.compression_time,
             python_path=python_path,
         )
         with self._locating(name, "method"):
             try_parts(trial.method, planned)
-        return planned
+        is_said = task.gradient_time or (trial.sharding and trial.sharding.profile)
+        return planned if is_said else self._counted(planned)
+
+    def _counted(self, task: Task) -> Task:
+        """The task with what a gradient takes by its operations; as it is where these cannot be counted."""
+        if task not in self.counted:
+            count = gradient_operations if is_import_path(task.model) else remembered_operations
+            try:
+                flop = count(task)
+            except Uncountable as error:
+                self.counted[task] = msgspec.structs.replace(task, uncounted=str(error))
+            else:
+                self.counted[task] = msgspec.structs.replace(
+                    task, gradient_flop=flop, gradient_time_s=REFERENCE.gradient_s(flop)
+                )
+        return self.counted[task]
 
     def _cut(self, name: str, trial: TrialSection, data: DataSet) -> list[NDArray[np.int64]]:
         """The parts of the workers, as positions in the whole training set."""
@@ -220,6 +257,15 @@ class _Planner:
                 f"{smallest}, the smallest part. Use a smaller batch, fewer workers or a more even split."
             )
 
+    def _check_hosts(self, name: str, trial: TrialSection) -> None:
+        """Check that each host has the memory that its nodes are promised."""
+        problems = [
+            f"{self.scenario.cause(name, f'hosts.{host}', *_memories(trial))}: {message}"
+            for host, message in overfull(trial.hosts, trial.promises)
+        ]
+        if problems:
+            raise ScenarioError(*problems)
+
     def _python_path(self, *names: str) -> tuple[str, ...]:
         """Where the user's modules are looked for; nothing if all is built in, so that such plans name no folder."""
         return own_folders(self.scenario.folder) if any(map(is_import_path, names)) else ()
@@ -232,6 +278,11 @@ class _Planner:
         except ScenarioError as error:
             place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
             raise ScenarioError(*(f"{place}: {text.removeprefix(f'{key}: ')}" for text in error.problems)) from error
+
+
+def _memories(trial: TrialSection) -> tuple[str, ...]:
+    """The keys that decide how much memory a host's nodes are promised."""
+    return tuple(f"fleet.{name}.{key}" for name in trial.fleet for key in ("memory", "count"))
 
 
 def _shares(trial: TrialSection) -> tuple[str, ...]:

@@ -53,13 +53,13 @@ def shard(
     members = [(name, each) for key, each in trial.fleet.items() for name in class_workers(key, each)]
     names = [name for name, _ in members]
     devices = [
-        device_of(name, each, seed)._replace(own_s=found.own_s, own_bytes=own)
+        device_of(name, each, seed, task)._replace(own_s=found.own_s, own_bytes=own)
         for (name, each), own in zip(members, own_bytes, strict=True)
     ]
     is_apart = section.modules == "apart"
     layers = layer_costs(found, rule, section.queue, apart=is_apart)
     batches = num_examples // task.batch_size if rule.match == "batch" else None
-    partition = partition_of(section, layers, devices, schedule_of(trial, rule, seed, batches or 0))
+    partition = partition_of(section, layers, devices, schedule_of(trial, rule, seed, task, batches or 0))
     ends = [*partition.cuts, len(layers)]
     common = Shard(
         batches=batches,
@@ -137,14 +137,16 @@ def even_cuts(layers: int, shards: int) -> list[int]:
     return [layers * k // shards for k in range(1, shards)]
 
 
-def device_of(name: str, section: LinkSection, seed: int) -> Device:
+def device_of(name: str, section: LinkSection, seed: int, task: Task) -> Device:
     """The capacities of a node when training begins; with a trace, on average."""
     link = link_of(section, seed, name)
     rates = (link.uplink_bit_s, link.downlink_bit_s) if link.period_s is None else _mean_rates(link, link.period_s)
-    cpus, memory = getattr(section, "cpus", None), getattr(section, "memory", None)
+    cpus, memory = getattr(section, "cpus", None), getattr(section, "memory_cap", None)
+    core = getattr(section, "core", None)
+    of_core = task.gradient_time_s / core.gradient_s(task.gradient_flop) if core and task.gradient_flop else 1.0
     return Device(
         name=name,
-        speed=getattr(section, "compute_speed", 1.0) * min(1.0, cpus or 1.0),
+        speed=of_core * getattr(section, "compute_speed", 1.0) * min(1.0, cpus or 1.0),
         memory_bytes=memory,
         uplink_bit_s=INFINITE if rates[0] is None else rates[0],
         downlink_bit_s=INFINITE if rates[1] is None else rates[1],
@@ -152,19 +154,22 @@ def device_of(name: str, section: LinkSection, seed: int) -> Device:
     )
 
 
-def _mean_rates(link: LinkPlan, period_s: float) -> tuple[float, float]:
+def _mean_rates(link: LinkPlan, period_s: float) -> tuple[float | None, float | None]:
+    """Return the mean rates of a link that follows a trace; a direction that the trace lacks is as it is."""
     ends = [*(change.at_s for change in link.changes[1:]), period_s]
     spans = [end - change.at_s for change, end in zip(link.changes, ends, strict=True)]
-    up = sum(span * (change.uplink_bit_s or 0) for change, span in zip(link.changes, spans, strict=True))
-    down = sum(span * (change.downlink_bit_s or 0) for change, span in zip(link.changes, spans, strict=True))
-    return up / period_s, down / period_s
+    up = [span * change.uplink_bit_s for change, span in zip(link.changes, spans, strict=True) if change.uplink_bit_s]
+    down = [
+        span * change.downlink_bit_s for change, span in zip(link.changes, spans, strict=True) if change.downlink_bit_s
+    ]
+    return sum(up) / period_s if up else link.uplink_bit_s, sum(down) / period_s if down else link.downlink_bit_s
 
 
-def schedule_of(trial: TrialSection, rule: Rule, seed: int, batches: int = 0) -> PipelineSchedule:
+def schedule_of(trial: TrialSection, rule: Rule, seed: int, task: Task, batches: int = 0) -> PipelineSchedule:
     """How shards work together under a rule, and which nodes serve them, storing up to `batches` by batch."""
     section = trial.sharding
     assert section is not None
-    serving = {role: device_of(role, each, seed) for role, each in trial.serving.items()}
+    serving = {role: device_of(role, each, seed, task) for role, each in trial.serving.items()}
     is_apart = "modules" in serving
     return PipelineSchedule(
         together=is_apart or not rule.waits,

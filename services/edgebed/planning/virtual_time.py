@@ -1,22 +1,60 @@
 """How long a gradient, and compressing a push, take in virtual time, and where these numbers come from."""
 
+from collections.abc import Iterator
+
 from edgebed.algorithms.registry import rule_of
-from edgebed.core.plan import GRADIENT_TIME_S, Plan
-from edgebed.core.quantities import number_text
+from edgebed.core.plan import REFERENCE, NodePlan, Plan, WorkerPlan
+from edgebed.core.quantities import ms_text, operations_text
 
 
 def virtual_time_text(plan: Plan) -> str:
-    """A sentence, e.g. `a gradient takes 5 ms (task.gradient_time's default, not measured for this model), ...`."""
+    """A sentence, e.g. `a gradient takes 14 ms (130 MFLOP, as counted, on the reference core of 10 GFLOP/s), ...`."""
     task, method = plan.nodes[0].task, plan.nodes[0].method
     if plan.is_profiled:
         return "layers take what they took where shards.profile was measured"
-    is_default = task.gradient_time_s == GRADIENT_TIME_S
-    why = "task.gradient_time's default, not measured for this model" if is_default else "the scenario's gradient_time"
-    gradient = f"a gradient takes {number_text(1000 * task.gradient_time_s)} ms ({why})"
+    gradient = f"a gradient takes {gradient_text(plan)}"
     if method.is_layerwise:
         beside = "" if rule_of(method).is_alone else "; what lies beside them takes time of its own at the same rate"
         return f"{gradient}, divided among the layers by counted operations{beside}"
     taken, why = "no time", "task.compression_time's default"
     if task.compression_time_s:
-        taken, why = f"{number_text(1000 * task.compression_time_s)} ms", "the scenario's compression_time"
+        taken, why = ms_text(task.compression_time_s), "the scenario's compression_time"
     return f"{gradient}, compressing a push {taken} ({why})"
+
+
+def gradient_text(plan: Plan) -> str:
+    """What a gradient takes on each class of workers, and which of the three says so."""
+    task = plan.nodes[0].task
+    if task.uncounted:
+        return (
+            f"{ms_text(task.gradient_time_s)} (nobody's figure: the operations of {task.model} cannot be counted, "
+            f"{task.uncounted}; give task.gradient_time)"
+        )
+    if not task.gradient_flop:
+        return f"{ms_text(task.gradient_time_s)} (the scenario's gradient_time)"
+    return f"{', '.join(_by_core(plan))} ({operations_text(task.gradient_flop)}, as counted)"
+
+
+def speed_text(node: NodePlan) -> str:
+    """How fast a node's device is: its name, its speed, or its speed relative to another's."""
+    if node.core is None:
+        return f"{node.compute_speed:g}"
+    return node.core.device or f"{operations_text(node.core.flop_s)}/s"
+
+
+def _by_core(plan: Plan) -> Iterator[str]:
+    classes: dict[tuple[str, float], list[str]] = {}
+    for node in plan.workers():
+        names = classes.setdefault((_core_text(node), node.gradient_s), [])
+        if node.device_class not in names:
+            names.append(node.device_class)
+    for (core, gradient_s), names in classes.items():
+        where = f" on {' and '.join(names)}" if len(classes) > 1 else ""
+        yield f"{ms_text(gradient_s)}{where} by {core}"
+
+
+def _core_text(node: WorkerPlan) -> str:
+    core = node.core
+    if core is None:
+        return f"the reference core, {operations_text(REFERENCE.flop_s)}/s"
+    return f"device {core.device}" if core.device else f"its speed, {operations_text(core.flop_s)}/s"

@@ -8,6 +8,7 @@ from edgebed.core.console import say
 from edgebed.core.runtimes import TRAITS
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
+from edgebed.journal.outcome import outcome_of
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
@@ -82,6 +83,7 @@ class TrialHost:
             self.runtime.name,
             self.metrics.clock(),
             applied_bytes=past.update_bytes if past else 0,
+            past_traffic=past.traffic if past else None,
             trained_s=past.until_s - past.began_s if past else None,
         )
         assignment = Assignment(
@@ -100,16 +102,17 @@ class TrialHost:
         found = summary() if self.server else None
         if self.server and found and found.outcome != "interrupted":
             verdict = found.fidelity.verdict if found.fidelity else None
-            self.metrics.judge_trial(verdict=verdict, steps_per_s=found.steps_per_s)
+            result = outcome_of([found]).result
+            self.metrics.judge_trial(verdict=verdict, result=result, steps_per_s=found.steps_per_s)
             self.server.visits.await_scrape()
 
-    def _observe(self, heart: Controller) -> Callable[[records.Record], None]:
+    def _observe(self, heart: Controller) -> Callable[[records.Record, str], None]:
         """A function that takes the trial's records, and lists a node for Prometheus once it is ready."""
         if TRAITS[self.runtime.name].is_virtual:
             return self.metrics.observe
 
-        def observe(record: records.Record) -> None:
-            self.metrics.observe(record)
+        def observe(record: records.Record, node: str) -> None:
+            self.metrics.observe(record, node)
             if isinstance(record, records.Node) and record.state == "stopped":
                 self.targets.remove(record.name)
             if isinstance(record, records.Node) and record.state == "ready":
@@ -122,6 +125,7 @@ class TrialHost:
                     device_class=member.plan.device_class,
                     run=self.run,
                     trial=heart.plan.trial,
+                    host=member.plan.host,
                 )
                 self.targets.add(target)
 

@@ -1,9 +1,10 @@
 """What a runtime is: how a planned trial is run to its end, and by whom its nodes are started."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from edgebed.core.hosts import EngineAddress
 from edgebed.core.runtimes import Emulation
 from edgebed.core.runtimes import Runtime as RuntimeName
 from edgebed.journal.checkpoints import CheckpointStore
@@ -62,8 +63,10 @@ class Runtime(Protocol):
         ...
 
 
-def runtime_of(name: RuntimeName, *, processes: int, emulation: Emulation = "auto") -> Runtime:
-    """The runtime of that name; `processes` is how many the simulation computes with."""
+def runtime_of(
+    name: RuntimeName, *, processes: int, emulation: Emulation = "auto", hosts: Sequence[EngineAddress] = ()
+) -> Runtime:
+    """The runtime of that name; `processes` is how many the simulation computes with, `hosts` have the containers."""
     match name:
         case "simulation":
             from edgebed.runtimes.simulation.runtime import SimulationRuntime
@@ -76,4 +79,4 @@ def runtime_of(name: RuntimeName, *, processes: int, emulation: Emulation = "aut
         case "docker":
             from edgebed.runtimes.containers.runtime import ContainerRuntime
 
-            return ContainerRuntime()
+            return ContainerRuntime(hosts)

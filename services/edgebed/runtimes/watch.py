@@ -19,9 +19,9 @@ class StatusFeed:
     """Follows the records of a trial and shows its status a few times a second of real time."""
 
     def __init__(
-        self, heart: Controller, show: Callable[[TrialStatus], None], observe: Callable[[records.Record], None]
+        self, heart: Controller, show: Callable[[TrialStatus], None], observe: Callable[[records.Record, str], None]
     ) -> None:
-        """`show` gets the status, `observe` every record."""
+        """`show` gets the status, `observe` every record, and who reported it."""
         self.heart = heart
         self.show = show
         self.observe = observe
@@ -31,7 +31,7 @@ class StatusFeed:
 
     def follow(self, t: float, node: str, record: records.Record) -> None:
         """Take in a record, said by `node` at `t` seconds of the trial."""
-        self.observe(record)
+        self.observe(record, node)
         self.state.add(t, node, record)
 
     def tick(self, now: float) -> None:

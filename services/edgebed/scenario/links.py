@@ -6,7 +6,6 @@ place of its own that the seed decides.
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -25,12 +24,11 @@ from pydantic import (
 from edgebed.core import chance, units
 from edgebed.core.plan import LinkChange, LinkPlan
 from edgebed.scenario import choices
-from edgebed.scenario.problems import Problem, Problems, problems_of, show
-from edgebed.scenario.section import DurationFromZero, Section, of_pattern
-from edgebed.scenario.traces import Trace, read_trace
-
-FOLDER = "folder"
-"""Key of the validation context: the folder that paths in a scenario are relative to."""
+from edgebed.scenario.problems import Problem, Problems, problems_of
+from edgebed.scenario.section import Duration, DurationFromZero, Section, file_name, folder_of, of_pattern
+from edgebed.scenario.traces.library import find_trace
+from edgebed.scenario.traces.mahimahi import STEP_S, read_mahimahi
+from edgebed.scenario.traces.trace import Trace, check_step
 
 Rate = Annotated[
     int,
@@ -52,17 +50,48 @@ Loss = Annotated[
 ]
 
 
+class MahimahiFiles(Section):
+    """A trace in mahimahi's format: a file for each direction."""
+
+    up: str | None = Field(default=None, min_length=1)
+    """File with the packets that the node may send; as the class's `uplink` if left out."""
+    down: str | None = Field(default=None, min_length=1)
+    """File with the packets that the node may receive; as the class's `downlink` if left out."""
+    step: Annotated[Duration, AfterValidator(check_step)] = STEP_S
+    """Time from one change of the link's rate to the next."""
+
+    @classmethod
+    def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
+        """Yield a problem where there is no file."""
+        yield from super().contradictions(given)
+        if given.get("up") is None and given.get("down") is None:
+            yield Problem((), "which files? give up, down or both: {up: lte.up, down: lte.down}")
+
+
 def _read_trace(given: object, info: ValidationInfo) -> Trace:
-    if not isinstance(given, str) or not given:
-        raise ValueError(f"not the name of a file: {show(given)}; a CSV file, found from the scenario file's folder")
-    return read_trace((info.context or {}).get(FOLDER, Path()) / given)
+    if isinstance(given, Trace):
+        return given
+    folder = folder_of(info)
+    if isinstance(given, dict):
+        files = MahimahiFiles.model_validate(given)
+        up, down = (folder / name if name else None for name in (files.up, files.down))
+        return read_mahimahi(up, down, files.step)
+    forms = "a CSV file, found from the scenario file's folder; a name that edgebed traces shows; {up: , down: }"
+    return find_trace(file_name(given, f"{forms} of mahimahi's files"), folder)
 
 
-TraceFile = Annotated[
+LinkTrace = Annotated[
     Trace,
     PlainValidator(_read_trace),
-    PlainSerializer(lambda trace: str(trace.path), return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string", "title": "path of a CSV file", "pattern": "."}),
+    PlainSerializer(lambda trace: trace.given or str(trace.path), when_used="json"),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "title": "CSV file, name of a trace", "pattern": "."},
+                MahimahiFiles.model_json_schema(),
+            ]
+        }
+    ),
 ]
 
 
@@ -129,9 +158,10 @@ class LinkSection(Section):
     """Share of the packets that are lost, in each direction; only where the kernel's netem holds the link."""
     link_steps: list[LinkStep] = Field(default=[])
     """Changes in the course of training, e.g. `[{at: 30s, uplink: 1mbit}]`; each holds until the next."""
-    link_trace: TraceFile | None = None
-    """CSV file of time, up and down, relative to the scenario file, that is played again and again; instead of
-    `uplink`, `downlink` and `link_steps`."""
+    link_trace: LinkTrace | None = None
+    """Recorded bandwidth that is played again and again: a CSV file of time, up and down, relative to the scenario
+    file; a name that `edgebed traces` shows; or mahimahi's files, `{up: lte.up, down: lte.down}`. Instead of
+    `link_steps`, and of `uplink` and `downlink` where it has them."""
 
     @field_validator("link_steps", mode="wrap")
     @classmethod
@@ -153,10 +183,11 @@ class LinkSection(Section):
         return self
 
     def _rivals_of_trace(self) -> list[Problem]:
-        if self.link_trace is None:
+        if (trace := self.link_trace) is None:
             return []
         away = "take one away (null, in a variant)"
-        rates = [name for name in ("uplink", "downlink") if getattr(self, name) is not None]
+        recorded = {"uplink": trace.has_up, "downlink": trace.has_down}
+        rates = [name for name, is_there in recorded.items() if is_there and getattr(self, name) is not None]
         problems = [Problem((name,), f"the rates come from link_trace; {away}") for name in rates]
         if self.link_steps:
             message = f"link_trace and link_steps exclude each other, also for latency; {away}"
@@ -209,8 +240,8 @@ def link_of(section: LinkSection, seed: int, node: str) -> LinkPlan:
     if (trace := section.link_trace) is None:
         return link
     return LinkPlan(
-        uplink_bit_s=trace.changes[0].uplink_bit_s,
-        downlink_bit_s=trace.changes[0].downlink_bit_s,
+        uplink_bit_s=trace.changes[0].uplink_bit_s if trace.has_up else section.uplink,
+        downlink_bit_s=trace.changes[0].downlink_bit_s if trace.has_down else section.downlink,
         latency_s=link.latency_s,
         jitter_s=link.jitter_s,
         loss=link.loss,

@@ -6,33 +6,35 @@ variant, an option's at the option, and what all variants share once.
 """
 
 import contextlib
-import io
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-from ruamel.yaml import YAML
+from pydantic import TypeAdapter, ValidationError
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import own_folders
 from edgebed.scenario import overrides, source, sweep_section
 from edgebed.scenario.contradictions import Contradiction, contradictions
-from edgebed.scenario.links import FOLDER
+from edgebed.scenario.hosts import FILE, HostSection, host_problems
 from edgebed.scenario.methods import PYTHON_PATH
-from edgebed.scenario.names import check_name
+from edgebed.scenario.names import HostName, check_name
 from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
 from edgebed.scenario.schema import Header, Scenario, TrialSection
+from edgebed.scenario.section import FOLDER
 from edgebed.scenario.source import Place, SourceNode
 from edgebed.scenario.sweep_section import SweepSection
 
 HEADER_KEYS = tuple(Header.model_fields)
 TRIAL_KEYS = tuple(TrialSection.model_fields)
-SWEEP = "sweep"
+SWEEP, HOSTS = "sweep", "hosts"
 KEYS = (*HEADER_KEYS, *TRIAL_KEYS, "variants", SWEEP)
+
+
+_HOSTS = TypeAdapter(dict[HostName, HostSection])
 
 
 class LocatedProblem(NamedTuple):
@@ -78,10 +80,15 @@ class _Document:
 
 
 def load_scenario(
-    path: str | Path | Mapping[str, Any], sets: Sequence[str] = (), *, resolved_from: str | None = None
+    path: str | Path | Mapping[str, Any],
+    sets: Sequence[str] = (),
+    *,
+    hosts: str | Path | None = None,
+    resolved_from: str | None = None,
 ) -> Scenario:
     """Load the scenario in the file `path`, or given as a dict, with `a.b.c=value` overrides.
 
+    Its hosts are those of the file `hosts`; else its own; else those in hosts.yaml beside it, if there is one.
     `resolved_from`: it is what `resolved_yaml` wrote of one that was loaded from that file before, or from a dict if
     empty; what options made impossible then stands in it like all else, and is not refused, and modules of one's own
     are looked for where that file is. ScenarioError with everything that is wrong, one message each:
@@ -93,7 +100,7 @@ def load_scenario(
         name, root, folder = str(path), source.read_file(Path(path)), Path(path).parent
     origin = str(name if resolved_from is None else resolved_from)
     context = {FOLDER: folder, PYTHON_PATH: own_folders(Path(origin).absolute().parent if origin else Path.cwd())}
-    document = _take_apart(root)
+    document = _take_apart(_with_hosts(root, hosts, folder if name else None))
     _apply_sets(document, sets)
     header = _check_header(document)
     trials: dict[str, TrialSection] = {}
@@ -116,17 +123,57 @@ def load_scenario(
     )
 
 
+def _with_hosts(root: SourceNode, file: str | Path | None, folder: Path | None) -> SourceNode:
+    """Return the scenario with the hosts of a file, the one that is named or the one beside it in `folder`.
+
+    Folders of certificates are relative to where they are written.
+    """
+    hosts, base = root.value.get(HOSTS), folder or Path.cwd()
+    if file is not None or (hosts is None and folder is not None and (folder / FILE).is_file()):
+        place = Path(file or base / FILE)
+        hosts, base = (
+            source.read_file(place, "a list of hosts", "host-a: { engine: local }", above=(HOSTS,)),
+            place.parent,
+        )
+    if hosts is None:
+        return root
+    found = {name: _with_certificates(host, base) for name, host in hosts.items()}
+    hosts = hosts._replace(value=found if isinstance(hosts.value, dict) else hosts.value)
+    return root._replace(value={**root.value, HOSTS: hosts})
+
+
+def _with_certificates(host: SourceNode, base: Path) -> SourceNode:
+    """Return a host with the whole path of its certificates."""
+    tls = host.value.get("tls") if isinstance(host.value, dict) else None
+    if tls is None or not isinstance(tls.value, str) or not tls.value:
+        return host
+    path = str((base / Path(tls.value).expanduser()).absolute())
+    return host._replace(value={**host.value, "tls": tls._replace(value=path)})
+
+
+def load_hosts(path: Path) -> dict[str, HostSection]:
+    """Load a file of hosts without a scenario; ScenarioError with everything that is wrong."""
+    tree = _with_hosts(SourceNode({}, Place(""), (), Place("")), path, None).value[HOSTS]
+    try:
+        hosts = _HOSTS.validate_python(tree.plain())
+        problems = list(host_problems(hosts))
+    except ValidationError as error:
+        problems = list(problems_of(error))
+    if problems:
+        document = _Document(tree, tree)
+        document.find_all(tree, problems)
+        raise ScenarioError(*_sentences(document))
+    return hosts
+
+
 def resolved_yaml(scenario: Scenario) -> str:
     """Write the scenario with every default, variant and override filled in; loading it gives the same trials."""
     header = scenario.model_dump(mode="json", include=set(HEADER_KEYS))
     trials = {name: trial.model_dump(mode="json", exclude_none=True) for name, trial in scenario.trials.items()}
     ((first, only), *others) = trials.items()
     alone = not others and first == scenario.trials[first].method.name
-    stream = io.StringIO()
-    yaml = YAML(typ="rt", pure=True)
-    yaml.width = 120
-    yaml.dump(header | (only if alone else {"variants": trials}), stream)
-    return f"# '{scenario.name}' as resolved: every default, variant and option filled in.\n{stream.getvalue()}"
+    text = source.yaml_text(header | (only if alone else {"variants": trials}))
+    return f"# '{scenario.name}' as resolved: every default, variant and option filled in.\n{text}"
 
 
 def written_trial(path: Path, sets: Sequence[str], variant: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Names that a scenario gives: of itself, its variants, its device classes and its faults."""
+"""Names that a scenario gives: of itself, its variants, device classes, hosts and faults."""
 
 import re
 from typing import Annotated
@@ -40,4 +40,5 @@ def _checked_name(given: object, pattern: str, form: str, reserved: tuple[str, .
 
 Name = Annotated[str, PlainValidator(check_name), of_pattern("name", NAME_PATTERN)]
 ClassName = Annotated[str, PlainValidator(_check_class), of_pattern("class name", CLASS_PATTERN)]
+HostName = Annotated[str, PlainValidator(_check_class), of_pattern("host name", CLASS_PATTERN)]
 FaultName = Annotated[str, PlainValidator(_check_fault), of_pattern("name", NAME_PATTERN)]

@@ -13,7 +13,7 @@
 plan everywhere. Times are of a whole mini-batch and of CPU time, on one core of the machine it was measured on.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -130,19 +130,12 @@ def read_profile(path: Path) -> ProfileFile:
     try:
         profile = Profile.model_validate(root.plain())
     except ValidationError as error:
-        raise Problems(_located(root, problems_of(error))) from None
+        raise Problems(source.located(root, problems_of(error))) from None
     wrong = [rows for rows in profile.beside if len(rows.layers) != len(profile.layers)]
     if wrong:
         count = f"{len(wrong[0].layers)} rows for {len(profile.layers)} layers"
         raise Problems([Problem((), f"{path}: beside: {count}; measure anew, with edgebed profile")])
     return ProfileFile(path.absolute(), profile)
-
-
-def _located(root: source.SourceNode, problems: Iterator[Problem]) -> Iterator[Problem]:
-    for problem in problems:
-        node, rest = root.descend(problem.path)
-        place = node.key_place if problem.at_key else node.place
-        yield Problem((), f"{place}: {'.'.join((*node.path, *rest))}: {problem.message}")
 
 
 def write_profile(profile: Profile, remarks: Sequence[str]) -> str:

@@ -25,7 +25,8 @@ from edgebed.scenario.names import NAME_PATTERN
 from edgebed.scenario.schema import Header, TrialSection
 from edgebed.scenario.section import Section
 from edgebed.scenario.sweep_section import SweepSection
-from edgebed.scenario.traces import HEADER_FORM, ROWS_MAX, SPACING_MIN_S
+from edgebed.scenario.traces.csv_file import HEADER_FORM
+from edgebed.scenario.traces.trace import ROWS_MAX, SPACING_MIN_S
 
 JsonSchema = dict[str, Any]
 
@@ -160,13 +161,22 @@ A variant replaces the whole list.
 TRACES = f"""\
 ### Traces
 
-`link_trace: lte.csv` takes the rates from a recorded bandwidth: a CSV file whose place is relative to the scenario
-file's. The header says which column is which and in what it is counted, so that the cells are plain numbers: `time_`
-with `s` or `ms`, `up_` and `down_` with {", ".join(f"`{unit}`" for unit in units.RATES_BIT_S)}.
-Their order is free, and other columns are passed over.
+`link_trace` takes the rates from a recorded bandwidth, in one of three ways:
+
+```yaml
+link_trace: lte.csv                                           # a CSV file
+link_trace: lte-synthetic                                     # a name that `edgebed traces` shows
+link_trace: {{ up: lte.up, down: lte.down, step: 1s }}          # files of mahimahi's
+```
+
+A file's place is relative to the scenario file's. In a **CSV file** the header says which column is which and in what
+it is counted, so that the cells are plain numbers: `time_` with `s` or `ms`, `up_` and `down_` with
+{", ".join(f"`{unit}`" for unit in units.RATES_BIT_S)}. Their order is free, and other columns are passed over.
 
 ```
-# one remark a line, where the trace comes from
+# family: LTE
+# source: who recorded it, and where; other remarks are free
+# licence: CC-BY-4.0
 {HEADER_FORM}
 0,4.2,18
 1,3.9,21.5
@@ -175,9 +185,18 @@ Their order is free, and other columns are passed over.
 
 A row holds until the time of the next one. The last row says when the trace is repeated, and nothing else: its rates
 may be left out. Times begin at 0 and increase by at least {units.format_duration(SPACING_MIN_S)}, since whether a
-kernel follows faster changes cannot be read back. There are up to {ROWS_MAX:,} rows.
+kernel follows faster changes cannot be read back. There are up to {ROWS_MAX:,} rows. A file with `time` and one
+direction alone leaves the other to `uplink` or `downlink`.
+
+In **mahimahi's files**, one for each direction, a line has the time in milliseconds at which a packet of 1,500 bytes
+may pass, and the last line is when the file is repeated. The link follows the rate of each `step`: so many bytes pass
+in it as in the file. `edgebed traces --convert` makes CSV files of these and of other public collections, in the same
+way. Where a recording lets nothing pass, a link carries its least rate, {units.format_rate(RATE_MIN_BIT_S)}, and what
+that was is taken off the next steps; so it is with what rounding to whole bits a second leaves.
+
 The trace is played again and again during training, and begins for every node at a place of its own, which the
-seed decides. `latency`, `jitter` and `loss` may stand beside it.
+seed decides. `latency`, `jitter` and `loss` may stand beside it. The run's `manifest.json` has file, family, source,
+licence and SHA-256 of each. More in [traces.md](traces.md).
 """
 
 FAULTS = """\
@@ -240,9 +259,9 @@ e.g. `{ class: phones, count: 3 }`, `{ fraction: 50% }` or `{ random: 5 }`:
 KINDS_OF_FAULTS = """\
 ### Kinds
 
-The server can be the target of each kind but `churn`; it has no points. The evaluator can be killed, frozen, thawed and
-restarted. A kind is a small class, and may be your own, as `{ mypackage.faults:Doze: edge-0, at: 30s }`: see
-[creating-a-fault.md](creating-a-fault.md).
+The server can be the target of each kind but `churn` and `availability`; it has no points. The evaluator can be
+killed, frozen, thawed and restarted. A kind is a small class, and may be your own, as
+`{ mypackage.faults:Doze: edge-0, at: 30s }`: see [creating-a-fault.md](creating-a-fault.md).
 """
 
 METHODS = """\

@@ -24,18 +24,21 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import GRADIENT_TIME_S, Durability, Loss, Method, NonFinite, Security, Waiting
+from edgebed.core.plan import Durability, Loss, Method, NonFinite, Security, Waiting
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
+from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults
-from edgebed.scenario.faults.targets import Group, Roster
-from edgebed.scenario.links import FOLDER, LinkSection
+from edgebed.scenario.faults.targets import Role, Roster
+from edgebed.scenario.hosts import HostSection, Promise, host_problems
+from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import method_schema, python_path_of, read_method, write_method
-from edgebed.scenario.names import ClassName, Name
+from edgebed.scenario.names import ClassName, HostName, Name
 from edgebed.scenario.problems import Problems, choose, show
 from edgebed.scenario.profiles import ProfileFile, read_profile
-from edgebed.scenario.section import Duration, DurationFromZero, Section, of_pattern
+from edgebed.scenario.roster import promises, roster
+from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of, of_pattern
 from edgebed.scenario.shard_problems import shard_problems
 from edgebed.scenario.source import OPTION
 from edgebed.scenario.sweep_section import SweepSection
@@ -89,12 +92,6 @@ _SPLIT: JsonSchema = {
 
 DataName = Annotated[str, PlainValidator(_built_in_or_import(DATA_SETS)), _named(DATA_SETS)]
 ModelName = Annotated[str, PlainValidator(_built_in_or_import(MODELS)), _named(MODELS)]
-Memory = Annotated[
-    int,
-    PlainValidator(units.parse_memory),
-    PlainSerializer(units.format_memory, return_type=str, when_used="json"),
-    of_pattern("memory size", units.MEMORY_PATTERN, "512MiB", "1GiB"),
-]
 WaitingTime = Annotated[
     Waiting,
     PlainValidator(choices.read_waiting),
@@ -143,9 +140,8 @@ Cuts = Annotated[
 
 
 def _read_profile(given: object, info: ValidationInfo) -> ProfileFile:
-    if not isinstance(given, str) or not given:
-        raise ValueError(f"not the name of a file: {show(given)}; what edgebed profile wrote, found from this folder")
-    return read_profile((info.context or {}).get(FOLDER, Path()) / given)
+    name = file_name(given, "what edgebed profile wrote, found from this folder")
+    return read_profile(folder_of(info) / name)
 
 
 ProfileName = Annotated[
@@ -222,8 +218,10 @@ class TaskSection(Section):
     loss: Loss = "cross-entropy"
     """Loss that training minimises, and that is measured on the test set: `cross-entropy`; or `squared`, the squared
     distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2."""
-    gradient_time: Duration = GRADIENT_TIME_S
-    """Virtual time of one gradient on a device of compute speed 1 with a core of its own; in the simulation only."""
+    gradient_time: Duration | None = None
+    """Virtual time of one gradient on every device with a core of its own, whatever its speed; in the simulation only.
+    If left out it follows from the gradient's operations, which are counted, and from each class's `speed` or `device`;
+    see docs/devices.md."""
     compression_time: DurationFromZero = 0.0
     """Virtual time that a worker's push takes besides its gradient, to be compressed and encoded; in the simulation
     only. `scripts/bench compression` measures it."""
@@ -241,6 +239,11 @@ class Caps(Section):
     """CPU cap in cores, e.g. 0.5; no cap if left out."""
     memory: Memory | None = None
     """Memory cap; none if left out."""
+
+    @property
+    def memory_cap(self) -> int | None:
+        """Return the memory cap that holds."""
+        return self.memory
 
 
 class ServerSection(LinkSection, Caps):
@@ -261,15 +264,18 @@ class EvaluatorSection(Caps):
     not_here = dict.fromkeys(LinkSection.model_fields, "the evaluator has no link: watching is not traffic")
 
 
-class DeviceClass(LinkSection, Caps):
+class DeviceClass(LinkSection, Caps, DeviceSpeed):
     """Workers of one kind; they are called `<class>-0`, `<class>-1`, ..."""
 
     count: int = Field(default=1, ge=1, le=MAX_COUNT)
     """Number of workers of this class."""
-    compute_speed: float = Field(default=1.0, gt=0.0)
-    """Speed relative to the machine itself: at 0.5 a gradient takes twice as long."""
     waiting: WaitingTime = Waiting()
     """Pause between a gradient and its push: a duration, `{uniform: [0s, 200ms]}` or `{exponential: 100ms}` (mean)."""
+
+    @property
+    def memory_cap(self) -> int | None:
+        """Return the memory cap that holds: the device's where none is given."""
+        return self.device.content.memory if self.device and self.memory is None else self.memory
 
 
 class ShardsSection(Section):
@@ -428,6 +434,10 @@ class TrialSection(Section):
     """Caps of the evaluator, which measures the model on the test set. It has no link: watching is not traffic."""
     evaluation: Evaluation = Evaluation()
     """How often the model is measured."""
+    hosts: dict[HostName, HostSection] = Field(default={})
+    """The machines whose engines run the containers, by name; this machine alone if left out. The first one is the
+    manager of the swarm and has the controller. Usually in a file of their own, `hosts.yaml` beside the scenario or the
+    one that `--hosts` names. Other runtimes know from it which nodes lie together, for faults."""
     stop: StopSection
     """What ends a trial."""
     faults: list[AnyFault] = Field(default=[])
@@ -440,10 +450,10 @@ class TrialSection(Section):
     detector: Literal["network", "oracle"] = "network"
     """How the server learns that a worker has failed: as a real one would, from the data network alone; or at once from
     the controller."""
-    security: Security = "plain"
+    security: Security | None = None
     """How nodes show on the data network that they belong to the run, in processes and containers: `plain`, by a
     password that travels readable; `curve`, everything is encrypted, for two to three times the processor time of an
-    exchange. The management network is always encrypted."""
+    exchange. `plain` if left out, but `curve` on several `hosts`. The management network is always encrypted."""
     checkpoints: Checkpoints = Checkpoints()
     """Checkpoints from which the server resumes when it is restarted: with the model and what the aggregation
     remembers, such as a momentum. What it has received since, or holds, is lost."""
@@ -464,12 +474,15 @@ class TrialSection(Section):
     def _faults_fit(
         cls, given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
     ) -> list[FaultSection]:
-        known = all(key in info.data for key in ("fleet", "server", "evaluator", "shards", "store", "modules"))
-        return read_faults(given, _roster(info.data) if known else None, python_path_of(info))
+        needed = ("fleet", "server", "evaluator", "shards", "store", "modules", "hosts")
+        data = info.data if all(key in info.data for key in needed) else None
+        nodes = roster(*_nodes(data), data["hosts"]) if data else None
+        return read_faults(given, nodes, python_path_of(info), folder_of(info))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if problems := list(shard_problems(self)):
+        of_hosts = (problem.under("hosts") for problem in host_problems(self.hosts, self.fleet))
+        if problems := [*shard_problems(self), *of_hosts]:
             raise Problems(problems)
         return self
 
@@ -481,7 +494,12 @@ class TrialSection(Section):
     @property
     def roster(self) -> Roster:
         """Return the nodes that faults can concern."""
-        return _roster(dict(self))
+        return roster(*_nodes(dict(self)), self.hosts)
+
+    @property
+    def promises(self) -> list[Promise]:
+        """Return what each node may use of its host."""
+        return promises(*_nodes(dict(self)))
 
     @property
     def sharding(self) -> ShardsSection | None:
@@ -510,24 +528,11 @@ def _serving(
     return found
 
 
-def _roster(trial: Mapping[str, Any]) -> Roster:
-    """Return the nodes of a trial, of which these are the sections, and what faults have to know of them."""
-    evaluator = Group("evaluator", ("evaluator",), trial["evaluator"].memory is not None)
-    serving = {
-        role: Group(role, (role,), each.memory is not None, each.latency, each.jitter)
-        for role, each in _serving(trial["shards"], trial["store"], trial["modules"]).items()
-    }
-    server: ServerSection = trial["server"]
-    workers = {
-        name: Group("worker", class_workers(name, each), each.memory is not None, each.latency, each.jitter)
-        for name, each in trial["fleet"].items()
-    }
-    return {
-        "server": Group("server", ("server",), server.memory is not None, server.latency, server.jitter),
-        "evaluator": evaluator,
-        **serving,
-        **workers,
-    }
+def _nodes(trial: Mapping[str, Any]) -> tuple[dict[Role, Caps], dict[str, tuple[Sequence[str], Caps]]]:
+    """Return the sections of the nodes that serve, and those of the workers with their names, by role and class."""
+    serving: dict[Role, Caps] = {"server": trial["server"], "evaluator": trial["evaluator"]}
+    serving |= dict(_serving(trial["shards"], trial["store"], trial["modules"]).items())
+    return serving, {name: (class_workers(name, each), each) for name, each in trial["fleet"].items()}
 
 
 class Header(Section):

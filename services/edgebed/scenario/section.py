@@ -1,6 +1,7 @@
-"""What the sections of a scenario share: known keys alone, every mistake reported at once, and times with a unit."""
+"""What the sections of a scenario share: known keys alone, all mistakes reported at once, quantities with a unit."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
@@ -12,12 +13,29 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     ValidationError,
+    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
 
 from edgebed.core import units
 from edgebed.scenario.problems import Problem, Problems, problems_of, show, unknown_keys
+
+FOLDER = "folder"
+"""Key of the validation context: the folder that paths in a scenario are relative to."""
+
+
+def folder_of(info: ValidationInfo) -> Path:
+    """Return the folder that paths are relative to."""
+    folder: Path = (info.context or {}).get(FOLDER, Path())
+    return folder
+
+
+def file_name(given: object, allowed: str) -> str:
+    """Return the name of a file that was given; ValueError, with what is `allowed`, where it is none."""
+    if not isinstance(given, str) or not given:
+        raise ValueError(f"not the name of a file: {show(given)}; {allowed}")
+    return given
 
 
 class Section(BaseModel):
@@ -77,3 +95,9 @@ DurationFromZero = Annotated[
     of_pattern("duration", units.DURATION_PATTERN, "500ms", "1m30s"),
 ]
 Duration = Annotated[DurationFromZero, AfterValidator(_above_zero)]
+Memory = Annotated[
+    int,
+    PlainValidator(units.parse_memory),
+    PlainSerializer(units.format_memory, return_type=str, when_used="json"),
+    of_pattern("memory size", units.MEMORY_PATTERN, "512MiB", "1GiB"),
+]

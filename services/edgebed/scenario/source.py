@@ -6,8 +6,9 @@ as ten; two equal keys are an error.
 """
 
 import datetime as dt
+import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +19,11 @@ from ruamel.yaml.reader import ReaderError
 
 from edgebed.core.containment import in_container
 from edgebed.core.errors import ScenarioError
+from edgebed.scenario.problems import Problem
 
 NAMES_MAX = 8
+WIDTH = 120
+"""Columns of a file that edgebed writes."""
 OPTION = "--set "
 """What the source of an option's place begins with."""
 MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
@@ -92,11 +96,13 @@ def read_file(
     what: str = "a scenario",
     example: str = "name: my-scenario",
     read: Callable[[Path], bytes] = Path.read_bytes,
+    above: tuple[str, ...] = (),
 ) -> SourceNode:
     """The file as a tree; ScenarioError if it cannot be read or is not a YAML mapping.
 
     Messages say `what` it should be, and how that begins, by an `example`. A user's file may be a pipe; one
-    of a run, which a stranger may have written, is to be `read` by `core.reading`.
+    of a run, which a stranger may have written, is to be `read` by `core.reading`. `above`: the keys of a scenario
+    under which the file's content stands.
     """
     source = str(path)
     text = _text(path, read)
@@ -106,12 +112,29 @@ def read_file(
     if not isinstance(value, CommentedMap):
         raise ScenarioError(f"{source}:1:1: {what} is a mapping of keys to values, e.g. `{example}`.")
     start = Place(source, 1, 1)
-    return _node(value, start, start, ())
+    return _node(value, start, start, above)
+
+
+def located(root: SourceNode, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the problems of a file's content with their places in their messages."""
+    for problem in problems:
+        node, rest = root.descend(problem.path)
+        place = node.key_place if problem.at_key else node.place
+        where = ".".join((*node.path, *rest))
+        yield Problem((), f"{place}: {where}: {problem.message}" if where else f"{place}: {problem.message}")
 
 
 def from_plain(value: object, place: Place, path: tuple[str, ...] = ()) -> SourceNode:
     """Return a tree of a value that has no lines of its own: every node is at `place`."""
     return _node(value, place, place, path)
+
+
+def yaml_text(value: Mapping[str, Any]) -> str:
+    """Return a mapping of plain values as YAML."""
+    stream, yaml = io.StringIO(), YAML(typ="rt", pure=True)
+    yaml.width = WIDTH
+    yaml.dump(value, stream)
+    return stream.getvalue()
 
 
 def parse(text: str, source: str, *, lines: bool = True) -> Any:

@@ -47,12 +47,14 @@ def test_no_field_stands_in_the_plans_of_all_roles_but_for_those_of_every_node()
     """A worker's are not a server's."""
     shared = set.intersection(*(set(plan.__struct_fields__) for plan in PLANS.values()))
 
-    assert shared == {"node", "device_class", "seed", "cpus", "memory_bytes", "task", "method", "trace", "check_s"}
+    assert shared == {
+        "node", "device_class", "host", "seed", "cpus", "memory_bytes", "task", "method", "trace", "check_s",
+    }  # fmt: skip
     assert {"waiting", "points", "silence_s", "evaluate_every_s"} <= FIELDS - shared
 
 
 @pytest.mark.parametrize(
-    ("plan", "hosts", "is_host", "is_vital", "counts"),
+    ("plan", "connects_to", "listens", "is_vital", "counts"),
     [
         (node("server"), (), True, True, (True, False)),
         (node("server", shard=Shard()), (), True, True, (True, True)),
@@ -65,9 +67,9 @@ def test_no_field_stands_in_the_plans_of_all_roles_but_for_those_of_every_node()
         (node("worker", shard=Shard(below="a", above="c", store="s")), ("server", "s"), False, True, (True, True)),
     ],
 )
-def test_a_role_decides_who_connects_who_is_vital_and_what_is_counted(plan, hosts, is_host, is_vital, counts):
+def test_a_role_decides_who_connects_who_is_vital_and_what_is_counted(plan, connects_to, listens, is_vital, counts):
     """With the node's place among the shards."""
-    assert (plan.hosts, plan.is_host, plan.is_vital) == (hosts, is_host, is_vital)
+    assert (plan.connects_to, plan.listens, plan.is_vital) == (connects_to, listens, is_vital)
     assert (plan.counts_traffic, plan.counts_messages) == counts
 
 

@@ -224,3 +224,34 @@ def test_what_is_no_share_cannot_be_written(bad):
     """A bug of the caller."""
     with pytest.raises(ValueError, match="is not a share"):
         units.format_percentage(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "flop_s"),
+    [("4 GFLOP/s", 4 * 10**9), ("4GFLOP/s", 4 * 10**9), ("36.8 GFLOP/s", 368 * 10**8), ("1 FLOP/s", 1)],
+)
+def test_a_speed_is_read_as_operations_a_second(text: str, flop_s: int) -> None:
+    """With a space or without."""
+    assert units.parse_speed(text) == flop_s
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("4", "the unit is missing: write 4 GFLOP/s"),
+        ("4 GFLOPS", "did you mean 4 GFLOP/s?"),
+        ("4gflops", "did you mean 4 GFLOP/s?"),
+        ("0.5 FLOP/s", "not a whole number of operations a second"),
+        ("-1 GFLOP/s", "it must not be negative"),
+    ],
+)
+def test_a_speed_without_its_unit_is_refused(text: str, hint: str) -> None:
+    """With what was meant, as other tools write it."""
+    with pytest.raises(ValueError, match=re.escape(hint)):
+        units.parse_speed(text)
+
+
+@given(st.integers(min_value=0, max_value=10**16))
+def test_reading_a_speed_undoes_writing_it(flop_s: int) -> None:
+    """For every speed."""
+    assert units.parse_speed(units.format_speed(flop_s)) == flop_s

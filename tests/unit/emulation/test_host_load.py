@@ -2,13 +2,16 @@
 
 import errno
 import subprocess
+import sys
 import threading
 import time
 
+import msgspec
 import psutil
 import pytest
 
-from edgebed.emulation.host_load import RECORD_S, HostProbe, count_runnable, host_load
+from edgebed.core.records import HostLoad
+from edgebed.emulation.host_load import RECORD_S, HostProbe, count_runnable, host_load, interface_rate_bit_s
 
 KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 
@@ -90,3 +93,28 @@ def test_a_probe_that_cannot_open_a_file_goes_on(monkeypatch):
     probe.close()
 
     assert list(probe.take()) == []
+
+
+@pytest.mark.parametrize(("address", "has_network"), [(("127.0.0.1",), True), (("203.0.113.7",), False), ((), False)])
+def test_the_program_tells_each_two_seconds_until_its_input_closes(address, has_network):
+    """As in a container on another host; one without an interface of that address tells of the cores alone."""
+    command = [sys.executable, "-m", "edgebed.emulation.host_load", *address]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        first = msgspec.json.decode(program.stdout.readline(), type=HostLoad)
+        program.stdin.close()
+        rest = program.stdout.readlines()
+        ended = program.wait(timeout=2 * RECORD_S)
+
+    assert (ended, len(rest) <= 1) == (0, True)
+    assert first.cores == psutil.cpu_count()
+    assert (first.received_bytes_s is not None, first.sent_bytes_s is not None) == (has_network, has_network)
+    assert (first.rate_bit_s, first.host) == (0, ""), "a loopback has no rate"
+
+
+@pytest.mark.parametrize(("text", "rate_bit_s"), [("1000\n", 10**9), ("-1\n", 0), ("", 0), (None, 0)])
+def test_the_rate_of_an_interface_is_what_the_kernel_says(tmp_path, text, rate_bit_s):
+    """In mbit a second; -1, or no answer, where it knows none."""
+    if text is not None:
+        (tmp_path / "speed").write_text(text)
+
+    assert interface_rate_bit_s(tmp_path) == rate_bit_s

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import InfrastructureError, KernelLackError, ScenarioError, lacking
 from edgebed.core.plan import (  # fmt: skip
     FaultPlan,
     FaultStep,
@@ -56,9 +56,13 @@ def with_fault(plan: Plan, action: str, node: str = "edge-0", **settings: object
 
 @pytest.fixture
 def allowed(monkeypatch):
-    """Let this process be allowed or not allowed to use the kernel's means, for the reason given."""
+    """Let this process be allowed or not allowed to use the kernel's means, for the reason given.
 
-    def allow(namespaces: str = "", cgroups: str = "") -> None:
+    It is a right that is missing, unless the kernel is `lacking` something.
+    """
+
+    def allow(namespaces: str = "", cgroups: str = "", *, lacking: bool = False) -> None:
+        monkeypatch.setattr("edgebed.emulation.means.kernel_lacks_links", lambda: lacking)
         monkeypatch.setattr("edgebed.emulation.means.why_no_namespaces", lambda: namespaces)
         monkeypatch.setattr("edgebed.emulation.means.why_no_cgroups", lambda: cgroups)
         monkeypatch.setattr("edgebed.emulation.local.why_no_namespaces", lambda: namespaces)
@@ -197,15 +201,47 @@ def test_the_kernel_is_used_as_far_as_it_can_be_had(allowed):
 
 
 def test_the_kernel_alone_is_refused_where_it_cannot_be_had(allowed):
-    """Each for what the plan asks of it."""
-    allowed(namespaces="no veth here", cgroups="read-only")
+    """Each for what the plan asks of it; without a right there is something that the user can do."""
+    allowed(namespaces=NOT_ROOT, cgroups="read-only")
 
     check_mechanisms([plan_of(LinkPlan()), plan_of(SLOW)], "process", "auto")
     check_mechanisms([plan_of(LinkPlan())], "process", "kernel")
-    with pytest.raises(ScenarioError, match="kernel cannot hold links here: no veth here"):
+    with pytest.raises(ScenarioError, match=f"kernel cannot hold links here: {NOT_ROOT}. Run as root of the machine"):
         check_mechanisms([plan_of(LinkPlan()), plan_of(SLOW)], "process", "kernel")
     with pytest.raises(ScenarioError, match="kernel cannot hold caps here: read-only"):
         check_mechanisms([plan_of(LinkPlan(), memory_bytes=1)], "process", "kernel")
+
+
+def test_what_the_kernel_lacks_is_nobodys_mistake(allowed):
+    """Another exit code than a user's mistake, what is lacking and what can be done; no advice to become root."""
+    allowed(namespaces=lacking("bridge", "bridge"), lacking=True)
+
+    check_mechanisms([plan_of(LinkPlan())], "process", "kernel")
+    check_mechanisms([plan_of(SLOW)], "process", "auto")
+    with pytest.raises(InfrastructureError) as refused:
+        check_mechanisms([plan_of(SLOW)], "process", "kernel")
+
+    assert str(refused.value) == (
+        "the kernel cannot hold links here: this kernel has no bridge (modprobe bridge loads it, where it was built). "
+        "Without it, links are held by --runtime process --emulation model and by --runtime simulation"
+    )
+    assert refused.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_lack"), [(KernelLackError("veth", "veth"), True), (InfrastructureError("not permitted"), False)]
+)
+def test_a_lack_of_the_kernels_is_told_from_a_missing_right(monkeypatch, answer, is_lack):
+    """By what the kernel answered when it was tried."""
+
+    def fail() -> None:
+        raise answer
+
+    monkeypatch.setattr("edgebed.emulation.switch.probe", fail)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(means, "_hindrance", means._hindrance.__wrapped__)
+
+    assert (means.kernel_lacks_links(), means.why_no_namespaces()) == (is_lack, str(answer))
 
 
 def test_more_nodes_than_a_bridge_takes_are_refused_with_what_to_do(allowed):
@@ -233,7 +269,7 @@ def test_whoever_is_not_root_is_not_allowed(monkeypatch):
     """That is known without trying."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
 
-    assert means.why_no_namespaces.__wrapped__() == NOT_ROOT
+    assert str(means._hindrance.__wrapped__()) == NOT_ROOT
     assert means.why_no_cgroups.__wrapped__() == NOT_ROOT
 
 
@@ -242,12 +278,22 @@ def test_whoever_is_not_root_is_not_allowed(monkeypatch):
     [
         (Mechanisms("namespaces", netem=True), LinkPlan(), LinkChange(loss=0.1, latency_s=0.1), ""),
         (Mechanisms("namespaces", netem=False), LinkPlan(), LinkChange(uplink_bit_s=1_000_000), ""),
-        (Mechanisms("namespaces", netem=False), LATE, LinkChange(loss=0.1), "packets cannot be lost here"),
-        (Mechanisms("namespaces", netem=False), SLOW, LinkChange(latency_s=0.1), "latency cannot be made here"),
+        (
+            Mechanisms("namespaces", netem=False),
+            LATE,
+            LinkChange(loss=0.1),
+            "packets cannot be lost here: this kernel has no netem",
+        ),
+        (
+            Mechanisms("namespaces", netem=False),
+            SLOW,
+            LinkChange(latency_s=0.1),
+            "latency cannot be made here: this kernel has no netem",
+        ),
         (Mechanisms("namespaces", netem=False), LATE, LinkChange(latency_s=0.1), ""),
         (Mechanisms("docker", netem=False), SLOW, LinkChange(jitter_s=0.1), "latency cannot be made here"),
         (Mechanisms("model"), LinkPlan(), LinkChange(latency_s=0.1), ""),
-        (Mechanisms("model"), LinkPlan(), LinkChange(loss=0.1), "packets cannot be lost here"),
+        (Mechanisms("model"), LinkPlan(), LinkChange(loss=0.1), "packets cannot be lost here: that takes links that"),
     ],
 )
 def test_a_link_that_nothing_can_change_so_is_refused_its_change(held_by, link, change, words):

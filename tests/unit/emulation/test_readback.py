@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
 from edgebed.core.framing import burst_bytes
@@ -27,6 +28,7 @@ class Kernel:
     up: Queue | None = None
     down: Queue | None = None
     interface: str = "eth7"
+    mtu: int = 1500
     error: Exception | None = field(default=None)
 
     def queues(self) -> tuple[Queue | None, Queue | None]:
@@ -114,6 +116,24 @@ def test_a_trace_is_journaled_seldom_and_a_problem_as_soon_as_it_is_certain():
     assert told == {0: ("", 0), 10: ("", 0), **problems, 37: ("", 23)}
 
 
+@pytest.mark.parametrize(
+    ("mtu", "burst", "problem"),
+    [
+        (1500, 1600, ""),
+        (1450, 1550, ""),
+        (1450, 1600, "uplink: the kernel lets 1600 bytes through at once, asked 1550"),
+    ],
+)
+def test_what_passes_at_once_goes_by_the_interfaces_mtu(mtu, burst, problem):
+    """One packet and no more, also of an overlay network, whose packets are smaller; the journal says how large."""
+    kernel = Kernel(up=Queue(rate_bit_s=MBIT, burst_bytes=burst), mtu=mtu)
+    meter = LinkMeter("edge-0", EffectiveLink(LinkPlan(uplink_bit_s=MBIT)), kernel, "")
+    told = [record for second in (0.0, 1.0) for record in meter.read(second, None)][-1]
+
+    assert (told.problem, told.mtu or 1500) == (problem, mtu)
+    assert (b'"mtu"' in msgspec.json.encode(told)) == (mtu != 1500), "a journal of an Ethernet is what it was"
+
+
 @pytest.mark.parametrize("error", [OSError(19, "No such device"), BadAnswerError("3 bytes where 16 are needed")])
 def test_a_kernel_that_does_not_answer_is_a_problem(error):
     """The node goes on, and its journal says why nothing is known."""
@@ -193,9 +213,9 @@ def test_however_many_rows_a_trace_has_few_are_compared(monkeypatch):
     )
     kernel, compared = Kernel(up=queue(8 * 7_000)), []
 
-    def counting(asked, *held, netem):
+    def counting(asked, *held, netem, mtu):
         compared.append(asked.uplink_bit_s)
-        return deviation(asked, *held, netem=netem)
+        return deviation(asked, *held, netem=netem, mtu=mtu)
 
     monkeypatch.setattr(readback, "deviation", counting)
     LinkMeter("edge-0", EffectiveLink(link), kernel, "").wait_until_held()

@@ -28,6 +28,16 @@ def test_acknowledgements_hold_a_message_up_on_a_very_uneven_link():
     assert took_s(LinkPlan(uplink_bit_s=10 * MBIT, downlink_bit_s=MBIT), wire_bytes=1_251_600) == pytest.approx(1.0)
 
 
+def test_an_overlays_packets_are_smaller():
+    """Less passes at once, and there are more of them to acknowledge: 66 bytes for every 2,928."""
+    link, home = LinkSchedule(LinkPlan(uplink_bit_s=MBIT)), LinkPlan(uplink_bit_s=MBIT, downlink_bit_s=100 * MBIT)
+    free = LinkSchedule(LinkPlan())
+
+    assert transfer_s(link, free, 0.0, 1550 + 125_000, acknowledged=False, mtu=1450) == pytest.approx(1.0)
+    took = transfer_s(free, LinkSchedule(home), 0.0, 10_002_900, acknowledged=True, mtu=1450)
+    assert took == pytest.approx(80 * 66 / 2928, rel=0.01)
+
+
 def test_without_a_limit_it_takes_no_time():
     """A link as fast as the machine."""
     assert took_s(LinkPlan(), LinkPlan()) == 0.0

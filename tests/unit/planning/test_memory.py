@@ -283,7 +283,11 @@ def test_force_warns_instead(load, good, capsys):
         (("fleet.edge.memory=100MiB",), ROOMY, "memory cap of edge: 100MiB is below the 165MiB"),
         (("fleet.edge.compute_speed=2",), ROOMY, "a compute speed above 1 has no effect in the docker runtime"),
         (("task.gradient_time=9ms",), ROOMY, "task.gradient_time has no effect in the docker runtime"),
-        (("fleet.edge.count=99",), ROOMY, "101 containers are many: the docker runtime is meant for up to 100 nodes"),
+        (
+            ("fleet.edge.count=99",),
+            ROOMY,
+            "101 containers are many for one machine: the docker runtime is meant for up to 100 nodes on each",
+        ),
     ],
 )
 def test_what_may_surprise_in_containers_is_warned_of(load, good, sets, host, warning):

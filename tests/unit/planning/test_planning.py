@@ -334,3 +334,20 @@ def test_the_text_names_every_node_and_the_dict_is_json(plan):
 def test_labels_are_written_as_ranges(counts, text):
     """Only those that occur."""
     assert text == labels_text(counts)
+
+
+@pytest.mark.parametrize(
+    ("sets", "sharing"),
+    [
+        ((), ""),
+        (("fleet.slow.uplink=1mbit",), ""),
+        (("server.downlink=10mbit",), "queues"),
+        (("faults=[{link: server, at: 1s, uplink: 1mbit}]",), "queues"),
+        (("faults=[{link: fast-0, at: 1s, uplink: 1mbit}, {cut: server, at: 1s, for: 1s}]",), ""),
+    ],
+)
+def test_a_plan_says_that_several_connections_share_a_limited_link(plan, sets, sharing):
+    """Of a worker's own link there is one connection; a link that is only cut has no rate to share."""
+    (planned,) = plan(*sets)
+
+    assert planned.plan.sharing == sharing

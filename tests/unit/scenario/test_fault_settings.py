@@ -232,7 +232,7 @@ def test_the_same_seed_gives_the_same_faults_in_every_variant_and_another_seed_o
         ("{ partition: [[server], [evaluator]], at: 1s }", "11:30: faults.0.partition.1.0: the evaluator has no link:"),
         (
             "{ partition: [[server], [{ class: hub }]], at: 1s }",
-            "partition.1.0: not a node: a mapping; a node, a class or",
+            "partition.1.0: not a node: a mapping; a node, a class, a host or",
         ),
         ("{ churn: 0, at: 1s, for: 9s }", "faults.0.churn: not how many a minute: 0; a number, e.g. 3, or a share of"),
         ("{ churn: 0%, at: 1s, for: 9s }", "faults.0.churn: not how many a minute: '0%'; a number, e.g. 3, or a share"),

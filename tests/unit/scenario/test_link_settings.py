@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import InfrastructureError, ScenarioError, lacking
 from edgebed.core.plan import LinkChange, LinkPlan
 from edgebed.emulation.means import Mechanisms, mechanisms_of, place_of
 from edgebed.planning.describe import as_text, describe_plan
@@ -265,9 +265,35 @@ def test_a_loss_that_nothing_makes_is_refused_where_it_stands(load, runtime, emu
 
 def test_a_loss_needs_netem_where_the_kernel_holds_the_link():
     """Where that cannot be known beforehand, the nodes' containers will show."""
-    assert "this kernel has no netem" in (loss_refusal(Mechanisms("namespaces", netem=False)) or "")
+    assert loss_refusal(Mechanisms("namespaces", netem=False)) == (
+        "packets cannot be lost here: this kernel has no netem (modprobe sch_netem loads it, where it was built). "
+        "Or remove the loss"
+    )
     assert loss_refusal(Mechanisms("docker", netem=True)) is None
     assert loss_refusal(Mechanisms("docker", netem=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("held_by", "emulation", "lack"),
+    [
+        (Mechanisms("namespaces", netem=False), "kernel", "this kernel has no netem"),
+        (Mechanisms("namespaces", netem=False), "auto", "this kernel has no netem"),
+        (Mechanisms("model"), "auto", "this kernel has no bridge"),
+    ],
+)
+def test_a_loss_that_the_kernel_cannot_make_is_the_kernels_lack(load, monkeypatch, held_by, emulation, lack):
+    """It is no mistake in the scenario, though the message says where it is; nobody is told to become root."""
+    monkeypatch.setattr("edgebed.planning.link_warnings.mechanisms_of", lambda *_: held_by)
+    monkeypatch.setattr("edgebed.planning.link_warnings.kernel_lacks_links", lambda: held_by.place == "model")
+    monkeypatch.setattr("edgebed.planning.link_warnings.why_no_namespaces", lambda: lacking("bridge", "bridge"))
+    scenario = load(LINKED, LOSSY_LATER)
+
+    with pytest.raises(InfrastructureError) as refused:
+        check_links(scenario, plan_trials(scenario), "process", emulation)
+
+    assert str(refused.value).startswith(f"--set {LOSSY_LATER}: packets cannot be lost here: {lack} (modprobe ")
+    assert "root" not in str(refused.value)
+    assert refused.value.exit_code == 3
 
 
 def test_without_loss_nothing_is_refused(load):

@@ -4,6 +4,8 @@ Operations are those of going forward, for one example; going back takes twice a
 the inputs and one for that of the weights.
 """
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,7 +20,9 @@ from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Method, Task
 from edgebed.learning import weights
+from edgebed.learning.models import registry as models
 from edgebed.learning.models.footprint import kept_bytes
+from edgebed.learning.models.losses import loss_of
 from edgebed.learning.shards.building import PROBE, shapes_of, task_layers
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
 
@@ -86,6 +90,32 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
         )
 
 
+def gradient_operations(task: Task) -> int:
+    """Count the operations of one gradient of a mini-batch: forward, and back to what is trained.
+
+    They are those of the task's own model, whatever it is made of. Uncountable where it has no product that torch has a
+    formula for, or where its code does not run while it is watched.
+    """
+    products = _Products()
+    with torch.random.fork_rng(devices=[]), _without_onednn():
+        model = models.build_for(task).train()
+        trained = [each.tensor for each in weights.trained(model) if each.is_parameter]
+        labels = torch.zeros(PROBE, dtype=torch.int64)
+        try:
+            with products, torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+                loss = loss_of(task.loss, model(torch.zeros(PROBE, *task.input_shape)), labels)
+                torch.autograd.grad(loss, trained, materialize_grads=True)
+        except Exception as error:
+            raise Uncountable(imports.reason(error)) from error
+    if not products.flops:
+        raise Uncountable("it has no product or convolution that torch has a formula for")
+    return products.flops * task.batch_size // PROBE
+
+
+class Uncountable(Exception):  # noqa: N818 - what the model is
+    """A model's operations cannot be counted, and why."""
+
+
 def _beside(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> tuple[int, int]:
     """Return operations for one example, and weights, of a network beside the layers."""
     return operations(module, shape, labels=labels), _weights(module)
@@ -104,6 +134,17 @@ def operations(module: nn.Module, shape: tuple[int, ...], *, labels: bool = Fals
     with _Products() as products, torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         outputs = module.eval()(*inputs)
     return int(max(products.flops, outputs.numel()) // PROBE)
+
+
+@contextlib.contextmanager
+def _without_onednn() -> Iterator[None]:
+    """Keep torch from a library that hides the products of recurrent layers, and that not every machine has."""
+    was = torch._C._get_mkldnn_enabled()  # noqa: SLF001 - torch.backends.mkldnn.flags warns of a setting besides
+    torch._C._set_mkldnn_enabled(False)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(was)  # noqa: SLF001
 
 
 class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]

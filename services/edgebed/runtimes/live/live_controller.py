@@ -18,8 +18,8 @@ import zmq
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
+from edgebed.core.linux import allow_open_files
 from edgebed.core.plan import Injection
-from edgebed.emulation.host_load import HostProbe
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
@@ -48,7 +48,7 @@ from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT
 from edgebed.runtimes.live.rate_limit import RateLimiter
-from edgebed.runtimes.live.sockets import REPORT_BYTES_MAX, bind, management_socket
+from edgebed.runtimes.live.sockets import FILES_BESIDE, REPORT_BYTES_MAX, bind, management_socket
 from edgebed.runtimes.live.timers import Timers
 from edgebed.runtimes.live.unfinished import Door, Guard
 from edgebed.runtimes.signals import catch_signals, restore_signals
@@ -61,8 +61,21 @@ LAUNCHES_AT_ONCE = 16  # then messages of running nodes are handled again
 LAUNCH_AGAIN_S = 0.02
 LAST_WORDS_S = 0.1  # what a node sent before it ended is handled before its end is
 RECEIVED_AT_ONCE = 1024  # messages
+CONNECTIONS_A_NODE = 2  # one is for its heartbeats
 CHECKPOINT_BYTES = 32
 """Most bytes of a checkpoint for each parameter: itself, and what an aggregation may remember of it."""
+
+
+class Probe(Protocol):
+    """What tells how busy the nodes' hosts are."""
+
+    def take(self) -> Iterator[tuple[int, records.HostLoad]]:
+        """Yield what was found since the last call: (the controller's monotonic clock in ns, load until then)."""
+        ...
+
+    def close(self) -> None:
+        """End it, soon; what it has found meanwhile can still be taken."""
+        ...
 
 
 class Launcher(Protocol):
@@ -94,6 +107,10 @@ class Launcher(Protocol):
 
     def poll_events(self) -> Iterator[NodeStarted | NodeExited | Injected]:
         """Events since the last call: nodes that started or ended, and how; called when `fileno` is readable."""
+        ...
+
+    def probe(self) -> Probe:
+        """Begin to look how busy the nodes' hosts are; training begins. Never blocks."""
         ...
 
     def began(self, monotonic_s: float) -> None:
@@ -146,8 +163,8 @@ class LiveController:
     interruptions: int = 0
     has_begun: bool = False
     over: bool = False
-    probe: HostProbe | None = None
-    """Measures the host during training."""
+    probe: Probe | None = None
+    """Measures the hosts during training."""
 
     def __post_init__(self) -> None:
         """Look up what the plan asks for."""
@@ -160,6 +177,8 @@ class LiveController:
 
     def run(self) -> None:
         """Launch every node, host the heart until it stops, leave nothing running, however often the user asks."""
+        nodes = len(self.heart.plan.nodes)
+        allow_open_files(FILES_BESIDE + CONNECTIONS_A_NODE * nodes, f"a controller of {nodes:,} nodes")
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         guard = None
         with self._interruptible():
@@ -379,7 +398,7 @@ class LiveController:
         if self.heart.phase is Phase.RUNNING and not self.has_begun:
             self.has_begun = True
             self.next_check_s = self.now() + self.heart.plan.check_s
-            self.probe = HostProbe()
+            self.probe = self.launcher.probe()
             self.launcher.began(self.heart.admission.epoch_ns * 1e-9 + self.heart.starting.began_s)
 
     def _carry_out(self, effects: list[Effect]) -> None:

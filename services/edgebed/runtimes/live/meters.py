@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES, wire_bytes
+from edgebed.core.framing import MTU, packet_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkPlan, NodePlan
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState
 from edgebed.emulation.netlink import LinkReader, Queue
@@ -44,7 +44,6 @@ CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/container
 UNLIMITED = LinkSchedule(LinkPlan())
 Key = tuple[str, str, str]
 """Name, direction and receiver of `Transfers`."""
-PACKET_BYTES = SEGMENT_BYTES + HEADER_BYTES
 EARLY_SHARE = 0.9
 """Share of the time that its bytes need below which a message came early."""
 BYTES_S_MAX = 0.05
@@ -179,7 +178,8 @@ class UsageMeter:
         self.link_first = self.link_first or reading
         if last := self.link_last:  # the counters were read at some moment within each reading: the longest time counts
             for busiest, before, after in zip(self.busiest, last.passed, reading.passed, strict=True):
-                busiest.add(last.since_s - began_s, reading.until_s - began_s, after - before)
+                # less than before, where what is dropped is smaller than a full packet, as which it is counted
+                busiest.add(last.since_s - began_s, reading.until_s - began_s, max(0, after - before))
         self.link_last = reading
 
     def _grown(self) -> dict[str, float | None]:
@@ -208,12 +208,14 @@ class LinkReading(NamedTuple):
     sent: int
     up: Queue | None
     down: Queue | None
+    mtu: int = MTU
+    """The interface's."""
 
     @property
     def passed(self) -> tuple[int, int]:
         """Bytes sent, and bytes received without what still waits before the node, or was dropped there."""
         down = self.down or Queue()
-        return self.sent, self.received - down.waiting_bytes - down.drops * PACKET_BYTES
+        return self.sent, self.received - down.waiting_bytes - down.drops * packet_bytes(self.mtu)
 
     def counters(self) -> dict[str, int]:
         """Counters as `Usage` names them; those of queues only where they limit."""
@@ -232,7 +234,7 @@ def read_link(link: LinkReader, now: Callable[[], float]) -> LinkReading | None:
         up, down = link.queues()
     except (OSError, ValueError):
         return None
-    return LinkReading(since_s, now(), received, sent, up, down)
+    return LinkReading(since_s, now(), received, sent, up, down, link.mtu)
 
 
 def add_window(usage: records.Usage, cpus: float | None, before: Reading, after: Reading) -> records.Usage:
@@ -260,14 +262,20 @@ def add_window(usage: records.Usage, cpus: float | None, before: Reading, after:
 class TransfersMeter:
     """Measures how long messages took to this node, against what its link and the sender's would take as asked."""
 
-    def __init__(self, plan: NodePlan, life: Lifetime, others: Mapping[str, LinkPlan], *, delay: str) -> None:
-        """`others`: the links of the nodes whose messages come. `delay`: what makes latency (see `NodeEnvironment`)."""
+    def __init__(
+        self, plan: NodePlan, life: Lifetime, others: Mapping[str, LinkPlan], *, delay: str, mtu: int = MTU
+    ) -> None:
+        """`others`: the links of the nodes whose messages come. `delay`: what makes latency (see `NodeEnvironment`).
+
+        `mtu` is that of the data network.
+        """
         self.name = plan.node
         self.life = life
         link = plan.link
         self.own = EffectiveLink(link)
         self.others = {name: EffectiveLink(other) for name, other in others.items() if other.shaped or link.shaped}
         self.delay = delay
+        self.mtu = mtu
         self.uplink, self.downlink = SharedUplink(), SharedDownlink()
         self.totals: dict[Key, records.Transfers] = {}
         self.changed: set[Key] = set()
@@ -300,11 +308,11 @@ class TransfersMeter:
         if time_s < -error_s - HAND_OVER_S:
             self._change(key, impossible=1)
             return
-        since_s, size = sent_s - began_s, wire_bytes(payload_bytes)
+        since_s, size = sent_s - began_s, wire_bytes(payload_bytes, self.mtu)
         latency_s, jitter_s = self._delay_s(other, since_s)
-        bytes_s = transfer_s(other, self.own, since_s, size, acknowledged=False)
+        bytes_s = transfer_s(other, self.own, since_s, size, acknowledged=False, mtu=self.mtu)
         least_s = bytes_s + latency_s
-        asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True) + latency_s
+        asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True, mtu=self.mtu) + latency_s
         if isinstance(message, Activation | Gradient):
             is_seen = busy_until_s <= sent_s + asked_s
             asked_s += self._beside(now, since_s, source, size)
@@ -335,13 +343,14 @@ class TransfersMeter:
     def sent(self, now: float, to: str, payload_bytes: int) -> None:
         """Note bytes given to the kernel, which has one uplink for all that a shard, or what serves shards, sends."""
         since_s = now - (self.life.began_s or 0.0)
-        alone_s = transfer_s(self.own, UNLIMITED, since_s, wire_bytes(payload_bytes), acknowledged=False)
+        size = wire_bytes(payload_bytes, self.mtu)
+        alone_s = transfer_s(self.own, UNLIMITED, since_s, size, acknowledged=False, mtu=self.mtu)
         for other, extra_s in self.uplink.send(now, to, alone_s).items():
             self._allow((self.name, "up", other), extra_s)
 
     def _beside(self, now: float, since_s: float, source: str, size: int) -> float:
         """Seconds that others on the node's own downlink may add to a message's time; adds to theirs as well."""
-        alone_s = transfer_s(UNLIMITED, self.own, since_s, size, acknowledged=False)
+        alone_s = transfer_s(UNLIMITED, self.own, since_s, size, acknowledged=False, mtu=self.mtu)
         extra = self.downlink.receive(now - (self.life.began_s or 0.0), since_s, source, alone_s)
         own_s = extra.pop(source)
         for other, extra_s in extra.items():

@@ -14,6 +14,7 @@
 The data socket is opened only after `configure`.
 """
 
+import gc
 import os
 import sys
 import tempfile
@@ -28,11 +29,12 @@ import zmq
 
 from edgebed.core.errors import DamagedFileError, EdgebedError, OwnCodeError
 from edgebed.core.fingerprint import fingerprint
-from edgebed.core.linux import monotonic_clock
+from edgebed.core.framing import MTU
+from edgebed.core.linux import allow_open_files, monotonic_clock
 from edgebed.core.plan import Security, Task
 from edgebed.emulation.cgroups import wait_until_capped
 from edgebed.emulation.conditions import EffectiveLink
-from edgebed.emulation.link_model import link_model_of
+from edgebed.emulation.model.link_model import link_model_of
 from edgebed.emulation.namespaces import inside
 from edgebed.emulation.netlink import LinkReader
 from edgebed.emulation.readback import Delay, LinkMeter, Mechanism, StatedLink
@@ -60,7 +62,14 @@ from edgebed.runtimes.live.shell.lingering import linger
 from edgebed.runtimes.live.shell.log_meter import LogMeter
 from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.live.shell.reporter import Reporter
-from edgebed.runtimes.live.sockets import HIGH_WATER_MARK, SHARDS_ROOM, bind, data_socket, management_socket
+from edgebed.runtimes.live.sockets import (
+    FILES_BESIDE,
+    HIGH_WATER_MARK,
+    SHARDS_ROOM,
+    bind,
+    data_socket,
+    management_socket,
+)
 from edgebed.runtimes.live.unfinished import Door, Guard
 from edgebed.runtimes.log_file import FolderOnDisk
 from edgebed.runtimes.node_building import live_node
@@ -165,6 +174,8 @@ def _run(here: NodeEnvironment, context: Context, data_context: Context) -> int:
             management.send(messages.Bye(sender=here.node, reason=str(error), recurs=True), [])
             raise
         del configured, configure, frames  # a second copy of the data
+        gc.freeze()  # what a node is made of stays
+        gc.enable()
         reason = node.run()
         linger(node.life, visits, management)
     print(f"{here.node}: {reason}", file=sys.stderr)
@@ -232,7 +243,7 @@ def _build(
         watch_socket = data_socket(context, zmq.ROUTER, here.credentials)
         ready = msgspec.structs.replace(ready, management_address=bind(watch_socket, here.management_host))
         watch = RouterEndpoint(watch_socket, "data", _complain)
-    if plan.is_host:
+    if plan.listens:
         interface = InterfaceBytes(reader.interface, reader.bytes) if reader else InterfaceBytes.at(here.data_host)
     fill = fill_memory if here.own_cgroup else lambda: NO_CAP
     device = NodeDevice(plan, work, paces_cpus=here.pace_cpus, fill_memory=fill)
@@ -248,10 +259,10 @@ def _build(
     if log and not log.problem:
         metering.meters.append(LogMeter(log, commits, life))
     if any(link.shaped for link in (plan.link, *links.values())):
-        metering.transfers = TransfersMeter(plan, life, links, delay=here.delay)
+        metering.transfers = TransfersMeter(plan, life, links, delay=here.delay, mtu=_mtu(here, reader))
         metering.meters.append(metering.transfers)
     link = PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel)
-    connections = Connections(data, link, metering, timelines=timelines if plan.hosts else None, watch=watch)
+    connections = Connections(data, link, metering, timelines=timelines if plan.connects_to else None, watch=watch)
     _guard(configure, heart, data.router, watch, ready)
     node = LiveNode(plan, heart, life, device, management, reporter, metering, connections, log, commits)
     _await_conditions(here, node, reader)
@@ -260,6 +271,14 @@ def _build(
         watch.complain = lambda reason: reporter.complain(reason, "management")
     management.send(log.tell(ready) if log else ready, [])
     return node, pages.visits
+
+
+def _mtu(here: NodeEnvironment, reader: LinkReader | None) -> int:
+    """The MTU of the node's data network; an Ethernet's where the interface is shared by all on the machine."""
+    if reader is None and here.contained:
+        reader = LinkReader(here.data_host)
+        reader.close()
+    return reader.mtu if reader else MTU
 
 
 def _await_conditions(here: NodeEnvironment, node: LiveNode, reader: LinkReader | None) -> None:
@@ -322,6 +341,8 @@ def _open(
 ) -> tuple[DataEnds, messages.Ready]:
     """The node's ends on the data network, and the address at which it is reached."""
     plan = configure.plan
+    if plan.listens:
+        allow_open_files(FILES_BESIDE + len(configure.peers), plan.node)
     router, dealers = None, {}
     is_of_shards = plan.method.is_layerwise and plan.role != "evaluator"
     room = SHARDS_ROOM if is_of_shards else HIGH_WATER_MARK
@@ -329,11 +350,11 @@ def _open(
     patience, own = patience_s(*links.values()), links.pop(plan.node)
     slowest = max((patience_s(own, other) for other in links.values()), default=patience)
     with inside(here.namespace):  # where the context's threads stay, which make its connections
-        if plan.is_host:
+        if plan.listens:
             socket = data_socket(context, zmq.ROUTER, here.credentials, patience_s=slowest, room=room)
             ready = msgspec.structs.replace(ready, data_address=bind(socket, here.data_host))
             router = DataRouter(socket, _complain)
-        for host in plan.hosts:
+        for name in plan.connects_to:
             socket = data_socket(context, zmq.DEALER, here.credentials, new_identity(plan.node), patience, room)
-            dealers[host] = DataDealer(socket, _complain, host, always_asks=is_of_shards)
+            dealers[name] = DataDealer(socket, _complain, name, always_asks=is_of_shards)
     return DataEnds(router, dealers), ready

@@ -3,15 +3,19 @@
     heart ---> leave() ... due(): it has left ---> socket
     socket ---> arrive() ... due(): it is there ---> heart
 
-Without a link to hold, a message leaves and arrives at once. While the link is cut nothing does: emulation/outage.py
-says what becomes of it.
+Messages to several nodes share the uplink fairly, those from several the downlink (emulation/model/flows.py). How busy
+the other end is a node does not know: who receives lets a message pass its downlink from the moment on in which its
+first byte left. Without a link to hold, a message leaves and arrives at once. While the link is cut nothing does:
+emulation/outage.py says what becomes of it.
 """
 
 import math
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from edgebed.core.plan import Injection, NodePlan
-from edgebed.emulation.link_model import LinkModel, later
+from edgebed.emulation.model.flows import Course, Flow, Flows
+from edgebed.emulation.model.link_model import LinkModel, later
 from edgebed.emulation.outage import Outage
 from edgebed.roles.events import MessageReceived, Send
 from edgebed.runtimes import timestamps
@@ -33,39 +37,53 @@ class PacedLink:
         self.began_s = math.inf
         self.outage = Outage()
         self.healed_s = -math.inf
-        self.on_way: Timers[Leaving | Arriving] = Timers()
+        self.flows: Flows[Passing] = Flows()
+        self.courses: dict[tuple[str, str], Course[Passing]] = {}
+        """What passes, and waits for that, by direction and peer."""
+        self.model_s = 0.0
+        """Latest time that something passed."""
+        self.sent: Flow[Passing] | None = None
+        """The message sent last, once it has come to the link."""
+        self.on_way: Timers[_Entering | Leaving | Arriving] = Timers()
         self.stalled: list[Send] = []
         """Messages sent while the link is cut."""
         self.arriving_bytes = 0
-        self.leaving_s = (math.inf, math.inf)
-        """When the first and the last byte of the message sent last leave, as far as is known."""
 
     @property
     def next_s(self) -> float:
         """When the next message has left, or arrived; infinity if none will."""
-        return math.inf if self.outage.is_cut else self.on_way.next_s
+        return math.inf if self.outage.is_cut else min(self.on_way.next_s, self.flows.next_s - HAND_OVER_S)
 
     @property
     def is_closed(self) -> bool:
         """Whether peers have to wait with what they send: nothing passes, or too much waits already."""
         return self.outage.is_cut or self.arriving_bytes >= ARRIVING_BYTES_MAX
 
+    @property
+    def leaving_s(self) -> tuple[float, float]:
+        """When the first and the last byte of the message sent last leave, as far as is known now."""
+        return (self.sent.first_s, self.sent.end_s) if self.sent else (math.inf, math.inf)
+
     def began(self, began_s: float) -> None:
         """Note when training began: the link's changes count from there."""
         self.began_s = began_s
         if self.passage:
             self.passage.began(began_s)
+            self._change(began_s)
 
     def leave(self, effect: Send, now: float) -> bool:
         """Send a message; return whether it leaves at once."""
+        self.sent = None
         if self.outage.is_cut:
             self.stalled.append(effect)
-            self.leaving_s = (math.inf, math.inf)
             return False
         if self.passage is None:
             return True
-        self.leaving_s = first_s, gone_s = self.passage.leave(now, timestamps.payload_bytes(effect))
-        self.on_way.add(gone_s - HAND_OVER_S, Leaving(effect, first_s, now, gone_s))
+        entering = _Entering(effect, now, self.passage.leaves_s(now))
+        if entering.enters_s > now:
+            self.on_way.add(entering.enters_s - HAND_OVER_S, entering)
+        else:
+            self._enter(entering)
         return False
 
     def arrive(self, event: MessageReceived, now: float) -> bool:
@@ -75,15 +93,19 @@ class PacedLink:
         first_s = timestamps.sent_s(event.message)
         if 0.0 <= first_s < self.healed_s:
             first_s = self.healed_s  # the message was sent while nothing passed
-        self.on_way.add(self.passage.arrive(first_s, now, event.bytes), Arriving(event))
         self.arriving_bytes += event.bytes
+        self._add(("down", event.peer), event.bytes, event, now, first_s)
         return False
 
     def due(self, now: Callable[[], float]) -> Iterator[Leaving | Arriving]:
         """Messages that have left or arrived by the clock `now`, which runs on meanwhile."""
         if self.outage.is_cut:
             return
+        self._go_on(now() + HAND_OVER_S)
         for passed in self.on_way.due(now):
+            if isinstance(passed, _Entering):
+                self._enter(passed)
+                continue
             if isinstance(passed, Arriving):
                 self.arriving_bytes -= passed.event.bytes
             yield passed
@@ -95,22 +117,40 @@ class PacedLink:
                 self.passage = LinkModel(self.plan, limits=True, delays=True)
                 self.passage.began(self.began_s)
             if self.passage:
+                if not self.by_kernel and not self.passage.limits:  # the link may have been planned without any
+                    self.courses.clear()
                 if not self.by_kernel:
-                    self.passage.hold(limits=True, delays=True)  # the link may have been planned without limits
+                    self.passage.hold(limits=True, delays=True)
+                self._go_on(now)
                 self.passage.inject(now, injection)
+                self._change(now)
         elif injection.action == "cut" and not self.by_kernel:
-            self.outage.cut(now)
+            self._cut(now)
         elif injection.action == "heal":
             return self._heal(now)
         return False
 
     def lose(self, now: float) -> None:
         """Drop all that is on its way: the connection broke."""
+        self._stop(now)
+        self.courses.clear()
+        self.sent = None
         self.on_way.take()
         self.stalled.clear()
         self.arriving_bytes = 0
         if self.passage:
             self.passage.clear(now)
+
+    def _cut(self, now: float) -> None:
+        self._go_on(now)
+        self.outage.cut(now)
+        self._stop(now)
+
+    def _stop(self, now: float) -> None:
+        """Let nothing pass."""
+        for course in self.courses.values():
+            if course.flows:
+                self.flows.leave(course.flows[0], max(now, self.model_s))
 
     def _heal(self, now: float) -> bool:
         since_s = self.outage.since_s
@@ -125,8 +165,80 @@ class PacedLink:
             self.on_way.add(later(due_s, since_s, later_s), passing)
         if self.passage:
             self.passage.stand_still(since_s, later_s)
+        for course in self.courses.values():
+            if course.flows:
+                self.flows.join(course.flows[0], max(now, self.model_s))
+        self._change(now)
         stalled, self.stalled = self.stalled, []
         for effect in stalled:
             if self.leave(effect, now):
                 self.on_way.add(now, Leaving(effect, now, now, now))
         return False
+
+    # --- what passes, in the time of the model: never before what it has seen already ---------------------------
+
+    def _enter(self, entering: "_Entering") -> None:
+        size = timestamps.payload_bytes(entering.effect)
+        self.sent = self._add(("up", entering.effect.to), size, entering, entering.enters_s)
+
+    def _add(
+        self, key: tuple[str, str], size: int, passing: "Passing", now: float, since_s: float = math.inf
+    ) -> "Flow[Passing]":
+        """Let a message pass behind those of its connection; `since_s`: when its first byte came, if that is known."""
+        self._go_on(now)
+        at_s = self.model_s = max(now, self.model_s)
+        flow = self._course(key).add(size, passing)
+        if flow is flow.course.flows[0]:
+            self._begin(flow, at_s, since_s if 0.0 <= since_s <= now else at_s)
+            self.flows.settle(at_s)
+        return flow
+
+    def _begin(self, flow: "Flow[Passing] | None", at_s: float, since_s: float = math.inf) -> None:
+        while flow and self.flows.begin(flow, at_s, since_s):
+            flow, since_s = self._pass(flow), math.inf
+
+    def _go_on(self, until_s: float) -> None:
+        """Let pass what passes until a time, each thing at its own."""
+        while (at_s := self.flows.next_s) <= until_s:
+            for flow in self.flows.over(at_s):
+                self._begin(self._pass(flow), at_s)
+            self.flows.settle(at_s)
+            self.model_s = at_s
+
+    def _pass(self, flow: "Flow[Passing]") -> "Flow[Passing] | None":
+        """Note that a message has passed; return the one behind it."""
+        passing, waiting = flow.subject, flow.course.flows
+        assert self.passage is not None
+        waiting.popleft()
+        if isinstance(passing, _Entering):
+            self.on_way.add(
+                flow.end_s - HAND_OVER_S, Leaving(passing.effect, flow.first_s, passing.asked_s, flow.end_s)
+            )
+        else:
+            self.on_way.add(self.passage.arrives_s(flow.end_s), Arriving(passing))
+        return waiting[0] if waiting else None
+
+    def _course(self, key: tuple[str, str]) -> "Course[Passing]":
+        if key not in self.courses:
+            assert self.passage is not None
+            up, down = self.passage.lanes[:1], self.passage.lanes[1:]
+            self.courses[key] = Course(up, down) if key[0] == "up" else Course(down, up)
+        return self.courses[key]
+
+    def _change(self, now: float) -> None:
+        """Compute rates anew, since the link is another one."""
+        if self.passage:
+            self.flows.change(self.passage.lanes)
+        self.flows.settle(max(now, self.model_s))
+
+
+class _Entering(NamedTuple):
+    """A message that is sent, until it has left."""
+
+    effect: Send
+    asked_s: float
+    enters_s: float
+    """When its first byte may leave: after the sender's latency."""
+
+
+Passing = _Entering | MessageReceived

@@ -39,9 +39,9 @@ class LiveRuntime(ABC):
     def close(self) -> None:
         """As `Runtime.close`."""
 
-    def discard_log(self, folder: Path) -> None:
+    def discard_log(self, assignment: Assignment) -> None:
         """Remove the server's log: the trial is complete."""
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(assignment.folder.server_log, ignore_errors=True)
 
     def run(self, assignment: Assignment) -> bool:
         """Run a trial to its end; whether the user asked for an end that the trial had come to by itself."""
@@ -72,7 +72,7 @@ class LiveRuntime(ABC):
             ).run()
         if heart.ending.outcome == "completed":
             assignment.journal.sync()  # as the log has what the journal may lack
-            self.discard_log(assignment.folder.server_log)
+            self.discard_log(assignment)
         return watch.interrupted and heart.ending.outcome != "interrupted"
 
 

@@ -18,6 +18,8 @@ from edgebed.wire.tensors import FRAME_BYTES
 
 DATA_FRAME_BYTES_MAX = 2 * FRAME_BYTES  # headers are far smaller
 REPORT_BYTES_MAX = 1024 * 1024  # what a node sends the controller: a report is the largest
+FILES_BESIDE = 64
+"""Files that a node or the controller has open besides connections."""
 HIGH_WATER_MARK = 4  # messages; a worker has one on its way
 SHARDS_ROOM = 1_000  # messages; how many a shard has on its way, its queue says
 HEARTBEAT_MS = 5_000

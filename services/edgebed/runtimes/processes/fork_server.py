@@ -86,6 +86,7 @@ def _load() -> None:
     """Import what nodes need, once."""
     from edgebed.learning.allocator import keep_freed_memory
 
+    gc.disable()  # nearly all that is imported stays
     keep_freed_memory()
     import torch
 
@@ -97,6 +98,7 @@ def _load() -> None:
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()  # the collector would touch, and so copy, every page that nodes share with this process
+    gc.enable()
 
 
 def _fork(command: dict[str, Any], niceness: int) -> int:

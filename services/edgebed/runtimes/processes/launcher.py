@@ -30,6 +30,7 @@ from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, Plan
 from edgebed.core.records import Clock
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers, starting_cpus
+from edgebed.emulation.host_load import HostProbe
 from edgebed.emulation.local import local_mechanisms
 from edgebed.emulation.namespaces import Namespaces, SwitchEndedError
 from edgebed.emulation.resources import CgroupUsage
@@ -233,6 +234,10 @@ class ProcessLauncher:
             yield Injected(number, "its process has ended")
         for node in nodes:
             yield NodeExited(node, self._how_it_ended(node, reason))
+
+    def probe(self) -> HostProbe:
+        """Begin to look how busy this machine is: all nodes are on it."""
+        return HostProbe()
 
     def began(self, monotonic_s: float) -> None:
         """Note that training began: links change with time from here on."""

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import Plan
 from edgebed.roles.events import Compute
-from edgebed.roles.layerwise.shard_time import share_of
-from edgebed.roles.work import EvaluationJob, GradientJob, Job, ScoreJob
+from edgebed.runtimes.device_time import job_time_s
 from edgebed.runtimes.simulation.arena import Arena
 from edgebed.runtimes.simulation.pool import BATCH, IN_FLIGHT, Pool, Run
 from edgebed.runtimes.simulation.simulated_node import PendingResult
@@ -33,12 +32,3 @@ class SimulatedDevices:
         """Begin a node's work; return when it will be done, and its result to be."""
         due_s = now + job_time_s(self.plans[node], effect.job, self.cpus[node]) + effect.pause_s
         return due_s, PendingResult(self.pool.submit(node, effect.job, due_s))
-
-
-def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
-    """Virtual seconds that `job` takes on the node's device with that cap."""
-    if isinstance(job, EvaluationJob | ScoreJob):
-        return 0.0
-    share = float(len(job.batches)) if isinstance(job, GradientJob) else share_of(job, plan)
-    beside_s = plan.task.compression_time_s if isinstance(job, GradientJob) else 0.0
-    return (share * plan.task.gradient_time_s + beside_s) / (plan.compute_speed * min(1.0, cpus or 1.0))

@@ -4,29 +4,33 @@ Messages on their way then come later, or are lost: emulation/outage.py says whi
 connection, a node's death or a host that is elsewhere now, all that has not quite left is lost, too.
 """
 
+import functools
 from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
-from edgebed.emulation.link_model import LinkModel
+from edgebed.core.plan import Point
+from edgebed.emulation.model.flows import Course
+from edgebed.emulation.model.link_model import LinkModel
 from edgebed.emulation.outage import RECONNECT_S, Outage
-from edgebed.roles.events import MessageReceived, Send
+from edgebed.roles.events import AtPoint, MessageReceived, Send
 from edgebed.runtimes import tracing
-from edgebed.runtimes.simulation.agenda import Agenda
+from edgebed.runtimes.simulation.simulated_lanes import Departure, SimulatedLanes
 from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation
 from edgebed.wire import messages
 
 THE_TRIAL_ENDED = "the trial ended"
 
 
-class Departure(msgspec.Struct, frozen=True, gc=False):
-    """A message that is sent, until its last byte has left."""
+class Passed(msgspec.Struct, frozen=True, gc=False):
+    """A message whose last byte has passed the links, while a fault has it wait to have left."""
 
-    effect: Send
-    target: SimulatedIncarnation
-    connection: "SimulatedConnection"
+    departure: Departure
     first_s: float
-    """When the message's first byte left, or will."""
+    """When the message's first byte left."""
+    connection: "SimulatedConnection"
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):
@@ -44,7 +48,7 @@ class PendingSend(msgspec.Struct, frozen=True, gc=False):
     connection: "SimulatedConnection"
 
 
-OnItsWay = Departure | Arrival | PendingSend
+OnItsWay = Departure | Passed | Arrival | PendingSend
 
 
 class LostMessages:
@@ -76,11 +80,24 @@ class Renewed(msgspec.Struct, frozen=True, gc=False):
 class SimulatedConnection:
     """A connection between a client and its host; the next incarnation of either uses the same object."""
 
-    def __init__(self, agenda: Agenda[SimulatedIncarnation], losses: LostMessages, passage: LinkModel | None) -> None:
-        """`passage` holds the client's messages, where its link is limited and no other connection uses it."""
-        self.agenda = agenda
+    def __init__(
+        self,
+        lanes: SimulatedLanes,
+        losses: LostMessages,
+        ends: tuple[LinkModel | None, LinkModel | None],
+        passage: LinkModel | None,
+    ) -> None:
+        """`ends`: what holds the links of client and host. `passage`: the client's, if no other connection uses it."""
+        self.agenda = lanes.agenda
+        self.lanes = lanes
         self.losses = losses
         self.passage = passage
+        (up, down), (host_up, host_down) = (
+            ((end.uplink,), (end.downlink,)) if end and end.limits else ((), ()) for end in ends
+        )
+        self.there: Course[Departure] = Course((*up, *host_down), (*host_up, *down))
+        self.back: Course[Departure] = Course((*host_up, *down), (*up, *host_down))
+        """What passes the links to the host, and to the client."""
         self.client: SimulatedIncarnation | None = None
         self.host: SimulatedIncarnation | None = None
         self.cut_links: set[str] = set()
@@ -117,6 +134,8 @@ class SimulatedConnection:
         self.outage.cut(self.agenda.now)
         self.agenda.take(self, lambda _, event: isinstance(event, Renewed))
         self.standing = self.agenda.take(self)
+        self.lanes.stop(self.there)
+        self.lanes.stop(self.back)
 
     def heal(self, node: str) -> None:
         """Undo the cut of that node's link."""
@@ -127,6 +146,8 @@ class SimulatedConnection:
             for left_s, incarnation, message in self.standing:
                 self.agenda.add(self.agenda.now + left_s, incarnation, message)
             self.standing = []
+            self.lanes.resume(self.there)
+            self.lanes.resume(self.back)
         else:
             self.is_broken = True
             self.lose("its connection died")
@@ -150,17 +171,36 @@ class SimulatedConnection:
         lost += [entry for entry in self.standing if is_lost(entry[1], entry[2])]
         self.standing = [entry for entry in self.standing if not is_lost(entry[1], entry[2])]
         if client := self.client:
-            on_hold = [point for point, (_, message) in client.on_hold.items() if is_lost(client, message)]
-            lost += [(0.0, client, client.on_hold.pop(point)[1]) for point in on_hold]
+            lost += [(0.0, client, message) for message in self._given_up(client, is_lost)]
         for _, _, message in lost:
             self.losses.note(message_of(message), why)
+        for course in (self.there, self.back):
+            for departure in self.lanes.clear(course):
+                self.losses.note(departure.effect.message, why)
         if self.passage:
             self.passage.clear(self.agenda.now)
+
+    def _given_up(
+        self, client: SimulatedIncarnation, is_lost: Callable[[SimulatedIncarnation, OnItsWay], bool]
+    ) -> Iterator[OnItsWay]:
+        """Give up what faults hold of what is lost; yield what no course has."""
+        for point in [point for point, (_, message) in client.on_hold.items() if is_lost(client, message)]:
+            _, message = client.on_hold.pop(point)
+            if isinstance(message, Departure):  # the point may be still to come
+                self.agenda.take(client, functools.partial(_tells_of, point))
+            else:
+                yield message
+
+
+def _tells_of(point: Point, _owner: SimulatedIncarnation, event: Any) -> bool:
+    return isinstance(event, AtPoint) and event.point == point
 
 
 def message_of(on_its_way: OnItsWay) -> messages.AnyMessage:
     """The message of an event on its way."""
-    return on_its_way.event.message if isinstance(on_its_way, Arrival) else on_its_way.effect.message
+    if isinstance(on_its_way, Arrival):
+        return on_its_way.event.message
+    return (on_its_way.departure if isinstance(on_its_way, Passed) else on_its_way).effect.message
 
 
 def resume(outage: Outage, passage: LinkModel | None, now: float) -> bool:

@@ -1,30 +1,33 @@
 """Messages between nodes in virtual time: what delays them, and where faults wait for them.
 
-    send ---> uplink ---> the last byte has left ---> downlink ---> there
-        during-push |   | after-push    during-pull |
+    send ---> latency ---> first byte … last byte, through both links at once ---> latency ---> there
+              during-push |          | after-push                     during-pull |
 
 The evaluator uses the management network, which has neither links nor faults. A message is lost if it has not quite
 left a node which ends, is on its way over a connection which dies, or reaches a receiver that ends before handling it.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 
 from edgebed.core import records
 from edgebed.core.plan import Injection, Plan, Point
-from edgebed.emulation.link_model import link_model_of
+from edgebed.emulation.model.flows import Flow
+from edgebed.emulation.model.link_model import link_model_of
 from edgebed.emulation.outage import Outage
 from edgebed.roles.events import AtPoint, Disconnected, MessageReceived, Send
 from edgebed.runtimes import timestamps, tracing
 from edgebed.runtimes.simulation.agenda import Agenda
 from edgebed.runtimes.simulation.simulated_connection import (
     Arrival,
-    Departure,
     LostMessages,
+    Passed,
     PendingSend,
     SimulatedConnection,
     resume,
 )
+from edgebed.runtimes.simulation.simulated_lanes import Departure, SimulatedLanes, Turn
 from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation
 from edgebed.runtimes.traffic import TrafficCount
 from edgebed.wire import frames as codec
@@ -52,6 +55,7 @@ class SimulatedNetwork:
             node.node: passage for node in plan.nodes if (passage := link_model_of(node, "model", "line")) is not None
         }
         """Link models that delay nodes' messages; none where a link is as fast as the machine."""
+        self.lanes = SimulatedLanes(agenda)
         self.losses = LostMessages()
         pairs = plan.pairs()
         uses = Counter(name for pair in pairs for name in pair)
@@ -60,7 +64,10 @@ class SimulatedNetwork:
         """Outages of nodes whose links several connections may use."""
         self.connections = {
             pair: SimulatedConnection(
-                agenda, self.losses, None if pair[0] in self.outages else self.passages.get(pair[0])
+                self.lanes,
+                self.losses,
+                (self.passages.get(pair[0]), self.passages.get(pair[1])),
+                None if pair[0] in self.outages else self.passages.get(pair[0]),
             )
             for pair in pairs
         }
@@ -70,15 +77,16 @@ class SimulatedNetwork:
         for pair, connection in self.connections.items():
             for name in pair:
                 self.used[name].append(connection)
-        self.hosts = {node.node: node.hosts for node in plan.nodes if node.role != "evaluator"}
+        self.connects_to = {node.node: node.connects_to for node in plan.nodes if node.role != "evaluator"}
         self.traffic = {node.node: TrafficCount() for node in plan.nodes if node.counts_traffic}
 
     def start(self, incarnation: SimulatedIncarnation, began_s: float) -> None:
         """Start a node: its link changes with time from `began_s`; it connects."""
         if passage := self.passages.get(incarnation.name):
             passage.began(began_s)
-        for host in self.hosts.get(incarnation.name, ()):
-            self.connections[incarnation.name, host].make(incarnation, self.incarnations.get(host))
+            self.lanes.change(passage.lanes)
+        for name in self.connects_to.get(incarnation.name, ()):
+            self.connections[incarnation.name, name].make(incarnation, self.incarnations.get(name))
 
     # --- a message's way ----------------------------------------------------------------------------------------
 
@@ -108,32 +116,80 @@ class SimulatedNetwork:
         self.agenda.add(self.agenda.now, target, received)
 
     def leave(self, incarnation: SimulatedIncarnation, sent: PendingSend) -> None:
-        """Let a message begin to leave: bytes leave when it is their turn."""
-        first_s = gone_s = self.agenda.now
-        if passage := self.passages.get(incarnation.name):
-            first_s, gone_s = passage.leave(first_s, timestamps.payload_bytes(sent.effect))
-        departure = Departure(sent.effect, sent.target, sent.connection, first_s)
-        if "during-push" in incarnation.awaited:
-            self._hold(incarnation, "during-push", first_s, gone_s, departure)
-        elif passage:
-            sent.connection.add(gone_s, incarnation, departure)
+        """Let a message begin to leave: it reaches the links after its sender's latency."""
+        departure = Departure(sent.effect, incarnation, sent.target, sent.connection)
+        passage = self.passages.get(incarnation.name)
+        if passage and passage.delays:
+            sent.connection.add(passage.leaves_s(self.agenda.now), incarnation, departure)
         else:
-            self.left(incarnation, departure)
+            self.enter(departure)
 
-    def left(self, incarnation: SimulatedIncarnation, departure: Departure) -> None:
-        """Handle that a message's last byte has left: it arrives as its receiver's link allows, in real bytes."""
-        first_s, due_s, target = departure.first_s, self.agenda.now, departure.target
-        received = self._carry(incarnation, departure.effect, first_s)
-        if traffic := self.traffic.get(incarnation.name):
+    def enter(self, departure: Departure) -> None:
+        """Let a message pass the links, behind those that its connection has there."""
+        connection = departure.connection
+        course = connection.there if departure.target is connection.host else connection.back
+        if not course.lanes and not course.back:
+            self._begun(departure)
+            self._passed(departure, self.agenda.now)
+            return
+        flow = course.add(timestamps.payload_bytes(departure.effect), departure)
+        if flow is course.flows[0]:
+            self._begin(flow)
+
+    def _begin(self, first: Flow[Departure]) -> None:
+        """Let a message pass, and all behind it that are through at once."""
+        flow: Flow[Departure] | None = first
+        while flow:
+            is_through = self.lanes.begin(flow)
+            self._begun(flow.subject)
+            flow = self._pass(flow) if is_through else None
+
+    def turn(self, turn: Turn) -> None:
+        """Handle what has passed the links by now; what waited behind it begins."""
+        for flow in self.lanes.over(turn):
+            if behind := self._pass(flow):
+                self._begin(behind)
+
+    def _pass(self, flow: Flow[Departure]) -> Flow[Departure] | None:
+        """Handle that a message has passed the links; return the one behind it."""
+        waiting = flow.course.flows
+        waiting.popleft()
+        self._passed(flow.subject, flow.first_s)
+        return waiting[0] if waiting else None
+
+    def _begun(self, departure: Departure) -> None:
+        """Handle that a message's first byte leaves: faults may wait for it, at either end."""
+        sender, target = departure.sender, departure.target
+        if "during-push" in sender.awaited:
+            self._hold(sender, "during-push", self.agenda.now, departure)
+        if "during-pull" in target.awaited - target.on_hold.keys() and isinstance(
+            departure.effect.message, messages.Model
+        ):
+            passage = self.passages.get(target.name)
+            begins_s = passage.begins_s(self.agenda.now) if passage else self.agenda.now
+            self._hold(target, "during-pull", begins_s, departure)
+
+    def _passed(self, departure: Departure, first_s: float) -> None:
+        """Handle that a message's last byte has passed the links."""
+        sender = departure.sender
+        if sender.holds("during-push", departure):
+            sender.on_hold["during-push"] = self.agenda.now, Passed(departure, first_s, departure.connection)
+        else:
+            self.left(departure, first_s)
+
+    def left(self, departure: Departure, first_s: float) -> None:
+        """Handle that a message's last byte has left: it arrives after its receiver's latency, in real bytes."""
+        sender, target, due_s = departure.sender, departure.target, self.agenda.now
+        received = self._carry(sender, departure.effect, first_s)
+        if traffic := self.traffic.get(sender.name):
             traffic.sent(received.message, received.bytes)
-        if "after-push" in incarnation.awaited:
-            self.agenda.add(due_s, incarnation, AtPoint("after-push"))
-        begins_s = due_s
+        if "after-push" in sender.awaited:
+            self.agenda.add(due_s, sender, AtPoint("after-push"))
         if passage := self.passages.get(target.name):
-            due_s, begins_s = passage.arrive(first_s, due_s, received.bytes), passage.begins_s(first_s)
+            due_s = passage.arrives_s(due_s)
         arrival = Arrival(received, departure.connection)
-        if "during-pull" in target.awaited - target.on_hold.keys() and isinstance(received.message, messages.Model):
-            self._hold(target, "during-pull", begins_s, due_s, arrival)
+        if target.holds("during-pull", departure):
+            target.on_hold["during-pull"] = due_s, arrival
         else:
             departure.connection.add(due_s, target, arrival)
 
@@ -166,18 +222,17 @@ class SimulatedNetwork:
 
     # --- where faults wait --------------------------------------------------------------------------------------
 
-    def _hold(
-        self, worker: SimulatedIncarnation, point: Point, at_s: float, due_s: float, message: Departure | Arrival
-    ) -> None:
-        """Hold a message that a fault waits for: it continues when the worker does."""
-        worker.on_hold[point] = due_s, message
-        self.agenda.add(min(at_s, due_s), worker, AtPoint(point))
+    def _hold(self, worker: SimulatedIncarnation, point: Point, at_s: float, departure: Departure) -> None:
+        """Hold a message that a fault waits for: it passes the links, and then waits until the worker continues."""
+        worker.on_hold[point] = math.inf, departure
+        self.agenda.add(at_s, worker, AtPoint(point))
 
     def proceed(self, worker: SimulatedIncarnation) -> None:
         """Let a worker continue, and with it the messages that were held."""
         for point in sorted(worker.told & worker.on_hold.keys()):
             due_s, message = worker.on_hold.pop(point)
-            message.connection.add(due_s, worker, message)
+            if not isinstance(message, Departure):  # that one has not passed the links yet
+                message.connection.add(due_s, worker, message)
         worker.told.clear()
 
     # --- faults of links, and ends of nodes ---------------------------------------------------------------------
@@ -202,6 +257,7 @@ class SimulatedNetwork:
         if passage is None:
             return "its link was not limited when the trial began, and no fault of the scenario changes it"
         passage.inject(self.agenda.now, injection)
+        self.lanes.change(passage.lanes)
         return ""
 
     def end(self, incarnation: SimulatedIncarnation) -> None:
@@ -211,7 +267,7 @@ class SimulatedNetwork:
             if incarnation is connection.client and not connection.is_broken and not connection.outage.is_cut:
                 assert connection.host is not None
                 passage = self.passages.get(connection.host.name)
-                due_s = passage.arrive(now, now, 0) if passage else now
+                due_s = passage.arrives_s(now) if passage else now
                 self.agenda.add(due_s, connection.host, Disconnected(incarnation.name))
             if incarnation in (connection.client, connection.host):
                 connection.end(incarnation)

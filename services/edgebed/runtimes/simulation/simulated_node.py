@@ -37,7 +37,7 @@ class SimulatedIncarnation:
         self.awaited: frozenset[Point] = frozenset()
         """Worker: points on the way of what it sent last, and of the answer, at which a fault waits for it."""
         self.on_hold: dict[Point, tuple[float, Any]] = {}
-        """Worker: messages that such a fault holds, as (when due, message) by point."""
+        """Worker: messages that such a fault holds, as (when due, message) by point; due never: it has not passed."""
         self.told: set[Point] = set()
         """Worker: points that it has been told of, and has not continued from."""
 
@@ -46,6 +46,10 @@ class SimulatedIncarnation:
         is_faulty = isinstance(self.plan, WorkerPlan) and self.plan.points
         if is_faulty and any(isinstance(effect, Send) and effect.to == "server" for effect in effects):
             self.awaited = frozenset(effect.point for effect in effects if isinstance(effect, Await))
+
+    def holds(self, point: Point, message: Any) -> bool:
+        """Whether a fault at that point holds this message."""
+        return point in self.on_hold and self.on_hold[point][1] is message
 
     def freeze(self, agenda: "Agenda[SimulatedIncarnation]") -> None:
         """Let nothing happen to the node until it is thawed."""

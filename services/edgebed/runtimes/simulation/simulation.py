@@ -4,12 +4,13 @@
     simulated_node.py         an incarnation of a node: its heart, its work, frozen or not; fleet.py: all that exist now
     devices.py, hearts.py     how long work takes, and who does it; what a node is built from
     simulated_launcher.py     what is done to nodes from outside
-    simulated_network.py      messages on their way; simulated_connection.py: what an outage does to them
+    simulated_network.py      messages on their way; simulated_lanes.py: what passes limited links at a time;
+                              simulated_connection.py: what an outage does to them
 
-What it simplifies: a message takes as long as the links of its two nodes need (see emulation/link_model.py, which also
-says what that leaves out), and none at all where neither has one; a gradient takes the task's `gradient_time` divided
-by the device's compute speed and CPU share; server and evaluator take no time, so that the model is evaluated at every
-interval exactly; launching a node takes none.
+What it simplifies: a message takes as long as the links of its two nodes need (emulation/model/link_model.py also says
+what that leaves out), and none at all where neither has one; a gradient takes its counted operations over the speed of
+the device's core, or the task's `gradient_time`, divided by the compute speed and the CPU share; server and evaluator
+take no time, so that the model is evaluated at every interval exactly; launching a node takes none.
 
 What it does not: the messages are the real ones, encoded and decoded, so their bytes are; gradients are computed, ahead
 of their virtual time and on all cores. The order of events decides everything, so the same scenario and seed write the
@@ -57,7 +58,8 @@ from edgebed.runtimes.simulation.devices import SimulatedDevices
 from edgebed.runtimes.simulation.fleet import Fleet
 from edgebed.runtimes.simulation.hearts import Hearts
 from edgebed.runtimes.simulation.pool import Run
-from edgebed.runtimes.simulation.simulated_connection import Arrival, Departure, PendingSend, Renewed, message_of
+from edgebed.runtimes.simulation.simulated_connection import Arrival, Passed, PendingSend, Renewed, message_of
+from edgebed.runtimes.simulation.simulated_lanes import Departure, Turn
 from edgebed.runtimes.simulation.simulated_launcher import SimulatedLauncher
 from edgebed.runtimes.simulation.simulated_network import SimulatedNetwork
 from edgebed.runtimes.simulation.simulated_node import PendingResult, SimulatedIncarnation
@@ -199,8 +201,12 @@ class Simulation:
 
     def _happen(self, incarnation: SimulatedIncarnation, event: Any) -> None:
         """Handle an event of a node, which exists."""
-        if isinstance(event, Departure):
-            self.network.left(incarnation, event)
+        if isinstance(event, Turn):
+            self.network.turn(event)
+        elif isinstance(event, Departure):
+            self.network.enter(event)
+        elif isinstance(event, Passed):
+            self.network.left(event.departure, event.first_s)
         elif isinstance(event, PendingSend):
             self.network.leave(incarnation, event)
         elif incarnation.is_frozen:

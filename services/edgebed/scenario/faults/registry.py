@@ -7,6 +7,7 @@ it. Or it is the user's own, and its key is an import path. See docs/creating-a-
 import functools
 import importlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
@@ -19,6 +20,7 @@ from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.own import OwnKind, own_kind
 from edgebed.scenario.faults.targets import ROSTER, Roster
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show
+from edgebed.scenario.section import FOLDER
 
 
 def _table(*modules: str) -> dict[str, type[FaultSection]]:
@@ -47,6 +49,7 @@ KINDS = _table(
     "memory",
     "partition",
     "churn",
+    "availability",
 )
 
 
@@ -67,10 +70,12 @@ else:
     ]
 
 
-def read_faults(given: object, roster: Roster | None, python_path: Sequence[str] = ()) -> list[FaultSection]:
+def read_faults(
+    given: object, roster: Roster | None, python_path: Sequence[str] = (), folder: Path = Path()
+) -> list[FaultSection]:
     """The entries of a scenario's list; `Problems` with every mistake in it. Without a roster no node is looked for.
 
-    Modules of one's own are looked for in `python_path` first.
+    Modules of one's own are looked for in `python_path` first; other files in `folder`.
     """
     if not isinstance(given, list):
         raise Problems([Problem((), f"not a list: {show(given)}; e.g. [{{kill: edge-0, at: 30s}}]")])
@@ -78,7 +83,7 @@ def read_faults(given: object, roster: Roster | None, python_path: Sequence[str]
     problems: list[Problem] = []
     for k, each in enumerate(given):
         try:
-            entries[k] = _read(each, roster, python_path)
+            entries[k] = _read(each, roster, python_path, folder)
         except (ValidationError, Problems) as error:
             problems += [problem.under(str(k)) for problem in problems_of(error)]
     for k, entry in entries.items():
@@ -114,7 +119,7 @@ def _misfits(entry: FaultSection, roster: Roster) -> Iterator[Problem]:
     yield from found
 
 
-def _read(given: object, roster: Roster | None, python_path: Sequence[str]) -> FaultSection:
+def _read(given: object, roster: Roster | None, python_path: Sequence[str], folder: Path) -> FaultSection:
     if isinstance(given, FaultSection):
         return given
     if not isinstance(given, dict):
@@ -138,7 +143,7 @@ def _read(given: object, roster: Roster | None, python_path: Sequence[str]) -> F
             [Problem((kinds[1],), f"{' and '.join(kinds)} are two faults; write an entry each", at_key=True)]
         )
     kind = KINDS[kinds[0]] if kinds[0] in KINDS else own_kind(kinds[0], python_path)
-    return kind.model_validate(given, context={ROSTER: roster})
+    return kind.model_validate(given, context={ROSTER: roster, FOLDER: folder})
 
 
 def _same_names(entries: dict[int, FaultSection]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Targets of a fault: a node, a class, all workers, or some of them, which the seed draws.
+"""Targets of a fault: a node, a class, a host's nodes, all workers, or some of them, which the seed draws.
 
 What a scenario writes is a text, or a mapping of `Some`. It is compared with the `Roster`, and every node gets a draw:
 those with the lowest are chosen, so that another fleet, or another share, changes as little as possible.
@@ -29,6 +29,13 @@ class Group(NamedTuple):
     latency_s: float = 0.0
     """Initial latency of the nodes' links; likewise the jitter."""
     jitter_s: float = 0.0
+    hosts: tuple[str, ...] = ()
+    """Host of each node; empty texts where there is one machine alone."""
+
+    def on(self, host: str) -> "Group":
+        """Return the group with the nodes on that host alone."""
+        here = tuple(node for node, each in zip(self.nodes, self.hosts, strict=True) if each == host)
+        return self._replace(nodes=here, hosts=(host,) * len(here))
 
 
 Roster = Mapping[str, Group]
@@ -86,7 +93,7 @@ def _read_target(given: object, handler: ValidatorFunctionWrapHandler, info: Val
     if isinstance(given, dict):
         given = Some.model_validate(given)
     if not isinstance(given, str | Some) or not given:
-        form = f"a node, a class, {WORKERS}, or e.g. {{class: phones, count: 3}}"
+        form = f"a node, a class, a host, {WORKERS}, or e.g. {{class: phones, count: 3}}"
         raise ValueError(f"not a node: {show(given)}; {form}")
     if roster := (info.context or {}).get(ROSTER):
         groups_of(given, roster)
@@ -96,12 +103,12 @@ def _read_target(given: object, handler: ValidatorFunctionWrapHandler, info: Val
 def _read_name(given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
     if isinstance(given, str) and given:
         return str(_read_target(given, handler, info))
-    raise ValueError(f"not a node: {show(given)}; a node, a class or {WORKERS}")
+    raise ValueError(f"not a node: {show(given)}; a node, a class, a host or {WORKERS}")
 
 
 Target = Annotated[str | Some, WrapValidator(_read_target)]
 NamedTarget = Annotated[str, WrapValidator(_read_name)]
-"""Name of a node, of a class or of all workers."""
+"""Name of a node, of a class, of a host or of all workers."""
 
 
 def groups_of(target: str | Some, roster: Roster) -> list[Group]:
@@ -153,6 +160,8 @@ def _named(name: str, roster: Roster, *, is_class: bool = False) -> list[Group]:
         return [roster[owner]]
     if name in roster:
         return [roster[name]]
+    if not is_class and (on_host := [group.on(name) for group in roster.values() if name in group.hosts]):
+        return on_host
     raise Problems([Problem((), _unknown(name, roster))])
 
 
@@ -163,4 +172,6 @@ def _unknown(name: str, roster: Roster) -> str:
             first, last = roster[owner].nodes[0], roster[owner].nodes[-1]
             has = f"{first} to {last}" if first != last else f"{first} alone"
             return f"no node {name!r}; class {owner} has {has}"
-    return f"no node or class {name!r}; {choose(name, [*classes_of(roster), WORKERS, 'server', 'evaluator'])}"
+    hosts = sorted({host for group in roster.values() for host in group.hosts if host})
+    known = [*classes_of(roster), WORKERS, "server", "evaluator", *hosts]
+    return f"no node or class {name!r}{' or host with nodes' if hosts else ''}; {choose(name, known)}"

@@ -106,9 +106,9 @@ def test_a_node_comes_before_a_class_of_the_same_name():
             {"klass": "hub", "count": 1},
             "klass: unknown key; did you mean 'class'? allowed: class, count, fraction, rand",
         ),
-        (["hub-0"], "not a node: a list; a node, a class, workers, or e.g. {class: phones, count: 3}"),
-        (3, "not a node: 3; a node, a class, workers"),
-        ("", "not a node: ''; a node, a class, workers"),
+        (["hub-0"], "not a node: a list; a node, a class, a host, workers, or e.g. {class: phones, count: 3}"),
+        (3, "not a node: 3; a node, a class, a host, workers"),
+        ("", "not a node: ''; a node, a class, a host, workers"),
     ],
 )
 def test_a_target_that_there_is_not_is_named_with_those_there_are(killed, target, message):

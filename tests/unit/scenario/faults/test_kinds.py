@@ -49,6 +49,16 @@ def shown(fault: FaultPlan) -> list[tuple[float, str]]:
     return [(each.after_s, each.injection.action) for each in fault.steps]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def recorded(tmp_path_factory):
+    """The file that an example names, in the current folder."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "phones.csv").write_text("device,from_s,until_s\n" + "".join(f"{k},0,9\n" for k in range(4)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_example_of_a_kind_is_an_entry_of_it(resolve, kind):
     """As a scenario has it, with nodes called `edge`; docs/scenario.md shows it."""

@@ -100,7 +100,11 @@ class Connections:
 
     def reached(self) -> Iterator[Point]:
         """Points of the protocol that have come, of those at which a fault waits."""
-        return self.awaiting.reached(self.metering.life.now()) if self.awaiting else iter(())
+        if not self.awaiting:
+            return iter(())
+        if self.link.passage:
+            self.awaiting.leaving(*self.link.leaving_s)
+        return self.awaiting.reached(self.metering.life.now())
 
     def _arrived(self, event: MessageReceived) -> MessageReceived:
         self.data.answered(event.peer)
@@ -121,8 +125,6 @@ class Connections:
             self.awaiting.ask()
         if self.link.leave(effect, now):
             self._hand_over(effect, now)
-        elif self.awaiting:
-            self.awaiting.leaving(*self.link.leaving_s)
 
     def await_(self, point: Point) -> None:
         """Let a fault wait for a point of what is sent next."""

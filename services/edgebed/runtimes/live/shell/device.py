@@ -7,6 +7,7 @@ from typing import Any
 from edgebed.core.plan import NodePlan
 from edgebed.roles.events import Compute
 from edgebed.roles.work import JobRunner
+from edgebed.runtimes.device_time import computing_s
 from edgebed.runtimes.live.filling import NO_CAP
 from edgebed.runtimes.live.shell.times import Times
 
@@ -51,6 +52,7 @@ class NodeDevice:
         took_s, cpu_s = time.perf_counter() - started_s, time.thread_time() - started_cpu_s
         self.times.computed(result, now())
         # waiting for a core is no work: only what was computed is stretched, and the wait counts as part of the stretch
-        stretch_s = max(0.0, cpu_s / self.pace - took_s) if self.pace < 1.0 else 0.0
-        self.times.absorbed_s += max(0.0, min(took_s, cpu_s / self.pace) - cpu_s)
+        least_s = max(cpu_s / self.pace, computing_s(self.plan, effect.job, self.cpus) if self.plan.core else 0.0)
+        stretch_s = max(0.0, least_s - took_s) if least_s > cpu_s else 0.0
+        self.times.absorbed_s += max(0.0, min(took_s, least_s) - cpu_s)
         return result, stretch_s + effect.pause_s

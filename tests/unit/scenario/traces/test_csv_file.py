@@ -12,7 +12,9 @@ from edgebed.core.plan import LinkChange
 from edgebed.emulation.conditions import LinkSchedule, LinkState
 from edgebed.scenario.links import LinkSection, link_of
 from edgebed.scenario.problems import Problems
-from edgebed.scenario.traces import BYTES_MAX, PROBLEMS_MAX, ROWS_MAX, read_trace
+from edgebed.scenario.traces.cells import PROBLEMS_MAX
+from edgebed.scenario.traces.csv_file import BYTES_MAX, read_trace
+from edgebed.scenario.traces.trace import ROWS_MAX
 
 GOOD = """\
 # recorded by hand

@@ -1,0 +1,23 @@
+"""How long work takes on a node's device: in virtual time exactly so long, in the live runtimes no less."""
+
+from edgebed.core.plan import NodePlan
+from edgebed.roles.layerwise.shard_time import share_of
+from edgebed.roles.work import EvaluationJob, GradientJob, Job, ScoreJob
+
+
+def computing_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
+    """Seconds that the gradients of `job`, or its part of one, take on the node's device with that cap."""
+    if isinstance(job, EvaluationJob | ScoreJob):
+        return 0.0
+    share = float(len(job.batches)) if isinstance(job, GradientJob) else share_of(job, plan)
+    return share * plan.gradient_s / _speed(plan, cpus)
+
+
+def job_time_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
+    """Virtual seconds that `job` takes on the node's device with that cap, compressing the push included."""
+    beside_s = plan.task.compression_time_s if isinstance(job, GradientJob) else 0.0
+    return computing_s(plan, job, cpus) + beside_s / _speed(plan, cpus)
+
+
+def _speed(plan: NodePlan, cpus: float | None) -> float:
+    return plan.compute_speed * min(1.0, cpus or 1.0)

@@ -1,0 +1,79 @@
+"""Random fleets whose nodes all talk with one server, both ways, and what the model of links makes of them."""
+
+import random
+from dataclasses import dataclass
+
+from passing import Passed, Sent, passed
+
+from edgebed.core.plan import LinkPlan
+from edgebed.emulation.conditions import EffectiveLink
+from edgebed.emulation.model.flows import Course
+from edgebed.emulation.model.lane import Lane, LinkClock
+
+WORKERS = (2, 30)
+LASTS_S = 5.0
+"""About how long a message takes."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message between a worker and the server, behind those of its direction that come before it."""
+
+    worker: int
+    is_up: bool
+    at_s: float
+    size: int
+    """Payload."""
+
+
+@dataclass(frozen=True)
+class Star:
+    """Rates of everybody's links in bits a second, as (uplink, downlink), and what is said."""
+
+    server: tuple[int, int]
+    workers: tuple[tuple[int, int], ...]
+    said: tuple[Said, ...]
+
+
+def star(seed: int, *, two_way: bool) -> Star:
+    """The fleet of that seed: links of a few mbit, the server's from a third up to a little more than all others'.
+
+    All send to the server, or all hear from it; or both at the same time.
+    """
+    draw = random.Random(f"star {seed}")
+    count = draw.randint(*WORKERS)
+    workers = tuple((round(draw.uniform(2, 8) * 1e6), round(draw.uniform(3, 12) * 1e6)) for _ in range(count))
+    up, down = (sum(rates) for rates in zip(*workers, strict=True))
+    server = round(draw.uniform(0.3, 1.1) * down), round(draw.uniform(0.3, 1.1) * up)
+    said = []
+    for worker, (own_up, own_down) in enumerate(workers):
+        for is_up in (True, False) if two_way else (seed % 2 == 0,):
+            rate = min(own_up, server[1] / count) if is_up else min(own_down, server[0] / count)
+            for _ in range(draw.randint(1, 2)):
+                size = round(draw.uniform(0.3, 1) * LASTS_S * rate / 8)
+                said.append(Said(worker, is_up, round(draw.uniform(0, LASTS_S / 2), 3), size))
+    return Star(server, workers, tuple(sorted(said, key=lambda each: each.at_s)))
+
+
+def modelled(given: Star, *, bare: bool = False) -> list[Passed]:
+    """How each message passes, by the model; `bare`: without bursts and acknowledgements."""
+    links = [LinkPlan(uplink_bit_s=up, downlink_bit_s=down) for up, down in (given.server, *given.workers)]
+    lanes = [_lanes(link) for link in links]
+    if bare:
+        for lane in (lane for both in lanes for lane in both):
+            lane.tokens, lane.used = 0.0, lane.rate(0.0)
+    (server_up, server_down), *workers = lanes
+    courses = {}
+    for worker, (up, down) in enumerate(workers):
+        courses[worker, True] = Course[int]((up, server_down), () if bare else (server_up, down))
+        courses[worker, False] = Course[int]((server_up, down), () if bare else (up, server_down))
+    return passed([Sent(each.at_s, courses[each.worker, each.is_up], each.size) for each in given.said])
+
+
+def _lanes(link: LinkPlan) -> tuple[Lane, Lane]:
+    clock = LinkClock(EffectiveLink(link))
+    clock.began_s = 0.0
+    return (
+        Lane(clock, lambda conditions: conditions.uplink_bit_s),
+        Lane(clock, lambda conditions: conditions.downlink_bit_s),
+    )
