@@ -6,6 +6,7 @@ edgebed's own, 130 interrupted; journal/outcome.py says which of several decides
 """
 
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -13,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from edgebed.cli import look, maintain, operate, run, study
+from edgebed.cli import hosts, look, maintain, operate, run, study
 from edgebed.core.console import discard_output, prepare_streams, put, say
 from edgebed.core.errors import FULL, EdgebedError, InfrastructureError, ScenarioError
 from edgebed.runtimes.containers.register import are_left_behind
@@ -27,12 +28,15 @@ app = typer.Typer(
 )
 
 OPERATE = "Operate a live run"
+OBJECTS_A_COLLECTION = 100_000
+"""Objects to be made before garbage is looked for: most of what a command imports stays."""
 NAME_SHOWN = 60
 """Characters that are shown of a name that is too long."""
 
 
 def main() -> None:
     """Run the command line: errors of users and machines become one line each, bugs show their traceback."""
+    gc.set_threshold(OBJECTS_A_COLLECTION)
     prepare_streams()
     try:
         app(prog_name="edgebed")
@@ -99,7 +103,7 @@ GROUPS = {
         operate.cpus,
         operate.rollback,
     ),
-    "Maintain": (maintain.calibrate, maintain.profile, maintain.down, maintain.schema),
+    "Maintain": (maintain.calibrate, maintain.profile, maintain.traces, maintain.down, maintain.schema),
 }
 """Commands by group, as `edgebed --help` shows them."""
 
@@ -111,3 +115,8 @@ link = typer.Typer(help="Show or change links: as asked, as held and as measured
 link.command("show")(look.show_links)
 link.command("set")(operate.set_link)
 app.add_typer(link, name="link", rich_help_panel=OPERATE)
+
+machines = typer.Typer(help="Check hosts for a run over all of them; bring images to them.", no_args_is_help=True)
+machines.command("check")(hosts.check)
+machines.command("images")(hosts.images)
+app.add_typer(machines, name="hosts", rich_help_panel="Maintain")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from edgebed.cli.options import Json, ScenarioFile, Sets, Variants, put_parts, require_place
+from edgebed.cli.options import Json, Sets, Variants, engines_in, put_parts, require_place
 from edgebed.core.console import put, put_json, say
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import InfrastructureError, ScenarioError, unwritten
 
 if TYPE_CHECKING:
     from edgebed.planning.planning import PlannedTrial
@@ -22,15 +22,33 @@ ProfileOutput = Annotated[
     ),
 ]  # fmt: skip
 
+ProfiledScenario = Annotated[
+    Path | None, typer.Argument(metavar="SCENARIO", help="A scenario's YAML file.", show_default=False)
+]
+Export = Annotated[
+    Path | None,
+    typer.Option(
+        "--export", metavar="FILE", help="Write this machine's profile as a device here, and measure nothing else.",
+        show_default=False,
+    ),
+]  # fmt: skip
 
-def down() -> None:
+HostsOption = Annotated[
+    Path | None,
+    typer.Option("--hosts", metavar="FILE", help="Look on the engines of these hosts, too.", show_default=False),
+]
+
+
+def down(*, hosts: HostsOption = None) -> None:
     """Remove what controllers that are gone have left: containers, networks, cgroups, logs of servers in containers."""
     from edgebed.emulation import cgroups
     from edgebed.runtimes.containers import engine, leftovers
+    from edgebed.runtimes.containers.register import engines_left_behind
 
+    addresses = engines_in(hosts) if hosts else ()
     removed = cgroups.remove_leftovers(put)
-    if engine.is_there():
-        removed += leftovers.remove_leftovers(put, volumes=True)
+    if engine.is_there() or addresses or engines_left_behind():
+        removed += leftovers.remove_leftovers(put, volumes=True, hosts=addresses)
     else:
         put(f"containers were not looked for: there is no {engine.SOCKET}, and DOCKER_HOST is not set")
     if not removed:
@@ -71,6 +89,74 @@ def calibrate(
         say(f"stored in {keep(calibration)}")
 
 
+def traces(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Show these traces, not those with names; or convert these files.", show_default=False),
+    ] = None,
+    *,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            "--convert", metavar="COLLECTION", show_default=False,
+            help="Make traces of files of this public collection: mahimahi, pensieve or 5gdataset.",
+        ),
+    ] = None,
+    step: Annotated[str, typer.Option(help="With --convert: time from one rate to the next.")] = "1s",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", show_default=False,
+            help="With --convert: put them here (default: where a scenario finds them by name).",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Show recorded bandwidths for `link_trace`: rates, licence, source; or convert those of public collections."""
+    from edgebed.reports.studies.trace_table import trace_dicts, trace_parts
+    from edgebed.scenario.problems import Problems
+    from edgebed.scenario.traces.csv_file import read_trace
+    from edgebed.scenario.traces.library import converted_folder, known
+
+    folder = output or converted_folder()
+    try:
+        if collection is not None:
+            paths = _convert(collection, files or (), step, folder)
+        else:
+            paths = {path.stem: path for path in files} if files else dict(known())
+        found = {name: read_trace(path) for name, path in paths.items()}
+    except Problems as error:
+        raise ScenarioError(*(problem.message for problem in error.problems)) from None
+    if json:
+        put_json(trace_dicts(found))
+    else:
+        put_parts(trace_parts(found, folder))
+
+
+def _convert(collection: str, files: Sequence[Path], step: str, folder: Path) -> dict[str, Path]:
+    """Write traces of a collection's files into a folder; return their paths by name."""
+    from edgebed.core.disk import make_folder
+    from edgebed.core.units import parse_duration
+    from edgebed.journal.run_folder import write_atomically
+    from edgebed.scenario.traces.published import convert
+    from edgebed.scenario.traces.trace import check_step
+
+    if not files:
+        raise ScenarioError(f"--convert {collection}: which files? give them, e.g. traces/ATT-LTE-driving.up and .down")
+    try:
+        step_s = check_step(parse_duration(step))
+    except ValueError as error:
+        raise ScenarioError(f"--step: {error}") from None
+    converted = list(convert(collection, files, step_s))
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise InfrastructureError(f"{folder} {unwritten(error, '--output')}") from None
+    for each in converted:
+        write_atomically(folder / f"{each.name}.csv", each.text.encode(), "--output")
+    return {each.name: folder / f"{each.name}.csv" for each in converted}
+
+
 def schema() -> None:
     """Print the JSON Schema of scenarios, for editors."""
     from edgebed.scenario.reference import json_schema
@@ -79,14 +165,66 @@ def schema() -> None:
 
 
 def profile(
-    scenario: ScenarioFile,
+    scenario: ProfiledScenario = None,
     *,
     sets: Sets = None,
     variants: Variants = None,
     output: ProfileOutput = None,
+    export: Export = None,
     json: Json = False,
 ) -> None:
-    """Measure the time and memory of each layer on this machine, for `shards: {profile: FILE}`."""
+    """Measure gradients on this machine against their counted operations, and the layers of layer-wise training.
+
+    The time and memory of each layer are written for `shards: {profile: FILE}`. With --export no scenario is needed.
+    """
+    if (scenario is None) == (export is None):
+        raise ScenarioError("give a scenario, whose model is measured, or --export FILE for a profile of this machine")
+    if export is not None:
+        _export(export, json=json)
+    elif scenario is not None:
+        loaded = _loaded(scenario, sets or ()).only(variants or ())
+        if any(trial.sharding for trial in loaded.trials.values()):
+            _profile_layers(loaded, scenario, output, json=json)
+        else:
+            _profile_gradients(loaded, scenario, output, json=json)
+
+
+def _export(place: Path, *, json: bool) -> None:
+    from edgebed.journal.run_folder import write_atomically
+    from edgebed.studies.host.gradient_times import device_profile, measure_machine, write_device
+
+    require_place("--export", place, "my-board.yaml")
+    if place.suffix not in (".yaml", ".yml"):
+        raise ScenarioError(f"--export: {place}: a scenario finds a profile by its ending; call it {place.stem}.yaml")
+    found = device_profile(measure_machine(say))
+    text = write_device(found)
+    write_atomically(place, text.encode(), "--export")
+    if json:
+        put_json(found.model_dump(mode="json"))
+    else:
+        put(text.rstrip())
+        put(f"written to {place}; a scenario beside it uses it with fleet: {{edge: {{device: {place.name}}}}}")
+
+
+def _profile_gradients(loaded: "Scenario", scenario: Path, output: Path | None, *, json: bool) -> None:
+    from edgebed.learning.models.anatomy import Uncountable
+    from edgebed.planning.planning import plan_trials
+    from edgebed.studies.host.gradient_times import measure_machine, measure_trials, told
+
+    if output is not None:
+        raise ScenarioError("--output: no trial has a layer-wise method, and only layers have a profile; leave it out")
+    try:
+        rows = measure_trials(plan_trials(loaded))
+    except Uncountable as error:
+        raise ScenarioError(f"{scenario}: task.model: its operations cannot be counted: {error}") from error
+    fitted = measure_machine(say)
+    if json:
+        put_json({"core": fitted.core, "gradients": [row._asdict() | {"off": row.off(fitted.core)} for row in rows]})
+    else:
+        put("\n".join(told(fitted, rows)))
+
+
+def _profile_layers(loaded: "Scenario", scenario: Path, output: Path | None, *, json: bool) -> None:
     from edgebed.journal.run_folder import write_atomically
     from edgebed.planning.describe_profile import as_text, remarks
     from edgebed.scenario.profiles import write_profile
@@ -95,7 +233,7 @@ def profile(
 
     place = output or scenario.with_name(f"{scenario.stem}-profile.yaml")
     require_place("--output", place, "profile.yaml")
-    trials = _layerwise(_loaded(scenario, sets or ()).only(variants or ()), scenario)
+    trials = _layerwise(loaded, scenario)
     found = profile_trials(trials, say)
     say("what a live shard needs whatever layers it has …")
     found = found.model_copy(update={"own": own_s()})
@@ -129,8 +267,6 @@ def _layerwise(scenario: "Scenario", path: Path) -> "list[PlannedTrial]":
         if (section := trial.sharding) is not None:
             plain = section.model_copy(update={"profile": None, "cuts": "even"})
             chosen[name] = trial.model_copy(update={"shards": plain})
-    if not chosen:
-        raise ScenarioError(f"{path}: no trial has a layer-wise method; only such a model is cut into layers")
     trials = plan_trials(scenario.model_copy(update={"trials": chosen}))
     kinds = {(each.plan.nodes[0].task.layout, each.plan.nodes[0].task.batch_size, _optimizer(each)) for each in trials}
     if len(kinds) > 1:

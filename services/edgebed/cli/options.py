@@ -5,17 +5,18 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from edgebed.core.console import put_rich, say
+from edgebed.core.console import put, put_json, put_rich, say
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.runtimes import Emulation, Runtime
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from edgebed.core.hosts import EngineAddress
     from edgebed.reports.writing.page import Page, Part
 
 INTERRUPTED = 130
@@ -29,6 +30,16 @@ Sets = Annotated[
 Variants = Annotated[
     list[str] | None,
     typer.Option("--variant", metavar="NAME", help="Run this variant alone. Repeatable.", show_default=False),
+]
+Hosts = Annotated[
+    Path | None,
+    typer.Option(
+        "--hosts",
+        metavar="FILE",
+        envvar="EDGEBED_HOSTS",
+        help="The machines that containers run on (default: hosts.yaml beside the scenario, if there is one).",
+        show_default=False,
+    ),
 ]
 RuntimeOption = Annotated[Runtime, typer.Option(help="Runtime that hosts the nodes.")]
 EmulationOption = Annotated[
@@ -105,6 +116,14 @@ def spreading(jobs: int, dask: str | None, *, runs: bool = True) -> "Iterator[Ex
             yield executor
 
 
+def engines_in(hosts: Path) -> "tuple[EngineAddress, ...]":
+    """The engines of a file of hosts, the first host's first; ScenarioError where it is wrong."""
+    from edgebed.core.hosts import EngineAddress
+    from edgebed.scenario.load import load_hosts
+
+    return tuple(EngineAddress(name, host.engine, host.tls) for name, host in load_hosts(hosts).items())
+
+
 def page_place(name: str, runs_dir: Path | None) -> Path:
     """The default path of a page of several runs: in the folder of all runs, if there is one."""
     from edgebed.journal.run_folder import runs_root
@@ -140,6 +159,15 @@ def put_parts(parts: "Iterable[Part]") -> None:
     from edgebed.reports.writing.terminal import show
 
     put_rich(lambda console: show(parts, console))
+
+
+def put_study(view: "Page", place: Path | None, found: Any) -> None:
+    """Print what was found: as JSON, or, where `found` is None, what the page says in brief and where it is."""
+    if found is not None:
+        put_json(found)
+        return
+    put_parts(view.brief)
+    put(f"page: {place}")
 
 
 def make_figures(folder: Path | None, page: "Page") -> None:

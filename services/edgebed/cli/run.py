@@ -11,6 +11,7 @@ from edgebed.cli.look import leave_with
 from edgebed.cli.options import (  # fmt: skip
     EmulationOption,
     Force,
+    Hosts,
     Json,
     Port,
     Processes,
@@ -29,6 +30,7 @@ def run(
     *,
     runtime: RuntimeOption = "process",
     emulation: EmulationOption = "auto",
+    hosts: Hosts = None,
     sets: Sets = None,
     variants: Variants = None,
     force: Force = False,
@@ -47,6 +49,7 @@ def run(
             scenario,
             runtime=runtime,
             emulation=emulation,
+            hosts=hosts,
             set=sets or (),
             variants=variants or (),
             force=force,
@@ -74,6 +77,7 @@ def resume(
 def validate(
     scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", show_default=False)],
     *,
+    hosts: Hosts = None,
     sets: Sets = None,
     json: Json = False,
 ) -> None:
@@ -83,7 +87,7 @@ def validate(
     """
     from edgebed.planning.checking import check
 
-    checked = [check(path, sets or ()) for path in scenarios]
+    checked = [check(path, sets or (), hosts) for path in scenarios]
     if json:
         put_json(checked)
     for each in checked:
@@ -101,6 +105,7 @@ def plan(
     *,
     runtime: RuntimeOption = "process",
     emulation: EmulationOption = "auto",
+    hosts: Hosts = None,
     sets: Sets = None,
     force: Force = False,
     json: Json = False,
@@ -112,10 +117,13 @@ def plan(
     from edgebed.planning.link_warnings import check_links
     from edgebed.planning.memory import check_caps
     from edgebed.planning.planning import plan_trials
+    from edgebed.running.hosts import with_capacities
     from edgebed.scenario.load import load_scenario
 
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own code prints is not the plan
-        loaded = load_scenario(scenario, sets or ())
+        loaded = load_scenario(scenario, sets or (), hosts=hosts)
+        if TRAITS[runtime].has_containers:
+            loaded = with_capacities(loaded)
         planned = plan_trials(loaded)
         check_mechanisms([trial.plan for trial in planned], runtime, emulation)
         check_links(loaded, planned, runtime, emulation)

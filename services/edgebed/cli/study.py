@@ -5,7 +5,7 @@ Exit codes of `agree`: 0 all runtimes agree, 1 one differs or seeds are too few 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,9 +25,22 @@ from edgebed.cli.options import (  # fmt: skip
     make_figures,
     page_place,
     put_parts,
+    put_study,
     require_figures,
     require_place,
     spreading,
+)
+from edgebed.cli.ranks import (  # fmt: skip
+    Drawing,
+    DrawingSeed,
+    LiveRuntime,
+    Margin,
+    NoRun,
+    RanksOption,
+    Resume,
+    Scenarios,
+    agree_ranks,
+    refuse,
 )
 from edgebed.core.console import put, put_json, say
 from edgebed.core.errors import ScenarioError
@@ -41,8 +54,12 @@ SEEDS = 3
 AGREEMENT = "agreement.html"
 
 Names = Annotated[
-    list[str],
-    typer.Argument(metavar="SCENARIO", help="A scenario's YAML file; with --from, RUN RUN ...", show_default=False),
+    list[str] | None,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A scenario's YAML file; with --from, RUN RUN ...; with --ranks, nothing.",
+        show_default=False,
+    ),
 ]
 RuntimesOption = Annotated[
     str | None,
@@ -65,7 +82,8 @@ AgreementOutput = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help=f"Write the page here (default: {AGREEMENT} in the folder of all runs).",
+        help=f"Write the page here (default: {AGREEMENT} in the folder of all runs); with --ranks, a folder (default: "
+        "rankings/ there).",
         show_default=False,
     ),
 ]
@@ -154,7 +172,7 @@ def compare(
     if is_printed:
         put(csv_text(study.result).rstrip("\n"))
     else:
-        _put(study.view, output, study.result if json else None)
+        put_study(study.view, output, study.result if json else None)
 
 
 def _accuracy(text: str) -> float:
@@ -171,11 +189,18 @@ def _accuracy(text: str) -> float:
 
 
 def agree(
-    names: Names,
+    names: Names = None,
     *,
     runtimes: RuntimesOption = None,
     seeds: Seeds = None,
     finished: Finished = False,
+    ranks: RanksOption = False,
+    scenarios: Scenarios = None,
+    seed: DrawingSeed = None,
+    runtime: LiveRuntime = None,
+    margin: Margin = None,
+    resume: Resume = False,
+    no_run: NoRun = False,
     emulation: EmulationOption = "auto",
     sets: Sets = None,
     force: Force = False,
@@ -187,7 +212,21 @@ def agree(
     dask: Dask = None,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts."""
+    """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts.
+
+    With --ranks: whether virtual time ranks methods as live runs do, over scenarios that are drawn.
+    """
+    drawing = Drawing(scenarios, seed, runtime, margin, resume=resume, no_run=no_run)
+    if ranks:
+        refuse(names, runtimes=runtimes, finished=finished, sets=sets, force=force)
+        agree_ranks(
+            drawing, seeds=seeds, emulation=emulation, output=output, figures=figures, json=json, processes=processes,
+            jobs=jobs, dask=dask, runs_dir=runs_dir,
+        )  # fmt: skip
+        return
+    drawing.refuse_alone()
+    if not names:
+        raise ScenarioError("agree: of what? Give a scenario, finished runs with --from, or --ranks")
     from edgebed.reports.run.report import write_report
     from edgebed.reports.studies.study import agreed
     from edgebed.studies.agreement import agreeing
@@ -228,7 +267,7 @@ def agree(
     if output is None and not json:
         output = page_place(AGREEMENT, runs_dir)
     _write(study.view, output, figures)
-    _put(study.view, output, study.result if json else None)
+    put_study(study.view, output, study.result if json else None)
     raise typer.Exit(0 if study.result.verdict == "agrees" else 1)
 
 
@@ -274,7 +313,7 @@ def sweep(
         end_interrupted()
     make_figures(figures, study.view)
     found = {"sweep": study.result, "failed": study.problems, "page": str(study.page)}
-    _put(study.view, study.page, found if json else None)
+    put_study(study.view, study.page, found if json else None)
     end_with(study.problems)
 
 
@@ -335,7 +374,7 @@ def reproduce(
         end_interrupted()
     make_figures(figures, study.view)
     found = {"reproduction": study.result, "rows": chosen, "failed": study.problems, "page": str(study.page)}
-    _put(study.view, study.page, found if json else None)
+    put_study(study.view, study.page, found if json else None)
     end_with(study.problems)
 
 
@@ -366,12 +405,3 @@ def _write(view: "Page", output: Path | None, figures: Path | None) -> None:
     if output is not None:
         write_atomically(output, to_html(view).encode(), "--output")
     make_figures(figures, view)
-
-
-def _put(view: "Page", place: Path | None, found: Any) -> None:
-    """Print what was found: as JSON, or, where `found` is None, what the page says in brief and where it is."""
-    if found is not None:
-        put_json(found)
-        return
-    put_parts(view.brief)
-    put(f"page: {place}")

@@ -126,6 +126,7 @@ def test_run_hands_its_options_on(edgebed, running, runs):
     assert asked == {
         "path": "tiny.yaml", "runtime": "simulation", "set": "['a.b=1', 'c=2']", "variants": "['x', 'y']",
         "trace": "True", "processes": "2", "port": "9100", "runs_dir": "here", "force": "True", "emulation": "model",
+        "hosts": "None",
     }  # fmt: skip
     assert json.loads(out)["exit_code"] == 0
     assert err == ""
@@ -353,6 +354,7 @@ def no_engine(monkeypatch, tmp_path):
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setattr("edgebed.runtimes.containers.engine.SOCKET", tmp_path / "docker.sock")
     monkeypatch.setattr("edgebed.emulation.cgroups.remove_leftovers", lambda _: 0)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def test_down_does_without_containers_where_there_is_no_engine(edgebed, no_engine, tmp_path):
@@ -527,4 +529,6 @@ def test_help_shows_every_command_in_its_group(edgebed, monkeypatch):
 
     assert code == 0
     assert titles == list(cli.GROUPS)
-    assert sorted(shown) == sorted(["link", *(each.__name__ for each in itertools.chain(*cli.GROUPS.values()))])
+    assert sorted(shown) == sorted(
+        ["hosts", "link", *(each.__name__ for each in itertools.chain(*cli.GROUPS.values()))]
+    )

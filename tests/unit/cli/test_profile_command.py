@@ -1,14 +1,19 @@
 """`edgebed profile`: what it writes, the same scenario can use."""
 
+import re
 import sys
 
 import pytest
+from command_line import command_line
 
-from edgebed.cli import main as cli
+from edgebed.core.plan import Core
 from edgebed.core.quantities import number_text
 from edgebed.planning.planning import plan_trials
+from edgebed.scenario.devices.profile import read_device
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.profiles import read_profile
+from edgebed.studies.host import gradient_times
+from edgebed.studies.host.gradient_times import Fitted, Measured, fit
 from edgebed.studies.host.profiling import profile_trials
 
 SCENARIO = """\
@@ -24,16 +29,7 @@ stop: { updates: 10 }
 @pytest.fixture
 def edgebed(monkeypatch, capsys):
     """Runs a command line in this process; gives (exit code, standard output, standard error)."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *map(str, words)])
-        try:
-            cli.main()
-        except SystemExit as left:
-            return left.code or 0, *capsys.readouterr()
-        return 0, *capsys.readouterr()
-
-    return call
+    return command_line(monkeypatch, capsys)
 
 
 @pytest.mark.slow
@@ -55,14 +51,81 @@ def test_a_scenario_names_the_profile_that_is_yet_to_be_made(edgebed, tmp_path):
     assert planned.partition is not None
 
 
-def test_what_has_no_layers_is_refused(edgebed, tmp_path):
-    """A parameter server's method has the whole model everywhere."""
+@pytest.fixture
+def quick(monkeypatch):
+    """A machine is measured by few gradients of two models."""
+    monkeypatch.setattr(
+        gradient_times, "TRIED", (("small", "digits", 1), ("small", "digits", 100), ("cnn", "mnist", 2))
+    )
+    monkeypatch.setattr(gradient_times, "LONG_S", 0.0)
+
+
+def whole_models(tmp_path, *replaced):
+    """A scenario whose workers have the whole model."""
     path = tmp_path / "small.yaml"
-    path.write_text(SCENARIO.replace("synthetic-gradients", "asgd").replace("shards:", "# shards:"))
-    code, _, err = edgebed("profile", path)
+    text = SCENARIO.replace("synthetic-gradients", "asgd").replace("shards:", "# shards:")
+    path.write_text(text.replace(*replaced) if replaced else text)
+    return path
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_whole_models_gradient_is_predicted_and_measured(edgebed, tmp_path):
+    """Where workers have all layers there is no profile of them, but how far counting is off."""
+    path = whole_models(tmp_path)
+    code, out, err = edgebed("profile", path)
+
+    assert code == 0, err
+    assert "A gradient of four-layer with mini-batches of 8: " in out
+    assert re.search(r"counting is \d+ % too (slow|fast); task.gradient_time would be [0-9.]+m?u?s\.", out)
+    assert not (tmp_path / "small-profile.yaml").exists()
+    code, _, err = edgebed("profile", path, "--output", tmp_path / "out.yaml")
+    assert (code, "no trial has a layer-wise method" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("quick")
+def test_this_machine_is_exported_as_a_device(edgebed, tmp_path):
+    """Its file is one that a scenario beside it names, and says what was measured, on what, with which error."""
+    place = tmp_path / "my-board.yaml"
+    code, _, err = edgebed("profile", "--export", place)
+
+    assert code == 0, err
+    device = read_device("my-board.yaml", tmp_path)
+    assert device.core.device == "my-board"
+    assert 1e7 < device.core.flop_s < 1e13
+    assert 0 <= device.core.overhead_s < 1
+    assert "small x 100, cnn x 2 by edgebed profile" in device.content.measured
+    assert "torch" in device.content.source
+    assert "in the median" in device.content.error
+    path = whole_models(tmp_path, "count: 2", "device: my-board.yaml")
+    (planned,) = plan_trials(load_scenario(path))
+    assert planned.plan.workers()[0].core == device.core
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give a scenario, whose model is measured, or --export FILE"),
+        (["--export", "board"], "--export: board: a scenario finds a profile by its ending; call it board.yaml"),
+        (["--export", "none/board.yaml"], "--export: there is no folder none"),
+    ],
+)
+def test_what_cannot_be_exported_is_said(edgebed, words, message):
+    """Before anything is measured."""
+    code, _, err = edgebed("profile", *words)
 
     assert code == 2
-    assert "no trial has a layer-wise method" in err
+    assert message in err
+
+
+def test_a_fit_finds_the_core_that_gradients_are_of():
+    """Speed and overhead to three digits; an overhead is never negative."""
+    core = Core(flop_s=2e9, overhead_s=0.003)
+    rows = [Measured("x", 1, flop, core.gradient_s(flop)) for flop in (10**4, 10**7, 10**9)]
+    curved = [Measured("x", 1, flop, flop**1.2 / 1e11) for flop in (10**4, 10**7, 10**9)]
+
+    assert fit(rows) == core
+    assert fit(curved).overhead_s == 0.0
+    assert Fitted(core, tuple(rows)).error == "0 % in the median, 0 % at most, of 3 gradients"
 
 
 OWN = """

@@ -18,12 +18,14 @@ from edgebed.journal.journal import JournalWriter
 from edgebed.journal.outcome import outcome_of
 from edgebed.journal.run_folder import RunFolder
 from edgebed.journal.verdict.fidelity import Fidelity
+from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.table import METRICS
 from edgebed.metrics.trial_metrics import TrialMetrics
+from edgebed.reports.live.event_text import event_text
 from edgebed.reports.run.brief import links_brief, results_brief
-from edgebed.reports.run.conditions_text import latency_text, link_rows
+from edgebed.reports.run.conditions_text import HOST_HEAD, condition_parts, latency_text, link_rows
 from edgebed.reports.run.report import met_cell, report_page
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import Span
@@ -285,7 +287,7 @@ def test_a_node_exports_its_link_and_what_it_was_kept_from():
 def test_the_controller_exports_the_host_and_the_verdict():
     """The verdict is absent until the trial is over, and forgotten by the next one."""
     metrics = TrialMetrics()
-    labels = '{run="sample/0001",trial="adacomp"}'
+    labels, of_host = '{run="sample/0001",trial="adacomp"}', '{host="",run="sample/0001",trial="adacomp"}'
     metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
     metrics.observe(records.HostLoad(busy=0.5, steal=0.1, load=2.0, lag_s=0.004, cores=2))
     before = exposed(metrics)
@@ -293,9 +295,69 @@ def test_the_controller_exports_the_host_and_the_verdict():
     after = exposed(metrics)
     metrics.start_trial(make_plan(), "sample/0001", "process", 0.0)
 
-    assert before[f"edgebed_host_busy_ratio{labels}"] == 0.5
-    assert before[f"edgebed_host_wake_lag_seconds{labels}"] == 0.004
+    assert before[f"edgebed_host_busy_ratio{of_host}"] == 0.5
+    assert before[f"edgebed_host_wake_lag_seconds{of_host}"] == 0.004
+    assert not any(name.startswith("edgebed_host_network") for name in before)
     assert f"edgebed_trial_verdict{labels}" not in before
     assert after[f"edgebed_trial_verdict{labels}"] == 2.0
     assert after[f"edgebed_trial_steps_per_second{labels}"] == 12.5
     assert f"edgebed_trial_verdict{labels}" not in exposed(metrics)
+
+
+def test_the_controller_exports_each_of_several_hosts():
+    """With what passes its network, against the rate where that is known."""
+    metrics = TrialMetrics()
+    metrics.start_trial(make_plan(), "r/1", "docker", 0.0)
+    for host, busy, rate_bit_s in (("a", 0.25, 8_000), ("b", 0.75, 0)):
+        metrics.observe(
+            records.HostLoad(
+                busy=busy, steal=0.0, load=1.0, lag_s=0.001, host=host, received_bytes_s=300.0, sent_bytes_s=200.0,
+                rate_bit_s=rate_bit_s,
+            )
+        )  # fmt: skip
+    found = exposed(metrics)
+    network = "edgebed_host_network_bytes_per_second"
+
+    busy = [found[f'edgebed_host_busy_ratio{{host="{host}",run="r/1",trial="adacomp"}}'] for host in "ab"]
+    assert busy == [0.25, 0.75]
+    assert found[f'{network}{{direction="ingress",host="b",run="r/1",trial="adacomp"}}'] == 300.0
+    assert found[f'{network}{{direction="egress",host="b",run="r/1",trial="adacomp"}}'] == 200.0
+    limits = {name: value for name, value in found.items() if name.startswith("edgebed_host_network_limit")}
+    assert limits == {'edgebed_host_network_limit_bytes_per_second{host="a",run="r/1",trial="adacomp"}': 1000.0}
+
+
+def test_the_report_has_a_row_for_each_of_several_hosts():
+    """With its network, and says of each node where it was; one machine alone has the table that it always had."""
+    link = DirectionConditions(direction="up")
+    node = NodeConditions(node="edge-0", role="worker", device_class="edge", host="b", uplink=link, downlink=link)
+    hosts = tuple(
+        HostConditions(
+            host=host, busy=0.5, steal=0.0, load=1.0, lag_s=0.001, network_bit_s=bit_s, network_rate_bit_s=rate
+        )
+        for host, bit_s, rate in (("a", 5e8, 10**9), ("b", 5e8, 0), ("c", None, 0))
+    )
+    _, told, each = condition_parts(Fidelity(verdict="trusted", hosts=hosts, nodes=(node,)))
+    _, alone, nodes = condition_parts(
+        Fidelity(verdict="trusted", host=hosts[0], nodes=(msgspec.structs.replace(node, host=""),))
+    )
+
+    assert [(row[0], *row[-3:]) for row in told.rows] == [
+        ("a", "500 mbit", "1 gbit", "50 %"),
+        ("b", "500 mbit", "–", "–"),
+        ("c", "–", "–", "–"),
+    ]
+    assert (each.parts[0].head[:2], each.parts[0].rows[0][:2]) == (("node", "host"), ("edge-0", "b"))
+    assert (alone.head, len(alone.rows), nodes.parts[0].head[1]) == (HOST_HEAD, 1, "uplink: asked")
+    assert {len(grid.head) - len(row) for grid in (told, alone, each.parts[0]) for row in grid.rows} == {0}
+
+
+def test_a_record_of_a_host_says_which_and_what_passed_its_network():
+    """In `edgebed events`; of one machine alone what it always did."""
+    load = records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001)
+    of_host = msgspec.structs.replace(
+        load, host="lab-1", received_bytes_s=1_250_000.0, sent_bytes_s=125_000.0, rate_bit_s=10**9
+    )
+
+    assert event_text(load) == "the host was 50.00 % busy: load 1 a core, sleepers woke 1 ms late"
+    assert event_text(of_host).startswith("host lab-1 was 50.00 % busy: ")
+    assert event_text(of_host).endswith(", 10 mbit came from other hosts, 1 mbit went to them, of 1 gbit each way")

@@ -83,6 +83,16 @@ def test_a_low_terminal_goes_without_older_troubles_then_without_classes(height,
     assert [line.split()[0] for line in shown(status(), height=height)[2:]] == below
 
 
+@pytest.mark.parametrize(("height", "is_shown"), [(7, True), (6, False)])
+def test_several_hosts_have_a_line_where_all_classes_have(height, is_shown):
+    """How busy each is of late; the last trouble comes before it."""
+    line = "hosts  lab-1 40 % busy  lab-2 97 % busy"
+    below = shown(status(hosts={"lab-1": 0.4, "lab-2": 0.97}), 100, height)[2:]
+
+    assert (line in below) == is_shown
+    assert below[-1].startswith("9.51 s")
+
+
 def test_classes_that_do_not_fit_are_counted():
     """With twenty of them the last line says how many are not shown."""
     classes = tuple(ClassStatus(name=f"class-{k}", states={"running": 1}) for k in range(20))

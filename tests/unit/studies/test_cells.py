@@ -284,6 +284,23 @@ def test_a_run_with_another_module_of_ones_own_does_not_count(cells: PaperCells,
     assert [found.run.name for found in RunIndex(tmp_path / "runs").find(plan)] == ["tiny-digits/0001"]
 
 
+def test_a_run_in_which_messages_shared_links_otherwise_does_not_count(cells: PaperCells, tmp_path: Path) -> None:
+    """In virtual time; a live run's messages have always shared them as the kernel has it."""
+    path = Path("scenarios/tiny/digits.yaml")
+    path.write_text(path.read_text() + "server: { downlink: 10mbit }\n")
+    run = CellRun("asgd", 1.0, 1)
+    plan = cells.plans([run])[run]
+    before = msgspec.structs.replace(plan, sharing="")
+    for runtime, made in (("simulation", before), ("docker", before), ("simulation", plan)):
+        folder = RunFolder.create(tmp_path / "runs", plan.scenario)
+        folder.write_manifest(seed=1, runtime=runtime, command=[], trials=["asgd"])
+        folder.trial("asgd").make(made)
+    index = RunIndex(tmp_path / "runs")
+
+    assert [found.run.name for found in index.find(plan)] == ["tiny-digits/0003"]
+    assert [found.run.name for found in index.find(plan, "docker")] == ["tiny-digits/0002"]
+
+
 def test_a_run_whose_journal_is_gone_measures_nothing(cells: PaperCells, tmp_path: Path) -> None:
     """Though it completed: an accuracy that nobody can read was not missed."""
     folder, said = completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path), []

@@ -75,6 +75,26 @@ def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells
     assert "updates" not in EMPTY
 
 
+def test_a_line_of_before_operations_were_counted_is_of_five_milliseconds(cells: PaperCells, tmp_path: Path) -> None:
+    """Found where the scenario says so now, and not where it says nothing: there a gradient takes another time."""
+    completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    said_of(cells, tmp_path / "runs", file)
+    line = msgspec.json.decode(file.read_bytes())
+    assert line.pop("counts") is True
+    assert "gradient_time" not in line["settings"]["task"]
+    file.write_bytes(msgspec.json.encode(line) + b"\n")
+
+    assert ResultCache(cells, file).find(RUN) is None
+
+    text = SCENARIO.read_text()
+    SCENARIO.write_text(text.replace("task: {", "task: { gradient_time: 5ms,", 1))
+    assert SCENARIO.read_text() != text
+    said = PaperCells(cells.paper)
+    assert ResultCache(said, file).find(RUN) is not None
+    assert b"counts" not in msgspec.json.encode(line)
+
+
 def test_a_newer_run_takes_the_place_of_the_kept_one(cells: PaperCells, tmp_path: Path) -> None:
     """Of the same cell, size and seed."""
     file = tmp_path / "kept.jsonl"
@@ -150,6 +170,21 @@ def test_it_counts_while_modules_of_ones_own_are_the_same(cells: PaperCells, tmp
     kept = msgspec.json.decode(file.read_bytes())
     assert list(kept["own_code"]) == ["nets_of_keeping.py"]
     file.write_bytes(msgspec.json.encode(kept | {"own_code": {"nets_of_keeping.py": "another"}}))
+    assert ResultCache(cells, file).find(RUN) is None
+
+
+def test_it_counts_while_a_link_that_several_use_is_shared_as_it_was(cells: PaperCells, tmp_path: Path) -> None:
+    """A run of an edgebed in which messages passed such a link one after another is made once more."""
+    SCENARIO.write_text(SCENARIO.read_text() + "server: { downlink: 10mbit }\n")
+    cells = PaperCells(cells.paper)
+    completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    said_of(cells, tmp_path / "runs", file)
+    assert ResultCache(cells, file).find(RUN)
+
+    kept = msgspec.json.decode(file.read_bytes())
+    assert kept.pop("sharing") == "queues"
+    file.write_bytes(msgspec.json.encode(kept))
     assert ResultCache(cells, file).find(RUN) is None
 
 

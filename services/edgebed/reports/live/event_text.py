@@ -34,7 +34,9 @@ def _trial(record: records.Trial) -> str:
 
 def _node(record: records.Node) -> str:
     life = _if(record.incarnation > 1, f" (incarnation {record.incarnation})")
-    return _listed(f"{record.name} {record.state}{life}", record.reason, _if(record.pid, f"process {record.pid}"))
+    where = _if(record.host, f" on host {record.host}")
+    process = _if(record.pid, f"process {record.pid}")
+    return _listed(f"{record.name} {record.state}{where}{life}", record.reason, process)
 
 
 def _update(record: records.Update) -> str:
@@ -196,11 +198,18 @@ def _clock(record: records.Clock) -> str:
 
 def _host_load(record: records.HostLoad) -> str:
     return _listed(
-        f"the host was {percent_text(record.busy)} busy",
+        f"{f'host {record.host}' if record.host else 'the host'} was {percent_text(record.busy)} busy",
         f"load {number_text(record.load)} a core",
         f"sleepers woke {number_text(1000 * record.lag_s)} ms late",
         _if(record.steal, f"{percent_text(record.steal)} stolen"),
+        _if(record.received_bytes_s is not None, _network(record)),
     )
+
+
+def _network(record: records.HostLoad) -> str:
+    came, went = (rate_text(8 * (bytes_s or 0.0)) for bytes_s in (record.received_bytes_s, record.sent_bytes_s))
+    rate = _if(record.rate_bit_s, f", of {rate_text(record.rate_bit_s)} each way")
+    return f"{came} came from other hosts, {went} went to them{rate}"
 
 
 def _unanswered(record: records.Unanswered) -> str:

@@ -4,6 +4,7 @@
     98.7 updates/s  accuracy 93.21 %  312 kB up  6/6 nodes up  12.3 s
     home   4 nodes          73.1 updates/s  74.1 %  CPU 0.48 of 0.5
     phone  1/2 up, 1 died   25.6 updates/s  25.9 %  CPU 0.24 of 0.25
+    hosts  lab-1 40 % busy  lab-2 97 % busy
     9.51 s  phone-1 died: killed by SIGKILL
 
 What does not fit is left out, the least important first. The end of each line stays free: a terminal puts its `^C`
@@ -33,11 +34,14 @@ LEAST_IMPORTANT_OF_CLASS = ("share", "CPU", "rate")
 
 
 def live_view(status: TrialStatus, state: str, width: int, height: int) -> RenderableType:
-    """Progress, figures, a line a device class, and what happened last, within so many columns and rows."""
+    """Progress, figures, a line a device class, one on hosts, and what happened last, in so many columns and rows."""
     width -= RESERVED_COLUMNS
     rows = height - RESERVED_ROWS - HEAD_ROWS
-    classes, latest = _rows_for(rows, len(status.classes), len(status.latest))
-    below = [_fitted(line, "dim", width) for line in class_lines(status, width, classes)]
+    shown, latest = _rows_for(rows, len(status.classes) + bool(status.hosts), len(status.latest))
+    lines = class_lines(status, width, min(shown, len(status.classes)))
+    if shown > len(status.classes):
+        lines.append(GAP.join(["hosts", *(f"{host} {100 * busy:.0f} % busy" for host, busy in status.hosts.items())]))
+    below = [_fitted(line, "dim", width) for line in lines]
     below += [_fitted(line, "yellow", width) for line in _trouble_lines(status.latest, latest)]
     return Group(*_head(status, state, width), *below)
 

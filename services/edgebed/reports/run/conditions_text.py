@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, rate_text
 from edgebed.core.units import format_duration
 from edgebed.journal.summary import TrialSummary
+from edgebed.journal.verdict.fidelity import Fidelity
 from edgebed.journal.verdict.findings import share_text
-from edgebed.journal.verdict.measured import DirectionConditions, HostConditions, NodeConditions
+from edgebed.journal.verdict.hosts import HostConditions
+from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 from edgebed.reports.writing.page import Grid, Part, Section
 from edgebed.running.results import Run, Trial
 
@@ -26,6 +28,8 @@ CLASS_HEAD = (
     "waited for a core: mean", "most", "memory: most",
 )  # fmt: skip
 HOST_HEAD = ("cores busy", "taken away (steal)", "load a core", "waking up late by")
+HOSTS_HEAD = ("host", *HOST_HEAD, "network: busiest", "its rate", "in use")
+"""Where there are several: the network is the one between them, over some seconds in the busier direction."""
 DIRECTIONS = {"up": "uplink", "down": "downlink"}
 
 
@@ -108,20 +112,37 @@ def trial_link_dicts(trial: Trial) -> list[dict[str, object]]:
             "delay": node.delay,
             "problems": node.problems,
             "differed_s": node.differed,
+            "host": node.host,
+            "mtu": node.mtu,
         }
         for node in filter(_has_link, trial.summary.fidelity.nodes if trial.summary.fidelity else ())
         for way in (node.uplink, node.downlink)
     ]
 
 
-def condition_parts(nodes: Sequence[NodeConditions], host: HostConditions | None) -> tuple[Part, ...]:
-    """Tables of the classes, the host and each node."""
-    busy = () if host is None else (share_text(host.busy), share_text(host.steal), number_text(host.load))
+def condition_parts(fidelity: Fidelity) -> tuple[Part, ...]:
+    """Tables of the classes, the host or hosts, and each node."""
+    nodes, host = fidelity.nodes, fidelity.host
+    host_grid = Grid(HOST_HEAD, [_host_row(host)] if host else [])
+    node_grid = Grid(NODE_HEAD, list(map(_node_row, nodes)))
+    if any(node.host for node in nodes):
+        host_grid = Grid(HOSTS_HEAD, [(each.host, *_host_row(each), *_network_row(each)) for each in fidelity.hosts])
+        rows = zip(node_grid.rows, nodes, strict=True)
+        node_grid = Grid(("node", "host", *NODE_HEAD[1:]), [(row[0], node.host, *row[1:]) for row, node in rows])
     return (
         Grid(CLASS_HEAD, list(_class_rows(nodes))),
-        Grid(HOST_HEAD, [(*busy, f"{1000 * host.lag_s:.1f} ms")] if host else []),
-        Section("Each node", [Grid(NODE_HEAD, list(map(_node_row, nodes)))], is_folded=True),
+        host_grid,
+        Section("Each node", [node_grid], is_folded=True),
     )
+
+
+def _host_row(host: HostConditions) -> tuple[str, ...]:
+    return share_text(host.busy), share_text(host.steal), number_text(host.load), f"{1000 * host.lag_s:.1f} ms"
+
+
+def _network_row(host: HostConditions) -> tuple[str, ...]:
+    rate = rate_text(host.network_rate_bit_s or None)
+    return UNMEASURED if host.network_bit_s is None else rate_text(host.network_bit_s), rate, _share(host.network_share)
 
 
 def link_grid(nodes: Iterable[NodeConditions]) -> Grid:

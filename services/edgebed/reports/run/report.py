@@ -7,6 +7,7 @@ went, whether the accounting closes, what was set, how to repeat it. Every text 
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from edgebed.core.plan import NodePlan
@@ -28,6 +29,7 @@ from edgebed.journal.outcome import HELD, tone_of
 from edgebed.journal.run_folder import write_atomically
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.summary import Expectation, TrialSummary
+from edgebed.planning.virtual_time import speed_text
 from edgebed.reports.run import trial_charts
 from edgebed.reports.run.charts import charts_of
 from edgebed.reports.run.conditions_text import condition_parts, remarks_of
@@ -142,7 +144,7 @@ def _conditions(trials: Sequence[TrialSummary]) -> Iterator[Part]:
         if fidelity := trial.fidelity:
             lines = shaded(fidelity.lines, shades.get(fidelity.verdict, "unknown"))
             notes = Notes((*lines, *shaded(remarks_of(trial), "quiet")))
-            yield Section(trial.trial, [notes, *condition_parts(fidelity.nodes, fidelity.host)])
+            yield Section(trial.trial, [notes, *condition_parts(fidelity)])
 
 
 def _deaths(run: Run) -> Iterator[Part]:
@@ -333,7 +335,7 @@ def _node_cells(node: NodePlan) -> tuple[str, ...]:
     """A node's conditions and data, in the order of the table; its name first."""
     memory = UNMEASURED if node.memory_bytes is None else f"{node.memory_bytes / 2**20:,.0f} MiB"
     cpus = UNMEASURED if node.cpus is None else f"{node.cpus:g}"
-    return node.node, cpus, memory, f"{node.compute_speed:g}", f"{node.num_examples:,}"
+    return node.node, cpus, memory, speed_text(node), f"{node.num_examples:,}"
 
 
 def _update_cells(trial: Trial) -> dict[str, str]:
@@ -367,8 +369,17 @@ def _repeat(run: Run) -> Iterator[Part]:
     if "memory_bytes" in host:
         host["memory"] = bytes_text(host.pop("memory_bytes"))
     data = "; ".join(f"{name}: {note}" for name, note in manifest.get("data", {}).items())
-    facts = {"data": data, "commit": manifest.get("commit"), "folder": manifest.get("folder"), **versions, **host}
+    recordings = "; ".join(map(_recording_text, manifest.get("recordings", ())))
+    told = {"data": data, "recordings": recordings, "commit": manifest.get("commit"), "folder": manifest.get("folder")}
+    facts = {**told, **versions, **host}
     yield Facts({name: str(value) for name, value in facts.items() if value})
+
+
+def _recording_text(recording: Mapping[str, str]) -> str:
+    """What a manifest has of a recorded file, in one line."""
+    about = [recording[word] for word in ("family", "licence", "source") if word in recording]
+    told = ", ".join([*about, f"sha256 {recording.get('sha256', '')[:12]}"])
+    return f"{Path(recording.get('path', '')).name} ({told})"
 
 
 def _options(manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -11,18 +11,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import Emulation, Runtime
-from edgebed.journal.run_folder import runs_root
+from edgebed.journal.run_folder import runs_root, write_atomically
 from edgebed.reports.run.report import write_report
 from edgebed.reports.studies.agreement_page import agreement_page
 from edgebed.reports.studies.comparison_page import comparison_page
+from edgebed.reports.studies.ranking_page import ranking_page
 from edgebed.reports.studies.reproduction_page import reproduction_page
 from edgebed.reports.studies.sweep_page import sweep_page
 from edgebed.reports.writing.markdown import make_folder, write
 from edgebed.reports.writing.page import Page
 from edgebed.running.results import Run, load
-from edgebed.running.run import ProgressLike
+from edgebed.running.run import ProgressLike, without_report
 from edgebed.studies.agreement.agreeing import Agreements, arms_by_trial, judge, run_all
 from edgebed.studies.arms import gather
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, runs_of_rows
@@ -31,6 +34,9 @@ from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.cells.spreading import executing
 from edgebed.studies.comparison.comparison import Comparison, compare_arms
 from edgebed.studies.papers.registry import find_paper
+from edgebed.studies.ranking.ranking import Ranking
+from edgebed.studies.ranking.ranking_runs import RankingRuns
+from edgebed.studies.ranking.stated import TIME_MARGIN, begin_study, read_stated, scenario_files, state
 from edgebed.studies.reproduction import analytic_rows
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
 from edgebed.studies.sweep.costs import FILE as COSTS
@@ -41,6 +47,9 @@ from edgebed.studies.sweep.timing import measured
 R = TypeVar("R")
 SEEDS = 3
 """Seeds of an agreement where none are asked for."""
+DRAWN = 20
+"""Number of scenarios that a ranking draws where none is asked for."""
+RANKING = "ranking.json"
 Display = AbstractContextManager[ProgressLike | None]
 """What shows the progress of runs while it is open."""
 
@@ -224,3 +233,48 @@ def agreed(runs: Sequence[Run], runtimes: Sequence[Runtime] | None) -> Study[Agr
     """Judge whether runs of several runtimes agree; arguments and errors are those of `judge`."""
     agreements = judge(runs, runtimes)
     return Study(result=agreements, view=agreement_page(agreements, arms_by_trial(runs, runtimes)))
+
+
+def rank(
+    *,
+    scenarios: int = DRAWN,
+    seed: int = 1,
+    seeds: int = SEEDS,
+    runtime: Runtime = "process",
+    emulation: Emulation = "auto",
+    margin: float = TIME_MARGIN,
+    output: str | Path | None = None,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    means: Means | None = None,
+) -> Study[Ranking]:
+    """Draw scenarios from `seed`, run each in the simulation and live, and say whether methods rank alike in both.
+
+    `margin` is the share of the time within which the two count as the same; it is stated before the first run, and a
+    study that is resumed goes by what was. `jobs` and `executor` are those of `reproduce`; live runs are made one by
+    one. Raises ScenarioError for what is wrong with these, before anything runs, and InfrastructureError where nothing
+    can be compared.
+    """
+    means = means or Means()
+    wanted = state(scenarios=scenarios, seed=seed, seeds=seeds, runtime=runtime, emulation=emulation, margin=margin)
+    folder = folder_of(output, means.root / "rankings")
+    beside = make_folder(folder, wanted.name)  # before hours of running, not after
+    if not means.run and read_stated(beside) is None:
+        raise ScenarioError(f"--no-run: no such study was begun in {beside}; leave the option out to begin it")
+    stated = begin_study(wanted, beside, means.tell, resume=means.resume or not means.run)
+    runs = RankingRuns(
+        stated=stated,
+        files=scenario_files(stated, beside),
+        root=means.root,
+        tell=means.tell,
+        processes=means.processes,
+    )
+    if means.run:
+        runs.check()
+        with means.display as progress, executing(jobs, executor) as spreading:
+            runs.make(without_report, progress, spreading)
+    result = runs.evaluate()
+    write_atomically(beside / RANKING, msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n", "--output")
+    view = ranking_page(result)
+    problems = tuple(f"{run}: {why}" for run, why in runs.failed.items())
+    return Study(result=result, page=write(view, folder), view=view, problems=problems)

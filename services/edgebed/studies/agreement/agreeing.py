@@ -72,8 +72,8 @@ def run_all(
     loaded = load_scenario(scenario, set)
     for runtime in runtimes:
         options = Options(runtime=runtime, emulation=emulation, trace=False, force=force)
-        plan_checked(loaded, options)
-        with host_of(options, processes, port=0):
+        planned = plan_checked(loaded, options)
+        with host_of(options, planned, processes, port=0):
             pass
     jobs = {
         (runtime, seed): Job(

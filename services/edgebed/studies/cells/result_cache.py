@@ -1,9 +1,9 @@
 """A cache of results in a file beside a paper's page: a line for each run that counted, so that runs may be deleted.
 
 One line of JSON for each cell, size and seed: what the scenario asked for as it was written, which run it was, its
-summary without per-node detail, and its evaluations. A line counts where the scenario still says the same and modules
-of one's own are what they were, as with a run. So a page can be published with all that it was made from, and a sweep
-can be resumed elsewhere.
+summary without per-node detail, and its evaluations. A line counts where the scenario still says the same, modules
+of one's own are what they were, and links are shared as they were, as with a run. So a page can be published with all
+that it was made from, and a sweep can be resumed elsewhere.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,6 +46,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """When the run diverged, and what was not finite first; empty: it did not."""
 
 
+BEFORE_COUNTING = "5ms"
+"""What a gradient took in virtual time where nothing was said, as long as operations were not counted."""
 UNKNOWN_COLUMNS = ("egress_bytes",)
 """Columns that some evaluations do not have."""
 Key = tuple[str, str, Runtime, bytes]
@@ -64,6 +66,10 @@ class CachedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the trial as the scenario and the overrides have it, seed included, without defaults."""
     own_code: dict[str, str] = {}
     """Digests of the user's own modules, by file name."""
+    sharing: str = ""
+    """How messages shared links in virtual time, as the plan has it; empty for a live run."""
+    counts: bool = False
+    """Whether a gradient's time follows from its operations where the settings have none; it was 5 ms before."""
     run: RunResult
     summary: TrialSummary
     evaluations: Columns
@@ -83,7 +89,10 @@ class ResultCache:
     def find(self, run: CellRun) -> CachedRun | None:
         """The stored run for this cell, size and seed, if it still counts."""
         cached = self._runs.get(self._key(run))
-        if cached and cached.own_code and cached.own_code != _own_code(self.cells.plans([run])[run]):
+        if cached is None:
+            return None
+        plan = self.cells.plans([run])[run]
+        if cached.sharing != _sharing(cached.runtime, plan) or (cached.own_code and cached.own_code != _own_code(plan)):
             return None
         return cached
 
@@ -108,6 +117,8 @@ class ResultCache:
             runtime=spec.runtime,
             settings=spec.settings,
             own_code=_own_code(trial.plan),
+            sharing=_sharing(spec.runtime, trial.plan),
+            counts=True,
             run=msgspec.structs.replace(result, verdict=held, diverged=diverged),
             summary=_without_nodes(trial.summary),
             evaluations=columns_of(trial.evaluations),
@@ -126,11 +137,26 @@ class ResultCache:
 
     def _key(self, run: CellRun) -> Key:
         spec = self.cells.spec(run)
-        return spec.scenario.name, spec.variant, spec.runtime, _canonical(spec.settings)
+        return _key_of(spec.scenario.name, spec.variant, spec.runtime, spec.settings)
 
 
 def _key(cached: CachedRun) -> Key:
-    return cached.scenario, cached.trial, cached.runtime, _canonical(cached.settings)
+    settings = cached.settings
+    if not cached.counts:
+        settings = settings | {"task": {"gradient_time": BEFORE_COUNTING} | settings.get("task", {})}
+    return _key_of(cached.scenario, cached.trial, cached.runtime, settings)
+
+
+def _key_of(scenario: str, trial: str, runtime: Runtime, settings: dict[str, Any]) -> Key:
+    """The key of a line; a live run's does not depend on virtual time."""
+    if not is_virtual(runtime):
+        task = {key: value for key, value in settings.get("task", {}).items() if key != "gradient_time"}
+        settings = settings | {"task": task}
+    return scenario, trial, runtime, _canonical(settings)
+
+
+def _sharing(runtime: Runtime, plan: Plan) -> str:
+    return plan.sharing if is_virtual(runtime) else ""
 
 
 def _without_nodes(summary: TrialSummary) -> TrialSummary:
@@ -171,6 +197,10 @@ EMPTY = dict(_empty_values())
 def _line(cached: CachedRun) -> dict[str, Any]:
     """A line as written: without what is empty or not known, which is half of a summary, and a column at times."""
     line: dict[str, Any] = msgspec.to_builtins(cached)
+    if not cached.sharing:
+        del line["sharing"]
+    if not cached.counts:
+        del line["counts"]
     line["summary"] = {
         name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
     }

@@ -15,7 +15,7 @@ import msgspec
 from edgebed.core.errors import EdgebedError
 from edgebed.core.plan import Plan
 from edgebed.core.reading import read_json
-from edgebed.core.runtimes import Runtime
+from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_of
 from edgebed.journal.series_divergence import RAN_TO_END
 from edgebed.running.run import own_code
@@ -130,6 +130,8 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
     if plan.faults and manifest.get("resumed"):
         return False
     wanted = msgspec.json.decode(msgspec.json.encode(plan), type=Plan)  # as if read from a file
+    if not is_virtual(str(manifest.get("runtime"))):  # the kernel has always shared links so
+        stored = msgspec.structs.replace(stored, sharing=wanted.sharing)
     if _essence(stored) != _essence(wanted):
         return False
     was, now = manifest.get("own_code", {}), own_code([plan])

@@ -116,9 +116,14 @@ def with_costs(trial: PlannedTrial, costs: Costs, say: Callable[[str], None]) ->
 
 
 def times_of(trial: PlannedTrial, costs: Costs) -> dict[str, str]:
-    """The settings of the task that were measured for this trial, as a scenario writes them."""
+    """The settings of the task that were measured for this trial, as a scenario writes them.
+
+    A gradient's time is not among them where devices have a speed of their own, from which it follows.
+    """
     task, method, data = _of(trial)
-    found = {"gradient_time": costs.gradient(data, task), "compression_time": costs.compression(task, method)}
+    found: dict[str, GradientCost | CompressionCost | None] = {"compression_time": costs.compression(task, method)}
+    if not any(node.core for node in trial.plan.workers()):
+        found = {"gradient_time": costs.gradient(data, task), **found}
     return {key: format_duration(cost.seconds) for key, cost in found.items() if cost}
 
 

@@ -1,0 +1,197 @@
+"""What a ranking study states before its first run: what it draws, what it runs, and what it will call the same.
+
+It is a file in the study's folder. A study that is resumed goes by it, and refuses to be told otherwise; its scenarios
+lie beside it as they were drawn, each an ordinary file, with the times that gradients and compressions take on this
+machine.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.core.disk import make_folder
+from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.fingerprint import fingerprint
+from edgebed.core.host import facts
+from edgebed.core.package import VERSION
+from edgebed.core.reading import read_json
+from edgebed.core.runtimes import Emulation, Runtime, is_virtual
+from edgebed.journal.run_folder import write_atomically
+from edgebed.planning.planning import plan_trials
+from edgebed.scenario.load import load_scenario
+from edgebed.scenario.source import yaml_text
+from edgebed.studies.ranking.drawing import Drawn, draw_scenario
+from edgebed.studies.sweep.costs import FILE as COSTS
+from edgebed.studies.sweep.costs import Costs, read_costs, times_of, with_costs, write_costs
+
+FILE = "stated.json"
+SCENARIOS = "scenarios"
+SEEDS_MIN = 2
+TAU_MIN = 0.95
+"""Least tau with which virtual time ranks as a live run does."""
+TRIES_MAX = 3
+"""Number of times that a live trial is run whose conditions did not hold."""
+TIME_MARGIN = 0.05
+MARGINS: Mapping[str, float] = {"bytes up": 0.005, "bytes down": 0.005, "staleness": 0.25, "accuracy": 0.02}
+"""Margins of the other measures: shares of the bytes; updates; fraction of the test set."""
+
+
+class Stated(msgspec.Struct, frozen=True, kw_only=True):
+    """A ranking study as stated before its first run."""
+
+    seed: int
+    """Seed from which scenarios are drawn."""
+    scenarios: int
+    """Number of scenarios."""
+    seeds: int
+    """Number of seeds with which each scenario is run, live and in the simulation."""
+    runtime: Runtime
+    """Runtime of the live runs."""
+    emulation: Emulation = "auto"
+    drawn: dict[str, tuple[str, ...]]
+    """What is special about each scenario, by its name."""
+    margins: dict[str, float]
+    """Margins by measure, within which virtual time and live runs count as the same."""
+    tau_min: float = TAU_MIN
+    tries_max: int = TRIES_MAX
+    started: str = ""
+    """When it was stated, UTC as in a run's manifest; runs that began before do not count."""
+    code: str = ""
+    """Fingerprint of edgebed's sources then."""
+    version: str = ""
+    cpu: str = ""
+    cores: int = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the study, of its page and of its folder."""
+        return f"ranks-{self.seed}-{self.runtime}"
+
+
+def state(
+    *,
+    scenarios: int,
+    seed: int,
+    seeds: int,
+    runtime: Runtime,
+    emulation: Emulation = "auto",
+    margin: float = TIME_MARGIN,
+) -> Stated:
+    """A study stated now; ScenarioError for numbers that make none."""
+    if is_virtual(runtime):
+        raise ScenarioError(f"--runtime: {runtime} is not live; the simulation is compared with process or docker")
+    if scenarios < 1:
+        raise ScenarioError(f"--scenarios: {scenarios} is below 1")
+    if seeds < SEEDS_MIN:
+        raise ScenarioError(f"--seeds: {seeds} is below {SEEDS_MIN}; one seed tells no two methods apart")
+    if seed < 0:
+        raise ScenarioError(f"--seed: {seed} is below 0")
+    if not 0 < margin < 1:
+        raise ScenarioError(f"--margin: {margin:g} is no share of the time; above 0 % and below 100 %, e.g. 5%")
+    here = facts()
+    return Stated(
+        seed=seed,
+        scenarios=scenarios,
+        seeds=seeds,
+        runtime=runtime,
+        emulation=emulation,
+        margins={"time": margin, **MARGINS},
+        started=here["started"],
+        code=fingerprint(),
+        version=VERSION,
+        cpu=here["host"]["cpu"],
+        cores=here["host"]["cores"],
+        drawn={each.name: each.traits for each in _drawn(seed, scenarios)},
+    )
+
+
+def begin_study(wanted: Stated, folder: Path, tell: Callable[[str], None], *, resume: bool) -> Stated:
+    """Write what is stated and all scenarios into the study's folder; with `resume` what is there already counts.
+
+    ScenarioError where what is there says something else; `tell` hears what takes time.
+    """
+    there = read_stated(folder) if resume else None
+    stated = there or wanted
+    if there:
+        _check_same(wanted, there, folder)
+    else:
+        write_atomically(folder / FILE, _pretty(stated), "--output")
+    write_scenarios(stated, folder, tell, keep=there is not None)
+    return stated
+
+
+def read_stated(folder: Path) -> Stated | None:
+    """What was stated in this folder; None where nothing was. EdgebedError where the file is broken."""
+    place = folder / FILE
+    return read_json(place, Stated, "what a ranking study states") if place.exists() else None
+
+
+def scenario_files(stated: Stated, folder: Path) -> dict[str, Path]:
+    """The files of all scenarios by name, in order."""
+    return {name: folder / SCENARIOS / f"{name}.yaml" for name in stated.drawn}
+
+
+def write_scenarios(stated: Stated, folder: Path, tell: Callable[[str], None], *, keep: bool) -> None:
+    """Write each scenario's file unless it is there and `keep`; times are measured, each once, and kept as well."""
+    scenarios = folder / SCENARIOS
+    try:
+        make_folder(scenarios)
+    except OSError as error:
+        raise InfrastructureError(f"{scenarios}: cannot be made: {error.strerror}; choose another --output") from error
+    before = costs = read_costs(folder / COSTS) if keep else Costs()
+    for drawn in _drawn(stated.seed, stated.scenarios):
+        place = scenarios / f"{drawn.name}.yaml"
+        if keep and place.exists():
+            continue
+        costs = _timed(drawn, costs, tell)
+        write_atomically(place, _file(drawn, stated), "--output")
+    if costs != before:
+        write_costs(costs, folder / COSTS)
+
+
+def _drawn(seed: int, scenarios: int) -> Iterator[Drawn]:
+    return (draw_scenario(seed, number) for number in range(scenarios))
+
+
+def _timed(drawn: Drawn, costs: Costs, tell: Callable[[str], None]) -> Costs:
+    """Put into each variant what its gradient and its compression take here; return all that was measured."""
+    for trial in plan_trials(load_scenario(drawn.document, ())):
+        costs = with_costs(trial, costs, tell)
+        drawn.document["variants"][trial.plan.trial]["task"] = times_of(trial, costs)
+    return costs
+
+
+def _file(drawn: Drawn, stated: Stated) -> bytes:
+    return (
+        f"# Drawn by `edgebed agree --ranks --seed {stated.seed}`: {', '.join(drawn.traits)}.\n"
+        f"# The times of gradients and compressions were measured on {stated.cpu or 'this machine'}.\n"
+        f"{yaml_text(drawn.document)}"
+    ).encode()
+
+
+def _check_same(wanted: Stated, there: Stated, folder: Path) -> None:
+    """ScenarioError where a study is resumed with other settings than were stated."""
+    options: Mapping[str, Callable[[Stated], Any]] = {
+        "--scenarios": lambda each: each.scenarios,
+        "--seed": lambda each: each.seed,
+        "--seeds": lambda each: each.seeds,
+        "--runtime": lambda each: each.runtime,
+        "--emulation": lambda each: each.emulation,
+        "--margin": lambda each: f"{100 * each.margins['time']:g}%",
+    }
+    differing = [
+        f"{option}: {value(wanted)}, but {folder / FILE} states {value(there)}"
+        for option, value in options.items()
+        if value(wanted) != value(there)
+    ]
+    if differing:
+        raise ScenarioError(
+            *(f"{each}; nothing is changed after the first run: leave out --resume, or choose another --output"
+              for each in differing)
+        )  # fmt: skip
+
+
+def _pretty(stated: Stated) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(stated), indent=2) + b"\n"

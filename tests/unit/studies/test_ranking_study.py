@@ -1,0 +1,235 @@
+"""`agree --ranks`: what is stated before the first run, which runs count, what is run again, and the command."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from command_line import Command, command_line
+from finished_runs import RISING, SCENARIO, finished_run
+from ruamel.yaml import YAML
+
+from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.fingerprint import fingerprint
+from edgebed.journal.run_folder import write_atomically
+from edgebed.running.run import without_report
+from edgebed.scenario.load import load_scenario
+from edgebed.studies.cells.jobs import JobResult, JobRunner
+from edgebed.studies.ranking import stated as stating
+from edgebed.studies.ranking.drawing import draw_scenario
+from edgebed.studies.ranking.ranking_runs import RankingRuns, RunKey
+from edgebed.studies.ranking.stated import Stated, begin_study, read_stated, scenario_files, state
+
+TINY = {
+    "name": "tiny",
+    "task": {"data": "digits", "model": "small", "batch_size": 10},
+    "fleet": {"edge": {"count": 2, "waiting": "10ms"}},
+    "evaluation": {"every": "10 updates"},
+    "stop": {"updates": 20},
+    "variants": {"asgd": {"method": "asgd"}, "slower": {"method": "asgd", "fleet": {"edge": {"waiting": "30ms"}}}},
+}
+
+
+@pytest.fixture
+def edgebed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command line in this process; gives (exit code, standard output, standard error)."""
+    monkeypatch.setenv("EDGEBED_RUNS_DIR", str(tmp_path / "runs"))
+
+    return command_line(monkeypatch, capsys)
+
+
+def study(scenario: dict, folder: Path, **settings) -> RankingRuns:
+    """A study of one scenario that was not drawn."""
+    file = folder / "scenario.yaml"
+    with file.open("w") as stream:
+        YAML().dump(scenario, stream)
+    name = scenario["name"]
+    given = {"seed": 1, "scenarios": 1, "seeds": 2, "runtime": "process", "margins": {"time": 0.05, **stating.MARGINS}}
+    stated = Stated(**given | {"started": "2020-01-01T00:00:00+00:00", "drawn": {name: ("plain",)}} | settings)
+    return RankingRuns(stated=stated, files={name: file}, root=folder / "runs")
+
+
+def finished(
+    runs: RankingRuns, accuracies=RISING, *, seed: int = 1, runtime: str = "process", started: str = "", **manifest
+) -> None:
+    """A finished run of the scenario of `finished_runs`, of which nothing is asked that could fail."""
+    options = {"runtime": runtime, "emulation": "auto"}
+    run = finished_run(
+        runs.root, dict.fromkeys(SCENARIO["variants"], accuracies), seed=seed,
+        **{"runtime": runtime, "options": options, "code": fingerprint()} | manifest,
+    )  # fmt: skip
+    if started:
+        write_atomically(run.folder.manifest, msgspec.json.encode(run.folder.read_manifest() | {"started": started}))
+    write_atomically(run.folder.summary, run.summary_json())
+
+
+def test_what_is_stated_comes_first_and_is_not_changed_after(tmp_path: Path) -> None:
+    """Margins, seeds and scenarios are in the folder before any run; a study that is resumed keeps to them."""
+    wanted = state(scenarios=1, seed=3, seeds=2, runtime="process", margin=0.03)
+    said: list[str] = []
+    begun = begin_study(wanted, tmp_path, said.append, resume=False)
+    there = read_stated(tmp_path)
+
+    assert begun == there == wanted
+    assert there.margins["time"] == 0.03
+    files = scenario_files(there, tmp_path)
+    assert list(files) == ["ranks-3-000"] == list(there.drawn)
+    assert any("measuring what" in line for line in said)
+    written = YAML(typ="safe").load(files["ranks-3-000"])
+    times = {variant.pop("task")["gradient_time"] for variant in written["variants"].values()}
+    assert len(times) == 1, "methods with the same task have the same time"
+    assert written == draw_scenario(3, 0).document
+    load_scenario(files["ranks-3-000"], ())
+    before = {name: file.read_bytes() for name, file in files.items()}
+
+    again = begin_study(msgspec.structs.replace(wanted, started="later"), tmp_path, said.append, resume=True)
+    assert again == wanted
+    assert {name: file.read_bytes() for name, file in files.items()} == before
+    with pytest.raises(ScenarioError, match=r"--margin: 5%, but .*stated.json states 3%; nothing is changed after the"):
+        begin_study(msgspec.structs.replace(wanted, margins={"time": 0.05}), tmp_path, said.append, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"runtime": "simulation"}, "--runtime: simulation is not live"),
+        ({"scenarios": 0}, "--scenarios: 0 is below 1"),
+        ({"seeds": 1}, "--seeds: 1 is below 2"),
+        ({"seed": -1}, "--seed: -1 is below 0"),
+        ({"margin": 1.0}, "--margin: 1 is no share"),
+    ],
+)
+def test_what_makes_no_study_is_refused(settings: dict, said: str) -> None:
+    """Before anything is drawn."""
+    with pytest.raises(ScenarioError, match=said):
+        state(**{"scenarios": 1, "seed": 1, "seeds": 2, "runtime": "process"} | settings)
+
+
+def test_live_trials_count_by_plan_and_conditions(tmp_path: Path) -> None:
+    """Not those of before, of another emulation or seed, or that did not do what was asked; the first one counts."""
+    runs = study(SCENARIO, tmp_path)
+    key = RunKey("pair", 1, "process")
+    assert runs.missing(key) == ["asgd", "adacomp"]
+
+    finished(runs, started="2019-12-31T23:59:59+00:00")
+    finished(runs, options={"emulation": "model"})
+    finished(runs, seed=2)
+    assert runs.attempts(key, "asgd") == runs.attempts(key, "adacomp")
+    assert runs.attempts(key, "asgd").others == ()
+    finished(runs, RISING[:3])
+    attempts = runs.attempts(key, "asgd")
+    assert attempts.counted is None
+    assert attempts.others == ("pair/0004, asgd: it made 200 of 300 updates: updates",)
+    finished(runs)
+    finished(runs)
+    counted = runs.attempts(key, "asgd").counted
+    assert counted is not None
+    assert "0005" in str(counted.folder.path)
+    assert runs.missing(key) == []
+
+
+def test_a_trial_whose_conditions_did_not_hold_is_run_again_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As often as was stated, each time alone if others count already; then it is left out, and all tries are named."""
+    runs, asked = study(SCENARIO, tmp_path, seeds=2), []
+
+    def run(_: JobRunner, job) -> JobResult:
+        asked.append((job.runtime, job.set, job.variants))
+        if job.set == ("seed=1",) and job.runtime == "process":
+            finished(runs, RISING[:3])
+            return JobResult()
+        finished(runs, seed=int(job.set[0][-1]), runtime=job.runtime)
+        return JobResult()
+
+    monkeypatch.setattr(JobRunner, "run", run)
+    runs.make(without_report, None, None)
+
+    assert asked[:2] == [("simulation", (f"seed={seed}",), ("asgd", "adacomp")) for seed in (1, 2)]
+    assert asked[2:] == [("process", (f"seed={seed}",), ("asgd", "adacomp")) for seed in (1, 1, 1, 2)]
+    with pytest.raises(InfrastructureError, match="the first that is missing: pair, seed 1, process, asgd: pair/0005"):
+        runs.evaluate()
+
+
+def test_a_simulated_trial_counts_only_if_this_code_made_it(tmp_path: Path) -> None:
+    """The simulation is what is tested."""
+    runs, key = study(SCENARIO, tmp_path), RunKey("pair", 1, "simulation")
+    finished(runs, runtime="simulation", code="an older one")
+    assert runs.missing(key) == ["asgd", "adacomp"]
+    finished(runs, runtime="simulation")
+    assert runs.missing(key) == []
+
+
+def test_the_simulation_ranks_as_itself(tmp_path: Path) -> None:
+    """Real runs, found again and not made twice: no error at all, and the slower method is last."""
+    runs = study(TINY, tmp_path, runtime="simulation")
+    runs.make(without_report, None, None)
+    made = sorted(path.name for path in (runs.root / "tiny").iterdir())
+    found = runs.evaluate()
+    runs.make(without_report, None, None)
+
+    assert sorted(path.name for path in (runs.root / "tiny").iterdir()) == made
+    assert {name: error.largest for name, error in found.errors.items()} == dict.fromkeys(found.errors, 0.0)
+    assert (found.taus["time"].tau, found.taus["time"].pairs, found.wrong) == (1, 1, ())
+    assert {place.method: place.measures["time"].live for place in found.places}["slower"] > 0.3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--ranks", "some.yaml"), "scenarios are drawn; leave it out"),
+        (("--ranks", "--set", "seed=3"), "--set: of no effect with --ranks"),
+        (("--ranks", "--from", "--runtimes", "process,docker"), "--runtimes, --from: of no effect with --ranks"),
+        (("--scenarios", "3", "--no-run", "some.yaml"), "--scenarios, --no-run: of no effect without --ranks"),
+        ((), "Give a scenario, finished runs with --from, or --ranks"),
+        (("--ranks", "--margin", "0.05"), "--margin: "),
+        (("--ranks", "--margin", "0%"), "--margin: 0 is no share of the time"),
+        (("--ranks", "--runtime", "simulation"), "simulation is not live"),
+        (("--ranks", "--no-run"), "--no-run: no such study was begun"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(edgebed: Command, words: tuple[str, ...], said: str) -> None:
+    """With exit code 2 and without a traceback."""
+    code, _, err = edgebed("agree", *words)
+    assert (code, "Traceback" in err) == (2, False), err
+    assert said in err
+
+
+def test_the_command_writes_the_page_and_leaves_with_the_verdict(
+    tmp_path: Path, edgebed: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page, result and statement lie in the study's folder; a tau of so few pairs is no equivalence, so it leaves 1."""
+
+    def make(runs: RankingRuns, *_) -> None:
+        for key in (*runs.keys("simulation"), *runs.keys("process")):
+            assert key.scenario == "ranks-1-000"
+            finished_run_of(runs, key)
+
+    def finished_run_of(runs: RankingRuns, key: RunKey) -> None:
+        options = {"runtime": key.runtime, "emulation": "auto"}
+        with runs.files[key.scenario].open() as stream:
+            scenario = YAML(typ="safe").load(stream)
+        run = finished_run(
+            runs.root, dict.fromkeys(scenario["variants"], RISING), seed=key.seed, scenario=scenario,
+            runtime=key.runtime, options=options, code=fingerprint(),
+        )  # fmt: skip
+        write_atomically(run.folder.summary, run.summary_json())
+
+    monkeypatch.setattr(RankingRuns, "check", lambda _: None)
+    monkeypatch.setattr(RankingRuns, "make", make)
+    monkeypatch.setattr("edgebed.studies.ranking.ranking_runs._why_not", lambda *_, **__: "")
+    code, out, err = edgebed("agree", "--ranks", "--scenarios", "1", "--seeds", "2", "--json")
+    place = tmp_path / "runs" / "rankings"
+    found = json.loads(out)
+
+    assert code == 1, err
+    assert found["ranking"]["verdict"] == "too few pairs to tell"
+    assert found["page"] == str(place / "ranks-1-process.html")
+    assert {path.name for path in (place / "ranks-1-process").iterdir()} >= {
+        "stated.json",
+        "ranking.json",
+        "costs.json",
+    }
+    code, out, err = edgebed("agree", "--ranks", "--scenarios", "1", "--seeds", "2", "--no-run")
+    assert code == 1, err
+    assert "too few pairs to tell: tau unknown in time" in " ".join(out.split())
