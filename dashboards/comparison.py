@@ -1,9 +1,11 @@
 """Comparison: which of two trials did better, and by how much? Of one run, or of runs at different times.
 
-A is drawn where it was; B is moved by the difference of their beginnings (the hidden variable `shift`, in seconds), so
-that both curves begin together. What needs no time at all is drawn against bytes and updates.
+A is drawn where it was; B is moved by the difference of their beginnings (the hidden variable `shift`, in milliseconds,
+and 1 where it would be 0), so that both curves begin together. What needs no time at all is drawn against bytes and
+updates.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +16,7 @@ from grafana_foundation_sdk.models import dashboard as model
 from dashboards.building.frame import OF_TRIAL, STARTS, asked, run_variable, whole
 from dashboards.building.panels import PER_SECOND, against, colored, curves, figure, words
 from dashboards.building.queries import Query
-from dashboards.run_overview import VERDICTS
+from dashboards.run_overview import RESULT_COLORS, SIMULATED, VERDICTS
 
 NAME = "comparison"
 A, B = 'run="$run",trial="$trial_a"', 'run="$run_b",trial="$trial_b"'
@@ -23,14 +25,15 @@ START, ACCURACY = "edgebed_run_start_timestamp_seconds", "edgebed_model_accuracy
 BEGAN = f"max(last_over_time({START}{{HERE}}[$__range]))"
 APPLIED = "sum(edgebed_run_update_bytes_total{HERE})"
 UPDATES = "max(edgebed_model_version{HERE})"
-MEASURED = f"max({ACCURACY}{{HERE}})"
+MEASURED = f"max({ACCURACY}{{HERE}} >= 0)"  # not before the first evaluation, which is no number
 IS_GOOD = f"on () (max({ACCURACY}{{HERE}}) >= $target)"
+NOT_THEN = "neither was seen in the time shown, B moved to the beginning of A"
 THEN = "B is moved in time so that both begin together."
 
 
 def of(template: str, where: str, shifted: str = "") -> str:
-    """The query of one of both: `{HERE}` becomes the labels that choose it."""
-    return template.replace("{HERE}", f"{{{where}}}{shifted}")
+    """The query of one of both: `{HERE}` becomes the labels that choose it, with those that stand in it besides."""
+    return re.sub(r"\{HERE(.*?)\}", lambda found: f"{{{where}{found[1]}}}{shifted}", template)
 
 
 def both(template: str) -> tuple[Query, Query]:
@@ -40,7 +43,7 @@ def both(template: str) -> tuple[Query, Query]:
 
 def together(template: str) -> tuple[Query, Query]:
     """The same of A and of B, as if B had begun when A did."""
-    return (of(template, A), "A"), (of(template, B, " offset ${shift}s"), "B")
+    return (of(template, A), "A"), (of(template, B, " offset ${shift}ms"), "B")
 
 
 def last(metric: str, how: str = "max") -> str:
@@ -68,33 +71,39 @@ def compared() -> list[Any]:
 def outcomes() -> list[Any]:
     """What is left in the end."""
     seen = "max(max_over_time(timestamp(edgebed_run_info{HERE})[$__range:5s]))"
-    up, down = last("edgebed_run_update_bytes_total", "sum"), last("edgebed_ps_pull_bytes_total", "sum")
+    up, down = last("edgebed_run_update_bytes_total"), last("edgebed_run_pull_bytes_total")
+    into = last("edgebed_run_server_bytes_total").replace("{HERE}", '{HERE,direction="ingress"}')
     first_good = f"min_over_time((vector(time()) and {IS_GOOD})[$__range:5s])"
 
     def shown(title: str, description: str, unit: str, template: str, width: int = 6) -> Any:
-        return colored(figure(width, title, description, unit, *both(template), instant=True), COLORS)
+        panel = figure(width, title, description, unit, *both(template), instant=True)
+        return colored(panel.text_mode(options.BigValueTextMode.VALUE_AND_NAME), COLORS)  # also where one has none
 
     return [
-        shown("Accuracy", "Of the version evaluated last, on the test set.", "percentunit", last(ACCURACY)).decimals(2),
+        shown("Accuracy", "Of the version evaluated last.", "percentunit", last(ACCURACY), 5).decimals(2),
         shown(
             "Best accuracy",
             "Of all versions that were evaluated, on the test set.",
             "percentunit",
             f"max(max_over_time({ACCURACY}{{HERE}}[$__range]))",
+            5,
         ).decimals(2),
-        shown("Loss", "Of the version evaluated last, on the test set.", "none", last("edgebed_model_loss")),
+        shown("Loss", "Of the version evaluated last, on the test set.", "none", last("edgebed_model_loss"), 4),
         shown(
-            "Verdict", "Whether the conditions that the trial asked for held.", "none", last("edgebed_trial_verdict")
+            "Verdict", "Whether the conditions that the trial asked for held.", "none", last("edgebed_trial_verdict"), 5
         ).mappings(words(VERDICTS)).no_value("not yet"),
         shown(
-            "Total of applied pushes",
+            "Result", "Whether what the scenario expects was met.", "none", last("edgebed_trial_result"), 5
+        ).mappings(words(RESULT_COLORS)).no_value("not yet"),
+        shown(
+            "Total up",
             "Up: payload of the pushes that were applied.",
             "decbytes",
             up,
             4,
         ),
         shown(
-            "Total of models sent",
+            "Total down",
             "Down: payload of the models sent to workers; of a killed server the last seconds may be missing.",
             "decbytes",
             down,
@@ -105,7 +114,7 @@ def outcomes() -> list[Any]:
             "Total server ingress",
             "All payload that reached the server, in all its lives; of a killed one the last seconds may be missing.",
             "decbytes",
-            last("edgebed_ps_ingress_bytes_total", "sum"),
+            into,
             4,
         ),
         shown("Total updates", "Versions of the model that were made.", "short", last("edgebed_model_version"), 4),
@@ -115,7 +124,7 @@ def outcomes() -> list[Any]:
             "s",
             last("edgebed_process_cpu_seconds_total", "sum"),
             4,
-        ),
+        ).no_value(SIMULATED),
         shown(
             "Time",
             "From the beginning until Prometheus saw the trial last; starting and stopping nodes included.",
@@ -129,7 +138,7 @@ def outcomes() -> list[Any]:
             f"{first_good} - on () {BEGAN}",
         ).no_value("never"),
         shown(
-            "Total of applied pushes until the accuracy",
+            "Total up until the accuracy",
             "Payload of applied pushes when Prometheus first saw the accuracy that is chosen above.",
             "decbytes",
             f"min_over_time(({APPLIED} and {IS_GOOD})[$__range:5s])",
@@ -148,7 +157,8 @@ def without_time() -> list[Any]:
 
     def accuracy_against(title: str, description: str, x: tuple[str, str], template: str) -> Any:
         pairs = [(name, of(template, where), of(MEASURED, where)) for name, where in (("A", A), ("B", B))]
-        return against(12, title, description, x, ("accuracy", "percentunit"), *pairs)
+        colors = [*COLORS.values()]
+        return against(12, title, description, x, ("accuracy", "percentunit"), *pairs, colors=colors).min(0).max(1)
 
     return [
         accuracy_against(
@@ -172,11 +182,11 @@ def over_time() -> list[Any]:
     shown = [
         ("Accuracy over time", f"On the test set, at A's time. {THEN}", "percentunit", MEASURED),
         ("Loss over time", f"On the test set, at A's time. {THEN}", "none", loss),
-        ("Total of applied pushes over time", f"Payload, at A's time. {THEN}", "decbytes", APPLIED),
+        ("Total up over time", f"Payload, at A's time. {THEN}", "decbytes", APPLIED),
         ("Updates a second", f"Applied by the server, at A's time. {THEN}", PER_SECOND, updates),
     ]
     return [
-        colored(curves(12, title, description, unit, *together(template)), COLORS).min(0)
+        colored(curves(12, title, description, unit, *together(template)), COLORS).min(0).no_value(NOT_THEN)
         for title, description, unit, template in shown
     ]
 
@@ -187,7 +197,10 @@ def chosen() -> list[Any]:
     others = f"{STARTS} unless on (run, trial) {of_a}"
     of_run_b = f'last_over_time({START}{{run="$run_b"}}[$__range]) unless on (run, trial) {of_a}'
     trials_b = f"query_result(sort(max by (trial) ({of_run_b})))"
-    shift = f"query_result(round({of(BEGAN, A)} - {of(BEGAN, B)}) or vector(0))"
+    apart = f"round(1000 * ({of(BEGAN, A)} - {of(BEGAN, B)}))"
+    shift = (
+        f"query_result({apart} + ({apart} == bool 0) or vector(1))"  # an offset of 0 is a mistake to Prometheus 2.42
+    )
     return [
         run_variable(label="Run A"),
         asked("trial_a", "Trial A", 'label_values(edgebed_run_info{run="$run"}, trial)', 1).sort(
@@ -195,7 +208,7 @@ def chosen() -> list[Any]:
         ),
         run_variable("run_b", "Run B", f"query_result(sort_desc(max by (run) ({others})))"),
         asked("trial_b", "Trial B", trials_b, 3).regex(OF_TRIAL).sort(model.VariableSort.DISABLED),
-        asked("shift", "Seconds that A began after B", shift, 3)
+        asked("shift", "Milliseconds that A began after B", shift, 3)
         .regex("/ (-?[0-9]+) /")
         .sort(model.VariableSort.DISABLED)
         .hide(model.VariableHide.HIDE_VARIABLE),
@@ -215,4 +228,4 @@ def build() -> str:
         "Since the beginning": over_time(),
     }
     about = "Which of two trials did better? Choose a time range in which both ran."
-    return whole(NAME, "Comparison", about, chosen(), [], panels)
+    return whole(NAME, "Comparison", about, chosen(), [], panels, runs=("run", "run_b"))

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dashboards.building.frame import events, run_variable, several, trial_variable, trials_begin, whole
+from dashboards.building.frame import (
+    events,
+    run_variable,
+    several,
+    trial_variable,
+    trials_begin,
+    whole,
+)
 from dashboards.building.panels import (
     PER_SECOND,
     PHASE_COLORS,
@@ -12,12 +19,16 @@ from dashboards.building.panels import (
     curves,
     figure,
     heat,
+    or_else,
     stacked,
 )
-from dashboards.building.queries import BY_NODE, BY_TRIAL, HERE, latest, rate, ratio, share, total
+from dashboards.building.queries import BY_NODE, BY_TRIAL, HERE, latest, rate, ratio, share, ten
 from dashboards.run_overview import latest_accuracy
 
 NAME = "layers"
+NONE = "no shards: the method is not layer-wise, or nothing has been learnt yet"
+UNTOLD = "no shards, or a replayed run, which does not tell"
+NO_MODULES = "no modules: the method waits for what it needs"
 SHARDS = HERE + ',node=~"$shard"'
 STEPS = f"node:edgebed_shard_steps:rate20s{{{SHARDS}}}"
 PHASES = {name: PHASE_COLORS[name] for name in ("forward", "learn", "teach", "copy", "inputs", "answers")}
@@ -32,7 +43,9 @@ def standing() -> list[Any]:
             "Mini-batches that it learns of each second: the pace of the whole model.",
             PER_SECOND,
             (f"min by (trial) ({STEPS})", BY_TRIAL),
-        ).decimals(2),
+        )
+        .decimals(2)
+        .no_value("no shards learn now"),
         latest_accuracy(8),
         figure(
             8,
@@ -64,7 +77,7 @@ def pace() -> list[Any]:
             "The ten slowest shards",
             "Steps that each makes a second.",
             PER_SECOND,
-            (f"bottomk(10, sum by (trial, node) ({STEPS}))", BY_NODE),
+            (ten(f"sum by (trial, node) ({STEPS})", how="avg", least=True), BY_NODE),
         ).min(0),
         heat(
             8,
@@ -113,7 +126,7 @@ def queues() -> list[Any]:
     queue = "edgebed_shard_queue_length"
 
     def ten_longest(name: str) -> str:
-        return f'topk(10, max by (trial, node) ({queue}{{{SHARDS},queue=~"{name}"}}))'
+        return ten(f'max by (trial, node) ({queue}{{{SHARDS},queue=~"{name}"}})')
 
     return [
         curves(
@@ -122,21 +135,27 @@ def queues() -> list[Any]:
             "The ten shards with the most inputs from below that they have not used yet.",
             "none",
             (ten_longest("inputs"), BY_NODE),
-        ).min(0),
+        )
+        .min(0)
+        .axis_soft_max(1),
         curves(
             8,
             "Outputs without an answer",
             "The ten shards with the most; at the scenario's shards.queue a shard waits for room.",
             "none",
             (ten_longest("unanswered"), BY_NODE),
-        ).min(0),
+        )
+        .min(0)
+        .axis_soft_max(1),
         curves(
             8,
             "Gradients, messages and jobs that wait",
             "The ten nodes with the most gradients not used, messages not sent, or jobs of modules to do.",
             "none",
             (ten_longest("gradients|unsent|jobs"), BY_NODE),
-        ).min(0),
+        )
+        .min(0)
+        .axis_soft_max(1),
     ]
 
 
@@ -153,14 +172,14 @@ def modules() -> list[Any]:
             "Loss of the modules",
             "Squared error of a shard's predicted gradients or inputs, mean of its lessons; the ten largest.",
             "none",
-            (f"topk(10, {ratio(losses, lessons)})", of_module),
+            (ten(ratio(losses, lessons), by), of_module),
         ).min(0),
         curves(
             12,
             "Lessons of the modules",
             "How often each shard's module is taught each second; the ten least.",
             PER_SECOND,
-            (f"bottomk(10, {lessons})", of_module),
+            (ten(lessons, by, "avg", least=True), of_module),
         ).min(0),
     ]
 
@@ -177,21 +196,21 @@ def traffic() -> list[Any]:
             "Activations sent",
             "Payload of the outputs that a shard hands up each second; the ten largest.",
             "Bps",
-            (f"topk(10, {sent('activation')})", BY_NODE),
+            (ten(sent("activation")), BY_NODE),
         ).min(0),
         curves(
             8,
             "Gradients sent",
             "Payload of the gradients that a shard hands down each second, or a node of modules; the ten largest.",
             "Bps",
-            (f"topk(10, {sent('gradient')})", BY_NODE),
+            (ten(sent("gradient")), BY_NODE),
         ).min(0),
         stacked(
             8,
-            "Total sent by kind of message",
-            "Payload that all chosen shards have sent so far.",
-            "decbytes",
-            (total("edgebed_client_egress_bytes_total", "trial, kind", SHARDS), "{{trial}} {{kind}}"),
+            "Sent by kind of message",
+            "Payload that all chosen shards send each second.",
+            "Bps",
+            (rate("edgebed_client_egress_bytes_total", "trial, kind", SHARDS), "{{trial}} {{kind}}"),
         ),
     ]
 
@@ -200,11 +219,11 @@ def build() -> str:
     """The dashboard as JSON."""
     panels: dict[str, Sequence[Any]] = {
         "": standing(),
-        "Pace": pace(),
-        "Time": time(),
-        "Queues": queues(),
-        "Modules": modules(),
-        "Traffic": traffic(),
+        "Pace": or_else(NONE, pace()),
+        "Time": or_else(NONE, time()),
+        "Queues": or_else(UNTOLD, queues()),
+        "Modules": or_else(NO_MODULES, modules()),
+        "Traffic": or_else(UNTOLD, traffic()),
     }
     shards = f"label_values(edgebed_shard_phase_seconds_total{{{HERE}}}, node)"
     chosen = [run_variable(), trial_variable(), several("shard", "Shard", shards)]

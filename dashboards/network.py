@@ -3,16 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dashboards.building.frame import class_variable, events, run_variable, trial_variable, trials_begin, whole
-from dashboards.building.panels import curves, heat
-from dashboards.building.queries import A_MINUTE, BY_CLASS, BY_NODE, CHOSEN, CLASS, rate, ratio
+from dashboards.building.frame import (
+    class_variable,
+    events,
+    run_variable,
+    trial_variable,
+    trials_begin,
+    whole,
+)
+from dashboards.building.panels import bounded, counted, curves, dashed, heat, mirrored, to_node
+from dashboards.building.queries import A_MINUTE, BY_CLASS, BY_NODE, CHOSEN, CLASS, rate, ratio, ten
+from dashboards.run_overview import SLOWER
 
 NAME = "network"
 UP, DOWN = CHOSEN + ',direction="egress"', CHOSEN + ',direction="ingress"'
 BYTES = "node_direction:edgebed_link_bytes:rate1m"
 USE = "node_direction:edgebed_link_bytes_per_held_bytes:ratio_rate1m"
 ASKED, HELD = "edgebed_link_asked_bytes_per_second", "edgebed_link_held_bytes_per_second"
-SLOWER = "node:edgebed_transfer_seconds_per_asked_seconds:ratio_rate1m"
+MESSAGES = "node:edgebed_transfer_seconds_per_asked_seconds:ratio_rate1m"
+NO_LIMIT = "no link has a limit here that the kernel holds"
 TOLD = "Nodes say every ten seconds what crossed their links; shown is the mean of a minute."
 
 
@@ -26,48 +35,63 @@ def traffic() -> list[Any]:
     sent = rate("edgebed_client_egress_bytes_total", CLASS, CHOSEN)
     received = rate("edgebed_client_ingress_bytes_total", CLASS, CHOSEN)
     return [
-        curves(
-            12,
-            "Payload of workers, up and down",
-            "Bits a second that all nodes of a class send, above, and receive, below zero; without headers.",
-            "bps",
-            (f"8 * {sent}", f"{BY_CLASS} up"),
-            (f"-8 * {received}", f"{BY_CLASS} down"),
-        ).axis_centered_zero(axis_centered_zero=True),
-        curves(
-            12,
-            "On the wire, up and down",
-            "Bits a second through a class's own interfaces, up above and down below zero; with headers and repeats.",
-            "bps",
-            (f"8 * {added(BYTES, UP)}", f"{BY_CLASS} up"),
-            (f"-8 * {added(BYTES, DOWN)}", f"{BY_CLASS} down"),
-        ).axis_centered_zero(axis_centered_zero=True),
+        mirrored(
+            curves(
+                12,
+                "Payload of workers, up and down",
+                "Bits a second that all nodes of a class send, above, and receive, below zero; without headers.",
+                "bps",
+                (f"8 * {sent}", f"{BY_CLASS} up"),
+                (f"8 * {received}", f"{BY_CLASS} down"),
+            ),
+            "down",
+        ).no_value("a replayed run does not tell"),
+        mirrored(
+            curves(
+                12,
+                "On the wire, up and down",
+                "Bits a second through a class's own interfaces, up above, down below zero; with headers and repeats.",
+                "bps",
+                (f"8 * {added(BYTES, UP)}", f"{BY_CLASS} up"),
+                (f"8 * {added(BYTES, DOWN)}", f"{BY_CLASS} down"),
+            ),
+            "down",
+        ).no_value("no node has an interface of its own"),
     ]
 
 
 def limits() -> list[Any]:
     """How near they are to what they may carry."""
     return [
-        curves(
-            8,
-            "Use of the links against their limits",
-            f"Of the mean node of a class, up above and down below zero. {TOLD}",
-            "percentunit",
-            (f"avg by ({CLASS}) ({USE}{{{UP}}})", f"{BY_CLASS} up"),
-            (f"-avg by ({CLASS}) ({USE}{{{DOWN}}})", f"{BY_CLASS} down"),
+        mirrored(
+            curves(
+                8,
+                "Use of the links against their limits",
+                f"Of the mean node of a class, up above and down below zero. {TOLD}",
+                "percentunit",
+                (f"avg by ({CLASS}) ({USE}{{{UP}}})", f"{BY_CLASS} up"),
+                (f"avg by ({CLASS}) ({USE}{{{DOWN}}})", f"{BY_CLASS} down"),
+            ),
+            "down",
         )
         .min(-1)
         .max(1)
-        .axis_centered_zero(axis_centered_zero=True),
-        curves(
-            8,
-            "The ten fullest links",
-            "Share of the limit in force that single nodes use, in the fuller of both directions.",
-            "percentunit",
-            (f"topk(10, max by (trial, node) ({USE}{{{CHOSEN}}}))", BY_NODE),
+        .no_value(NO_LIMIT),
+        to_node(
+            bounded(
+                curves(
+                    8,
+                    "The ten fullest links",
+                    "Share of the limit in force that single nodes use, in the fuller of both directions.",
+                    "percentunit",
+                    (ten(f"max by (trial, node) ({USE}{{{CHOSEN}}})", how="avg"), BY_NODE),
+                ),
+                1.0,
+            )
         )
         .min(0)
-        .max(1),
+        .max(1)
+        .no_value(NO_LIMIT),
         heat(
             8,
             "Nodes by the use of their links",
@@ -75,7 +99,7 @@ def limits() -> list[Any]:
             "percentunit",
             f"max by (trial, node) ({USE}{{{CHOSEN}}})",
             of_histogram=False,
-        ),
+        ).no_value(NO_LIMIT),
         against_asked("up", UP),
         against_asked("down", DOWN),
     ]
@@ -83,7 +107,7 @@ def limits() -> list[Any]:
 
 def against_asked(direction: str, chosen: str) -> Any:
     """What a class asks of its links in a direction, what holds them, and what passes."""
-    return curves(
+    panel = curves(
         12,
         f"Asked, held and used: {direction}",
         "Mean node of a class: what the scenario asks for, what is in force as read back, and what passes.",
@@ -91,7 +115,8 @@ def against_asked(direction: str, chosen: str) -> Any:
         (f"8 * avg by ({CLASS}) ({ASKED}{{{chosen}}})", f"{BY_CLASS} asked"),
         (f"8 * avg by ({CLASS}) ({HELD}{{{chosen}}})", f"{BY_CLASS} held"),
         (f"8 * avg by ({CLASS}) ({BYTES}{{{chosen}}})", f"{BY_CLASS} used"),
-    ).min(0)
+    )
+    return dashed(panel, "asked").min(0).no_value(NO_LIMIT)
 
 
 def conditions() -> list[Any]:
@@ -100,44 +125,67 @@ def conditions() -> list[Any]:
     took = rate("edgebed_transfer_seconds_total", CLASS, CHOSEN, A_MINUTE)
     dropped = "edgebed_link_dropped_packets_total"
     return [
-        curves(
-            8,
-            "Time of messages against what was asked",
-            "How long a class's messages were on their way, over how long links exactly as asked take: 1 is as asked.",
-            "none",
-            (ratio(took, asked), BY_CLASS),
-        ).min(0),
-        curves(
-            8,
-            "The ten with the slowest messages",
-            "The same of the nodes that the messages reached.",
-            "none",
-            (f"topk(10, max by (trial, node) ({SLOWER}{{{CHOSEN}}}))", BY_NODE),
-        ).min(0),
-        curves(
-            8,
-            "Links other than asked",
-            "Nodes of a class whose limits in force, as read back, differ from those that the scenario asks for.",
-            "none",
-            (added("edgebed_link_differs", CHOSEN), BY_CLASS),
+        bounded(
+            curves(
+                8,
+                "Time of messages against what was asked",
+                "How long a class's messages took, over what links as asked would: 1 is as asked, 1.1 the bound.",
+                "none",
+                (ratio(took, asked), BY_CLASS),
+            ),
+            SLOWER,
         )
         .min(0)
-        .decimals(0),
-        curves(
-            12,
-            "Dropped packets, up and down",
-            "Packets that the queues of a class's links drop each second, up above and down below zero.",
-            "pps",
-            (rate(dropped, CLASS, UP, A_MINUTE), f"{BY_CLASS} up"),
-            (f"-{rate(dropped, CLASS, DOWN, A_MINUTE)}", f"{BY_CLASS} down"),
-        ).axis_centered_zero(axis_centered_zero=True),
-        curves(
-            12,
-            "The ten that drop most",
-            "Packets that the queues of single nodes' links drop each second, both directions together.",
-            "pps",
-            (f"topk(10, {rate(dropped, 'trial, node', CHOSEN, A_MINUTE)})", BY_NODE),
-        ).min(0),
+        .no_value("no link is limited or delayed, or no message passed"),
+        to_node(
+            bounded(
+                curves(
+                    8,
+                    "The ten with the slowest messages",
+                    "The same of the nodes that the messages reached.",
+                    "none",
+                    (ten(f"max by (trial, node) ({MESSAGES}{{{CHOSEN}}})", how="avg"), BY_NODE),
+                ),
+                SLOWER,
+            )
+        )
+        .min(0)
+        .no_value("no link is limited or delayed, or no message passed"),
+        counted(
+            bounded(
+                curves(
+                    8,
+                    "Links other than asked",
+                    "Nodes of a class whose limits in force, as read back, are not those that the scenario asks for.",
+                    "none",
+                    (added("edgebed_link_differs", CHOSEN), BY_CLASS),
+                ),
+                1.0,
+            )
+        ).no_value("no link is held by the kernel"),
+        mirrored(
+            curves(
+                12,
+                "Dropped packets, up and down",
+                "Packets that the queues of a class's links drop each second, up above and down below zero.",
+                "pps",
+                (rate(dropped, CLASS, UP, A_MINUTE), f"{BY_CLASS} up"),
+                (rate(dropped, CLASS, DOWN, A_MINUTE), f"{BY_CLASS} down"),
+            ),
+            "down",
+        ).no_value("no link is held by the kernel"),
+        to_node(
+            curves(
+                12,
+                "The ten that drop most",
+                "Packets that the queues of single nodes' links drop each second, both directions together.",
+                "pps",
+                (ten(rate(dropped, "trial, node", CHOSEN, A_MINUTE)), BY_NODE),
+            )
+        )
+        .min(0)
+        .axis_soft_max(1)
+        .no_value("no link is held by the kernel"),
     ]
 
 

@@ -18,12 +18,17 @@ from dashboards.building.panels import (
     PHASE_COLORS,
     bar_each,
     bars,
+    bounded,
     colored,
     curves,
     heat,
+    linked,
+    node_url,
+    or_else,
     rows,
     sorted_by,
     stacked,
+    to_node,
 )
 from dashboards.building.queries import (
     A_MINUTE,
@@ -38,9 +43,12 @@ from dashboards.building.queries import (
     mean,
     rate,
     share,
+    ten,
     total,
     value,
 )
+from dashboards.run_overview import NOT_CAPPED, SIMULATED
+from edgebed.journal.verdict.findings import STARVED_MAX
 
 NAME = "workers"
 SINGLE = CHOSEN + ',node=~"$worker"'
@@ -48,6 +56,7 @@ WORKING = SINGLE + ',role="worker"'
 THROTTLED = "device_class:edgebed_cgroup_cpu_throttled_periods_per_cpu_periods:ratio_rate20s"
 PRIVATE = "edgebed_process_private_memory_bytes"
 CPU = "node:edgebed_process_cpu_seconds:rate20s"
+UNTOLD = "not told: a simulation, or a method whose shards have phases of their own"
 PHASES = {name: PHASE_COLORS[name] for name in ("compute", "encode", "wait", "pause")}
 
 
@@ -68,9 +77,10 @@ def everyone() -> list[Any]:
         (latest_total("edgebed_cgroup_cpu_throttled_seconds_total", NODE, SINGLE), "Total held back", "s"),
         (f"max by ({NODE}) (max_over_time({PRIVATE}{{{SINGLE}}}[$__range]))", "Memory, most", "bytes"),
         (latest("edgebed_cgroup_memory_limit_bytes", NODE, SINGLE), "Memory cap", "bytes"),
-        (latest_total("edgebed_starved_seconds_total", NODE, SINGLE), "Total without a core", "s"),
+        (latest_total("edgebed_starved_seconds_total", NODE, SINGLE), "Total starved", "s"),
         (f"{crash} * 1000", "Last crash", "dateTimeFromNow"),
     )  # fmt: skip
+    table = linked(table, "Node", ("This node alone", node_url("${__value.text}")))
     return [sorted_by(table, "Node", descending=False)]
 
 
@@ -78,7 +88,7 @@ def time() -> list[Any]:
     """Where the workers' time goes."""
     phases = f"device_class_phase:edgebed_worker_phase_seconds:rate20s{{{CHOSEN}}}"
     by = f"{CLASS}, phase"
-    spent = f"sum by ({by}) (increase(edgebed_worker_phase_seconds_total{{{CHOSEN}}}[$__range]))"
+    spent = f"sum by ({by}) (increase(edgebed_worker_phase_seconds_total{{{SINGLE}}}[$__range]))"
     return [
         colored(
             stacked(
@@ -94,7 +104,7 @@ def time() -> list[Any]:
             bar_each(
                 12,
                 "Phases by class",
-                "Share of a class's time in each phase, over the time shown; waiting is for the server's answer.",
+                "Share of the time of a class's chosen workers in each phase; waiting is for the server's answer.",
                 "percentunit",
                 share(spent, CLASS),
                 ("trial", "device_class"),
@@ -107,7 +117,8 @@ def time() -> list[Any]:
 
 def pace() -> list[Any]:
     """How fast they are."""
-    durations = f"sum by (le) (increase(edgebed_worker_step_duration_seconds_bucket{{{SINGLE}}}[$__rate_interval]))"
+    buckets = f"increase(edgebed_worker_step_duration_seconds_bucket{{{SINGLE}}}[$__rate_interval])"
+    durations, longest = f"sum by (le) ({buckets})", f"sum by (trial, node, le) ({buckets})"
     return [
         curves(
             8,
@@ -115,7 +126,9 @@ def pace() -> list[Any]:
             "Gradients that the mean worker of a class computes each second.",
             PER_SECOND,
             (f"avg by ({CLASS}) (rate(edgebed_worker_iterations_total{{{CHOSEN}}}[$__rate_interval]))", BY_CLASS),
-        ).min(0),
+        )
+        .min(0)
+        .no_value("no worker computes: shards have a dashboard of their own"),
         heat(
             8,
             "Workers by their iterations",
@@ -123,7 +136,7 @@ def pace() -> list[Any]:
             PER_SECOND,
             rate("edgebed_worker_iterations_total", by="trial, node", where=SINGLE),
             of_histogram=False,
-        ),
+        ).no_value("no worker computes: shards have a dashboard of their own"),
         heat(
             8,
             "Iterations by their length",
@@ -131,7 +144,18 @@ def pace() -> list[Any]:
             "s",
             durations,
             of_histogram=True,
-        ),
+        ).no_value(UNTOLD),
+        to_node(
+            curves(
+                24,
+                "The ten with the longest iterations",
+                "The bound that the longest iteration of some seconds stays below, by worker: a freeze stands out.",
+                "s",
+                (ten(f"histogram_quantile(1, {longest})"), BY_NODE),
+            )
+        )
+        .min(0)
+        .no_value(UNTOLD),
     ]
 
 
@@ -150,12 +174,13 @@ def cpu() -> list[Any]:
         curves(
             8,
             "Throttled",
-            "Share of scheduling periods in which the cap held nodes of a class back; empty where there is no cap.",
+            "Share of scheduling periods in which the cap held nodes of a class back.",
             "percentunit",
             (value(THROTTLED, CLASS, CHOSEN), BY_CLASS),
         )
         .min(0)
-        .max(1),
+        .max(1)
+        .no_value(NOT_CAPPED),
         heat(
             8,
             "Workers by their CPU",
@@ -164,26 +189,35 @@ def cpu() -> list[Any]:
             total(CPU, by="trial, node", where=WORKING),
             of_histogram=False,
         ),
-        curves(
-            12,
-            "Without a core",
-            "Share of time in which the mean node of a class could compute, was entitled to, and got no core.",
-            "percentunit",
-            (starved, BY_CLASS),
-        ).min(0),
-        curves(
-            12,
-            "The ten workers with the most CPU",
-            "Cores that they use; of many workers only these have a curve of their own.",
-            CORES,
-            (f"topk(10, {total(CPU, by='trial, node', where=WORKING)})", BY_NODE),
-        ).min(0),
+        bounded(
+            curves(
+                12,
+                "Without a core",
+                "Share of time in which the mean node of a class got no core that it was entitled to, and the bound.",
+                "percentunit",
+                (starved, BY_CLASS),
+            ),
+            STARVED_MAX,
+        )
+        .min(0)
+        .axis_soft_max(2 * STARVED_MAX),
+        to_node(
+            curves(
+                12,
+                "The ten workers with the most CPU",
+                "Cores that they use; of many workers only these have a curve of their own.",
+                CORES,
+                (ten(total(CPU, by="trial, node", where=WORKING), how="avg"), BY_NODE),
+            )
+        )
+        .min(0),
     ]  # fmt: skip
 
 
 def memory() -> list[Any]:
     """What they keep."""
     working, cap = "edgebed_cgroup_memory_working_set_bytes", "edgebed_cgroup_memory_limit_bytes"
+    nearest = f"{working}{{{SINGLE}}} / {cap}{{{SINGLE}}}"
     return [
         curves(
             8,
@@ -196,10 +230,11 @@ def memory() -> list[Any]:
         bars(
             8,
             "The ten nearest to their memory cap",
-            "Share of the cap that is in use; empty where there is no cap.",
-            (f"topk(10, max by (trial, node) ({working}{{{SINGLE}}} / {cap}{{{SINGLE}}}))", BY_NODE),
+            "Most of the cap that was in use in the time shown, by node; at 100 % it is killed.",
+            (f"topk(10, max by (trial, node) (max_over_time(({nearest})[$__range:$__interval])))", BY_NODE),
             height=8,
-        ),
+            ordered=False,
+        ).no_value("no node has a memory cap"),
         heat(
             8,
             "Workers by their memory",
@@ -215,10 +250,10 @@ def build() -> str:
     """The dashboard as JSON."""
     panels: dict[str, Sequence[Any]] = {
         "": everyone(),
-        "Time": time(),
+        "Time": or_else(UNTOLD, time()),
         "Pace": pace(),
-        "CPU": cpu(),
-        "Memory": memory(),
+        "CPU": or_else(SIMULATED, cpu()),
+        "Memory": or_else(SIMULATED, memory()),
     }
     names = f'label_values(edgebed_node_state_timestamp_seconds{{{HERE},device_class=~"$device_class"}}, node)'
     chosen = [run_variable(), trial_variable(), class_variable(), several("worker", "Worker", names)]

@@ -1,5 +1,6 @@
 """The kinds of panels that the dashboards are made of; each has a title, a sentence that says what it shows, a unit."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from grafana_foundation_sdk.builders import (
@@ -24,6 +25,10 @@ from grafana_foundation_sdk.models import xychart as xy_model
 from dashboards.building.queries import Query
 
 SOURCE = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
+WIDE = 24
+"""Columns of a panel that has room for a table beside its curves, also on a screen of 1280 pixels."""
+WIDTHS = {"dateTimeAsIso": [model.DynamicConfigValue(id_val="custom.width", value=170)]}
+"""Of columns whose values would be cut."""
 LETTERS = "ABCDEFGHIJKL"
 PER_SECOND = "suffix:/s"
 CORES = "suffix:cores"
@@ -58,6 +63,11 @@ def ask(panel: Any, *queries: Query, instant: bool = False, form: prometheus.Pro
     return panel
 
 
+JOINED = {"byField": "Time", "mode": "outer"}
+BY_NAME = {
+    "excludeByName": {}, "indexByName": {}, "renameByName": {}, "orderByMode": "auto",
+    "orderBy": [{"type": "name", "desc": False}],
+}  # fmt: skip
 TIME_SERIES = prometheus.PromQueryFormat.TIME_SERIES
 TABLE = prometheus.PromQueryFormat.TABLE
 
@@ -68,6 +78,9 @@ TABLE = prometheus.PromQueryFormat.TABLE
 def figure(width: int, title: str, description: str, unit: str, *queries: Query, instant: bool = False) -> stat.Panel:
     """The last value, large."""
     panel: stat.Panel = ask(describe(stat.Panel(), width, 5, title, description, unit), *queries, instant=instant)
+    if instant:  # Prometheus answers in any order, and so in another one in each panel
+        panel.with_transformation(model.DataTransformerConfig(id_val="joinByField", options=JOINED))
+        panel.with_transformation(model.DataTransformerConfig(id_val="organize", options=BY_NAME))
     return (
         panel.reduce_options(last())
         .color_mode(options.BigValueColorMode.VALUE)
@@ -94,18 +107,27 @@ def last() -> common.ReduceDataOptions:
 
 
 def bars(
-    width: int, title: str, description: str, *queries: Query, height: int = 5, instant: bool = False
+    width: int, title: str, description: str, *queries: Query, height: int = 5, ordered: bool = True
 ) -> bargauge.Panel:
-    """How far each series is on its way from 0 to 1."""
-    empty = describe(bargauge.Panel(), width, height, title, description, "percentunit")
-    panel: bargauge.Panel = ask(empty, *queries, instant=instant)
+    """How far each series is on its way from 0 to 1; `ordered` by their names, or as they are answered."""
+    bare = describe(bargauge.Panel(), width, height, title, description, "percentunit")
+    panel: bargauge.Panel = ask(bare, *queries, instant=True)
+    if ordered:
+        panel.with_transformation(model.DataTransformerConfig(id_val="joinByField", options=JOINED))
+        panel.with_transformation(model.DataTransformerConfig(id_val="organize", options=BY_NAME))
     return (
         panel.min(0)
         .max(1)
         .orientation(options.VizOrientation.HORIZONTAL)
+        .text(common.VizTextDisplayOptions().title_size(14).value_size(18))
         .reduce_options(last())
         .color_scheme(dashboard.FieldColor().mode(model.FieldColorModeId.FIXED).fixed_color("blue"))
     )
+
+
+def or_else(why: str, panels: Sequence[Any]) -> list[Any]:
+    """What stands in a panel's place where nothing is answered, unless it says so itself: why, in words."""
+    return [panel if panel.build().field_config.defaults.no_value else panel.no_value(why) for panel in panels]
 
 
 # --- over time ----------------------------------------------------------------------------------------------------
@@ -114,13 +136,43 @@ def bars(
 def curves(width: int, title: str, description: str, unit: str, *queries: Query) -> timeseries.Panel:
     """Values over time."""
     panel: timeseries.Panel = ask(describe(timeseries.Panel(), width, 8, title, description, unit), *queries)
-    return panel.line_width(2).show_points(options.VisibilityMode.NEVER).legend(legend()).tooltip(tooltip())
+    return panel.line_width(2).show_points(options.VisibilityMode.NEVER).legend(readings(width)).tooltip(tooltip())
+
+
+def bounded(panel: timeseries.Panel, bound: float) -> timeseries.Panel:
+    """A dashed red line at the bound that the verdict, or an alert, has."""
+    panel.thresholds(steps(("transparent", None), ("red", bound)))
+    return panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.DASHED))
+
+
+def mirrored(panel: timeseries.Panel, ending: str) -> timeseries.Panel:
+    """Series whose name ends so are drawn below zero; their values are what they are."""
+    below = model.DynamicConfigValue(id_val="custom.transform", value="negative-Y")
+    return panel.override_by_regexp(f"/ {ending}$/", [below]).axis_centered_zero(axis_centered_zero=True)
+
+
+def dashed(panel: timeseries.Panel, ending: str) -> timeseries.Panel:
+    """Series whose name ends so are dashed: what is wanted, beside what is."""
+    style = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [10, 10]})
+    return panel.override_by_regexp(f"/ {ending}$/", [style])
+
+
+def counted(panel: timeseries.Panel) -> timeseries.Panel:
+    """Numbers of something from 0 on, whole ones; where there is nothing the axis ends at 1."""
+    return panel.min(0).decimals(0).axis_soft_max(1)
 
 
 def stacked(width: int, title: str, description: str, unit: str, *queries: Query) -> timeseries.Panel:
     """Parts of a whole over time, one upon the other."""
-    panel = curves(width, title, description, unit, *queries).min(0).line_width(0).fill_opacity(60)
+    panel = curves(width, title, description, unit, *queries).min(0).line_width(0).fill_opacity(60).legend(legend())
     return panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL))
+
+
+def readings(width: int) -> common.VizLegendOptions:
+    """A row for each series, with the values that are read most, the highest first; beside a wide chart, else below."""
+    table = legend().display_mode(options.LegendDisplayMode.TABLE).calcs(["lastNotNull", "mean", "max"])
+    table.sort_by("Max").sort_desc(sort_desc=True)
+    return table.placement(options.LegendPlacement.RIGHT) if width >= WIDE else table
 
 
 def legend() -> common.VizLegendOptions:
@@ -140,6 +192,36 @@ def colored(panel: Any, colors: dict[str, str]) -> Any:
         fixed = {"mode": "fixed", "fixedColor": color}
         panel.override_by_name(name, [model.DynamicConfigValue(id_val="color", value=fixed)])
     return panel
+
+
+def linked(panel: Any, column: str, *links: tuple[str, str]) -> Any:
+    """A column of a table whose cells lead to each of `links`: title and address."""
+    found = [{"title": title, "url": url, "targetBlank": False} for title, url in links]
+    return panel.override_by_name(column, [model.DynamicConfigValue(id_val="links", value=found)])
+
+
+def worded(panel: Any, column: str, meanings: dict[str, tuple[str, str]]) -> Any:
+    """A column of a table whose values are shown as words, in their colours."""
+    shown = {value: {"text": text, "color": color} for value, (text, color) in meanings.items()}
+    return panel.override_by_name(
+        column,
+        [
+            model.DynamicConfigValue(id_val="mappings", value=[{"type": "value", "options": shown}]),
+            model.DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-text"}),
+        ],
+    )
+
+
+def to_node(panel: Any) -> Any:
+    """Curves of single nodes lead to the dashboard Workers, with that node alone."""
+    link = dashboard.DashboardLink("This node").url(node_url("${__field.labels.node}"))
+    return panel.data_links([link])
+
+
+def node_url(node: str) -> str:
+    """Of the dashboard Workers with one node, the run and the time range as they are."""
+    kept = "${datasource:queryparam}&${run:queryparam}&${trial:queryparam}"
+    return f"/d/edgebed-workers?{kept}&var-worker={node}&${{__url_time_range}}"
 
 
 def heat(width: int, title: str, description: str, unit: str, query: str, *, of_histogram: bool) -> heatmap.Panel:
@@ -169,9 +251,15 @@ def heat(width: int, title: str, description: str, unit: str, query: str, *, of_
 
 
 def rows(
-    width: int, height: int, title: str, description: str, labels: dict[str, str], *columns: tuple[str, str, str]
+    width: int,
+    height: int,
+    title: str,
+    description: str,
+    labels: dict[str, str],
+    *columns: tuple[str, str, str],
+    hidden: Sequence[str] = (),
 ) -> table.Panel:
-    """A table: `labels` and what their columns are called, then (query, name, unit) of each further column.
+    """A table: `labels` and what their columns are called, then (query, name, unit) of each that is not `hidden`.
 
     Rows of all queries that agree in these labels become one. The queries ask for the last value in the time shown.
     """
@@ -183,19 +271,20 @@ def rows(
     }
     order = [*labels, *values]
     organized = {
-        "excludeByName": {"Time": True},
+        "excludeByName": {"Time": True} | {name: True for name, title in values.items() if title in hidden},
         "indexByName": {name: place for place, name in enumerate(order)},
         "renameByName": labels | values,
     }
     if not alone:
         panel.with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
     panel.with_transformation(model.DataTransformerConfig(id_val="organize", options=organized))
-    for _, name, unit in columns:
-        panel.override_by_name(name, [model.DynamicConfigValue(id_val="unit", value=unit)])
+    for name, unit in [(name, unit) for _, name, unit in columns if name not in hidden]:
+        panel.override_by_name(name, [model.DynamicConfigValue(id_val="unit", value=unit), *WIDTHS.get(unit, [])])
     pages = common.TableFooterOptions().show(show=False).reducer([]).count_rows(count_rows=False)
     return (
         panel.footer(pages.enable_pagination(enable_pagination=True))
         .filterable(filterable=True)
+        .min_width(70)
         .show_header(show_header=True)
         .cell_height(options.TableCellHeight.SM)
         .frame_index(0)
@@ -219,6 +308,8 @@ def bar_each(
     ask(panel, (f'label_join({query}, "bar", " ", {labels})', "{{bar}} {{" + part + "}}"), instant=True, form=TABLE)
     matrix = {"columnField": part, "rowField": "bar", "valueField": "Value", "emptyValue": "zero"}
     panel.with_transformation(model.DataTransformerConfig(id_val="groupingToMatrix", options=matrix))
+    ordered = {"fields": {}, "sort": [{"field": f"bar\\{part}"}]}
+    panel.with_transformation(model.DataTransformerConfig(id_val="sortBy", options=ordered))
     return (
         panel.x_field(f"bar\\{part}")
         .orientation(options.VizOrientation.HORIZONTAL)
@@ -236,7 +327,13 @@ def bar_each(
 
 
 def against(
-    width: int, title: str, description: str, x: tuple[str, str], y: tuple[str, str], *pairs: tuple[str, str, str]
+    width: int,
+    title: str,
+    description: str,
+    x: tuple[str, str],
+    y: tuple[str, str],
+    *pairs: tuple[str, str, str],
+    colors: Sequence[str],
 ) -> xychart.Panel:
     """A curve of points (x, y) for each of `pairs` (name, query of x, query of y); `x` and `y` are (name, unit).
 
@@ -248,10 +345,10 @@ def against(
         (query, f"{name}: {what}") for name, *both in pairs for query, what in zip(both, (x_name, y_name), strict=True)
     ]
     ask(panel, *queries)
-    joined = {"byField": "Time", "mode": "outer"}
-    panel.with_transformation(model.DataTransformerConfig(id_val="joinByField", options=joined))
+    panel.with_transformation(model.DataTransformerConfig(id_val="joinByField", options=JOINED))
     for name, _, _ in pairs:
         panel.override_by_name(f"{name}: {x_name}", [model.DynamicConfigValue(id_val="unit", value=x_unit)])
+    colored(panel, {f"{name}: {y_name}": color for (name, *_), color in zip(pairs, colors, strict=True)})
     return (
         panel.mapping(xy_model.SeriesMapping.MANUAL)
         .series([_series(name, f"{name}: {x_name}", f"{name}: {y_name}") for name, _, _ in pairs])

@@ -6,13 +6,17 @@ Where a query is given no other place, it asks for the run and the trials that t
 HERE = 'run="$run",trial=~"$trial"'
 CHOSEN = HERE + ',device_class=~"$device_class"'
 """Of the chosen classes alone; the class of a node that is no worker is its role."""
+ON_HOST = HERE + ',host=~"$host"'
+"""On the chosen hosts alone; with one alone nothing has that label, and all is chosen."""
 WORKERS = HERE + ',device_class!~"server|evaluator|store|modules"'
 
 BY_TRIAL = "{{trial}}"
 BY_CLASS = "{{trial}} {{device_class}}"
+BY_HOST = "{{trial}} {{host}}"
 BY_NODE = "{{trial}} {{node}}"
 CLASS = "trial, device_class"
 NODE = "trial, device_class, node"
+HOST = "trial, host"
 
 A_MINUTE = "1m"
 """Over which a rate is taken of what nodes tell every ten seconds alone: of links, messages' times, want of a core."""
@@ -39,6 +43,15 @@ def mean(metric: str, by: str, where: str = HERE) -> str:
 def rate(metric: str, by: str = "trial", where: str = HERE, over: str = "$__rate_interval") -> str:
     """How fast a counter grows, each second."""
     return f"sum by ({by}) (rate({metric}{{{where}}}[{over}]))"
+
+
+def ten(query: str, by: str = "trial, node", how: str = "max", *, least: bool = False) -> str:
+    """Those ten of a query's series, one for each `by`, that were highest at some time of what is shown; or lowest.
+
+    `topk` alone has the ten of each moment, which are many more in the course of time.
+    """
+    over = f"{how}_over_time(({query})[$__range:$__interval] @ end())"
+    return f"({query}) and on ({by}) {'bottomk' if least else 'topk'}(10, {over})"
 
 
 def ratio(above: str, below: str) -> str:

@@ -15,10 +15,12 @@ from typing import get_args
 import fastjsonschema
 import promql_parser as promql
 import pytest
+from boards import boxes_of
 from ruamel.yaml import YAML
 
 from edgebed.core.plan import Action
-from edgebed.core.quantities import VERDICTS
+from edgebed.core.quantities import RESULTS, VERDICTS
+from edgebed.journal.verdict import host_rules
 from edgebed.metrics import table
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +32,7 @@ RECORDED = {
 }
 ALERTS = [rule for file in RULES for group in file["groups"] for rule in group["rules"] if "alert" in rule]
 TITLES = {
-    "run-overview": "Run overview", "workers": "Workers", "network": "Network", "layers": "Layers",
+    "runs": "Runs", "run-overview": "Run overview", "workers": "Workers", "network": "Network", "layers": "Layers",
     "staleness-and-faults": "Staleness and faults", "comparison": "Comparison",
 }  # fmt: skip
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -67,6 +69,32 @@ def test_the_committed_dashboards_are_what_is_written(dashboards, tmp_path):
     committed = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("grafana/dashboards/edgebed/*")}
 
     assert written == committed, "python -m dashboards"
+
+
+def test_a_dashboard_can_be_imported_elsewhere(tmp_path):
+    """Its data source is asked for as it is imported, and is no variable."""
+    subprocess.run([sys.executable, "-m", "dashboards", "--importable", tmp_path], check=True, cwd=ROOT)
+    boards = [json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()]
+
+    assert len(boards) == len(TITLES)
+    for board in boards:
+        (source,) = board["__inputs"]
+        assert (source["name"], source["type"], source["pluginId"]) == ("DS_PROMETHEUS", "datasource", "prometheus")
+        assert "datasource" not in {one["name"] for one in board["templating"]["list"]}
+        assert not re.findall(r"\$\{datasource", json.dumps(board))
+        assert "${DS_PROMETHEUS}" in json.dumps(board["panels"])
+
+
+def test_the_documents_own_queries_ask_for_what_there_is(filled):
+    """Those that docs/watching.md answers questions with, for panels of one's own."""
+    text = (ROOT / "docs/watching.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```promql\n(.*?)```", text, flags=re.DOTALL)
+
+    assert len(shown) >= 3
+    for query in shown:
+        for name, _, labels in selectors(filled(query)):
+            assert name in EXPORTED | RECORDED.keys(), query
+            assert "run" in labels <= LABELS, query
 
 
 def test_a_dashboard_is_what_grafanas_types_say(dashboards):
@@ -106,12 +134,53 @@ def test_a_dashboard_can_be_provisioned(dashboards):
 
 
 def test_a_dashboard_says_which_question_it_answers_and_leads_to_the_others(dashboards):
-    """The others are found by the tag that all have; time and choices go along."""
-    for dashboard in dashboards.values():
-        (link,) = dashboard["links"]
+    """The others are found by the tag that all have; time and choices go along, but a week's time from the list."""
+    for name, dashboard in dashboards.items():
+        link = dashboard["links"][0]
         assert "?" in dashboard["description"]
         assert dashboard["tags"] == link["tags"] == ["edgebed"]
-        assert (link["type"], link["keepTime"], link["includeVars"]) == ("dashboards", True, True)
+        assert (link["type"], link["keepTime"], link["includeVars"]) == ("dashboards", name != "runs", True)
+
+
+def test_a_link_leads_to_a_dashboard_with_what_is_known_there(dashboards, panels):
+    """Each address names a dashboard, passes variables that it has, and a time: that of a run's beginning, too."""
+    own = [(name, link["url"]) for name, board in dashboards.items() for link in board["links"] if link.get("url")]
+    within = [("", link["url"]) for panel in panels for link in links_of(panel)]
+
+    assert {name for name, url in own if "from=${began}&to=now" in url} == dashboards.keys() - {"runs"}
+    assert len(within) >= 8
+    for _, url in [*own, *within]:
+        if url.startswith("http"):
+            continue
+        target, _, words = url.removeprefix("/d/edgebed-").partition("?")
+        names = {one["name"] for one in dashboards.get(target, dashboards["workers"])["templating"]["list"]}
+        assert target in dashboards or "${__value.raw}" in url, url
+        passed = re.findall(r"\$\{(\w+):queryparam\}|var-(\w+)=", words)
+        assert {one or other for one, other in passed} <= names, url
+        assert "${__url_time_range}" in url or re.search(r"from=.*to=", words), url
+
+
+def test_an_alert_leads_to_the_panel_that_it_is_about(dashboards):
+    """Every alert has one, shown by the titles of its dashboard and itself."""
+    table = next(panel for panel in dashboards["run-overview"]["panels"] if panel["title"] == "Alerts")
+    places = dict(re.findall(r'"see", "([^"]+)", "alertname", "(\w+)"', table["targets"][0]["expr"]))
+    changed = [each for one in table["fieldConfig"]["overrides"] for each in one["properties"]]
+    (shown,) = next(each["value"] for each in changed if each["id"] == "mappings")
+
+    assert {alert["alert"] for alert in ALERTS} == {*places.values()}
+    assert places.keys() == shown["options"].keys()
+    for place, words in shown["options"].items():
+        board, _, number = place.partition("?viewPanel=panel-")
+        (panel,) = [each for each in boxes_of(dashboards[board]) if each["id"] == int(number)]
+        assert words["text"] == f"{TITLES[board]}: {panel['title']}"
+
+
+def test_bounds_are_those_of_the_verdict_and_the_alerts():
+    """What an alert says of a host is what degrades; lines and colours are made of the verdict's own numbers."""
+    lag, steal = (rule["expr"] for rule in ALERTS if rule["labels"].get("by") in ("lag", "steal"))
+
+    assert float(lag.split(">")[1]) == host_rules.LAG_MAX_S
+    assert float(steal.split(">")[1]) == host_rules.STEAL_MAX
 
 
 def test_the_home_is_the_overview():
@@ -156,16 +225,18 @@ def test_variables_follow_the_time_range(dashboards):
 
 def test_a_variable_is_there_before_it_is_used(dashboards):
     """Every `$name` of a query is a variable of the dashboard; a variable asks only for those before it."""
-    given = {"__rate_interval", "__range"}
+    given = {"__rate_interval", "__range", "__interval"}
     for dashboard in dashboards.values():
         known = set(given)
         for variable in dashboard["templating"]["list"]:
             assert used(str(variable["query"])) <= known, variable["name"]
             known.add(variable["name"])
-        shown = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+        shown = [panel for panel in boxes_of(dashboard) if panel["type"] != "row"]
         queries = queries_of({"": dashboard}, shown)
         assert set().union(*map(used, queries)) <= known
-        assert known - given - {"datasource"} <= set().union(*map(used, [*queries, str(dashboard["templating"])]))
+        assert known - given - {"datasource"} <= set().union(
+            *map(used, [*queries, str(dashboard["templating"]), str(dashboard["links"])])
+        )
 
 
 def test_panels_fill_their_rows_without_overlapping(dashboards):
@@ -173,7 +244,7 @@ def test_panels_fill_their_rows_without_overlapping(dashboards):
     for dashboard in dashboards.values():
         cells = [
             (x, y)
-            for box in (panel["gridPos"] for panel in dashboard["panels"])
+            for box in (panel["gridPos"] for panel in boxes_of(dashboard))
             for x in range(box["x"], box["x"] + box["w"])
             for y in range(box["y"], box["y"] + box["h"])
         ]
@@ -186,14 +257,14 @@ def test_a_panel_says_what_it_shows(dashboards, panels):
     """A number and a title of its own, a description that is a sentence, known units."""
     for dashboard in dashboards.values():
         for key in ("id", "title"):
-            assert len({panel[key] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+            assert len({panel[key] for panel in boxes_of(dashboard)}) == len(boxes_of(dashboard))
     for panel in panels:
         assert re.fullmatch(r"[A-Z].{10,150}\.", panel["description"]), panel["title"]
         assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
         for override in panel["fieldConfig"]["overrides"]:
             for changed in override["properties"]:
-                assert changed["id"] in ("unit", "color")
-                assert changed["id"] == "color" or changed["value"] in UNITS
+                assert changed["id"] in ("unit", "color", "links", "mappings") or changed["id"].startswith("custom.")
+                assert changed["id"] != "unit" or changed["value"] in UNITS
 
 
 def test_nothing_is_divided_by_what_may_be_zero(dashboards, panels, filled):
@@ -204,6 +275,8 @@ def test_nothing_is_divided_by_what_may_be_zero(dashboards, panels, filled):
 
     assert divisors
     for divisor in divisors:
+        if isinstance(divisor, promql.NumberLiteral):
+            continue
         is_guarded = isinstance(divisor, promql.ParenExpr) and str(divisor.expr.op) == ">"
         assert is_guarded or divisor.name == "edgebed_cgroup_memory_limit_bytes", divisor
 
@@ -228,7 +301,8 @@ def test_two_hundred_workers_have_no_two_hundred_curves(panels):
 
     assert {panel["type"] for panel, _ in single} >= {"heatmap", "bargauge", "timeseries"}
     for panel, query in single:
-        assert panel["type"] == "heatmap" or re.match(r"(top|bottom)k\(10, ", query), panel["title"]
+        assert panel["type"] == "heatmap" or re.search(r"(top|bottom)k\(10, ", query), panel["title"]
+        assert panel["type"] != "timeseries" or query.endswith("@ end()))"), panel["title"]
 
 
 def test_colours_are_for_names_that_exist(dashboards, panels):
@@ -241,7 +315,7 @@ def test_colours_are_for_names_that_exist(dashboards, panels):
         metric.name: next(label.examples for label in metric.labels if label.name == "phase")
         for metric in table.METRICS if metric.name.endswith("_phase_seconds_total")
     }  # fmt: skip
-    overview = next(panel for panel in dashboards["run-overview"]["panels"] if panel["title"] == "Workers by state")
+    overview = next(panel for panel in boxes_of(dashboards["run-overview"]) if panel["title"] == "Workers by state")
 
     assert colours_of(overview) == closed["state"]
     for panel in panels:
@@ -250,16 +324,22 @@ def test_colours_are_for_names_that_exist(dashboards, panels):
             of = "shard" if "shard_phase" in queries else "worker"
             assert colours == phases[f"edgebed_{of}_phase_seconds_total"]
         else:
-            assert set(colours) <= {*closed["state"], "A", "B"}
+            assert set(colours) <= {*closed["state"], "A", "B", "A: accuracy", "B: accuracy"}
 
 
-def test_a_verdict_is_shown_by_its_own_word(panels):
-    """As in reports, by its place among them."""
-    shown = [panel["fieldConfig"]["defaults"]["mappings"] for panel in panels if panel["title"] == "Verdict"]
+@pytest.mark.parametrize(("title", "words"), [("Verdict", VERDICTS), ("Result", RESULTS)])
+def test_a_verdict_and_a_result_are_shown_by_their_own_words(panels, title, words):
+    """As in reports, by their places among them: in figures, and in the list of runs."""
+    figures = [panel["fieldConfig"]["defaults"]["mappings"] for panel in panels if panel["title"] == title]
+    columns = [
+        each["value"]
+        for panel in panels for one in panel["fieldConfig"]["overrides"] for each in one["properties"]
+        if one["matcher"]["options"] == title and each["id"] == "mappings"
+    ]  # fmt: skip
 
-    assert len(shown) == 2
-    for (mapping,) in shown:
-        assert {int(place): each["text"] for place, each in mapping["options"].items()} == dict(enumerate(VERDICTS))
+    assert (len(figures), len(columns)) == (2, 1)
+    for (mapping,) in [*figures, *columns]:
+        assert {int(place): each["text"] for place, each in mapping["options"].items()} == dict(enumerate(words))
 
 
 def test_a_table_names_all_its_columns(panels):
@@ -272,12 +352,15 @@ def test_a_table_names_all_its_columns(panels):
         letters = [target["refId"] for target in panel["targets"]]
         values = ["Value"] if letters == ["A"] else [f"Value #{letter}" for letter in letters]
         assert panel["transformations"][0]["id"] == ("organize" if letters == ["A"] else "merge")
-        assert named["excludeByName"] == {"Time": True}
+        assert {*named["excludeByName"]} - {*values} == {"Time"}
         assert [name for name in named["renameByName"] if name.startswith("Value")] == values
         assert set(named["indexByName"]) == set(named["renameByName"])
         assert panel["options"]["enablePagination"] is True
-        units = [override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]]
-        assert units == [named["renameByName"][value] for value in values]
+        units = [
+            override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]
+            if override["properties"][0]["id"] == "unit"
+        ]  # fmt: skip
+        assert units == [named["renameByName"][value] for value in values if value not in named["excludeByName"]]
 
 
 def test_a_curve_of_points_is_made_of_columns_that_are_there(panels):
@@ -293,12 +376,13 @@ def test_a_curve_of_points_is_made_of_columns_that_are_there(panels):
 
 
 def test_queries_ask_for_metrics_that_are_exported(dashboards, panels, filled):
-    """Every metric and every label in a query exists, and every query says which run and trial it is about."""
+    """Every metric and label in a query exists, and every query but the list's says which run and trial it is about."""
+    of_all_runs = {target["expr"] for panel in dashboards["runs"]["panels"] for target in panel["targets"]}
     for query in queries_of(dashboards, panels):
         for name, _, labels in selectors(filled(query)):
             known = LABELS | OF_ALERTS if name == "ALERTS" else LABELS
             assert name in EXPORTED | RECORDED.keys() | {"ALERTS"}, query
-            assert {"run", "trial"} <= labels <= known, query
+            assert {"run", "trial"} <= labels <= known or query in of_all_runs, query
 
 
 def test_rules_ask_for_metrics_that_are_exported_and_keep_run_and_trial():
@@ -367,7 +451,7 @@ def test_variables_ask_for_metrics_that_are_exported(dashboards):
 def test_a_counter_is_shown_as_a_rate_or_called_a_total(panels, filled):
     """A counter begins with its trial, so that its plain value is the trial's total, and a title says so.
 
-    In a table the column is called so; in a chart of one value against another the axes are.
+    In a table the column is called so; in a chart of one value against another the axes are; bars are shares of totals.
     """
     for panel in panels:
         for target in panel["targets"]:
@@ -375,7 +459,8 @@ def test_a_counter_is_shown_as_a_rate_or_called_a_total(panels, filled):
             for name, functions, _ in selectors(filled(target["expr"])):
                 if name in COUNTERS:
                     is_rate = bool({"rate", "increase"} & set(functions))
-                    assert panel["type"] == "xychart" or title.startswith("Total") != is_rate, title
+                    is_share = panel["type"] in ("xychart", "bargauge")
+                    assert is_share or title.startswith("Total") != is_rate, title
                 elif name in GAUGES:
                     assert not {"rate", "increase"} & set(functions)
 
@@ -383,15 +468,17 @@ def test_a_counter_is_shown_as_a_rate_or_called_a_total(panels, filled):
 def test_a_rate_is_taken_over_grafanas_rate_interval(dashboards, panels):
     """Four scrapes at least, whatever the zoom; a minute of what nodes raise each ten seconds; or all that is shown."""
     for query in queries_of(dashboards, panels):
-        ranges = re.findall(r"(\w+)\((edgebed_\w+|node:\w+:\w+)(?:\{[^}]*\})?\[([^\]]*)\]", query)
-        assert len(ranges) + query.count(")[$__range:5s]") == len(re.findall(r"\[[^\]\"]*\]", query)), query
+        ranges = re.findall(r"(\w+)\((?:0\.5, )?(ALERTS|edgebed_\w+|node:\w+:\w+)(?:\{[^}]*\})?\[([^\]]*)\]", query)
+        over_parts = len(re.findall(r"\)\[\$__range:(?:5s|\$__interval)\]", query))
+        assert len(ranges) + over_parts == len(re.findall(r"\[[^\]\"]*\]", query)), query
         for function, name, over in ranges:
             if function == "rate":
                 assert over == ("1m" if name.startswith(TEN_SECONDS) else "$__rate_interval"), query
             elif function == "increase":
                 assert over in ("$__rate_interval", "$__range"), query
             else:
-                assert (function.endswith("_over_time"), over) in ((True, "$__range"), (False, "$__range:5s")), query
+                assert function.endswith("_over_time"), query
+                assert over == "$__range", query
 
 
 def test_who_is_no_worker_is_not_counted_as_one(dashboards, panels):
@@ -418,7 +505,7 @@ def test_marks_stand_at_exact_times(dashboards):
     """A mark's time is the metric's value, which Grafana takes as milliseconds; a recovery is no fault."""
     for name, dashboard in dashboards.items():
         marks = {one["name"]: one for one in dashboard["annotations"]["list"]}
-        assert list(marks) == ([] if name == "comparison" else ["Trials", "Crashes", "Faults", "Recoveries"])
+        assert list(marks) == ([] if name in ("comparison", "runs") else ["Trials", "Crashes", "Faults", "Recoveries"])
         for one in marks.values():
             assert one["useValueForTime"] is True
             assert re.match(r"edgebed_\w+_timestamp_seconds\{.*\} \* 1000$", one["expr"])
@@ -459,6 +546,13 @@ def queries_of(dashboards: dict[str, dict], panels: list[dict]) -> list[str]:
 def used(text: str) -> set[str]:
     """The variables that a query, or the query of a variable, names."""
     return set(re.findall(r"\$\{?(\w+)", text))
+
+
+def links_of(panel: dict) -> list[dict]:
+    """Those of its curves, and of the columns of a table."""
+    changed = [each for one in panel["fieldConfig"]["overrides"] for each in one["properties"]]
+    columns = [link for each in changed if each["id"] == "links" for link in each["value"]]
+    return [*panel["fieldConfig"]["defaults"].get("links", []), *columns]
 
 
 def colours_of(panel: dict) -> tuple[str, ...]:

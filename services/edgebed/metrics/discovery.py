@@ -46,6 +46,8 @@ class Target:
     device_class: str
     run: str
     trial: str
+    host: str = ""
+    """The host that it is on; empty, and no label, where there is one alone."""
 
 
 class TargetList:
@@ -83,6 +85,7 @@ class TargetList:
                     "device_class": target.device_class,
                     "run": target.run,
                     "trial": target.trial,
+                    **({"host": target.host} if target.host else {}),
                 },
             }
             for target in targets

@@ -60,6 +60,7 @@ class Families:
         for metric in metrics:
             self._metrics[metric.name].clear()
         self._children.clear()
+        self._totals.clear()
 
 
 def _make(metric: table.Metric, registry: CollectorRegistry) -> Any:

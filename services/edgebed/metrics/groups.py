@@ -24,6 +24,8 @@ from edgebed.core.records import (
 )
 from edgebed.metrics.families import Families, closed_values
 
+REPORT_S = 1.0
+"""Workers report their phases as often."""
 Observers = Mapping[type[Record], Callable[[Any], None]]
 """Functions that take a record into account, by its kind."""
 Group = Callable[[Families], Observers]
@@ -83,16 +85,25 @@ def phases(families: Families) -> Observers:
     iterations = families.child("edgebed_worker_iterations_total")
     durations = families.child("edgebed_worker_step_duration_seconds")
     before = Phases(steps=0, compute_s=0.0, encode_s=0.0, wait_s=0.0, pause_s=0.0)
+    begun_s = 0.0
+    """Time so far of an iteration that has not ended in the reports before: one that lasts, or froze."""
 
     def observe_phases(record: Phases) -> None:
-        nonlocal before
+        nonlocal before, begun_s
         steps, total_s = record.steps - before.steps, 0.0
         for phase in closed_values("edgebed_worker_phase_seconds_total", "phase"):
             grown_s = max(0.0, getattr(record, f"{phase}_s") - getattr(before, f"{phase}_s"))
             families.child("edgebed_worker_phase_seconds_total", phase).inc(grown_s)
             total_s += grown_s
-        for _ in range(steps):
-            durations.observe(total_s / steps)
+        late_s = total_s - REPORT_S if total_s > 2 * REPORT_S else 0.0  # the node stood still: in one of its iterations
+        if steps:
+            mean_s = (total_s - late_s) / steps
+            durations.observe(begun_s + late_s + mean_s)
+            for _ in range(steps - 1):
+                durations.observe(mean_s)
+            begun_s = 0.0
+        elif record.steps:  # before its first step a worker waits for all others
+            begun_s += total_s
         iterations.inc(steps)
         before = record
 

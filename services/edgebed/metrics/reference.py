@@ -18,7 +18,8 @@ watching a run is not counted as its traffic. The controller serves three pages:
 | `/targets` | all nodes, for Prometheus' HTTP service discovery; a node that died stays listed and shows as down |
 | `/status` | the state of the run as JSON |
 
-Discovery adds the labels `node`, `role`, `device_class`, `run` and `trial` to everything a node exports. Counters end
+Discovery adds the labels `node`, `role`, `device_class`, `run` and `trial` to everything a node exports, and `host`
+where there are several hosts; with one alone no series has a `host`. Counters end
 in `_total` and start at 0 with the node, the controller's with the trial. What a machine cannot tell (a cap that is not
 set, an old kernel) is absent.
 

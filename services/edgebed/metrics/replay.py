@@ -72,6 +72,8 @@ class TrialFacts(NamedTuple):
     """When the trial was launched, in Unix time."""
     verdict: str | None = None
     """Verdict on the trial's conditions."""
+    result: str | None = None
+    """The trial's result, as `core/quantities.py` lists them."""
     steps_per_s: float | None = None
     """Steps a second of the trial's slowest shard."""
 
@@ -143,6 +145,7 @@ class _Fleet(Fold):
             node.node: {
                 "job": NODES_JOB, "instance": node.node, "node": node.node, "role": node.role,
                 "device_class": node.device_class, "run": told.run, "trial": plan.trial,
+                **({"host": node.host} if node.host else {}),
             }
             for node in plan.nodes
         }  # fmt: skip
@@ -156,7 +159,7 @@ class _Fleet(Fold):
     def add(self, t: float, node: str, record: records.Record) -> None:
         """Take in one record: it goes to the metrics of the controller and of its node, whatever it is."""
         self.now_s = self.told.start_s + t
-        self.controller.observe(record)
+        self.controller.observe(record, node)
         if incarnation := self.incarnations.get(node):
             incarnation.observe(record)
         super().add(t, node, record)
@@ -207,7 +210,9 @@ class _Fleet(Fold):
     def judge(self, t: float) -> None:
         """End the trial, with its verdict."""
         self.now_s = self.told.start_s + t
-        self.controller.judge_trial(verdict=self.told.verdict, steps_per_s=self.told.steps_per_s)
+        self.controller.judge_trial(
+            verdict=self.told.verdict, result=self.told.result, steps_per_s=self.told.steps_per_s
+        )
 
     def read(self, t: float) -> None:
         """Read all that answers, at `t` seconds after the launch."""

@@ -57,6 +57,8 @@ def _kinds(*kinds: str) -> tuple[Label, ...]:
 
 _RUN = Label(name="run", examples=("quickstart/0001",))
 _TRIAL = Label(name="trial", examples=("adacomp",))
+_HOST = Label(name="host", examples=("lab-1",))
+"""Empty where there is one host alone."""
 _SPLIT = Label(name="split", examples=("test",), closed=True)
 _DEVICE_CLASS = Label(name="device_class", examples=("edge",))
 _PULL = (Label(name="pull", examples=("full", "changed-since"), closed=True),)
@@ -288,6 +290,26 @@ CONTROLLER_METRICS = (
         labels=(_RUN, _TRIAL),
     ),
     Metric(
+        name="edgebed_run_pull_bytes_total", type="counter", unit="bytes", roles=(CONTROLLER,),
+        help="Payload of all models sent to workers, over all incarnations of the server: what went down.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
+        name="edgebed_run_server_bytes_total", type="counter", unit="bytes", roles=(CONTROLLER,),
+        help="All payload through the server's data socket, over all its incarnations, as far as each told.",
+        labels=(_RUN, _TRIAL, *_DIRECTION),
+    ),
+    Metric(
+        name="edgebed_run_refused_total", type="counter", unit="messages", roles=(CONTROLLER,),
+        help="Joins and pushes that the server refused in all its incarnations, by the refusal's code.",
+        labels=(_RUN, _TRIAL, Label(name="result", examples=("stale-incarnation", "not-joined", "malformed"))),
+    ),
+    Metric(
+        name="edgebed_run_messages_dropped_total", type="counter", unit="messages", roles=(CONTROLLER,),
+        help="Messages that could not be read or delivered, at all nodes in all their incarnations.",
+        labels=(_RUN, _TRIAL, Label(name="socket", examples=("data", "management"), closed=True)),
+    ),
+    Metric(
         name="edgebed_run_info", type="gauge", unit="", roles=(CONTROLLER,),
         help="Always 1; the labels say what is running.",
         labels=(
@@ -320,29 +342,44 @@ CONTROLLER_METRICS = (
         labels=(_RUN, _TRIAL),
     ),
     Metric(
+        name="edgebed_trial_result", type="gauge", unit="", roles=(CONTROLLER,),
+        help="Once over: 0 no result, 1 accounting is open, 2 interrupted, 3 diverged, 4 not met, 5 completed, 6 met.",
+        labels=(_RUN, _TRIAL),
+    ),
+    Metric(
         name="edgebed_trial_steps_per_second", type="gauge", unit="steps a second", roles=(CONTROLLER,),
         help="Once a layer-wise trial is over: steps a second of its slowest shard, from the first step to the last.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(
         name="edgebed_host_busy_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
-        help="Share of all cores' time that the machine was busy in the last two seconds of training, 0 to 1.",
-        labels=(_RUN, _TRIAL),
+        help="Share of all cores' time that the host was busy in the last two seconds of training, 0 to 1.",
+        labels=(_RUN, _TRIAL, _HOST),
     ),
     Metric(
         name="edgebed_host_steal_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
-        help="Share of all cores' time that the machine under this one took away in the last two seconds, 0 to 1.",
-        labels=(_RUN, _TRIAL),
+        help="Share of all cores' time that the machine under the host took away in the last two seconds, 0 to 1.",
+        labels=(_RUN, _TRIAL, _HOST),
     ),
     Metric(
         name="edgebed_host_load_processes", type="gauge", unit="processes", roles=(CONTROLLER,),
-        help="Processes that run or wait for a core, for each core; the kernel's mean of a minute.",
-        labels=(_RUN, _TRIAL),
+        help="Threads that ran or waited for a core, for each core; the mean of counts in the last two seconds.",
+        labels=(_RUN, _TRIAL, _HOST),
     ),
     Metric(
         name="edgebed_host_wake_lag_seconds", type="gauge", unit="seconds", roles=(CONTROLLER,),
         help="How late a sleeping thread woke up in the last two seconds: the 99th percentile of its sleeps.",
-        labels=(_RUN, _TRIAL),
+        labels=(_RUN, _TRIAL, _HOST),
+    ),
+    Metric(
+        name="edgebed_host_network_bytes_per_second", type="gauge", unit="bytes a second", roles=(CONTROLLER,),
+        help="Where there are several hosts: what passed a host's interface to the others in the last two seconds.",
+        labels=(_RUN, _TRIAL, _HOST, *_DIRECTION),
+    ),
+    Metric(
+        name="edgebed_host_network_limit_bytes_per_second", type="gauge", unit="bytes a second", roles=(CONTROLLER,),
+        help="Rate of that interface, as the kernel or the scenario says it; absent where neither does.",
+        labels=(_RUN, _TRIAL, _HOST),
     ),
 )  # fmt: skip
 

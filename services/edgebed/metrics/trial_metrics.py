@@ -9,8 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import VERDICTS
+from edgebed.core.quantities import RESULTS, VERDICTS
 from edgebed.core.records import (
+    Dropped,
     Ended,
     Evaluated,
     Fault,
@@ -19,14 +20,17 @@ from edgebed.core.records import (
     Joined,
     Node,
     Record,
+    Refused,
     Restored,
     Resumed,
     Step,
+    Traffic,
     Trial,
     Unanswered,
     Unauthenticated,
     Update,
 )
+from edgebed.journal.folds import Counters, Timeline, total
 from edgebed.metrics import table
 from edgebed.metrics.families import Families, closed_values
 from edgebed.metrics.resources import ResourceCollector
@@ -121,6 +125,8 @@ class TrialMetrics:
             Restored: self._observe_restored,
             HostLoad: self._observe_host,
             Unauthenticated: self._observe_unauthenticated,
+            Refused: lambda record: self._child("edgebed_run_refused_total", record.code).inc(record.count),
+            Dropped: lambda record: self._child("edgebed_run_messages_dropped_total", record.socket).inc(record.count),
         }
 
     def start_trial(
@@ -131,12 +137,13 @@ class TrialMetrics:
         start_timestamp_s: float,
         *,
         applied_bytes: int = 0,
+        past_traffic: Traffic | None = None,
         trained_s: float | None = None,
     ) -> None:
         """Begin a trial of `run`, whose nodes are all expected; drop the values of an earlier trial.
 
-        For a resumed trial, `applied_bytes` is the payload of the pushes that had been applied, and `trained_s` how
-        long ago training began, by the trial's clock.
+        For a resumed trial, `applied_bytes` is the payload of the pushes that had been applied, `past_traffic` all that
+        had passed the server, and `trained_s` how long ago training began, by the trial's clock.
         """
         self._labels = run, plan.trial
         self._progress = TrialProgress(plan, self.clock, None if trained_s is None else start_timestamp_s - trained_s)
@@ -147,6 +154,9 @@ class TrialMetrics:
             self._child(name, "test").set(float("nan"))
         self._child("edgebed_model_version").set(0)
         self._child("edgebed_run_update_bytes_total").inc(applied_bytes)
+        self._past_traffic = [past_traffic] if past_traffic else []
+        self._server = Counters(Timeline())
+        self._raise_traffic()
         for device_class in self._device_classes.values():
             self._child("edgebed_crashes_total", device_class)
             self._child("edgebed_joins_total", device_class)
@@ -154,8 +164,9 @@ class TrialMetrics:
                 self._child("edgebed_nodes", device_class, state)
         for how in closed_values("edgebed_updates_lost_total", "how"):
             self._child("edgebed_updates_lost_total", how)
-        for socket in closed_values("edgebed_connections_unauthenticated_total", "socket"):
-            self._child("edgebed_connections_unauthenticated_total", socket)
+        for name in ("edgebed_connections_unauthenticated_total", "edgebed_run_messages_dropped_total"):
+            for socket in closed_values(name, "socket"):
+                self._child(name, socket)
         for node in plan.nodes:
             self._observe_node(Node(name=node.node, state="expected"))
         algorithm = plan.nodes[0].method.name
@@ -164,18 +175,34 @@ class TrialMetrics:
         self._child("edgebed_run_progress_ratio").set_function(self._progress.share)
         self._child("edgebed_run_stalled_ratio").set_function(self._progress.stalled)
 
-    def judge_trial(self, *, verdict: str | None, steps_per_s: float | None = None) -> None:
-        """End a trial with the verdict on its conditions, and for shards the steps a second."""
+    def judge_trial(self, *, verdict: str | None, result: str | None = None, steps_per_s: float | None = None) -> None:
+        """End a trial with the verdict on its conditions, its result, and for shards the steps a second."""
+        if result is not None:
+            self._child("edgebed_trial_result").set(RESULTS.index(result))
         if verdict is not None:
             self._child("edgebed_trial_verdict").set(VERDICTS.index(verdict))
         if steps_per_s is not None:
             self._child("edgebed_trial_steps_per_second").set(steps_per_s)
 
-    def observe(self, record: Record) -> None:
-        """Take a record of the journal into account, whoever reported it."""
+    def observe(self, record: Record, node: str = "") -> None:
+        """Take a record of the journal into account, which `node` reported: of traffic the server's alone."""
         observer = self._observers.get(type(record))
         if observer is not None:
             observer(record)
+        if isinstance(record, Node) or (isinstance(record, Traffic) and node == table.SERVER):
+            self._server.add(0.0, node, record)
+            self._raise_traffic()
+
+    def _raise_traffic(self) -> None:
+        """Count what has passed the server in all its incarnations."""
+        lives = [*self._past_traffic, *self._server.lives(Traffic).get((table.SERVER,), [])]
+        counted = total(lives) if lives else Traffic(ingress_payload=0, egress_payload=0)
+        self._raise(counted.pull_bytes, "edgebed_run_pull_bytes_total")
+        self._raise(counted.ingress_payload, "edgebed_run_server_bytes_total", "ingress")
+        self._raise(counted.egress_payload, "edgebed_run_server_bytes_total", "egress")
+
+    def _raise(self, to: int, name: str, *values: str) -> None:
+        self._families.raise_to(to, name, *self._labels, *values)
 
     def _observe_version(self, version: int) -> None:
         self._progress.version = version
@@ -231,10 +258,15 @@ class TrialMetrics:
             self._child("edgebed_fault_timestamp_seconds", record.action, record.target).set(self.clock())
 
     def _observe_host(self, record: HostLoad) -> None:
-        self._child("edgebed_host_busy_ratio").set(record.busy)
-        self._child("edgebed_host_steal_ratio").set(record.steal)
-        self._child("edgebed_host_load_processes").set(record.load)
-        self._child("edgebed_host_wake_lag_seconds").set(record.lag_s)
+        self._child("edgebed_host_busy_ratio", record.host).set(record.busy)
+        self._child("edgebed_host_steal_ratio", record.host).set(record.steal)
+        self._child("edgebed_host_load_processes", record.host).set(record.load)
+        self._child("edgebed_host_wake_lag_seconds", record.host).set(record.lag_s)
+        for direction, bytes_s in (("ingress", record.received_bytes_s), ("egress", record.sent_bytes_s)):
+            if bytes_s is not None:
+                self._child("edgebed_host_network_bytes_per_second", record.host, direction).set(bytes_s)
+        if record.rate_bit_s:
+            self._child("edgebed_host_network_limit_bytes_per_second", record.host).set(record.rate_bit_s / 8)
 
     def _observe_unauthenticated(self, record: Unauthenticated) -> None:
         self._child("edgebed_connections_unauthenticated_total", record.socket).inc(record.count)

@@ -12,6 +12,7 @@ from prometheus_client import generate_latest
 
 from edgebed.core import records
 from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
+from edgebed.core.quantities import RESULTS
 from edgebed.metrics import table
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.trial_metrics import TrialMetrics
@@ -197,13 +198,29 @@ def test_a_workers_phases_are_taken_from_its_running_totals():
 
 
 def test_a_second_without_a_finished_step_counts_its_waiting():
-    """Time may pass without a step; it belongs to its phase, and to no step's duration."""
+    """It belongs to its phase at once, and to the step when that has ended: so a freeze of three seconds is seen."""
     metrics = NodeMetrics("worker")
-    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.0, wait_s=0.0, pause_s=0.0))
-    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.0, wait_s=4.0, pause_s=0.0))
 
-    assert sample(metrics, "edgebed_worker_phase_seconds_total", phase="wait") == 4.0
+    def within(bound: str) -> float | None:
+        return sample(metrics, "edgebed_worker_step_duration_seconds_bucket", le=bound)
+
+    metrics.observe(records.Phases(steps=0, compute_s=0.0, encode_s=0.0, wait_s=9.0, pause_s=0.0))
+    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.0, wait_s=9.0, pause_s=0.0))
+    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.0, wait_s=12.0, pause_s=0.0))
+
+    assert sample(metrics, "edgebed_worker_phase_seconds_total", phase="wait") == 12.0
     assert sample(metrics, "edgebed_worker_step_duration_seconds_count") == 1
+
+    metrics.observe(records.Phases(steps=11, compute_s=2.0, encode_s=0.0, wait_s=12.0, pause_s=0.0))
+
+    assert sample(metrics, "edgebed_worker_step_duration_seconds_count") == 11
+    assert sample(metrics, "edgebed_worker_step_duration_seconds_sum") == pytest.approx(1.0 + 3.0 + 1.0)
+    assert (within("0.1"), within("2.5"), within("5.0")) == (9.0, 10.0, 11.0)
+
+    metrics.observe(records.Phases(steps=31, compute_s=2.0, encode_s=0.0, wait_s=16.0, pause_s=0.0))
+
+    assert sample(metrics, "edgebed_worker_step_duration_seconds_sum") == pytest.approx(5.0 + 4.0)
+    assert (within("0.1"), within("2.5"), within("5.0")) == (28.0, 29.0, 31.0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["joined", "ready", "running", "stopped", "died"]))))
@@ -279,6 +296,71 @@ def test_the_controller_counts_the_bytes_of_all_updates(payloads, applied_bytes)
     metrics.start_trial(plan(), RUN, "process", 0.0)
     metrics.observe(update(bytes=160))
     assert sample_of_trial(metrics, "edgebed_run_update_bytes_total") == 160
+
+
+def passed(ingress: int, pulled: int) -> records.Traffic:
+    """What a server says of one of its lives."""
+    return records.Traffic(ingress_payload=ingress, egress_payload=pulled + 1, pull_bytes=pulled)
+
+
+def totals_of(metrics: TrialMetrics) -> list[float | None]:
+    """Payload of models, all payload into the server and out of it."""
+    server = "edgebed_run_server_bytes_total"
+    return [
+        sample_of_trial(metrics, "edgebed_run_pull_bytes_total"),
+        sample_of_trial(metrics, server, direction="ingress"),
+        sample_of_trial(metrics, server, direction="egress"),
+    ]
+
+
+def test_totals_of_the_server_are_those_of_all_its_lives():
+    """They never fall when it comes back, go on where a trial goes on, and begin anew with each trial."""
+    metrics = TrialMetrics()
+    metrics.start_trial(plan(), RUN, "process", 0.0)
+    seen = [totals_of(metrics)]
+    for said in (
+        passed(100, 40), passed(300, 50), records.Node(name="server", state="died"),
+        records.Node(name="server", state="joined", incarnation=1), passed(0, 0), passed(7, 60),
+    ):  # fmt: skip
+        metrics.observe(said, "server" if isinstance(said, records.Traffic) else "controller")
+        seen.append(totals_of(metrics))
+    metrics.observe(passed(1_000, 1_000), "edge-0")
+
+    assert seen == sorted(seen)
+    assert (seen[0], seen[-1], totals_of(metrics)) == ([0, 0, 0], [110, 307, 112], [110, 307, 112])
+
+    metrics.start_trial(plan(), RUN, "process", 0.0, past_traffic=passed(500, 200))
+    assert totals_of(metrics) == [200, 500, 201]
+    metrics.observe(passed(7, 60), "server")
+    assert totals_of(metrics) == [260, 507, 262]
+
+    metrics.start_trial(plan(), RUN, "process", 0.0)
+    assert totals_of(metrics) == [0, 0, 0]
+
+
+def test_the_controller_counts_what_was_refused_and_dropped_by_all_lives_of_a_node():
+    """By the refusal's code and the socket, whoever said it."""
+    metrics = TrialMetrics()
+    metrics.start_trial(plan(), RUN, "process", 0.0)
+    for _ in range(2):
+        metrics.observe(records.Refused(peer="edge-0", code="not-joined", reason="", count=3), "server")
+        metrics.observe(records.Dropped(socket="data", reason="no header", count=2), "edge-0")
+        metrics.observe(records.Node(name="server", state="joined", incarnation=1), "controller")
+
+    assert sample_of_trial(metrics, "edgebed_run_refused_total", result="not-joined") == 6
+    assert sample_of_trial(metrics, "edgebed_run_messages_dropped_total", socket="data") == 4
+    assert sample_of_trial(metrics, "edgebed_run_messages_dropped_total", socket="management") == 0
+
+
+@pytest.mark.parametrize("result", RESULTS)
+def test_a_result_is_told_by_its_place_among_them(result):
+    """Once the trial is over, and not before."""
+    metrics = TrialMetrics()
+    metrics.start_trial(plan(), RUN, "process", 0.0)
+    assert sample_of_trial(metrics, "edgebed_trial_result") is None
+    metrics.judge_trial(verdict=None, result=result)
+
+    assert RESULTS[int(sample_of_trial(metrics, "edgebed_trial_result"))] == result
 
 
 def test_progress_is_1_once_a_trial_has_completed_and_never_above():

@@ -11,7 +11,7 @@ from edgebed.metrics import table
 ROOT = Path(__file__).parents[3]
 MEASURES = ("bytes", "seconds", "ratio", "cores", "versions")
 """Units that belong into the name; what is merely counted (updates, nodes) is its own noun."""
-RESERVED_LABELS = {"le", "quantile", "node", "role", "device_class", "run", "trial", "job", "instance"}
+RESERVED_LABELS = {"le", "quantile", "node", "role", "device_class", "run", "trial", "host", "job", "instance"}
 """Prometheus' own, and those that discovery adds."""
 
 metrics = pytest.mark.parametrize("metric", table.METRICS, ids=lambda metric: metric.name)

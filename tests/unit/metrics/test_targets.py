@@ -53,9 +53,10 @@ def fetch(port: int, path: str, method: str = "GET", headers: dict[str, str] | N
         return response.status, response.getheader("Content-Type", ""), response.read()
 
 
-def target(node: str, port: int = 9000) -> Target:
+def target(node: str, port: int = 9000, host: str = "") -> Target:
     """A worker's target."""
-    return Target(address=f"{HOST}:{port}", node=node, role="worker", device_class="edge", run="7", trial="asgd")
+    place = f"{HOST}:{port}"
+    return Target(address=place, node=node, role="worker", device_class="edge", run="7", trial="asgd", host=host)
 
 
 def test_a_scrape_reads_what_a_node_exports():
@@ -97,6 +98,15 @@ def test_discovery_lists_every_node_with_its_labels(registry):
         {"targets": ["127.0.0.1:9002"], "labels": {"node": "edge-0", **labels}},
         {"targets": ["127.0.0.1:9001"], "labels": {"node": "edge-1", **labels}},
     ]
+
+
+def test_a_node_on_one_of_several_hosts_has_its_name():
+    """With one alone there is no such label, so that series are called as they always were."""
+    nodes = TargetList()
+    for entry in (target("edge-0"), target("edge-1", host="lab-1")):
+        nodes.add(entry)
+
+    assert [one["labels"].get("host") for one in nodes.as_discovery()] == [None, "lab-1"]
 
 
 def test_a_new_trial_starts_with_an_empty_list():
