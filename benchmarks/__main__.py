@@ -14,6 +14,7 @@ from benchmarks import (
     churn,
     compression,
     containers,
+    controller,
     durability,
     encoding,
     faults,
@@ -28,6 +29,8 @@ from benchmarks import (
     watching,
 )
 
+SCRAPE_S = 5
+"""Seconds between two looks of Prometheus, as it is configured."""
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
 PARTS = (
     "encoding",
@@ -45,6 +48,7 @@ PARTS = (
     "faults",
     "shards",
     "watching",
+    "controller",
 )
 DEFAULT_PARTS = PARTS[:9]
 """The others need root, or Docker."""
@@ -78,7 +82,8 @@ def _measure(part: str, *, quick: bool) -> Any:
         "server": lambda: server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 7),
         "update": lambda: update_parts.measure(quick=quick),
     }
-    others = (churn, compression, durability, links, namespaces, containers, faults, security, shards, watching)
+    others = (churn, compression, containers, controller, durability, faults)
+    others += (links, namespaces, security, shards, watching)
     measures |= {module.__name__.rpartition(".")[2]: partial(module.measure, quick=quick) for module in others}
     return measures[part]()
 
@@ -124,6 +129,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
     yield from map(_faults, measured.get("faults", ()))
     yield from _shards(measured.get("shards", ()))
     yield from map(_watching, measured.get("watching", ()))
+    yield from _controllers(measured.get("controller", ()))
 
 
 def _churn(row: dict[str, Any]) -> str:
@@ -241,6 +247,21 @@ def _watching(row: dict[str, Any]) -> str:
     rates = f"{row['per_s']:.0f} of {row['without_per_s']:.0f} a second{spread}"
     own = f"Prometheus itself: {row['own']:.1%} of all cores"
     return f"{what:<76} {row['cost']:>9.1%}   <= 3 %    ({rates}; {own})"
+
+
+def _controllers(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        fleet = f"a controller of {row['workers']:,} workers"
+        ready = f"all ready after {row['up_s']:.0f} s, with {row['up_cpu_s']:.0f} s of its CPU"
+        more = f"({row['lines_s']:,.0f} lines of the journal a second; {ready})"
+        yield f"{fleet + ': CPU time':<76} {row['cpu']:>7.2f} cores        {more}"
+        files = f"({row['files']:,} open files)"
+        yield f"{fleet + ': memory':<76} {row['memory_bytes'] / 1e6:>7,.0f} MB           {files}"
+        yield f"{fleet + ': journal':<76} {row['journal_bytes_s'] * 3.6e-3:>7,.0f} MB an hour"
+        scraped, page = row["page_bytes"] * row["workers"] / SCRAPE_S, f"({row['page_bytes']:,} bytes each)"
+        yield f"{fleet + ': pages that Prometheus reads':<76} {scraped / 1e6:>7.1f} MB a second  {page}"
+        if row["missed"]:
+            yield f"    {row['missed']} heartbeats were missed"
 
 
 if __name__ == "__main__":

@@ -10,13 +10,21 @@ import functools
 import gc
 import os
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
+import typer.main
+from xdist.scheduler import LoadFileScheduling
 
 # Before anything imports numpy or torch: the suite shares few cores, and one thread rounds the same way every time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+gc.set_threshold(100_000)  # to collect and import all tests makes much that stays and little garbage
+
+# Many tests call a command in this process, which would build the same command line each time.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 # As many examples as the suite has time for, of which none has a deadline; HYPOTHESIS_PROFILE=thorough takes more.
 hypothesis.settings.register_profile("suite", max_examples=20, deadline=None)
@@ -28,6 +36,9 @@ STRICT = os.environ.get("EDGEBED_TEST_STRICT") == "1"
 
 CAMPAIGN = os.environ.get("EDGEBED_CAMPAIGN") == "1"
 """Whether `scripts/campaign` runs the tests, which has the time for those that are marked so."""
+
+NETEM = os.environ.get("EDGEBED_NETEM") == "1"
+"""Whether this kernel is known to have netem, as one that `scripts/boot` has booted; tests marked so need that."""
 
 MARKED_FOLDERS = ("process", "simulation", "docker")
 """Folders of `tests/` whose tests carry the marker of the same name."""
@@ -71,10 +82,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         parts = item.path.relative_to(config.rootpath / "tests").parts
         if parts[0] in MARKED_FOLDERS:
             item.add_marker(parts[0])
-    if not CAMPAIGN:
-        left = [item for item in items if item.get_closest_marker("campaign")]
+    absent = [mark for mark, is_there in (("campaign", CAMPAIGN), ("netem", NETEM)) if not is_there]
+    left = [item for item in items if any(map(item.get_closest_marker, absent))]
+    if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in left]
+    items.sort(key=lambda item: not item.nodeid.startswith(SWARM))  # they are the longest together, so they begin
+
+
+SWARM = "tests/swarm/"
+"""Folder of the tests on several hosts, which are made once for all of them."""
+
+
+class ByFileAndSwarm(LoadFileScheduling):
+    """Gives a file of tests to one worker, and all those on several hosts."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return SWARM if nodeid.startswith(SWARM) else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """With `--dist loadfile`; other ways are xdist's own."""
+    return ByFileAndSwarm(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:

@@ -2,9 +2,10 @@
 
 `edgebed.run(scenario, ...)` runs a scenario file, `edgebed.resume(run)` resumes a run that has broken off,
 `edgebed.load(run)` opens the results of an earlier run; all return an `edgebed.Run`. `edgebed.compare(runs)` sets
-finished runs against each other; `edgebed.agree(scenario)`, `edgebed.reproduce(paper)` and `edgebed.sweep(scenario)`
-are studies of many runs. A mistake of the user's raises an `edgebed.ScenarioError`, any other failure another
-`edgebed.EdgebedError`. All are imported when first used, so that a node of the fleet does not pay for them.
+finished runs against each other; `edgebed.agree(scenario)`, `edgebed.rank()`, `edgebed.reproduce(paper)` and
+`edgebed.sweep(scenario)` are studies of many runs. A mistake of the user's raises an `edgebed.ScenarioError`, any other
+failure another `edgebed.EdgebedError`. All are imported when first used, so that a node of the fleet does not pay for
+them.
 """
 
 import importlib
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from edgebed.reports.reported import run as run
     from edgebed.reports.studies.study import agree as agree
     from edgebed.reports.studies.study import compare as compare
+    from edgebed.reports.studies.study import rank as rank
     from edgebed.reports.studies.study import reproduce as reproduce
     from edgebed.reports.studies.study import sweep as sweep
     from edgebed.running.results import Run as Run
@@ -36,6 +38,7 @@ HOMES = {
     "agree": "edgebed.reports.studies.study",
     "compare": "edgebed.reports.studies.study",
     "load": "edgebed.running.results",
+    "rank": "edgebed.reports.studies.study",
     "reproduce": "edgebed.reports.studies.study",
     "resume": "edgebed.reports.reported",
     "run": "edgebed.reports.reported",

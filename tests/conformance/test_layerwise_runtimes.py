@@ -35,7 +35,7 @@ def of(runtime: str, *values: str):  # what pytest.param makes has no public nam
 
 
 SHARDS = ("edge-0", "edge-1", "edge-2", "edge-3")
-STEPS = 100
+STEPS = 40
 SCENARIO: dict[str, Any] = {
     "name": "layers",
     "question": "Do all runtimes do the same?",
@@ -43,12 +43,12 @@ SCENARIO: dict[str, Any] = {
     "task": {"data": "digits", "model": "eight-layer", "width": 4, "batch_size": 32, "gradient_time": "1ms"},
     "method": "back-propagation",
     "fleet": {"edge": {"count": 4}},
-    "evaluation": {"every": "50 updates"},
+    "evaluation": {"every": "20 updates"},
     "checkpoints": {"every": "10 updates"},
     "stop": {"updates": STEPS},
     "deadlines": {"stall": "2m"},  # a busy machine takes long for four new containers
 }
-KILLS = [{"kill": shard, "at_update": 10 + 12 * k} for k, shard in enumerate(SHARDS)]
+KILLS = [{"kill": shard, "at_update": 8 + 8 * k} for k, shard in enumerate(SHARDS)]
 RESTARTED = {"on_failure": "restart", "restart_delay": "200ms"}
 
 
@@ -64,26 +64,27 @@ def said(method: str = "back-propagation", traffic: str = "direct", **more: Any)
 
 
 METHODS = ("synthetic-gradients", "synthetic-inputs", "decoupled-greedy", "direct-minimisation")
-BROAD: dict[str, dict[str, Any]] = {
+LIVE_METHODS = ("synthetic-inputs", "decoupled-greedy")
+"""Those of which one has every message and the other the fewest; "apart" and "every-third" are synthetic gradients."""
+IN_CONTAINERS: dict[str, dict[str, Any]] = {"killed": said(faults=KILLS[1:3], **RESTARTED)}
+"""Containers hold the same nodes as processes do: one trial, in which two of them are killed."""
+LIVE: dict[str, dict[str, Any]] = {
     "killed": said(faults=KILLS, **RESTARTED),
     "apart": said("synthetic-gradients", modules="apart"),
-}
-"""What is run in containers, too, which hold the same nodes as processes do."""
-VARIANTS = BROAD | {
     "direct": said(),
     "store": said(traffic="store"),
     "killed-store": said(traffic="store", faults=KILLS, **RESTARTED),
-    **{method: said(method) for method in METHODS},
-    "batch-direct": said("synthetic-inputs", "direct", learning={"match": "batch"}),
+    **{method: said(method) for method in LIVE_METHODS},
     "batch-store": said("synthetic-inputs", "store", learning={"match": "batch"}),
     "every-third": said("synthetic-gradients", learning={"send_every": 3}, faults=KILLS[1:3], **RESTARTED),
 }
-OF_THE_MODEL = {
+SIMULATED = LIVE | {
+    **{method: said(method) for method in METHODS},
+    "batch-direct": said("synthetic-inputs", "direct", learning={"match": "batch"}),
     "squared": said(task={"loss": "squared"}),
     "standardized": said(task={"inputs": "standardized"}),
 }
-"""What concerns no message and no clock, and is run in one process alone."""
-RUN_IN = {"simulation": VARIANTS | OF_THE_MODEL, "process": VARIANTS, "docker": BROAD}
+RUN_IN = {"simulation": SIMULATED, "process": LIVE, "docker": IN_CONTAINERS}
 FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-layerwise-")
 
 
@@ -93,7 +94,7 @@ def trials(runtime: str) -> dict[str, Trial]:
     options = Options(runtime=runtime, emulation="auto", trace=False, force=False)  # type: ignore[arg-type]
     planned = plan_checked(load_scenario(SCENARIO | {"variants": RUN_IN[runtime]}), options)
     folder = RunFolder.create(Path(FOLDER.name) / runtime, SCENARIO["name"])
-    with host_of(options, processes=None, port=0) as host:
+    with host_of(options, planned, processes=None, port=0) as host:
         run_trials(planned, folder, host, progress=None)
     return Run(folder).trials
 
@@ -156,17 +157,18 @@ def test_inputs_are_standardized_where_the_task_says_so() -> None:
     ("runtime", "variant"), [of("process", "killed-store"), *(of(each, "killed") for each in RUNTIMES)]
 )
 def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> None:
-    """Each shard once: the same bits at the end, each step made once, and what was given up is marked."""
+    """Once each: the same bits at the end, each step made once, and what was given up is marked."""
     found = trial(runtime, variant)
+    doomed = [fault["kill"] for fault in RUN_IN[runtime][variant]["faults"]]
     killed = [each.record.target for each in found.series.faults if each.record.action == "kill"]
     steps = [record for _, _, record in found.events() if isinstance(record, records.Step)]
     last = max(record.history for record in steps)
 
-    assert killed == list(SHARDS)
+    assert sorted(killed) == sorted(doomed)
     np.testing.assert_array_equal(found.checkpoint(), trained_whole())
     assert found.series.steps.keys() == set(SHARDS)
     assert all(made.tolist() == list(range(STEPS)) for made in found.series.steps.values())
-    assert last >= 2  # who dies while others begin again goes on with them
+    assert last >= len(doomed) // 2  # who dies while others begin again goes on with them
     assert found.series.steps_made > len(SHARDS) * STEPS
     assert len(found.series.updates) == STEPS
     books = found.summary.accounting
@@ -175,8 +177,10 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> No
     assert found.summary.steps_lost == books.total.begun - books.total.applied >= found.summary.steps_rolled_back > 0
 
 
-@pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("runtime", "method"),
+    [*(of("simulation", each) for each in METHODS), *(of("process", each) for each in LIVE_METHODS)],
+)
 def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
     """All shards make all steps, and the model that they make together is measured."""
     found = trial(runtime, method)
@@ -185,7 +189,7 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
     assert found.summary.final_accuracy is not None
     assert found.summary.accounting.problems == ()
     assert (found.summary.steps_begun, found.summary.steps_lost) == (len(SHARDS) * STEPS, 0)
-    assert found.series.evaluations.version.tolist() == [0, 50, STEPS]
+    assert found.series.evaluations.version.tolist() == [0, 20, STEPS]
     assert list(found.series.module_losses) == ([] if method == "decoupled-greedy" else list(SHARDS[:-1]))
     assert list(found.series.input_losses) == (list(SHARDS[1:]) if method == "synthetic-inputs" else [])
     for losses in (*found.series.module_losses.values(), *found.series.input_losses.values()):
@@ -194,8 +198,9 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
         assert (losses.loss >= 0).all()
 
 
-@pytest.mark.parametrize("traffic", ["direct", "store"])
-@pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
+@pytest.mark.parametrize(
+    ("runtime", "traffic"), [of("simulation", "direct"), of("simulation", "store"), of("process", "store")]
+)
 def test_what_is_matched_by_batch_holds_nobody_up(runtime: str, traffic: str) -> None:
     """All shards make all steps, modules learn, and how far pairs were apart is told in whole epochs."""
     found = trial(runtime, f"batch-{traffic}")
@@ -219,7 +224,7 @@ def test_shards_above_make_the_steps_that_are_sent(runtime: str) -> None:
     assert made == {node: list(range(0, STEPS, 3 if k else 1)) for k, node in enumerate(SHARDS)}
     assert (found.summary.steps_min, found.summary.steps_max) == (-(-STEPS // 3), STEPS)
     assert found.series.updates.version.tolist() == list(range(1, STEPS + 1))
-    assert found.series.evaluations.version.tolist() == [0, 50, STEPS]
+    assert found.series.evaluations.version.tolist() == [0, 20, STEPS]
 
 
 @pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
@@ -248,7 +253,12 @@ MESSAGES = {
 
 @pytest.mark.parametrize(
     ("runtime", "variant"),
-    [of(runtime, variant) for runtime in RUNTIMES for variant in (MESSAGES if runtime != "docker" else ["apart"])],
+    [
+        of(runtime, variant)
+        for runtime in ("simulation", "process")
+        for variant in MESSAGES
+        if variant in RUN_IN[runtime]
+    ],
 )
 def test_messages_a_step_are_those_of_the_method(runtime: str, variant: str) -> None:
     """By kind and by pair; what was sent last need not have come when all was over."""
@@ -256,20 +266,18 @@ def test_messages_a_step_are_those_of_the_method(runtime: str, variant: str) -> 
     pairs = {(each.source, each.target, each.message): each.count for each in found.exchanges}
     above = "store" if variant == "store" else "edge-1"
 
-    assert found.messages_per_step_by_kind == pytest.approx(due, rel=0.04)
-    assert found.messages_per_step == pytest.approx(sum(due.values()), rel=0.04)
+    assert found.messages_per_step_by_kind == pytest.approx(due, rel=0.07)
+    assert found.messages_per_step == pytest.approx(sum(due.values()), rel=0.07)
     assert pairs["edge-0", above, "activation"] == STEPS
-    assert sum(each.bytes for each in found.exchanges) == pytest.approx(found.exchanged_bytes, rel=0.04)
+    assert sum(each.bytes for each in found.exchanges) == pytest.approx(found.exchanged_bytes, rel=0.07)
     if variant == "apart":
         assert pairs["edge-0", "modules", "activation"] == STEPS
 
 
-@pytest.mark.parametrize(
-    ("runtime", "variant"), [of("simulation", "direct"), of("process", "direct"), of("docker", "apart")]
-)
-def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str, variant: str) -> None:
+@pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
+def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str) -> None:
     """Steps a second from the first step to the last, as the shards' own lines have it."""
-    found = trial(runtime, variant)
+    found = trial(runtime)
     times: dict[str, list[float]] = {shard: [] for shard in SHARDS}
     for t, node, record in found.events():
         if isinstance(record, records.Step):

@@ -7,19 +7,24 @@ Containers hold the same nodes as processes do.
 import functools
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from swarm import running_swarm, why_no_swarm
 
 from edgebed.core import records
+from edgebed.emulation.namespaces import inside
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
 from edgebed.journal.folds import Timeline
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import Options, host_of, plan_checked, run_trials
+from edgebed.runtimes.containers.project import ImageNames
 from edgebed.scenario.load import load_scenario
 
 pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: eleven trials
@@ -27,7 +32,9 @@ pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: elev
 RUNTIMES = [
     pytest.param("simulation", marks=pytest.mark.simulation),
     pytest.param("process", marks=pytest.mark.process),
+    pytest.param("hosts", marks=[pytest.mark.docker, pytest.mark.campaign, pytest.mark.timeout(1200)]),
 ]
+"""`hosts`: containers on three hosts, with clocks of their own."""
 WORKERS = 3
 UPDATES = 90
 ROUNDS: dict[str, Any] = {
@@ -68,12 +75,24 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-methods-")  # gone when the
 @functools.cache
 def trials(runtime: str) -> dict[str, Trial]:
     """All methods in that runtime, with every message journaled and without a report; run once for all tests."""
-    options = Options(runtime=runtime, emulation="auto", trace=True, force=False)  # type: ignore[arg-type]
-    planned = plan_checked(load_scenario(SCENARIO), options)
-    folder = RunFolder.create(Path(FOLDER.name) / runtime, SCENARIO["name"])
-    with host_of(options, processes=None, port=0) as host:
-        run_trials(planned, folder, host, progress=None)
+    with over_hosts(SCENARIO) if runtime == "hosts" else nullcontext(SCENARIO) as scenario:
+        name = "docker" if runtime == "hosts" else runtime
+        options = Options(runtime=name, emulation="auto", trace=True, force=False)  # type: ignore[arg-type]
+        planned = plan_checked(load_scenario(scenario), options)
+        folder = RunFolder.create(Path(FOLDER.name) / runtime, SCENARIO["name"])
+        with host_of(options, planned, processes=None, port=0) as host:
+            run_trials(planned, folder, host, progress=None)
     return Run(folder).trials
+
+
+@contextmanager
+def over_hosts(scenario: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The scenario on three hosts, of which this thread is on the first."""
+    if reason := why_no_swarm():
+        pytest.skip(reason)
+    images = ImageNames.named()
+    with running_swarm(3, (images.server, images.worker)) as swarm, inside(str(swarm.namespace("e1"))):
+        yield scenario | {"hosts": {each.host: {"engine": each.engine} for each in swarm.addresses}}
 
 
 @functools.cache

@@ -170,7 +170,7 @@ def add(services: Path) -> None:
         registry.write_text(known.replace(marker, f"{marker}{line}"), encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.timeout(600)
 def test_whatever_parts_are_added_the_documents_stay_true_and_the_suite_green(tmp_path):
     """First those that are made up, then those of both documents; then the documents of all are generated."""

@@ -94,6 +94,8 @@ def test_what_is_left_out_is_left_out_on_purpose():
         "edgebed run scenarios/two-classes.yaml --runtime simulation",
         "edgebed run scenarios/two-classes.yaml --runtime simulation --set fleet.slow.count=40",
         "docker compose build && edgebed run scenarios/two-classes.yaml --runtime docker",
+        "edgebed run scenarios/links/slow-uplink.yaml --runtime simulation",
+        "edgebed link show slow-uplink",
         "edgebed calibrate",
         "edgebed run scenarios/faults/server-killed.yaml",
         "edgebed resume flapping-uplink",

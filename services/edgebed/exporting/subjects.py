@@ -95,6 +95,18 @@ def _links(_: Run, trial: Trial) -> Filled:
     return by_rows(([_cell(link[name]) for name in names] for link in trial_link_dicts(trial)), len(names))
 
 
+def _hosts(_: Run, trial: Trial) -> Filled:
+    rows = (
+        (
+            t, load.host, load.busy, load.steal, load.load, load.lag_s, load.cores, load.received_bytes_s,
+            load.sent_bytes_s, load.rate_bit_s,
+        )
+        for told in trial.series.hosts.values()
+        for t, load in told
+    )  # fmt: skip
+    return by_rows(rows, 10)
+
+
 def _cell(value: object) -> object:
     return joined(value) if isinstance(value, tuple) else value
 
@@ -257,8 +269,27 @@ LINKS = ExportTable(
         Column("delay", "text", "Mechanism of latency and jitter: netem, line, or nothing."),
         Column("problems", "text", "Differences that reading back found."),
         Column("differed_s", "integer", "Number of reads, one a second, that found a difference."),
+        Column("host", "text", "The host of the node; empty where there is one alone."),
+        Column("mtu", "integer", "MTU of the node's interface."),
     ),
     _links,
+)
+HOSTS = ExportTable(
+    "hosts",
+    "A row two seconds of a host during training, as `edgebed events --kind hostload` has it.",
+    (
+        TIME,
+        Column("host", "text", "The host; empty where there is one alone."),
+        Column("busy", "number", "Share of all cores' time in use, 0 to 1."),
+        Column("steal", "number", "Share that the machine under this one took away."),
+        Column("load", "number", "Threads that ran or waited for a core, for each core."),
+        Column("lag_s", "number", "How late a sleeping thread woke up: the 99th percentile."),
+        Column("cores", "integer", "Cores of the host; 0: unknown."),
+        Column("received_bytes_s", "number", "Bytes a second from other hosts; empty: nobody looked."),
+        Column("sent_bytes_s", "number", "Bytes a second to other hosts."),
+        Column("rate_bit_s", "integer", "The rate of the interface to them; 0: unknown."),
+    ),
+    _hosts,
 )
 ACCOUNTING = ExportTable(
     "accounting",
@@ -321,7 +352,7 @@ EXCHANGES = ExportTable(
     is_layerwise=True,
 )
 TABLES = (
-    TRIALS, EVALUATIONS, UPDATES, NODES, FAULTS, PHASES, LINKS, ACCOUNTING, STEPS, MODULE_LOSSES, EXCHANGES
+    TRIALS, EVALUATIONS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES, EXCHANGES
 )  # fmt: skip
 
 

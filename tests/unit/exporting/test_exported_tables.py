@@ -132,6 +132,9 @@ def test_times_count_from_the_start_of_training(tmp_path, root, export, tables):
         phases = records.Phases(steps=2, compute_s=1.0, encode_s=0.25, wait_s=0.5, pause_s=0.0)
         journal.write(4.0, "edge-0", phases)
         journal.write(4.0, "controller", records.Fault(name="kill-1", action="kill", target="edge-0", asked_s=3.25))
+        for host, sent_bytes_s in (("a", 7.5), ("b", None)):
+            load = records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001, host=host, sent_bytes_s=sent_bytes_s)
+            journal.write(5.0, "controller", load)
 
     assert export(folder, "--output", tmp_path / "out")[0] == 0
     found = tables(tmp_path / "out")
@@ -140,6 +143,9 @@ def test_times_count_from_the_start_of_training(tmp_path, root, export, tables):
         ("-2.5", "started", ""), ("-0.25", "joined", ""), ("0.5", "died", 'a comma, a "quote"\nand more')
     ]  # fmt: skip
     assert [(row["time_s"], row["asked_time_s"], row["done"]) for row in found["faults"]] == [("1.0", "0.25", "true")]
+    assert [(row["time_s"], row["host"], row["busy"], row["sent_bytes_s"]) for row in found["hosts"]] == [
+        ("2.0", "a", "0.5", "7.5"), ("2.0", "b", "0.5", "")
+    ]  # fmt: skip
     spent = [(row["phase"], row["spent_s"]) for row in found["phases"]]
     assert spent == [("compute", "1.0"), ("encode", "0.25"), ("wait", "0.5"), ("pause", "0.0")]
     assert [row["outcome"] for row in found["trials"]] == ["unfinished"]

@@ -194,6 +194,19 @@ def test_a_node_that_two_users_restart_at_once_is_started_once_and_both_are_answ
     ]
 
 
+def test_who_waits_for_the_end_of_a_node_that_cannot_be_killed_is_told(make_world):
+    """There is no end that its launch could wait for: the user is answered, and so is the next who asks."""
+    world = make_world()
+    world.failing = {"kill"}
+    orders = Injection(node="edge-0", action="kill"), Injection(node="edge-0", action="launch")
+    for ticket in (1, 2):
+        world.do(CommandReceived(ticket, orders))
+        world.until(world.now + 1.0)
+
+    assert world.answers == [CommandResult(ticket, "edge-0: no; edge-0: it is running") for ticket in (1, 2)]
+    assert [(action, why) for action, _, why in world.faults()] == 2 * [("kill", "no"), ("launch", "it is running")]
+
+
 def test_a_change_that_is_refused_leaves_everything_as_it_was(make_world):
     """Whoever was told of it hears what holds instead, and a new life knows nothing of it."""
     world = make_world(

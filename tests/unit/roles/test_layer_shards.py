@@ -39,7 +39,7 @@ def trained_whole(steps: int = STEPS) -> np.ndarray:
     return model.weights()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(st.integers(0, 2**32), st.sampled_from(["", "store"]))
 def test_back_propagation_through_shards_is_back_propagation(seed: int, store: str) -> None:
     """Bit for bit, whatever comes first, from shard to shard and through a store."""
@@ -58,7 +58,7 @@ def test_back_propagation_through_shards_is_back_propagation(seed: int, store: s
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     st.integers(0, 2**32),
     st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=4),
@@ -74,7 +74,7 @@ def test_shards_that_die_cost_no_step_and_repeat_none(seed: int, deaths: list[tu
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(
     st.integers(0, 2**32),
     st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=2),
@@ -108,7 +108,7 @@ RULES = {
     ("queue", "store"), [*(pytest.param(queue, "", marks=pytest.mark.slow) for queue in (1, 3)), (3, "store")]
 )
 @pytest.mark.parametrize("name", [*list(RULES)[:-1], pytest.param("micro-batches", marks=pytest.mark.slow)])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(seed=st.integers(0, 2**32), deaths=st.lists(st.tuples(st.integers(1, 200), st.sampled_from(NAMES)), max_size=2))
 @example(seed=312, deaths=[(176, "edge-0"), (190, "edge-1")])
 def test_every_method_comes_to_its_end(
@@ -134,7 +134,7 @@ def test_every_method_comes_to_its_end(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bootstrapped", "greedy"])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(seed=st.integers(0, 2**32), deaths=st.lists(st.tuples(st.integers(1, 150), st.sampled_from(NAMES)), max_size=3))
 def test_one_at_a_time_leaves_nothing_to_chance(name: str, seed: int, deaths: list[tuple[int, str]]) -> None:
     """With a queue of one, whoever is first, and whoever dies."""
@@ -145,7 +145,7 @@ def test_one_at_a_time_leaves_nothing_to_chance(name: str, seed: int, deaths: li
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(
     seed=st.integers(0, 2**32),
     deaths=st.lists(st.tuples(st.integers(1, 150), st.sampled_from((*NAMES, "modules"))), max_size=3),
@@ -163,7 +163,7 @@ def test_modules_may_lie_on_a_node_of_their_own(seed: int, deaths: list[tuple[in
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(
     seed=st.integers(0, 2**32),
     deaths=st.lists(st.tuples(st.integers(1, 150), st.sampled_from((*NAMES, "modules"))), max_size=3),

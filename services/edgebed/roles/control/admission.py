@@ -93,14 +93,14 @@ class Admission:
         member.incarnation += 1
         member.ready = None
         member.missed = 0
-        given = self.payload(plan)
+        given, neighbours = self.payload(plan), self.neighbours[plan.node]
         self.errors.pop(plan.node, None)  # its next life may be on another host
         configure = messages.Configure(
             sender=NAME,
             incarnation=member.incarnation,
             epoch_ns=self.epoch_ns,
             clock=self.clock,
-            errors=tuple(item for item in self.errors.items() if item[0] in self.neighbours[plan.node]),
+            errors=tuple((name, self.errors[name]) for name in neighbours if name in self.errors),
             plan=plan,
             peers=tuple(worker.node for worker in self.plan.workers()) if is_server else (),
             tensors=given.tensors,
@@ -108,7 +108,7 @@ class Admission:
             backup_step=given.backup_step,
             backup_parts=given.backup_parts,
             sources=self.sources,
-            links=share({name: members[name].plan.link for name in members if name in self.neighbours[plan.node]}),
+            links=share({name: members[name].plan.link for name in neighbours}),
         )
         member.begins_at = given.backup_step if plan.shard else given.version
         return [*members.become(plan.node, State.JOINED, pid=pid), Send(event.peer, configure, given.frames)]

@@ -18,7 +18,7 @@ from enum import Enum
 import msgspec
 
 from edgebed.core.plan import Plan
-from edgebed.core.records import Clock, Evaluated, Finished, Node, Step, Update
+from edgebed.core.records import Clock, Evaluated, Finished, Node, Step, Traffic, Update
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
@@ -61,6 +61,8 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """Highest incarnation that each node had."""
     update_bytes: int = 0
     """Payload of all updates that were applied."""
+    traffic: Traffic | None = None
+    """All that had passed the server, over its incarnations; None: it had not said."""
     durable: int = 0
     """Records that the journal has of what is in the server's log."""
     evaluated: tuple[float, int] | None = None
@@ -129,7 +131,10 @@ class Controller:
     def launch(self, now: float) -> list[Effect]:
         """Note that the nodes are being started."""
         self.progress_at_s = now
-        expected: list[Effect] = [Journal(Node(name=name, state=State.EXPECTED.value)) for name in self.members]
+        expected: list[Effect] = [
+            Journal(Node(name=name, state=State.EXPECTED.value, host=member.plan.host))
+            for name, member in self.members.items()
+        ]
         return [*expected, Wake(now + self.plan.join_deadline_s, "join")]
 
     def handle(self, event: Event, now: float) -> list[Effect]:

@@ -69,11 +69,15 @@ class Injector:
     def injected(self, event: Injected) -> list[Effect]:
         """Act on a step that is done, or could not be."""
         cause, injection = self.asked.pop(event.number)
-        before, untold = self.before.pop(event.number), []
-        if event.problem:
-            for holds in self.worlds[injection.node].take_back(cause, injection, before):
-                untold += self._tell(holds)
-        return [*untold, *self._settle(cause, injection, problem=event.problem)]
+        before, world = self.before.pop(event.number), self.worlds[injection.node]
+        if not event.problem:
+            return self._settle(cause, injection)
+        untold = [effect for holds in world.take_back(cause, injection, before) for effect in self._tell(holds)]
+        settled = self._settle(cause, injection, problem=event.problem)
+        if injection.action == "kill" and world.launch:  # there is no end that it could wait for
+            launch, world.launch = world.launch, None
+            settled += self.ask(launch, Injection(node=injection.node, action="launch"), launch.asked_s)
+        return [*untold, *settled]
 
     def exited(self, node: str, now: float) -> list[Effect]:
         """Launch a node that has ended, if it is to be."""

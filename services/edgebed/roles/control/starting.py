@@ -56,7 +56,7 @@ class Starting:
         With a `finish_reason` they also hear that no more updates are to be applied.
         """
         reached = {name: member for name, member in self.members.items() if member.is_reached}
-        able = [member for member in reached.values() if reached.keys() >= set(member.plan.hosts)]
+        able = [member for member in reached.values() if reached.keys() >= set(member.plan.connects_to)]
         moved = {member.plan.node for member in able if member.state is State.READY}
         beginning = tuple(
             member.plan.node
@@ -65,17 +65,17 @@ class Starting:
         )
         effects = self._incarnations(able, moved)
         for member in able:
-            if member.state is not State.READY and moved.isdisjoint(member.plan.hosts):
+            if member.state is not State.READY and moved.isdisjoint(member.plan.connects_to):
                 continue
             if member.state is State.READY:
                 effects += self.members.become(member.plan.node, State.RUNNING)
-            addresses = tuple((host, _address(reached[host], member.plan)) for host in member.plan.hosts)
+            addresses = tuple((name, _address(reached[name], member.plan)) for name in member.plan.connects_to)
             start = messages.Start(
                 sender=NAME,
                 addresses=addresses,
                 began_s=self.began_s,
                 workers=beginning if member.plan.role == "server" else (),
-                goes_on=any(_goes_on(reached[host]) for host in member.plan.hosts),
+                goes_on=any(_goes_on(reached[name]) for name in member.plan.connects_to),
             )
             effects.append(Send(member.peer, start))
             if finish_reason and member.plan.role in ("server", "evaluator"):
