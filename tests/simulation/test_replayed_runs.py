@@ -55,15 +55,17 @@ TOLD_OF_SIMULATIONS = {
 """Recorded series of which a simulation says something."""
 UNTOLD = {
     "run-overview": {
-        "CPU used", "Held back by the CPU cap", "Memory against the cap", "The whole machine A", "The whole machine B",
+        "CPU used", "Held back by the CPU cap", "Memory against the cap", "The server's core",
+        "Conditions against their bounds A", "Conditions against their bounds B", "Conditions against their bounds C",
+        "Conditions against their bounds D", "Conditions against their bounds E", "Time taken away", "The whole machine",
         "CPU used by host", "Network between hosts, in and out A", "Network between hosts, in and out B",
         "Network between hosts, in and out C",
         "How late sleepers wake up", "Alerts", "Iterations B",
     },
-    "staleness-and-faults": set(),
+    "staleness-and-faults": {"Time for the server's log", "Wait for the disk", "Written to the log"},
     "comparison": {"Total CPU time A", "Total CPU time B"},
 }  # fmt: skip
-"""What boards ask of processes, machines, alerts and shards, none of which this run tells."""
+"""What boards ask of processes, machines, logs, alerts and shards, none of which this run tells."""
 
 
 @pytest.fixture(scope="module")

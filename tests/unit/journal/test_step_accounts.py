@@ -236,6 +236,15 @@ def test_nothing_is_assumed_of_a_shard_that_had_made_all() -> None:
     assert counts_of(accounting_of(over(lines()))) == {"applied": 12, "rolled_back": 3, "lost_with_worker": 1}
 
 
+def test_who_is_killed_while_the_trial_ends_takes_its_last_words_along() -> None:
+    """Its neighbour used what it sent, and nobody has missed it since; its steps are in the model."""
+    killed = changed("controller", records.Node, {"name": "edge-1", "state": "stopped"}, reason="killed by SIGKILL")
+    silent = without("edge-1", PROGRESS, history=1, begun=3)
+
+    assert counts_of(accounting_of(both(killed, silent)(lines()))) == counts_of(accounting_of(lines()))
+    assert not accounting_of(silent(lines())).closes
+
+
 def of_another_server(journal: Lines) -> Lines:
     """It is the server that died, with its last words: it had told of no backup."""
     first = HISTORIES

@@ -42,8 +42,8 @@ class End(NamedTuple):
 
     is_gone: bool = False
     """Whether the shard died, or was never heard of again."""
-    is_stopped: bool = False
-    """Whether the shard ended with the trial, and had reported everything."""
+    has_told_all: bool = False
+    """Whether the shard said goodbye at the trial's end, and so reported everything."""
     may_be_further: bool = False
     """Whether the shard was killed, or frozen for good, and may have come further than it has reported."""
 
@@ -105,7 +105,7 @@ def until(said: records.Progress, number: int) -> int:
 
 def is_heard_out(end: End, *, is_last: bool) -> bool:
     """Whether a shard has reported all of a history; `is_last`: it is the last history that the shard has reported."""
-    return end.is_stopped or not is_last
+    return end.has_told_all or not is_last
 
 
 def fates(account: ShardAccount, every: int, histories: Histories, end: End, *, is_last: bool) -> Counter[str]:

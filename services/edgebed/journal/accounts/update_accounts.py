@@ -354,16 +354,19 @@ class UpdateAccounting(Fold):
         return closed(lives, self.problems)
 
     def _end(self, life: WorkerIncarnation) -> End:
-        return End(life.is_gone, life.is_stopped, may_be_further=life.halt is not None and not self.is_virtual)
+        return End(life.is_gone, self._has_told_all(life), life.halt is not None and not self.is_virtual)
 
-    def _check_pushed(self) -> None:
-        """Check that workers which have said goodbye, and so reported everything, had pushed what the server has seen.
+    def _has_told_all(self, life: WorkerIncarnation) -> bool:
+        """Whether it has said goodbye, and so reported everything.
 
         A node that was frozen, or killed while the trial ended, has stopped as well, but for a reason of its own.
         """
+        return self.is_ended and life.is_stopped and life.goodbye == self.end_reason
+
+    def _check_pushed(self) -> None:
+        """Check that workers which have reported everything had pushed what the server has seen."""
         for life in self.lives.values():
-            has_told_all = self.is_ended and life.goodbye == self.end_reason
-            if has_told_all and life.seen and life.seen[-1].last >= life.pushed:
+            if self._has_told_all(life) and life.seen and life.seen[-1].last >= life.pushed:
                 self._problem(f"{life.name}: the server saw updates that the worker had not pushed")
 
     def _check_version(self) -> None:
