@@ -31,7 +31,7 @@ SCENARIO = {
         "edge": {
             "count": 2, "uplink": "2mbit", "downlink": "20mbit", "latency": "10ms",
             "waiting": "50ms",
-            "link_steps": [{"at": f"{STEP_S:g}s", "uplink": "100kbit"}],
+            "link_steps": [{"at": f"{STEP_S:g}s", "uplink": "300kbit"}],  # with less, TCP sends again what is under way
         },
     },
     "evaluation": {"every": "1h"},

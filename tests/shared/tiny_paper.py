@@ -17,6 +17,11 @@ variants:
   asgd: { method: asgd }
   adacomp: { method: adacomp }
 """
+RULED = {
+    "sharing": ("queues", SCENARIO + "server: { downlink: 10mbit }\n"),
+    "capping": ("periods", SCENARIO.replace("edge: {", "edge: { cpus: 0.5,")),
+}
+"""A rule of virtual time: its value, and a scenario that depends on it."""
 MODULE = """
 from edgebed.studies.papers.paper import AtLeast, Cell, Curve, Never, Paper, Row, Sign, Table
 

@@ -57,9 +57,9 @@ UNTOLD = {
     "run-overview": {
         "CPU used", "Held back by the CPU cap", "Memory against the cap", "The server's core",
         "Conditions against their bounds A", "Conditions against their bounds B", "Conditions against their bounds C",
-        "Conditions against their bounds D", "Conditions against their bounds E", "Time taken away", "The whole machine",
-        "CPU used by host", "Network between hosts, in and out A", "Network between hosts, in and out B",
-        "Network between hosts, in and out C",
+        "Conditions against their bounds D", "Conditions against their bounds E", "Time taken away",
+        "The whole machine", "CPU used by host", "Network between hosts, in and out A",
+        "Network between hosts, in and out B", "Network between hosts, in and out C",
         "How late sleepers wake up", "Alerts", "Iterations B",
     },
     "staleness-and-faults": {"Time for the server's log", "Wait for the disk", "Written to the log"},

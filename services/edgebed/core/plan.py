@@ -5,6 +5,7 @@ them from a scenario; nothing here decides anything. Times are seconds, memory i
 """
 
 import math
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -539,6 +540,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     sharing: Literal["", "queues"] = ""
     """How messages share a limited link that several connections use: by its queue, and fairly beyond that. Empty:
     there is none, or, in plans of edgebed 0.1, they passed one after another where no kernel held it."""
+    capping: Literal["", "periods"] = ""
+    """How CPU caps hold work up: by the kernel's periods. Empty: no cap does, or, in plans of edgebed 0.1, a cap made
+    all work slower in virtual time, however short."""
 
     @property
     def server(self) -> ServerPlan:
@@ -569,6 +573,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         limited |= {node.node for node in self.nodes if node.link.limited}
         neighbours = self.neighbours()
         return any(len(neighbours[name]) > 1 for name in limited)
+
+    def caps_cores(self) -> bool:
+        """Return whether work has less than a core of this machine, by the plan or by a fault."""
+        steps = (step.injection for fault in self.faults for step in fault.steps)
+        caps = [(each.node, each.cpus) for each in chain(self.nodes, steps)]
+        capped = {name for name, cpus in caps if cpus is not None and cpus < 1.0}
+        return any(
+            node.node in capped and node.core is None
+            for node in self.nodes
+            if isinstance(node, WorkerPlan | ModulesPlan)
+        )
 
     def node(self, name: str) -> NodePlan:
         """Return the node called `name`; KeyError if there is none."""

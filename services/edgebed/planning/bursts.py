@@ -9,38 +9,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from edgebed.core.plan import Plan
-from edgebed.emulation.cgroups import CPU_PERIOD_US
+from edgebed.emulation.model.cpu_quota import PERIOD_S, CpuQuota
 from edgebed.planning.partition import LayerPartition
 
-PERIOD_S = CPU_PERIOD_US / 1e6
 STEPS = 200
 """Number of steps that are followed to find the mean step time."""
 PHASE = 0.38
 """Offset between the CPU periods of neighbouring devices, as a share of a period."""
-
-
-class Quota:
-    """The CPU quota of one device: a share of each period, as the kernel grants it."""
-
-    def __init__(self, cpus: float | None, phase_s: float) -> None:
-        self.quota_s = PERIOD_S * min(1.0, cpus or 1.0)
-        self.ends_s = phase_s
-        """End of the present CPU period, in seconds."""
-        self.left_s = self.quota_s
-
-    def done_s(self, now_s: float, work_s: float) -> float:
-        """When work that begins at `now_s` and needs `work_s` of CPU time is done."""
-        while True:
-            if now_s >= self.ends_s:
-                self.ends_s += PERIOD_S * (1 + (now_s - self.ends_s) // PERIOD_S)
-                self.left_s = self.quota_s
-            part_s = min(work_s, self.left_s, self.ends_s - now_s)
-            work_s -= part_s
-            self.left_s -= part_s
-            now_s += part_s
-            if work_s <= 0.0:
-                return now_s
-            now_s = self.ends_s
 
 
 def burst_step_s(partition: LayerPartition, plan: Plan) -> float:
@@ -48,7 +23,7 @@ def burst_step_s(partition: LayerPartition, plan: Plan) -> float:
     caps = [node.cpus for node in plan.workers()]
     if not partition.hops_s or all(cpus is None or cpus >= 1.0 for cpus in caps):
         return partition.step_s
-    quotas = [Quota(cpus, PHASE * k % 1.0 * PERIOD_S) for k, cpus in enumerate(caps)]
+    quotas = [CpuQuota(cpus, PHASE * k % 1.0 * PERIOD_S) for k, cpus in enumerate(caps)]
     work = [
         tuple(min(1.0, cpus or 1.0) * part_s for part_s in parts)
         for cpus, parts in zip(caps, partition.turns_s, strict=True)
@@ -62,7 +37,7 @@ def burst_step_s(partition: LayerPartition, plan: Plan) -> float:
 
 
 def _step(
-    now_s: float, quotas: Sequence[Quota], work: Sequence[tuple[float, ...]], hops_s: Sequence[tuple[float, float]]
+    now_s: float, quotas: Sequence[CpuQuota], work: Sequence[tuple[float, ...]], hops_s: Sequence[tuple[float, float]]
 ) -> float:
     """When a step that begins at `now_s` has gone up through all devices and down again."""
     for quota, (forward_s, _), (up_s, _) in zip(quotas, work, (*hops_s, (0.0, 0.0)), strict=True):

@@ -149,10 +149,8 @@ class _Planner:
             ),
             is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
-        if plan.shares_links():
-            plan = msgspec.structs.replace(plan, sharing="queues")
         return PlannedTrial(
-            plan=plan,
+            plan=_marked(plan),
             data=data,
             parts=parts,
             partition=sharding.partition if sharding else None,
@@ -278,6 +276,15 @@ class _Planner:
         except ScenarioError as error:
             place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
             raise ScenarioError(*(f"{place}: {text.removeprefix(f'{key}: ')}" for text in error.problems)) from error
+
+
+def _marked(plan: Plan) -> Plan:
+    """The plan with the rules of virtual time that it depends on: kept results of others are not its own."""
+    return msgspec.structs.replace(
+        plan,
+        sharing="queues" if plan.shares_links() else "",
+        capping="periods" if plan.caps_cores() else "",
+    )
 
 
 def _memories(trial: TrialSection) -> tuple[str, ...]:

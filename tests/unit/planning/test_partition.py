@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.framing import burst_bytes, wire_bytes
-from edgebed.planning.bursts import PERIOD_S, Quota
 from edgebed.planning.partition import choose_cuts, cost_of
 from edgebed.planning.stages import Device, LayerCost, PipelineSchedule
 
@@ -126,16 +125,3 @@ def test_what_fits_nowhere_is_told_with_sizes():
         choose_cuts(even(3), [Device("a", memory_bytes=5), Device("b")], PipelineSchedule(together=True))
     with pytest.raises(ScenarioError, match="2 layers cannot be cut into 3 shards; use fewer devices"):
         choose_cuts(even(2), [Device("a")] * 3, PipelineSchedule(together=True))
-
-
-@given(st.floats(0.05, 1.0), st.lists(st.tuples(st.floats(0.0, 0.3), st.floats(0.0, 0.3)), min_size=1, max_size=40))
-def test_a_cap_lets_no_more_through_than_its_share(cpus, jobs):
-    """Over any number of jobs and pauses, but for a period's; it holds back no more than the cap's speed would."""
-    quota, now_s = Quota(cpus, 0.0), 0.0
-    for work_s, pause_s in jobs:
-        done_s = quota.done_s(now_s, work_s)
-        assert now_s + work_s <= done_s + 1e-9
-        assert done_s - now_s <= work_s / cpus + PERIOD_S + 1e-9
-        now_s = done_s + pause_s
-
-    assert sum(work_s for work_s, _ in jobs) <= cpus * (now_s + 2 * PERIOD_S) + 1e-9

@@ -351,3 +351,21 @@ def test_a_plan_says_that_several_connections_share_a_limited_link(plan, sets, s
     (planned,) = plan(*sets)
 
     assert planned.plan.sharing == sharing
+
+
+@pytest.mark.parametrize(
+    ("sets", "capping"),
+    [
+        ((), "periods"),
+        (("fleet.slow.cpus=1.5",), ""),
+        (("fleet.slow.cpus=1.5", "server.cpus=0.5"), ""),
+        (("fleet.slow.cpus=1.5", "fleet.fast.cpus=0.5"), "periods"),
+        (("fleet.slow.cpus=1.5", "fleet.fast.cpus=0.5", "fleet.fast.device=raspberry-pi-4"), ""),
+        (("fleet.slow.cpus=1.5", "faults=[{cpus: fast-0, to: 0.5, at: 1s}]"), "periods"),
+    ],
+)
+def test_a_plan_says_that_a_cap_holds_work_up(plan, sets, capping):
+    """Work on this machine's core, which the kernel gives for a part of each period; a device is as slow as it is."""
+    (planned,) = plan(*sets)
+
+    assert planned.plan.capping == capping

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from finished_runs import completed_run, open_books, write_journal
-from tiny_paper import tiny_paper, write_paper
+from tiny_paper import RULED, tiny_paper, write_paper
 
 from edgebed.core.errors import ScenarioError
 from edgebed.journal.run_folder import RunFolder, runs_of, write_atomically
@@ -284,13 +284,14 @@ def test_a_run_with_another_module_of_ones_own_does_not_count(cells: PaperCells,
     assert [found.run.name for found in RunIndex(tmp_path / "runs").find(plan)] == ["tiny-digits/0001"]
 
 
-def test_a_run_in_which_messages_shared_links_otherwise_does_not_count(cells: PaperCells, tmp_path: Path) -> None:
-    """In virtual time; a live run's messages have always shared them as the kernel has it."""
-    path = Path("scenarios/tiny/digits.yaml")
-    path.write_text(path.read_text() + "server: { downlink: 10mbit }\n")
+@pytest.mark.parametrize("rule", RULED)
+def test_a_run_by_other_rules_of_virtual_time_does_not_count(cells: PaperCells, tmp_path: Path, rule: str) -> None:
+    """A live run counts: the kernel has always held links and caps so."""
+    Path("scenarios/tiny/digits.yaml").write_text(RULED[rule][1])
     run = CellRun("asgd", 1.0, 1)
     plan = cells.plans([run])[run]
-    before = msgspec.structs.replace(plan, sharing="")
+    assert getattr(plan, rule) == RULED[rule][0]
+    before = msgspec.structs.replace(plan, **{rule: ""})
     for runtime, made in (("simulation", before), ("docker", before), ("simulation", plan)):
         folder = RunFolder.create(tmp_path / "runs", plan.scenario)
         folder.write_manifest(seed=1, runtime=runtime, command=[], trials=["asgd"])

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 from finished_runs import completed_run
-from tiny_paper import tiny_paper, write_paper
+from tiny_paper import RULED, tiny_paper, write_paper
 
 from edgebed.core.errors import EdgebedError
 from edgebed.reports.studies.reproduction_page import reproduction_page, runs_sentences
@@ -173,9 +173,10 @@ def test_it_counts_while_modules_of_ones_own_are_the_same(cells: PaperCells, tmp
     assert ResultCache(cells, file).find(RUN) is None
 
 
-def test_it_counts_while_a_link_that_several_use_is_shared_as_it_was(cells: PaperCells, tmp_path: Path) -> None:
-    """A run of an edgebed in which messages passed such a link one after another is made once more."""
-    SCENARIO.write_text(SCENARIO.read_text() + "server: { downlink: 10mbit }\n")
+@pytest.mark.parametrize("rule", RULED)
+def test_it_counts_while_the_rules_of_virtual_time_are_the_same(cells: PaperCells, tmp_path: Path, rule: str) -> None:
+    """A run in which messages passed a link one after another, or a cap slowed all work down, is made again."""
+    SCENARIO.write_text(RULED[rule][1])
     cells = PaperCells(cells.paper)
     completed_run(cells, RUN, tmp_path / "runs")
     file = tmp_path / "kept.jsonl"
@@ -183,7 +184,7 @@ def test_it_counts_while_a_link_that_several_use_is_shared_as_it_was(cells: Pape
     assert ResultCache(cells, file).find(RUN)
 
     kept = msgspec.json.decode(file.read_bytes())
-    assert kept.pop("sharing") == "queues"
+    assert kept.pop(rule) == RULED[rule][0]
     file.write_bytes(msgspec.json.encode(kept))
     assert ResultCache(cells, file).find(RUN) is None
 

@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from edgebed.core.plan import Plan
+from edgebed.core import chance
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.emulation.model.cpu_quota import PERIOD_S, CpuQuota
 from edgebed.roles.events import Compute
+from edgebed.roles.work import Job
 from edgebed.runtimes.device_time import job_time_s
 from edgebed.runtimes.simulation.arena import Arena
 from edgebed.runtimes.simulation.pool import BATCH, IN_FLIGHT, Pool, Run
@@ -21,14 +24,25 @@ class SimulatedDevices:
         self.arena = Arena(len(theta), slots)
         self.pool = Pool(run_job, processes, self.arena)
         self.plans = {node.node: node for node in plan.nodes}
-        self.cpus = {node.node: node.cpus for node in plan.nodes}
-        """Present CPU caps by node."""
+        self.quotas = {node.node: CpuQuota(node.cpus, _phase_s(node)) for node in plan.nodes}
 
     def cap(self, node: str, cpus: float | None) -> None:
         """Change a CPU cap; None: back to the plan's."""
-        self.cpus[node] = self.plans[node].cpus if cpus is None else cpus
+        self.quotas[node].cpus = self.plans[node].cpus if cpus is None else cpus
 
     def submit(self, node: str, effect: Compute, now: float) -> tuple[float, PendingResult]:
         """Begin a node's work; return when it will be done, and its result to be."""
-        due_s = now + job_time_s(self.plans[node], effect.job, self.cpus[node]) + effect.pause_s
+        due_s = self._done_s(self.plans[node], effect.job, now) + effect.pause_s
         return due_s, PendingResult(self.pool.submit(node, effect.job, due_s))
+
+    def _done_s(self, plan: NodePlan, job: Job, now: float) -> float:
+        """As live: a node waits for its speed, and for a device's cap; a cap on this machine's core is the kernel's."""
+        quota = self.quotas[plan.node]
+        if plan.core:
+            return now + job_time_s(plan, job, quota.cpus)
+        work_s = job_time_s(plan, job)
+        return max(quota.done_s(now, work_s * min(1.0, plan.compute_speed)), now + work_s)
+
+
+def _phase_s(node: NodePlan) -> float:
+    return -PERIOD_S * chance.uniform(node.seed, "CPU cap", node.node)

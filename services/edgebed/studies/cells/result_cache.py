@@ -52,6 +52,9 @@ UNKNOWN_COLUMNS = ("egress_bytes",)
 """Columns that some evaluations do not have."""
 Key = tuple[str, str, Runtime, bytes]
 """Scenario file, trial, runtime, settings."""
+RULES = ("sharing", "capping")
+"""Rules of virtual time that plans name, and lines where they matter."""
+
 NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -68,6 +71,8 @@ class CachedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Digests of the user's own modules, by file name."""
     sharing: str = ""
     """How messages shared links in virtual time, as the plan has it; empty for a live run."""
+    capping: str = ""
+    """How CPU caps held work up in virtual time, as the plan has it; empty for a live run."""
     counts: bool = False
     """Whether a gradient's time follows from its operations where the settings have none; it was 5 ms before."""
     run: RunResult
@@ -92,7 +97,9 @@ class ResultCache:
         if cached is None:
             return None
         plan = self.cells.plans([run])[run]
-        if cached.sharing != _sharing(cached.runtime, plan) or (cached.own_code and cached.own_code != _own_code(plan)):
+        if any(getattr(cached, rule) != value for rule, value in _rules(cached.runtime, plan).items()):
+            return None
+        if cached.own_code and cached.own_code != _own_code(plan):
             return None
         return cached
 
@@ -117,7 +124,7 @@ class ResultCache:
             runtime=spec.runtime,
             settings=spec.settings,
             own_code=_own_code(trial.plan),
-            sharing=_sharing(spec.runtime, trial.plan),
+            **_rules(spec.runtime, trial.plan),
             counts=True,
             run=msgspec.structs.replace(result, verdict=held, diverged=diverged),
             summary=_without_nodes(trial.summary),
@@ -155,8 +162,9 @@ def _key_of(scenario: str, trial: str, runtime: Runtime, settings: dict[str, Any
     return scenario, trial, runtime, _canonical(settings)
 
 
-def _sharing(runtime: Runtime, plan: Plan) -> str:
-    return plan.sharing if is_virtual(runtime) else ""
+def _rules(runtime: Runtime, plan: Plan) -> dict[str, str]:
+    """The rules of virtual time that a run depends on."""
+    return {rule: getattr(plan, rule) if is_virtual(runtime) else "" for rule in RULES}
 
 
 def _without_nodes(summary: TrialSummary) -> TrialSummary:
@@ -197,10 +205,9 @@ EMPTY = dict(_empty_values())
 def _line(cached: CachedRun) -> dict[str, Any]:
     """A line as written: without what is empty or not known, which is half of a summary, and a column at times."""
     line: dict[str, Any] = msgspec.to_builtins(cached)
-    if not cached.sharing:
-        del line["sharing"]
-    if not cached.counts:
-        del line["counts"]
+    for name in ("counts", *RULES):
+        if not line[name]:
+            del line[name]
     line["summary"] = {
         name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
     }

@@ -130,8 +130,8 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
     if plan.faults and manifest.get("resumed"):
         return False
     wanted = msgspec.json.decode(msgspec.json.encode(plan), type=Plan)  # as if read from a file
-    if not is_virtual(str(manifest.get("runtime"))):  # the kernel has always shared links so
-        stored = msgspec.structs.replace(stored, sharing=wanted.sharing)
+    if not is_virtual(str(manifest.get("runtime"))):  # the kernel has always held links and caps so
+        stored = msgspec.structs.replace(stored, sharing=wanted.sharing, capping=wanted.capping)
     if _essence(stored) != _essence(wanted):
         return False
     was, now = manifest.get("own_code", {}), own_code([plan])
