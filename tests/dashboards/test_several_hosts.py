@@ -61,7 +61,7 @@ def test_the_overview_shows_each_host(prometheus: Prometheus) -> None:
         "The whole machine": {"a": 0.25, "b": 0.75},
         "Time taken away": {"a": 0.0, "b": 0.0},
         "How late sleepers wake up": {"a": 0.001, "b": 0.001},
-        "CPU used by host": {"a": pytest.approx(1.5), "b": pytest.approx(1.5)},
+        "CPU used by host": dict.fromkeys("ab", pytest.approx(1.5, rel=0.1)),  # told each 2 s, read each 5 s
         "Network between hosts, in and out A": {"a": 2400.0, "b": 2400.0},
         "Network between hosts, in and out B": {"a": 1600.0, "b": 1600.0},
         "Network between hosts, in and out C": {"b": 8000.0},
