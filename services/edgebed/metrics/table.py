@@ -22,7 +22,8 @@ LINKED = (SERVER, WORKER, *SERVING)
 CLIENTS = (WORKER, EVALUATOR, *SERVING)
 ROLES = (*NODES, CONTROLLER)
 
-STALENESS_BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)  # staleness is an integer, so le="0" counts exactly the fresh
+STALENESS_BUCKETS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+"""Staleness is an integer, so le="0" counts exactly the fresh."""
 STEP_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
