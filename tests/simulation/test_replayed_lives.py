@@ -1,4 +1,4 @@
-"""Dashboards of a run whose server was killed and started anew: its totals are those of all its lives."""
+"""Dashboards of a run whose server was killed: its totals are those of all its lives, and of no other run beside it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +23,26 @@ MADE, BEGIN_S = "made/0001", 1_700_000_000.0
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The server dies at updates 700 and 1,500."""
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """The server dies at updates 700 and 1,500; the second begins before the first is over."""
     runs_dir = tmp_path_factory.mktemp("runs")
-    return edgebed.run(
-        SCENARIO, runtime="simulation", set=["stop.updates=1700"], variants=[TRIAL], processes=1, runs_dir=runs_dir
-    )
+    return [
+        edgebed.run(
+            SCENARIO,
+            runtime="simulation",
+            set=["stop.updates=1700", f"seed={seed}"],
+            variants=[TRIAL],
+            processes=1,
+            runs_dir=runs_dir,
+        )
+        for seed in (1, 2)
+    ]
+
+
+@pytest.fixture(scope="module")
+def run(runs: list[Run]) -> Run:
+    """The first."""
+    return runs[0]
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +52,12 @@ def whole(run: Run) -> Replayed:
 
 
 @pytest.fixture(scope="module")
-def prometheus(whole: Replayed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """One that has them."""
+def prometheus(runs: list[Run], whole: Replayed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """One that has them, and those of the second."""
     require_tools()
-    with showing(tmp_path_factory.mktemp("prometheus"), whole.store, lives()) as prometheus:
+    other = read_again(runs[1], (), 5.0)
+    assert whole.begin_s < other.begin_s < whole.end_s
+    with showing(tmp_path_factory.mktemp("prometheus"), whole.store, other.store, lives()) as prometheus:
         yield prometheus
 
 
