@@ -173,7 +173,10 @@ def conditions() -> list[Any]:
                 (rate(dropped, CLASS, DOWN, A_MINUTE), f"{BY_CLASS} down"),
             ),
             "down",
-        ).no_value("no link is held by the kernel"),
+        )
+        .axis_soft_min(-1)
+        .axis_soft_max(1)
+        .no_value("no link is held by the kernel"),
         to_node(
             curves(
                 12,

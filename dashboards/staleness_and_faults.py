@@ -107,6 +107,7 @@ def durability() -> list[Any]:
             (rate("edgebed_ps_log_seconds_total"), BY_TRIAL),
         )
         .min(0)
+        .axis_soft_max(0.01)
         .no_value(NO_LOG),
         curves(
             8,
@@ -125,6 +126,7 @@ def durability() -> list[Any]:
             (rate("edgebed_ps_log_bytes_total"), BY_TRIAL),
         )
         .min(0)
+        .axis_soft_max(1000)
         .no_value(NO_LOG),
     ]
 
