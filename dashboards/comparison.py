@@ -162,7 +162,7 @@ def without_time() -> list[Any]:
 
     return [
         accuracy_against(
-            "Accuracy against applied pushes",
+            "Accuracy against bytes up",
             "What an accuracy costs in bytes, whenever the two ran; a point for each step of the time range.",
             ("applied pushes", "decbytes"),
             APPLIED,

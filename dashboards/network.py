@@ -38,7 +38,7 @@ def traffic() -> list[Any]:
         mirrored(
             curves(
                 12,
-                "Payload of workers, up and down",
+                "Payload of all workers of a class, up and down",
                 "Bits a second that all nodes of a class send, above, and receive, below zero; without headers.",
                 "bps",
                 (f"8 * {sent}", f"{BY_CLASS} up"),
@@ -49,7 +49,7 @@ def traffic() -> list[Any]:
         mirrored(
             curves(
                 12,
-                "On the wire, up and down",
+                "On the wire, up and down: means of a minute",
                 "Bits a second through a class's own interfaces, up above, down below zero; with headers and repeats.",
                 "bps",
                 (f"8 * {added(BYTES, UP)}", f"{BY_CLASS} up"),
@@ -128,7 +128,7 @@ def conditions() -> list[Any]:
         bounded(
             curves(
                 8,
-                "Time of messages against what was asked",
+                "Message time over what was asked",
                 "How long a class's messages took, over what links as asked would: 1 is as asked, 1.1 the bound.",
                 "none",
                 (ratio(took, asked), BY_CLASS),
@@ -155,7 +155,7 @@ def conditions() -> list[Any]:
             bounded(
                 curves(
                     8,
-                    "Links other than asked",
+                    "Links with other limits than asked",
                     "Nodes of a class whose limits in force, as read back, are not those that the scenario asks for.",
                     "none",
                     (added("edgebed_link_differs", CHOSEN), BY_CLASS),
@@ -196,8 +196,8 @@ def build() -> str:
     """The dashboard as JSON."""
     panels: dict[str, Sequence[Any]] = {
         "Traffic": traffic(),
-        "Against the limits": limits(),
-        "Whether the links do as asked": conditions(),
+        "Against the limits: means of a minute": limits(),
+        "Whether the links do as asked: means of a minute": conditions(),
     }
     chosen = [run_variable(), trial_variable(), class_variable()]
     about = "What do the links carry against what they may, and does a message take as long as it should?"

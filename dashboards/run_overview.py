@@ -205,9 +205,9 @@ def conditions() -> Any:
         8,
         "Conditions against their bounds",
         "Worst of the trials over the time shown; at 100 % the verdict is degraded. Missing: not measured here.",
-        (lag, "late wake-ups"),
-        (steal, "time taken away"),
-        (f"max(avg_over_time(({starving})[$__range:$__interval])) / {STARVED_MAX}", "without a core"),
+        (lag, "late wake-ups, median"),
+        (steal, "steal, mean"),
+        (f"max(avg_over_time(({starving})[$__range:$__interval])) / {STARVED_MAX}", "waiting for a core, mean"),
         (f"max(max_over_time(({memory})[$__range:$__interval]))", "memory"),
         (f"max({ratio(took, f'{SLOWER} * {asked} + {HANDLING_S} * {messages}')})", "time of messages"),
         height=8,
@@ -270,7 +270,7 @@ def learning() -> list[Any]:
         ).min(0),
         curves(
             12,
-            "Iterations",
+            "Iterations of all workers of a class",
             "Gradients that the workers of a class computed each second; steps of the slowest shard of a model.",
             PER_SECOND,
             (total("device_class:edgebed_worker_iterations:rate20s", by=CLASS), BY_CLASS),
@@ -321,7 +321,7 @@ def machine() -> list[Any]:
         ).min(0),
         curves(
             8,
-            "Held back by the CPU cap",
+            "Throttled by the CPU cap",
             "Share of the kernel's scheduling periods in which nodes of a class had to wait for more of their cap.",
             "percentunit",
             (throttled, BY_CLASS),
@@ -357,7 +357,7 @@ def machine() -> list[Any]:
         bounded(
             curves(
                 8,
-                "How late sleepers wake up",
+                "Late wake-ups, bound on the median",
                 "What 99 % of sleeps stayed below; above the line, links and pauses of milliseconds do not hold.",
                 "s",
                 (value("edgebed_host_wake_lag_seconds", HOST, ON_HOST), BY_HOST),
@@ -369,7 +369,7 @@ def machine() -> list[Any]:
         bounded(
             curves(
                 8,
-                "Time taken away",
+                "Steal, bound on the mean",
                 "Share of all cores' time that the machine under each host took away; the line is the verdict's bound.",
                 "percentunit",
                 (value("edgebed_host_steal_ratio", HOST, ON_HOST), BY_HOST),
@@ -386,8 +386,8 @@ def hosts() -> list[Any]:
     return [
         curves(
             8,
-            "The whole machine",
-            "Share of all cores' time that each host was busy, whoever kept it so.",
+            "How busy the machine is",
+            "Share of all cores' time that each host computed, for this run or for others; no bound of the verdict's.",
             "percentunit",
             (value("edgebed_host_busy_ratio", HOST, ON_HOST), BY_HOST),
         )

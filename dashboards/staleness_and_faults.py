@@ -155,7 +155,7 @@ def trouble() -> list[Any]:
             counted(
                 stacked(
                     12,
-                    "Workers in trouble",
+                    "Workers dead, missing or silent",
                     "Workers that do not answer, died, or never came, in the trial in progress.",
                     "none",
                     (away, "{{state}}"),

@@ -26,6 +26,7 @@ from dashboards.building.panels import (
     node_url,
     or_else,
     rows,
+    slowest_first,
     sorted_by,
     stacked,
     to_node,
@@ -74,7 +75,7 @@ def everyone() -> list[Any]:
         (latest_total("edgebed_worker_iterations_total", NODE, SINGLE), "Total iterations", "short"),
         (f"max by ({NODE}) (avg_over_time({CPU}{{{SINGLE}}}[$__range]))", "CPU, mean", CORES),
         (latest("edgebed_cgroup_cpu_limit_cores", NODE, SINGLE), "CPU cap", CORES),
-        (latest_total("edgebed_cgroup_cpu_throttled_seconds_total", NODE, SINGLE), "Total held back", "s"),
+        (latest_total("edgebed_cgroup_cpu_throttled_seconds_total", NODE, SINGLE), "Total throttled", "s"),
         (f"max by ({NODE}) (max_over_time({PRIVATE}{{{SINGLE}}}[$__range]))", "Memory, most", "bytes"),
         (latest("edgebed_cgroup_memory_limit_bytes", NODE, SINGLE), "Memory cap", "bytes"),
         (latest_total("edgebed_starved_seconds_total", NODE, SINGLE), "Total starved", "s"),
@@ -123,10 +124,11 @@ def pace() -> list[Any]:
         curves(
             8,
             "Iterations of a worker",
-            "Gradients that the mean worker of a class computes each second.",
+            "Gradients that the mean worker of a class computes each second; the slowest class first.",
             PER_SECOND,
             (f"avg by ({CLASS}) (rate(edgebed_worker_iterations_total{{{CHOSEN}}}[$__rate_interval]))", BY_CLASS),
         )
+        .legend(slowest_first(8))
         .min(0)
         .no_value("no worker computes: shards have a dashboard of their own"),
         heat(
@@ -173,7 +175,7 @@ def cpu() -> list[Any]:
         ).min(0),
         curves(
             8,
-            "Throttled",
+            "Throttled by the CPU cap",
             "Share of scheduling periods in which the cap held nodes of a class back.",
             "percentunit",
             (value(THROTTLED, CLASS, CHOSEN), BY_CLASS),
@@ -192,7 +194,7 @@ def cpu() -> list[Any]:
         bounded(
             curves(
                 12,
-                "Without a core",
+                "Waiting for a core, bound on the mean",
                 "Share of time in which the mean node of a class got no core that it was entitled to, and the bound.",
                 "percentunit",
                 (starved, BY_CLASS),

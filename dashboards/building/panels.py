@@ -175,6 +175,11 @@ def readings(width: int) -> common.VizLegendOptions:
     return table.placement(options.LegendPlacement.RIGHT) if width >= WIDE else table
 
 
+def slowest_first(width: int) -> common.VizLegendOptions:
+    """The legend of a chart in which the lowest curve is the one to look for."""
+    return readings(width).sort_by("Mean").sort_desc(sort_desc=False)
+
+
 def legend() -> common.VizLegendOptions:
     """Below the chart, in a line."""
     shown = common.VizLegendOptions().display_mode(options.LegendDisplayMode.LIST)

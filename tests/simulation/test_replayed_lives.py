@@ -87,7 +87,7 @@ def shown(run: Run, prometheus: Prometheus, whole: Replayed, board: str, title: 
         ("run-overview", "Total up and down"),
         ("comparison", "Total up"),
         ("comparison", "Total up over time"),
-        ("comparison", "Accuracy against applied pushes"),
+        ("comparison", "Accuracy against bytes up"),
     ],
 )
 def test_applied_pushes_are_those_of_all_lives(

@@ -55,12 +55,12 @@ TOLD_OF_SIMULATIONS = {
 """Recorded series of which a simulation says something."""
 UNTOLD = {
     "run-overview": {
-        "CPU used", "Held back by the CPU cap", "Memory against the cap", "The server's core",
+        "CPU used", "Throttled by the CPU cap", "Memory against the cap", "The server's core",
         "Conditions against their bounds A", "Conditions against their bounds B", "Conditions against their bounds C",
-        "Conditions against their bounds D", "Conditions against their bounds E", "Time taken away",
-        "The whole machine", "CPU used by host", "Network between hosts, in and out A",
+        "Conditions against their bounds D", "Conditions against their bounds E", "Steal, bound on the mean",
+        "How busy the machine is", "CPU used by host", "Network between hosts, in and out A",
         "Network between hosts, in and out B", "Network between hosts, in and out C",
-        "How late sleepers wake up", "Alerts", "Iterations B",
+        "Late wake-ups, bound on the median", "Alerts", "Iterations of all workers of a class B",
     },
     "staleness-and-faults": {"Time for the server's log", "Wait for the disk", "Written to the log"},
     "comparison": {"Total CPU time A", "Total CPU time B"},
