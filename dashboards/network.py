@@ -107,14 +107,15 @@ def limits() -> list[Any]:
 
 def against_asked(direction: str, chosen: str) -> Any:
     """What a class asks of its links in a direction, what holds them, and what passes."""
+    asked = f"avg by ({CLASS}) ({ASKED}{{{chosen}}})"
     panel = curves(
         12,
         f"Asked, held and used: {direction}",
-        "Mean node of a class: what the scenario asks for, what is in force as read back, and what passes.",
+        "Mean node of a class with a limit: what the scenario asks for, what is in force as read back, what passes.",
         "bps",
-        (f"8 * avg by ({CLASS}) ({ASKED}{{{chosen}}})", f"{BY_CLASS} asked"),
+        (f"8 * {asked}", f"{BY_CLASS} asked"),
         (f"8 * avg by ({CLASS}) ({HELD}{{{chosen}}})", f"{BY_CLASS} held"),
-        (f"8 * avg by ({CLASS}) ({BYTES}{{{chosen}}})", f"{BY_CLASS} used"),
+        (f"8 * avg by ({CLASS}) ({BYTES}{{{chosen}}}) and {asked}", f"{BY_CLASS} used"),
     )
     return dashed(panel, "asked").min(0).no_value(NO_LIMIT)
 
@@ -173,10 +174,7 @@ def conditions() -> list[Any]:
                 (rate(dropped, CLASS, DOWN, A_MINUTE), f"{BY_CLASS} down"),
             ),
             "down",
-        )
-        .axis_soft_min(-1)
-        .axis_soft_max(1)
-        .no_value("no link is held by the kernel"),
+        ).no_value("no link is held by the kernel"),
         to_node(
             curves(
                 12,
@@ -187,7 +185,7 @@ def conditions() -> list[Any]:
             )
         )
         .min(0)
-        .axis_soft_max(1)
+        .axis_soft_max(10)
         .no_value("no link is held by the kernel"),
     ]
 

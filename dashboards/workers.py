@@ -69,17 +69,17 @@ def everyone() -> list[Any]:
         24,
         12,
         "Every node",
-        "As last seen in the time shown, totals of all lives; click on a column to sort by it, a funnel to choose.",
+        "As last seen: CPU is the mean, memory the most, totals are of all lives; click on a column to sort by it.",
         {"trial": "Trial", "device_class": "Class", "node": "Node", "state": "State"},
         (f"max by ({NODE}, state) (topk by (trial, node) (1, {since}))", "Since", "dateTimeFromNow"),
         (latest_total("edgebed_worker_iterations_total", NODE, SINGLE), "Total iterations", "short"),
-        (f"max by ({NODE}) (avg_over_time({CPU}{{{SINGLE}}}[$__range]))", "CPU, mean", CORES),
-        (latest("edgebed_cgroup_cpu_limit_cores", NODE, SINGLE), "CPU cap", CORES),
+        (f"max by ({NODE}) (avg_over_time({CPU}{{{SINGLE}}}[$__range]))", "CPU, cores", "none"),
+        (latest("edgebed_cgroup_cpu_limit_cores", NODE, SINGLE), "Cap, cores", "none"),
         (latest_total("edgebed_cgroup_cpu_throttled_seconds_total", NODE, SINGLE), "Total throttled", "s"),
-        (f"max by ({NODE}) (max_over_time({PRIVATE}{{{SINGLE}}}[$__range]))", "Memory, most", "bytes"),
+        (f"max by ({NODE}) (max_over_time({PRIVATE}{{{SINGLE}}}[$__range]))", "Memory", "bytes"),
         (latest("edgebed_cgroup_memory_limit_bytes", NODE, SINGLE), "Memory cap", "bytes"),
-        (latest_total("edgebed_starved_seconds_total", NODE, SINGLE), "Total starved", "s"),
-        (f"{crash} * 1000", "Last crash", "dateTimeFromNow"),
+        (latest_total("edgebed_starved_seconds_total", NODE, SINGLE), "Total waited", "s"),
+        (f"{crash} * 1000", "Crashed", "dateTimeFromNow"),
     )  # fmt: skip
     table = linked(table, "Node", ("This node alone", node_url("${__value.text}")))
     return [sorted_by(table, "Node", descending=False)]
