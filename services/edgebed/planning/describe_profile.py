@@ -21,10 +21,15 @@ def remarks(task: Task, methods: Sequence[Method]) -> Iterator[str]:
     yield f"on {here.get('cpu', 'an unknown processor')}"
 
 
-def as_text(profile: Profile) -> str:
-    """A profile for a terminal: a table of layers, then what lies beside them, then messages."""
-    head = ("layer", "weights", "outputs", *TIMES, "keeps", "memory")
-    lines = _table(head, [_cells(k, row) for k, row in enumerate(profile.layers)])
+def as_text(profile: Profile, counted_s: Sequence[float]) -> str:
+    """A profile for a terminal: a table of layers, then what lies beside them, then messages.
+
+    `counted_s`: by operations, seconds of a gradient that pass in each layer; their sum may be any.
+    """
+    head = ("layer", "weights", "outputs", *TIMES, "of gradient", "counted", "keeps", "memory")
+    measured = _shares([row.forward + row.backward for row in profile.layers])
+    shares = zip(measured, _shares(counted_s), strict=True)
+    lines = _table(head, [_cells(k, row, of) for k, (row, of) in enumerate(zip(profile.layers, shares, strict=True))])
     for rows in profile.beside:
         kinds = [kind for kind in BESIDE if any(getattr(row, kind) for row in rows.layers)]
         cells = [
@@ -44,9 +49,15 @@ def as_text(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def _cells(k: int, row: LayerRow) -> tuple[str, ...]:
+def _shares(parts: Sequence[float]) -> list[str]:
+    whole = sum(parts) or 1.0
+    return [f"{100 * part / whole:.1f} %" for part in parts]
+
+
+def _cells(k: int, row: LayerRow, shares: tuple[str, str]) -> tuple[str, ...]:
     times = (ms_text(getattr(row, kind)) for kind in TIMES)
-    return (str(k), f"{row.weights:,}", f"{row.outputs:,}", *times, bytes_text(row.kept), bytes_text(row.memory))
+    sizes = f"{row.weights:,}", f"{row.outputs:,}"
+    return (str(k), *sizes, *times, *shares, bytes_text(row.kept), bytes_text(row.memory))
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -43,6 +43,11 @@ def test_a_scenario_names_the_profile_that_is_yet_to_be_made(edgebed, tmp_path):
     assert "Beside, with synthetic-gradients:" in out
     profile = read_profile(tmp_path / "small-profile.yaml").content
     assert len(profile.layers) == 4
+    rows = [line for line in out.splitlines() if line.strip()[:1].isdigit() and line.count("%") == 2]
+    assert len(rows) == 4
+    for place in (0, 1):  # of a gradient: as measured, and by its operations
+        shares = [float(re.findall(r"([\d.]+) %", row)[place]) for row in rows]
+        assert sum(shares) == pytest.approx(100, abs=0.3)
     assert 0 < profile.own < 0.1
     assert f"A live shard needs {number_text(1000 * profile.own)} ms of each step" in out
     assert all(row.forward > 0 and row.backward > 0 for row in profile.layers)
