@@ -20,6 +20,7 @@ variants:
 RULED = {
     "sharing": ("queues", SCENARIO + "server: { downlink: 10mbit }\n"),
     "capping": ("periods", SCENARIO.replace("edge: {", "edge: { cpus: 0.5,")),
+    "cutting": ("tries", SCENARIO + "faults: [{ cut: edge-0, at: 1s, for: 1s }]\n"),
 }
 """A rule of virtual time: its value, and a scenario that depends on it."""
 MODULE = """

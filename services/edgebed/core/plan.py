@@ -497,6 +497,10 @@ Security = Literal["plain", "curve"]
 """How nodes show each other on the data network that they have the secret of the run: by a password, or encrypted."""
 
 
+RULES = ("sharing", "capping", "cutting")
+"""Fields of a plan that name rules of virtual time, where it depends on them."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One trial: the scenario, or one of its variants, with all draws made."""
 
@@ -543,6 +547,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     capping: Literal["", "periods"] = ""
     """How CPU caps hold work up: by the kernel's periods. Empty: no cap does, or, in plans of edgebed 0.1, a cap made
     all work slower in virtual time, however short."""
+    cutting: Literal["", "tries"] = ""
+    """When messages pass a link again that was cut: when TCP tries next. Empty: no fault cuts a link, or, in plans of
+    edgebed 0.1, at once in virtual time."""
 
     @property
     def server(self) -> ServerPlan:
@@ -584,6 +591,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             for node in self.nodes
             if isinstance(node, WorkerPlan | ModulesPlan)
         )
+
+    def cuts_links(self) -> bool:
+        """Return whether a fault cuts a link."""
+        return any(step.injection.action == "cut" for fault in self.faults for step in fault.steps)
 
     def node(self, name: str) -> NodePlan:
         """Return the node called `name`; KeyError if there is none."""

@@ -284,6 +284,7 @@ def _marked(plan: Plan) -> Plan:
         plan,
         sharing="queues" if plan.shares_links() else "",
         capping="periods" if plan.caps_cores() else "",
+        cutting="tries" if plan.cuts_links() else "",
     )
 
 

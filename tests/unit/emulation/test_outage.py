@@ -1,30 +1,65 @@
 """A link that is cut for a while: what comes later, and what is lost."""
 
+import math
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, Part, Task, WorkerPlan
 from edgebed.emulation.model.link_model import LinkModel
-from edgebed.emulation.outage import DEAD_S, Outage
+from edgebed.emulation.outage import DEAD_S, PROBE_S, RECONNECT_S, TIMEOUT_S, Outage, tried_after_s
+
+TIMES = st.floats(0.0, 20.0)
 
 
-def test_a_short_cut_delays_and_a_long_one_loses() -> None:
-    """Up to DEAD_S, and not a moment longer."""
+@given(TIMES, TIMES)
+def test_a_healed_link_is_tried_again_before_it_was_silent_for_twice_as_long(cut_s: float, lasts_s: float) -> None:
+    """And not before it is healed; who waits for an answer gives it up first, after a long cut."""
     outage = Outage()
-    outage.cut(10.0)
+    outage.cut(cut_s, stalls=True)
+    healed_s = cut_s + lasts_s
+    goes_on_s = outage.goes_on_s(healed_s)
+
     assert outage.is_cut
-    assert outage.heal(10.0 + DEAD_S) == DEAD_S
+    assert healed_s - 1e-6 <= goes_on_s
+    if lasts_s <= (DEAD_S - TIMEOUT_S - PROBE_S) / 2:
+        assert goes_on_s <= cut_s + 2 * lasts_s + TIMEOUT_S + PROBE_S
+    assert goes_on_s <= cut_s + DEAD_S or goes_on_s == math.inf
+    assert outage.renewed_s(healed_s) >= max(healed_s, cut_s + DEAD_S) + RECONNECT_S
+    assert outage.end(healed_s) == pytest.approx(lasts_s)
     assert not outage.is_cut
-    outage.cut(20.0)
-    assert outage.heal(20.25 + DEAD_S) is None
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "after_s"), [(0.0, 0.0), (0.05, 0.1), (0.3, 0.34), (0.34, 0.34), (0.8, 0.82), (1.0, 1.78), (2.0, 3.7)]
+)
+def test_tcp_tries_again_after_times_that_double(silent_s: float, after_s: float) -> None:
+    """A probe, and then the time-out of 0.24 s, 0.48 s, 0.96 s."""
+    assert tried_after_s(silent_s) == pytest.approx(after_s)
+
+
+def test_where_nothing_waits_a_healed_link_passes_messages_at_once() -> None:
+    """However long it was cut; what is sent meanwhile counts from then on."""
+    outage = Outage()
+    outage.cut(10.0, stalls=False)
+    assert outage.goes_on_s(30.0) == 30.0
+    outage.stall(29.0)
+    outage.stall(29.9)
+
+    assert outage.goes_on_s(30.0) == pytest.approx(30.78)
 
 
 def test_a_cut_counts_from_the_first_and_a_heal_from_none() -> None:
     """Cutting what is cut, and healing what is whole, changes nothing."""
     outage = Outage()
-    assert outage.heal(5.0) == 0.0
-    outage.cut(10.0)
-    outage.cut(11.0)
-    assert outage.heal(12.0) == 2.0
+    outage.stall(4.0)
+    assert outage.goes_on_s(5.0) == 5.0
+    assert outage.end(5.0) == 0.0
+    outage.cut(10.0, stalls=False)
+    outage.cut(11.0, stalls=True)
+    assert outage.goes_on_s(12.0) == 12.0
+    assert outage.end(12.0) == 2.0
 
 
 @pytest.fixture

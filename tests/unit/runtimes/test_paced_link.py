@@ -5,7 +5,7 @@ import pytest
 from edgebed.core.framing import wire_bytes
 from edgebed.core.plan import Injection, LinkChange, LinkPlan
 from edgebed.emulation.model.link_model import link_model_of
-from edgebed.emulation.outage import DEAD_S
+from edgebed.emulation.outage import DEAD_S, tried_after_s
 from edgebed.roles.events import MessageReceived, Send
 from edgebed.runtimes import timestamps
 from edgebed.runtimes.live.paced_link import HAND_OVER_S, PacedLink
@@ -76,9 +76,13 @@ def test_while_it_is_cut_nothing_passes_and_then_everything_does_so_much_later(m
     assert passed(link, 100.0) == []
 
     assert not link.inject(HEAL, 3.1)
+    assert link.is_closed
+    goes_on_s = link.next_s
+    assert goes_on_s == pytest.approx(1.1 + tried_after_s(2.0))
+    assert passed(link, goes_on_s - 0.01) == []
+    assert passed(link, goes_on_s) == [Leaving]
     assert not link.is_closed
-    assert passed(link, 3.1) == [Leaving]
-    assert arrives_s(link) == pytest.approx(3.0 + WHOLE_S, abs=2 * HAND_OVER_S)
+    assert arrives_s(link) == pytest.approx(goes_on_s - 0.1 + WHOLE_S, abs=2 * HAND_OVER_S)
 
 
 def test_after_a_long_cut_all_is_lost_and_the_connection_is_to_be_ended(make_link):

@@ -37,6 +37,8 @@ class PacedLink:
         self.began_s = math.inf
         self.outage = Outage()
         self.healed_s = -math.inf
+        self.goes_on_s = math.inf
+        """When messages pass a link again that is healed."""
         self.flows: Flows[Passing] = Flows()
         self.courses: dict[tuple[str, str], Course[Passing]] = {}
         """What passes, and waits for that, by direction and peer."""
@@ -52,7 +54,9 @@ class PacedLink:
     @property
     def next_s(self) -> float:
         """When the next message has left, or arrived; infinity if none will."""
-        return math.inf if self.outage.is_cut else min(self.on_way.next_s, self.flows.next_s - HAND_OVER_S)
+        if self.outage.is_cut:
+            return self.goes_on_s
+        return min(self.on_way.next_s, self.flows.next_s - HAND_OVER_S)
 
     @property
     def is_closed(self) -> bool:
@@ -75,6 +79,7 @@ class PacedLink:
         """Send a message; return whether it leaves at once."""
         self.sent = None
         if self.outage.is_cut:
+            self.outage.stall(now)
             self.stalled.append(effect)
             return False
         if self.passage is None:
@@ -100,7 +105,9 @@ class PacedLink:
     def due(self, now: Callable[[], float]) -> Iterator[Leaving | Arriving]:
         """Messages that have left or arrived by the clock `now`, which runs on meanwhile."""
         if self.outage.is_cut:
-            return
+            if now() < self.goes_on_s:
+                return
+            self._resume(now())
         self._go_on(now() + HAND_OVER_S)
         for passed in self.on_way.due(now):
             if isinstance(passed, _Entering):
@@ -142,9 +149,12 @@ class PacedLink:
             self.passage.clear(now)
 
     def _cut(self, now: float) -> None:
+        self.goes_on_s = math.inf
+        if self.outage.is_cut:
+            return
         self._go_on(now)
-        self.outage.cut(now)
         self._stop(now)
+        self.outage.cut(now, stalls=self.on_way.next_s < math.inf or any(each.flows for each in self.courses.values()))
 
     def _stop(self, now: float) -> None:
         """Let nothing pass."""
@@ -153,14 +163,23 @@ class PacedLink:
                 self.flows.leave(course.flows[0], max(now, self.model_s))
 
     def _heal(self, now: float) -> bool:
-        since_s = self.outage.since_s
-        if since_s is None:
+        if not self.outage.is_cut:
             return False
-        self.healed_s = now
-        later_s = self.outage.heal(now)
-        if later_s is None:
+        self.goes_on_s = self.outage.goes_on_s(now)
+        if self.goes_on_s == math.inf:
+            self.healed_s = now
+            self.outage.end(now)
             self.lose(now)
             return True
+        if self.goes_on_s <= now:
+            self._resume(now)
+        return False
+
+    def _resume(self, now: float) -> None:
+        """Let messages pass again."""
+        since_s, later_s = self.outage.since_s, self.outage.end(now)
+        assert since_s is not None
+        self.healed_s, self.goes_on_s = now, math.inf
         for due_s, passing in self.on_way.take():
             self.on_way.add(later(due_s, since_s, later_s), passing)
         if self.passage:
@@ -173,7 +192,6 @@ class PacedLink:
         for effect in stalled:
             if self.leave(effect, now):
                 self.on_way.add(now, Leaving(effect, now, now, now))
-        return False
 
     # --- what passes, in the time of the model: never before what it has seen already ---------------------------
 

@@ -1,10 +1,12 @@
 """The connection between two nodes in virtual time: it stalls while the link of either is cut.
 
-Messages on their way then come later, or are lost: emulation/outage.py says which. Where something else ends the
-connection, a node's death or a host that is elsewhere now, all that has not quite left is lost, too.
+Messages on their way then come later, or are lost: emulation/outage.py says which, and when TCP tries again. Where
+something else ends the connection, a node's death or a host that is elsewhere now, all that has not quite left is lost,
+too.
 """
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +16,7 @@ import msgspec
 from edgebed.core.plan import Point
 from edgebed.emulation.model.flows import Course
 from edgebed.emulation.model.link_model import LinkModel
-from edgebed.emulation.outage import RECONNECT_S, Outage
+from edgebed.emulation.outage import Outage
 from edgebed.roles.events import AtPoint, MessageReceived, Send
 from edgebed.runtimes import tracing
 from edgebed.runtimes.simulation.simulated_lanes import Departure, SimulatedLanes
@@ -77,6 +79,12 @@ class Renewed(msgspec.Struct, frozen=True, gc=False):
     connection: "SimulatedConnection"
 
 
+class Retried(msgspec.Struct, frozen=True, gc=False):
+    """The event that TCP tries again on a link that is healed."""
+
+    connection: "SimulatedConnection"
+
+
 class SimulatedConnection:
     """A connection between a client and its host; the next incarnation of either uses the same object."""
 
@@ -111,6 +119,8 @@ class SimulatedConnection:
     def make(self, client: SimulatedIncarnation, host: SimulatedIncarnation | None) -> None:
         """Connect the client with this host; nothing of a previous connection remains."""
         self.lose("the server was elsewhere")
+        if not self.cut_links:
+            self.outage.end(self.agenda.now)
         self.client, self.host = client, host
         self.is_broken = host is None or host.ended
 
@@ -122,6 +132,7 @@ class SimulatedConnection:
     def add(self, at_s: float, incarnation: SimulatedIncarnation, message: OnItsWay) -> None:
         """Add an event of a message on its way, at that time, or as much later as the connection stalls."""
         if self.outage.is_cut:
+            self.outage.stall(self.agenda.now)
             self.standing.append((max(0.0, at_s - self.agenda.now), incarnation, message))
         else:
             self.agenda.add(at_s, incarnation, message)
@@ -129,35 +140,49 @@ class SimulatedConnection:
     def cut(self, node: str) -> None:
         """Let nothing pass that node's link from now on."""
         self.cut_links.add(node)
+        self.agenda.take(self, lambda _, event: isinstance(event, Renewed | Retried))
         if self.outage.is_cut:
             return
-        self.outage.cut(self.agenda.now)
-        self.agenda.take(self, lambda _, event: isinstance(event, Renewed))
         self.standing = self.agenda.take(self)
         self.lanes.stop(self.there)
         self.lanes.stop(self.back)
+        self.outage.cut(self.agenda.now, stalls=bool(self.standing or self.there.flows or self.back.flows))
 
     def heal(self, node: str) -> None:
         """Undo the cut of that node's link."""
         self.cut_links.discard(node)
         if self.cut_links or not self.outage.is_cut:
             return
-        if resume(self.outage, self.passage, self.agenda.now):
-            for left_s, incarnation, message in self.standing:
-                self.agenda.add(self.agenda.now + left_s, incarnation, message)
-            self.standing = []
-            self.lanes.resume(self.there)
-            self.lanes.resume(self.back)
-        else:
+        now, client = self.agenda.now, self.client
+        goes_on_s, renewed_s = self.outage.goes_on_s(now), self.outage.renewed_s(now)
+        if goes_on_s == math.inf:
             self.is_broken = True
             self.lose("its connection died")
-        if self.is_broken and self.client:
-            self.agenda.add(self.agenda.now + RECONNECT_S, self.client, Renewed(self))
+            self.outage.end(now)
+        elif self.is_broken or client is None or goes_on_s <= now:
+            self.go_on()
+        else:
+            self.agenda.add(goes_on_s, client, Retried(self))
+        if self.is_broken and client:
+            self.agenda.add(renewed_s, client, Renewed(self))
+
+    def go_on(self) -> None:
+        """Let pass again what waits, as much later as nothing passed; nothing where nothing waits."""
+        if not self.outage.is_cut:
+            return
+        resume(self.outage, self.passage, self.agenda.now)
+        for left_s, incarnation, message in self.standing:
+            self.agenda.add(self.agenda.now + left_s, incarnation, message)
+        self.standing = []
+        self.lanes.resume(self.there)
+        self.lanes.resume(self.back)
 
     def end(self, ended: SimulatedIncarnation) -> None:
         """Break the connection, as one of its ends is gone."""
         self.is_broken = True
         self.lose("a node ended", ended)
+        if not self.cut_links:
+            self.go_on()
 
     def lose(self, why: str, ended: SimulatedIncarnation | None = None) -> None:
         """Lose all that is on its way; with `ended`, what has quite left that end still arrives."""
@@ -203,12 +228,8 @@ def message_of(on_its_way: OnItsWay) -> messages.AnyMessage:
     return (on_its_way.departure if isinstance(on_its_way, Passed) else on_its_way).effect.message
 
 
-def resume(outage: Outage, passage: LinkModel | None, now: float) -> bool:
-    """Heal the link; return whether what was on its way still arrives."""
-    since_s, later_s = outage.since_s, outage.heal(now)
+def resume(outage: Outage, passage: LinkModel | None, now: float) -> None:
+    """Let messages pass a link again: what was in its delay line at the cut is as much later."""
+    since_s, later_s = outage.since_s, outage.end(now)
     if passage and since_s is not None:
-        if later_s is None:
-            passage.clear(now)
-        else:
-            passage.stand_still(since_s, later_s)
-    return later_s is not None
+        passage.stand_still(since_s, later_s)

@@ -240,7 +240,7 @@ class SimulatedNetwork:
     def cut(self, node: str) -> None:
         """Let nothing pass a node's link from now on."""
         if node in self.outages:
-            self.outages[node].cut(self.agenda.now)
+            self.outages[node].cut(self.agenda.now, stalls=False)
         for connection in self.used.get(node, ()):
             connection.cut(node)
 
@@ -264,7 +264,7 @@ class SimulatedNetwork:
         """Handle a node's end: nodes that it had connected to see that, behind what had left before."""
         now = self.agenda.now
         for connection in self.used.get(incarnation.name, ()):
-            if incarnation is connection.client and not connection.is_broken and not connection.outage.is_cut:
+            if incarnation is connection.client and not connection.is_broken and not connection.cut_links:
                 assert connection.host is not None
                 passage = self.passages.get(connection.host.name)
                 due_s = passage.arrives_s(now) if passage else now

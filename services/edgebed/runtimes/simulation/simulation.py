@@ -58,7 +58,7 @@ from edgebed.runtimes.simulation.devices import SimulatedDevices
 from edgebed.runtimes.simulation.fleet import Fleet
 from edgebed.runtimes.simulation.hearts import Hearts
 from edgebed.runtimes.simulation.pool import Run
-from edgebed.runtimes.simulation.simulated_connection import Arrival, Passed, PendingSend, Renewed, message_of
+from edgebed.runtimes.simulation.simulated_connection import Arrival, Passed, PendingSend, Renewed, Retried, message_of
 from edgebed.runtimes.simulation.simulated_lanes import Departure, Turn
 from edgebed.runtimes.simulation.simulated_launcher import SimulatedLauncher
 from edgebed.runtimes.simulation.simulated_network import SimulatedNetwork
@@ -217,6 +217,9 @@ class Simulation:
     def _handle(self, incarnation: SimulatedIncarnation, event: Any) -> None:
         if isinstance(event, Look):
             self._look(incarnation)
+            return
+        if isinstance(event, Retried):
+            event.connection.go_on()
             return
         if isinstance(event, PendingResult):
             event = Computed(self.devices.pool.result(event.ticket))

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import RULES, Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
@@ -52,9 +52,6 @@ UNKNOWN_COLUMNS = ("egress_bytes",)
 """Columns that some evaluations do not have."""
 Key = tuple[str, str, Runtime, bytes]
 """Scenario file, trial, runtime, settings."""
-RULES = ("sharing", "capping")
-"""Rules of virtual time that plans name, and lines where they matter."""
-
 NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -73,6 +70,8 @@ class CachedRun(msgspec.Struct, frozen=True, kw_only=True):
     """How messages shared links in virtual time, as the plan has it; empty for a live run."""
     capping: str = ""
     """How CPU caps held work up in virtual time, as the plan has it; empty for a live run."""
+    cutting: str = ""
+    """When messages passed again after a cut in virtual time, as the plan has it; empty for a live run."""
     counts: bool = False
     """Whether a gradient's time follows from its operations where the settings have none; it was 5 ms before."""
     run: RunResult

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from edgebed.core.errors import EdgebedError
-from edgebed.core.plan import Plan
+from edgebed.core.plan import RULES, Plan
 from edgebed.core.reading import read_json
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_of
@@ -130,8 +130,8 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
     if plan.faults and manifest.get("resumed"):
         return False
     wanted = msgspec.json.decode(msgspec.json.encode(plan), type=Plan)  # as if read from a file
-    if not is_virtual(str(manifest.get("runtime"))):  # the kernel has always held links and caps so
-        stored = msgspec.structs.replace(stored, sharing=wanted.sharing, capping=wanted.capping)
+    if not is_virtual(str(manifest.get("runtime"))):  # the kernel has always done so
+        stored = msgspec.structs.replace(stored, **{rule: getattr(wanted, rule) for rule in RULES})
     if _essence(stored) != _essence(wanted):
         return False
     was, now = manifest.get("own_code", {}), own_code([plan])
