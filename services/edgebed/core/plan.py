@@ -545,11 +545,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How messages share a limited link that several connections use: by its queue, and fairly beyond that. Empty:
     there is none, or, in plans of edgebed 0.1, they passed one after another where no kernel held it."""
     capping: Literal["", "periods"] = ""
-    """How CPU caps hold work up: by the kernel's periods. Empty: no cap does, or, in plans of edgebed 0.1, a cap made
-    all work slower in virtual time, however short."""
+    """How CPU caps hold work up: by the kernel's periods. Empty: none does, or all the time in edgebed 0.1."""
     cutting: Literal["", "tries"] = ""
-    """When messages pass a link again that was cut: when TCP tries next. Empty: no fault cuts a link, or, in plans of
-    edgebed 0.1, at once in virtual time."""
+    """When a link that was cut passes messages again: when TCP tries. Empty: none is cut, or at once in edgebed 0.1."""
 
     @property
     def server(self) -> ServerPlan:
@@ -586,11 +584,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         steps = (step.injection for fault in self.faults for step in fault.steps)
         caps = [(each.node, each.cpus) for each in chain(self.nodes, steps)]
         capped = {name for name, cpus in caps if cpus is not None and cpus < 1.0}
-        return any(
-            node.node in capped and node.core is None
-            for node in self.nodes
-            if isinstance(node, WorkerPlan | ModulesPlan)
-        )
+        computing = [node for node in self.nodes if isinstance(node, WorkerPlan | ModulesPlan)]
+        return any(node.node in capped and node.core is None for node in computing)
 
     def cuts_links(self) -> bool:
         """Return whether a fault cuts a link."""

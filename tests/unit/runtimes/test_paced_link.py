@@ -85,6 +85,19 @@ def test_while_it_is_cut_nothing_passes_and_then_everything_does_so_much_later(m
     assert arrives_s(link) == pytest.approx(goes_on_s - 0.1 + WHOLE_S, abs=2 * HAND_OVER_S)
 
 
+def test_the_answer_that_a_cut_node_waits_for_comes_when_tcp_tries_again(make_link):
+    """A node that waits for none is connected at the heal."""
+    waiting, idle = make_link(), make_link()
+    waiting.leave(PUSH, 1.0)
+    for link in (waiting, idle):
+        link.inject(CUT, 1.1)
+        assert not link.inject(HEAL, 3.1)
+
+    assert waiting.is_closed
+    assert waiting.next_s == pytest.approx(1.1 + tried_after_s(2.0))
+    assert not idle.is_closed
+
+
 def test_after_a_long_cut_all_is_lost_and_the_connection_is_to_be_ended(make_link):
     """As TCP would have it; what is sent then finds an empty link."""
     link = make_link(uplink_bit_s=MBIT, downlink_bit_s=MBIT)

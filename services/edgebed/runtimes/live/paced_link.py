@@ -39,6 +39,8 @@ class PacedLink:
         self.healed_s = -math.inf
         self.goes_on_s = math.inf
         """When messages pass a link again that is healed."""
+        self.has_asked = False
+        """Whether the last message was sent, so that an answer may be on its way."""
         self.flows: Flows[Passing] = Flows()
         self.courses: dict[tuple[str, str], Course[Passing]] = {}
         """What passes, and waits for that, by direction and peer."""
@@ -77,7 +79,7 @@ class PacedLink:
 
     def leave(self, effect: Send, now: float) -> bool:
         """Send a message; return whether it leaves at once."""
-        self.sent = None
+        self.sent, self.has_asked = None, True
         if self.outage.is_cut:
             self.outage.stall(now)
             self.stalled.append(effect)
@@ -93,6 +95,7 @@ class PacedLink:
 
     def arrive(self, event: MessageReceived, now: float) -> bool:
         """Take a message from the network; return whether it arrives at once."""
+        self.has_asked = False
         if self.passage is None:
             return True
         first_s = timestamps.sent_s(event.message)
@@ -154,7 +157,8 @@ class PacedLink:
             return
         self._go_on(now)
         self._stop(now)
-        self.outage.cut(now, stalls=self.on_way.next_s < math.inf or any(each.flows for each in self.courses.values()))
+        is_passing = self.on_way.next_s < math.inf or any(each.flows for each in self.courses.values())
+        self.outage.cut(now, stalls=is_passing or self.has_asked)
 
     def _stop(self, now: float) -> None:
         """Let nothing pass."""
