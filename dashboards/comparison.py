@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models import dashboard as model
 from dashboards.building.frame import OF_TRIAL, STARTS, asked, run_variable, whole
 from dashboards.building.panels import PER_SECOND, against, colored, curves, figure, words
 from dashboards.building.queries import Query
-from dashboards.run_overview import RESULT_COLORS, SIMULATED, VERDICTS
+from dashboards.run_overview import RESULT_COLORS, VERDICTS
 
 NAME = "comparison"
 A, B = 'run="$run",trial="$trial_a"', 'run="$run_b",trial="$trial_b"'
@@ -124,7 +124,7 @@ def outcomes() -> list[Any]:
             "s",
             last("edgebed_process_cpu_seconds_total", "sum"),
             4,
-        ).no_value(SIMULATED),
+        ).no_value("not told"),
         shown(
             "Time",
             "From the beginning until Prometheus saw the trial last; starting and stopping nodes included.",

@@ -26,7 +26,7 @@ from dashboards.building.queries import BY_NODE, BY_TRIAL, HERE, latest, rate, r
 from dashboards.run_overview import latest_accuracy
 
 NAME = "layers"
-NONE = "no shards: the method is not layer-wise, or nothing has been learnt yet"
+NONE = "no shards: the method is not layer-wise, nothing has been learnt yet, or nobody tells, as in a simulation"
 UNTOLD = "no shards, or a replayed run, which does not tell"
 NO_MODULES = "no modules: the method waits for what it needs"
 SHARDS = HERE + ',node=~"$shard"'
@@ -39,7 +39,7 @@ def standing() -> list[Any]:
     return [
         figure(
             8,
-            "Steps of the slowest shard",
+            "Steps of the slowest shard now",
             "Mini-batches that it learns of each second: the pace of the whole model.",
             PER_SECOND,
             (f"min by (trial) ({STEPS})", BY_TRIAL),
