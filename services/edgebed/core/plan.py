@@ -5,6 +5,7 @@ them from a scenario; nothing here decides anything. Times are seconds, memory i
 """
 
 import math
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, ClassVar, Literal
 
@@ -542,8 +543,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     is_profiled: bool = False
     """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
     sharing: Literal["", "queues"] = ""
-    """How messages share a limited link that several connections use: by its queue, and fairly beyond that. Empty:
-    there is none, or, in plans of edgebed 0.1, they passed one after another where no kernel held it."""
+    """How several connections share a limited link: by its queue, then fairly. Empty: none; in edgebed 0.1, in turn."""
     capping: Literal["", "periods"] = ""
     """How CPU caps hold work up: by the kernel's periods. Empty: none does, or all the time in edgebed 0.1."""
     cutting: Literal["", "tries"] = ""
@@ -571,25 +571,26 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             found[client][host] = found[host][client] = None
         return {name: tuple(others) for name, others in found.items()}
 
+    def injections(self) -> Iterator[Injection]:
+        """Yield everything that faults are to do."""
+        return (step.injection for fault in self.faults for step in fault.steps)
+
     def shares_links(self) -> bool:
         """Return whether several connections use a link whose rate is limited, by the plan or by a fault."""
-        steps = (step.injection for fault in self.faults for step in fault.steps)
-        limited = {injection.node for injection in steps if injection.action == "link"}
+        limited = {injection.node for injection in self.injections() if injection.action == "link"}
         limited |= {node.node for node in self.nodes if node.link.limited}
         neighbours = self.neighbours()
         return any(len(neighbours[name]) > 1 for name in limited)
 
     def caps_cores(self) -> bool:
         """Return whether work has less than a core of this machine, by the plan or by a fault."""
-        steps = (step.injection for fault in self.faults for step in fault.steps)
-        caps = [(each.node, each.cpus) for each in chain(self.nodes, steps)]
-        capped = {name for name, cpus in caps if cpus is not None and cpus < 1.0}
+        capped = {each.node for each in chain(self.nodes, self.injections()) if (each.cpus or 1.0) < 1.0}
         computing = [node for node in self.nodes if isinstance(node, WorkerPlan | ModulesPlan)]
         return any(node.node in capped and node.core is None for node in computing)
 
     def cuts_links(self) -> bool:
         """Return whether a fault cuts a link."""
-        return any(step.injection.action == "cut" for fault in self.faults for step in fault.steps)
+        return any(injection.action == "cut" for injection in self.injections())
 
     def node(self, name: str) -> NodePlan:
         """Return the node called `name`; KeyError if there is none."""

@@ -73,6 +73,5 @@ def _may_lose_server(plan: Plan) -> bool:
     """Whether a fault may end a server that keeps a log; one that is frozen is ended by a policy of restarting."""
     server = plan.server
     ending = {"kill", "memory", *(("freeze",) if plan.on_failure == "restart" else ())}
-    injections = [step.injection for fault in plan.faults for step in fault.steps]
-    ends = any(each.node == server.node and each.action in ending for each in injections)
+    ends = any(each.node == server.node and each.action in ending for each in plan.injections())
     return ends and server.durability != "none"
