@@ -161,3 +161,28 @@ def test_a_synchronous_method_exchanges_the_same_bytes_on_one_host_and_on_three(
         )
     assert results[0] == results[1]
     assert left(clients) == []
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(300)
+def test_a_container_that_the_swarm_did_not_attach_in_time_is_started_again(swarm, clients, tmp_path):
+    """Its host is cut off from the manager, but its engine answers on its socket."""
+
+    def containers() -> set[str]:
+        return {each["Id"] for each in containers_with(clients["e2"], LABEL_OWNER)}
+
+    def heal_later(controller: Controller) -> None:
+        until(lambda: containers() or controller.process.poll() is not None, "a container on e2", 60.0)
+        first = containers()
+        until(lambda: containers() - first or controller.process.poll() is not None, "another one", 60.0)
+        swarm.heal("e2")
+
+    hosts = hosts_of(swarm, {"e1": "server, evaluator, fast", "e2": "slow"})
+    swarm.cut("e2")
+    try:
+        code, said, trial = ran(swarm, tmp_path / "run", SCENARIO, hosts, heal_later)
+    finally:
+        swarm.heal("e2")
+    assert code == 0, said[-3000:]
+    assert trial.summary.updates >= 1200
+    assert left(clients) == []

@@ -221,6 +221,8 @@ def test_a_run_that_broke_off_after_its_end_is_not_run_again(cells: PaperCells, 
     folder.summary.unlink()
     journal = folder.trial("asgd").journal
     journal.write_text("nonsense\n" + journal.read_text())
+    runner.cache.path.unlink()
+    runner = runner_in(cells, tmp_path / "runs", said.append)
     runner.run([run])
     assert runner.failed == {}
     assert "tiny-digits/0001 broke off and is begun anew: " in said[2]

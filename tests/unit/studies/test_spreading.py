@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from finished_runs import RISING, SCENARIO, finished_run
+from finished_runs import RISING, SCENARIO, completed_run, finished_run
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.cli import main as cli
@@ -164,6 +164,34 @@ def test_cells_in_real_time_go_to_no_executor(tmp_path: Path, monkeypatch: pytes
     runner.run([CellRun("live", 1.0, 1), CellRun("asgd", 1.0, 1), CellRun("asgd", 1.0, 2)])
     assert begun == ["asgd, seed 1: away", "asgd, seed 2: away", "live, seed 1: here"]
     assert [job.processes for job in workers.jobs] == [4, 4]
+
+
+def test_what_has_completed_before_an_interruption_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line is written, and the run is not made again where only that line is."""
+    write_paper(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    cells, kept, first = PaperCells(tiny_paper()), tmp_path / "kept.jsonl", CellRun("asgd", 1.0, 1)
+
+    def run(_: JobRunner, job: Job) -> JobResult:
+        if "seed 2" in job.name:
+            raise KeyboardInterrupt
+        completed_run(cells, first, tmp_path / "runs")
+        return JobResult()
+
+    monkeypatch.setattr(JobRunner, "run", run)
+    runner = CellRunner(
+        cells=cells,
+        root=tmp_path / "runs",
+        report=without_report,
+        cache=ResultCache(cells, kept),
+        resume=True,
+        processes=1,
+        progress=None,
+        tell=lambda _: None,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        runner.run([first, CellRun("asgd", 1.0, 2)])
+    assert ResultCache(cells, kept).find(first)
 
 
 def test_an_agreement_has_its_simulations_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from docker.errors import DockerException, NotFound
+from docker.errors import APIError, DockerException, NotFound
 
 from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, InfrastructureError
@@ -45,6 +45,9 @@ from edgebed.runtimes.containers.site import Site, find_site
 
 STARTERS = 4
 CONNECTIONS_A_NODE = 4  # its thread, its output, its helper, and what is done to it
+ATTACH_TRIES = 3
+NOT_ATTACHED = "attaching to network failed"
+"""Text of an error: a swarm's manager has 20 s to let another host's container into an overlay, and may be busy."""
 LauncherEvent = NodeStarted | NodeExited | Injected
 _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
 
@@ -233,7 +236,7 @@ class ContainerLauncher:
         node = life.node
         try:
             with explained(f"the container of {node.node}{f' on host {node.host}' if node.host else ''}"):
-                self._from_start_to_end(life, controller_address, secret)
+                self._live_attached(life, controller_address, secret)
         except EdgebedError as error:
             self._failed(life, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the controller must hear of it
@@ -243,6 +246,16 @@ class ContainerLauncher:
         """Report why a container cannot be managed, unless its host does not answer: that ends all its nodes."""
         if not self.closing.is_set() and self.hosts.answers(life.node.host) and life.end():
             self._complain(error)
+
+    def _live_attached(self, life: "Life", controller_address: str, secret: str) -> None:
+        """Manage a container; where the swarm did not let it into a network in time, another one."""
+        for tries_left in reversed(range(ATTACH_TRIES)):
+            try:
+                return self._from_start_to_end(life, controller_address, secret)
+            except APIError as error:
+                if NOT_ATTACHED not in str(error) or not tries_left or self.closing.is_set():
+                    raise
+        return None
 
     def _from_start_to_end(self, life: "Life", controller_address: str, secret: str) -> None:
         node, client = life.node, self.engines.of(life.node)

@@ -1,7 +1,7 @@
 """Runs the cells of a paper or a sweep, one after the other or several at a time, without those that are there already.
 
-A cell that breaks off or fails is reported, and the others follow. An interruption ends everything; with `resume` a
-later call skips what has completed, resumes what broke off, and runs the rest.
+A cell that breaks off or fails is reported, and the others follow. An interruption ends everything, and what has
+completed until then is kept; with `resume` a later call skips that, resumes what broke off, and runs the rest.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from edgebed.core.quantities import count_text, seconds_text
 from edgebed.running.run import ProgressLike, ReportWriter
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.studies.cells.cells import CellRun, CellSpec, CellSpecs
+from edgebed.studies.cells.collecting import cache_finished
 from edgebed.studies.cells.jobs import Job, JobResult, JobRunner, Tell
 from edgebed.studies.cells.result_cache import ResultCache
 from edgebed.studies.cells.run_index import RunIndex
@@ -65,7 +66,7 @@ class CellRunner:
     root: Path
     report: ReportWriter
     cache: ResultCache
-    """Results of runs that may be elsewhere."""
+    """Results of runs that may be elsewhere; what completes is added, and written at the end, an interruption's too."""
     resume: bool
     """Whether existing results count."""
     processes: int | None
@@ -88,13 +89,16 @@ class CellRunner:
                 self.tell(f"{len(done)} of {count_text(len(specs), 'run')} are there already")
             specs = {run: spec for run, spec in specs.items() if run not in done}
         jobs = {run: self._job(run, spec, plans[run]) for run, spec in specs.items()}
-        with ending_by_signal():
-            if self.executor is None:
-                self._run_here(jobs, specs, index)
-            else:
-                virtual, live = by_time(jobs, self.tell)
-                self._spread(self.executor, virtual, specs)
-                self._run_here(live, specs, index)
+        try:
+            with ending_by_signal():
+                if self.executor is None:
+                    self._run_here(jobs, specs, index)
+                else:
+                    virtual, live = by_time(jobs, self.tell)
+                    self._spread(self.executor, virtual, specs, index)
+                    self._run_here(live, specs, index)
+        finally:
+            self.cache.write()
         if self.resume:  # another command may have completed some meanwhile
             self.failed = {
                 run: why
@@ -110,17 +114,19 @@ class CellRunner:
             self.tell(f"[{number}/{len(jobs)}] {run_text(run, specs[run])}{pace.text(left)}")
             del left[run]
             result = runner.run(job)
-            self._note(run, result)
+            self._note(run, result, index)
             pace.note(run.cell, specs[run].updates if result.is_whole else 0, result.took_s)
 
-    def _spread(self, executor: Executor, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec]) -> None:
+    def _spread(
+        self, executor: Executor, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec], index: RunIndex
+    ) -> None:
         """Run cells on an executor."""
         left, pace, began_s = {run: specs[run] for run in jobs}, Pace(), time.monotonic()
         with contextlib.closing(spread(executor, jobs, self.report, self.tell)) as results:
             for number, (run, result) in enumerate(results, start=1):
                 del left[run]
                 show_ended(result, self.progress)
-                self._note(run, result)
+                self._note(run, result, index)
                 pace.note(run.cell, specs[run].updates if result.is_whole else 0, result.took_s)
                 took, to_go = seconds_text(result.took_s), pace.text(left, time.monotonic() - began_s)
                 self.tell(f"[{number}/{len(jobs)}] {run_text(run, specs[run])}, in {took}{to_go}")
@@ -138,8 +144,9 @@ class CellRunner:
             resume=self.resume,
         )
 
-    def _note(self, run: CellRun, result: JobResult) -> None:
-        """Note what came of a run."""
+    def _note(self, run: CellRun, result: JobResult, index: RunIndex) -> None:
+        """Note what came of a run, and keep its results."""
+        cache_finished(self.cells, index, self.cache, [run], self.tell)
         if result.failure:
             self.failed[run] = result.failure
             self.tell(f"failed: {run.cell}, seed {run.seed}: {result.failure}")
