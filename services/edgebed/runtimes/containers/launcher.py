@@ -46,8 +46,8 @@ from edgebed.runtimes.containers.site import Site, find_site
 STARTERS = 4
 CONNECTIONS_A_NODE = 4  # its thread, its output, its helper, and what is done to it
 ATTACH_TRIES = 3
-NOT_ATTACHED = "attaching to network failed"
-"""Text of an error: a swarm's manager has 20 s to let another host's container into an overlay, and may be busy."""
+NOT_ATTACHED = "deadline exceeded"
+"""End of an error: a swarm's manager has 20 s to let another host's container into an overlay, and may be busy."""
 LauncherEvent = NodeStarted | NodeExited | Injected
 _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
 
