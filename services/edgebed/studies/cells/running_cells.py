@@ -75,15 +75,21 @@ class CellRunner:
     executor: Executor | None = None
     """What runs simulated cells at the same time; None: all cells are run here, one after the other."""
     failed: dict[CellRun, str] = field(default_factory=dict)
+    index: RunIndex = field(init=False)
+    """Finds runs in `root`."""
+
+    def __post_init__(self) -> None:
+        self.index = RunIndex(self.root)
 
     def run(self, wanted: list[CellRun]) -> None:
         """Run each cell in order; KeyboardInterrupt where the user ends it, ScenarioError before anything starts."""
         specs = distinct({run: self.cells.spec(run) for run in wanted})
         plans = self.cells.plans(specs)
-        index = RunIndex(self.root)
         if self.resume:
             done = [
-                run for run, spec in specs.items() if index.completed(plans[run], spec.runtime) or self.cache.find(run)
+                run
+                for run, spec in specs.items()
+                if self.index.completed(plans[run], spec.runtime) or self.cache.find(run)
             ]
             if done:
                 self.tell(f"{len(done)} of {count_text(len(specs), 'run')} are there already")
@@ -92,41 +98,39 @@ class CellRunner:
         try:
             with ending_by_signal():
                 if self.executor is None:
-                    self._run_here(jobs, specs, index)
+                    self._run_here(jobs, specs)
                 else:
                     virtual, live = by_time(jobs, self.tell)
-                    self._spread(self.executor, virtual, specs, index)
-                    self._run_here(live, specs, index)
+                    self._spread(self.executor, virtual, specs)
+                    self._run_here(live, specs)
         finally:
             self.cache.write()
         if self.resume:  # another command may have completed some meanwhile
             self.failed = {
                 run: why
                 for run, why in self.failed.items()
-                if not index.completed(plans[run], self.cells.declared[run.cell].runtime)
+                if not self.index.completed(plans[run], self.cells.declared[run.cell].runtime)
             }
 
-    def _run_here(self, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec], index: RunIndex) -> None:
+    def _run_here(self, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec]) -> None:
         """Run cells one after the other in this process."""
         left, pace = {run: specs[run] for run in jobs}, Pace()
-        runner = JobRunner(index=index, report=self.report, tell=self.tell, progress=self.progress)
+        runner = JobRunner(index=self.index, report=self.report, tell=self.tell, progress=self.progress)
         for number, (run, job) in enumerate(jobs.items(), start=1):
             self.tell(f"[{number}/{len(jobs)}] {run_text(run, specs[run])}{pace.text(left)}")
             del left[run]
             result = runner.run(job)
-            self._note(run, result, index)
+            self._note(run, result)
             pace.note(run.cell, specs[run].updates if result.is_whole else 0, result.took_s)
 
-    def _spread(
-        self, executor: Executor, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec], index: RunIndex
-    ) -> None:
+    def _spread(self, executor: Executor, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec]) -> None:
         """Run cells on an executor."""
         left, pace, began_s = {run: specs[run] for run in jobs}, Pace(), time.monotonic()
         with contextlib.closing(spread(executor, jobs, self.report, self.tell)) as results:
             for number, (run, result) in enumerate(results, start=1):
                 del left[run]
                 show_ended(result, self.progress)
-                self._note(run, result, index)
+                self._note(run, result)
                 pace.note(run.cell, specs[run].updates if result.is_whole else 0, result.took_s)
                 took, to_go = seconds_text(result.took_s), pace.text(left, time.monotonic() - began_s)
                 self.tell(f"[{number}/{len(jobs)}] {run_text(run, specs[run])}, in {took}{to_go}")
@@ -144,9 +148,9 @@ class CellRunner:
             resume=self.resume,
         )
 
-    def _note(self, run: CellRun, result: JobResult, index: RunIndex) -> None:
+    def _note(self, run: CellRun, result: JobResult) -> None:
         """Note what came of a run, and keep its results."""
-        cache_finished(self.cells, index, self.cache, [run], self.tell)
+        cache_finished(self.cells, self.index, self.cache, [run], self.tell)
         if result.failure:
             self.failed[run] = result.failure
             self.tell(f"failed: {run.cell}, seed {run.seed}: {result.failure}")
