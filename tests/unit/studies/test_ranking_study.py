@@ -1,6 +1,7 @@
 """`agree --ranks`: what is stated before the first run, which runs count, what is run again, and the command."""
 
 import json
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ from command_line import Command, command_line
 from finished_runs import RISING, SCENARIO, finished_run
 from ruamel.yaml import YAML
 
-from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.journal.run_folder import write_atomically
 from edgebed.running.run import without_report
@@ -17,6 +18,7 @@ from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.jobs import JobResult, JobRunner
 from edgebed.studies.ranking import stated as stating
 from edgebed.studies.ranking.drawing import draw_scenario
+from edgebed.studies.ranking.kept_trials import KeptTrials
 from edgebed.studies.ranking.ranking_runs import RankingRuns, RunKey
 from edgebed.studies.ranking.stated import Stated, begin_study, read_stated, scenario_files, state
 
@@ -46,7 +48,8 @@ def study(scenario: dict, folder: Path, **settings) -> RankingRuns:
     name = scenario["name"]
     given = {"seed": 1, "scenarios": 1, "seeds": 2, "runtime": "process", "margins": {"time": 0.05, **stating.MARGINS}}
     stated = Stated(**given | {"started": "2020-01-01T00:00:00+00:00", "drawn": {name: ("plain",)}} | settings)
-    return RankingRuns(stated=stated, files={name: file}, root=folder / "runs")
+    kept = KeptTrials(folder / "trials.jsonl", {name: file}, since=stated.started)
+    return RankingRuns(stated=stated, files={name: file}, root=folder / "runs", kept=kept)
 
 
 def finished(
@@ -124,7 +127,7 @@ def test_live_trials_count_by_plan_and_conditions(tmp_path: Path) -> None:
     finished(runs)
     counted = runs.attempts(key, "asgd").counted
     assert counted is not None
-    assert "0005" in str(counted.folder.path)
+    assert "0005" in counted.run
     assert runs.missing(key) == []
 
 
@@ -174,6 +177,23 @@ def test_the_simulation_ranks_as_itself(tmp_path: Path) -> None:
     assert {place.method: place.measures["time"].live for place in found.places}["slower"] > 0.3
 
 
+def test_runs_may_be_deleted_once_they_are_kept(tmp_path: Path) -> None:
+    """A line for each trial says the same as the run; it counts for the file that it was made from alone."""
+    runs = study(TINY, tmp_path, runtime="simulation")
+    runs.make(without_report, None, None)
+    found, key = runs.evaluate(), RunKey("tiny", 1, "simulation")
+    shutil.rmtree(runs.root)
+
+    again = study(TINY, tmp_path, runtime="simulation")
+    assert again.missing(key) == []
+    assert again.evaluate() == found
+    assert study(TINY, tmp_path, runtime="simulation", started="2100-01-01").missing(key) == ["asgd", "slower"]
+    assert study(TINY | {"question": "Another one?"}, tmp_path).missing(key) == ["asgd", "slower"]
+    runs.kept.path.write_text("{}")
+    with pytest.raises(EdgebedError, match=r"trials\.jsonl:1: not a trial of a ranking study"):
+        study(TINY, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -217,7 +237,7 @@ def test_the_command_writes_the_page_and_leaves_with_the_verdict(
 
     monkeypatch.setattr(RankingRuns, "check", lambda _: None)
     monkeypatch.setattr(RankingRuns, "make", make)
-    monkeypatch.setattr("edgebed.studies.ranking.ranking_runs._why_not", lambda *_, **__: "")
+    monkeypatch.setattr("edgebed.studies.ranking.kept_trials._why_not", lambda *_, **__: "")
     code, out, err = edgebed("agree", "--ranks", "--scenarios", "1", "--seeds", "2", "--json")
     place = tmp_path / "runs" / "rankings"
     found = json.loads(out)

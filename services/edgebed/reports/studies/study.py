@@ -34,6 +34,8 @@ from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.cells.spreading import executing
 from edgebed.studies.comparison.comparison import Comparison, compare_arms
 from edgebed.studies.papers.registry import find_paper
+from edgebed.studies.ranking.kept_trials import FILE as TRIALS
+from edgebed.studies.ranking.kept_trials import KeptTrials
 from edgebed.studies.ranking.ranking import Ranking
 from edgebed.studies.ranking.ranking_runs import RankingRuns
 from edgebed.studies.ranking.stated import TIME_MARGIN, begin_study, read_stated, scenario_files, state
@@ -262,10 +264,12 @@ def rank(
     if not means.run and read_stated(beside) is None:
         raise ScenarioError(f"--no-run: no such study was begun in {beside}; leave the option out to begin it")
     stated = begin_study(wanted, beside, means.tell, resume=means.resume or not means.run)
+    files = scenario_files(stated, beside)
     runs = RankingRuns(
         stated=stated,
-        files=scenario_files(stated, beside),
+        files=files,
         root=means.root,
+        kept=KeptTrials(beside / TRIALS, files, since=stated.started),
         tell=means.tell,
         processes=means.processes,
     )

@@ -4,7 +4,8 @@
     live:      one after the other; a trial whose conditions did not hold is run again, at most `tries_max` times
 
 All are ordinary runs. A trial counts if it was begun after the study was stated and has the plan that its file asks
-for; a simulated one only if this code made it, since the simulation is what is being tested, and it costs seconds.
+for; a simulated one only if this code made it, since the simulation is what is being tested, and it costs seconds. What
+is left of each is kept beside the study's page, so that the runs may be deleted.
 """
 
 import contextlib
@@ -14,19 +15,19 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import NamedTuple
 
-from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.errors import InfrastructureError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.planning.planning import PlannedTrial, plan_trials
-from edgebed.running.results import Trial
 from edgebed.running.run import Options, ProgressLike, ReportWriter, host_of, plan_checked
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.jobs import Job, JobRunner, Tell
 from edgebed.studies.cells.run_index import FoundTrial, RunIndex
 from edgebed.studies.cells.spreading import show_ended, spread
-from edgebed.studies.ranking.ranking import Ranking, Values, rank, values_of
+from edgebed.studies.ranking.kept_trials import KeptTrial, KeptTrials
+from edgebed.studies.ranking.ranking import Ranking, Values, rank
 from edgebed.studies.ranking.stated import Stated
 
 VIRTUAL: Runtime = "simulation"
@@ -50,7 +51,7 @@ class RunKey(NamedTuple):
 class Attempts:
     """The finished trials of one method with a seed in a runtime."""
 
-    counted: Trial | None = None
+    counted: KeptTrial | None = None
     """The trial that counts: the first whose conditions held."""
     others: tuple[str, ...] = ()
     """Why others do not count, with their runs' names."""
@@ -64,6 +65,8 @@ class RankingRuns:
     files: Mapping[str, Path]
     """Files of the scenarios by name."""
     root: Path
+    kept: KeptTrials
+    """What is left of the study's trials; those found in `root` are added, and written."""
     tell: Tell = lambda _: None
     processes: int | None = None
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -88,7 +91,7 @@ class RankingRuns:
             pass
 
     def make(self, report: ReportWriter, progress: ProgressLike | None, executor: Executor | None) -> None:
-        """Make what is missing; KeyboardInterrupt where the user ends it."""
+        """Make what is missing; KeyboardInterrupt where the user ends it, and what has completed is kept."""
         with ending_by_signal():
             self._simulate(report, progress, executor)
             live = self.keys(self.stated.runtime)
@@ -99,6 +102,7 @@ class RankingRuns:
                         break
                     self.tell(f"[{number}/{len(live)}] {key.text}: {', '.join(missing)}")
                     self._run(key, missing, report, progress)
+                self.kept.write()
 
     def missing(self, key: RunKey) -> list[str]:
         """Methods that have no trial that counts, and may be tried."""
@@ -108,14 +112,15 @@ class RankingRuns:
 
     def attempts(self, key: RunKey, method: str) -> Attempts:
         """The finished trials of a method, the first that counts among them."""
-        counted, others = None, []
+        asked = key.scenario, method, key.seed, key.runtime
         for found in self._found(key, method):
-            trial = Trial(found.trial)
-            if why := _why_not(trial, is_live=not is_virtual(key.runtime)):
-                others.append(f"{found.run.name}, {method}: {why}")
-            else:
-                counted = trial
-        return Attempts(counted=counted, others=tuple(others))
+            self.kept.keep(asked, found)
+        there = self.kept.of(asked)
+        counted = [each for each in there if not each.why_not]
+        return Attempts(
+            counted=counted[-1] if counted else None,
+            others=tuple(f"{each.run}, {method}: {each.why_not}" for each in there if each.why_not),
+        )
 
     def plans(self, key: RunKey) -> dict[str, Plan]:
         """The plan of each method's trial with this seed."""
@@ -132,16 +137,17 @@ class RankingRuns:
         left_out: list[str] = []
         for runtime, by_scenario in trials.items():
             for key in self.keys(runtime):
-                for method, plan in self.plans(key).items():
+                for method in self.plans(key):
                     attempts = self.attempts(key, method)
                     if not is_virtual(runtime):
                         drawn_again += attempts.others
                     if attempts.counted:
-                        found = values_of(attempts.counted.series, plan.stop_updates or 0)
-                        by_scenario.setdefault(key.scenario, {}).setdefault(method, {})[key.seed] = found
+                        values = attempts.counted.values
+                        by_scenario.setdefault(key.scenario, {}).setdefault(method, {})[key.seed] = values
                     else:
                         why = attempts.others[0] if attempts.others else self.failed.get(key.text, NOT_RUN)
                         left_out.append(f"{key.text}, {method}: {why}")
+        self.kept.write()
         ranking = rank(
             self.stated,
             trials[VIRTUAL],
@@ -206,16 +212,3 @@ class RankingRuns:
             processes=self.processes,
             runs_dir=str(self.root),
         )
-
-
-def _why_not(trial: Trial, *, is_live: bool) -> str:
-    """Why a finished trial does not count; "" if it does."""
-    try:
-        summary = trial.summary
-    except EdgebedError as error:
-        return str(error)
-    fidelity = summary.fidelity
-    wanted = trial.plan.stop_updates or 0
-    if fidelity is None or fidelity.verdict != ("trusted" if is_live else "modelled"):
-        return "; ".join(fidelity.lines) if fidelity else "it never trained"
-    return "" if summary.updates >= wanted else f"it made {summary.updates} of {wanted} updates: {summary.reason}"
