@@ -45,18 +45,18 @@ def annealed(variant: str, epochs: int) -> Callable[[float], tuple[str, ...]]:
     return sets
 
 
-def large_batch(ending: str = "", *, seeds: int = 3, cosine: bool = True) -> Cell:
+def large_batch(ending: str = "", *, cosine: bool = True) -> Cell:
     """A cell of rounds of gradients."""
     variant, scale = f"large-batch{ending}", EPOCHS / LARGE_BATCH_EPOCHS
     if not cosine:
-        return Cell(scenario="accuracy.yaml", variant=variant, scale=scale, seeds=seeds)
+        return Cell(scenario="accuracy.yaml", variant=variant, scale=scale)
     sets = annealed(variant, LARGE_BATCH_EPOCHS)
-    return Cell(scenario="accuracy.yaml", variant=variant, scale=scale, seeds=seeds, sets=sets)
+    return Cell(scenario="accuracy.yaml", variant=variant, scale=scale, sets=sets)
 
 
 def federated(ending: str = "") -> Cell:
     """A cell of rounds of models."""
-    return Cell(scenario="accuracy.yaml", variant=f"federated{ending}", scale=EPOCHS / ROUNDS, seeds=3)
+    return Cell(scenario="accuracy.yaml", variant=f"federated{ending}", scale=EPOCHS / ROUNDS)
 
 
 WHAT = {
@@ -75,9 +75,9 @@ CELLS: dict[str, Cell] = {
     "large-batch-dgc": large_batch("-dgc"),
     "federated": federated(),
     "federated-int8": federated("-int8"),
-    "large-batch-plateau": large_batch("-plateau", seeds=1, cosine=False),
-    "large-batch-dgc-plateau": large_batch("-dgc-plateau", seeds=1, cosine=False),
-    "large-batch-both-ways": large_batch("-both-ways", seeds=1),
+    "large-batch-plateau": large_batch("-plateau", cosine=False),
+    "large-batch-dgc-plateau": large_batch("-dgc-plateau", cosine=False),
+    "large-batch-both-ways": large_batch("-both-ways"),
 }
 
 FOLLOWS = {"resnet18-10": 302.0, "resnet18-1000": 21.0, "resnet50-10": 195.0, "resnet50-1000": 12.0}

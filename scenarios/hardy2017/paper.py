@@ -78,28 +78,28 @@ def crashes(variant: str) -> Callable[[float], tuple[str, ...]]:
     return sets
 
 
-def short(scenario: str, variant: str, *, seeds: int = 1) -> Cell:
+def short(scenario: str, variant: str) -> Cell:
     """A cell of a fifth of the updates."""
-    return Cell(scenario=scenario, variant=variant, scale=SHORT, seeds=seeds)
+    return Cell(scenario=scenario, variant=variant, scale=SHORT)
 
 
 def perceptron(variant: str) -> Cell:
     """A cell of table II."""
     if variant.endswith("-crashes"):
-        return Cell(scenario="table-2.yaml", variant=variant, scale=PERCEPTRON, seeds=3, sets=crashes(variant))
-    return Cell(scenario="table-2.yaml", variant=variant, scale=PERCEPTRON, seeds=3)
+        return Cell(scenario="table-2.yaml", variant=variant, scale=PERCEPTRON, sets=crashes(variant))
+    return Cell(scenario="table-2.yaml", variant=variant, scale=PERCEPTRON)
 
 
 CELLS: dict[str, Cell] = {
     **{name: Cell(scenario="figure-3-narrow.yaml", variant=VARIANTS[name]) for name in METHODS},
     "adacomp-0.01-float16": Cell(scenario="figure-3-narrow.yaml", variant="adacomp-1-in-100-float16"),
-    **{f"{name}-exponential": short("figure-3.yaml", VARIANTS[name], seeds=3) for name in METHODS},
+    **{f"{name}-exponential": short("figure-3.yaml", VARIANTS[name]) for name in METHODS},
     "adacomp-0.001-exponential": short("figure-3.yaml", "adacomp-1-in-1000"),
     "adacomp-0.0001-exponential": short("figure-3.yaml", "adacomp-1-in-10000"),
-    **{f"{name}-uniform": short("figure-3-uniform.yaml", VARIANTS[name], seeds=3) for name in METHODS},
+    **{f"{name}-uniform": short("figure-3-uniform.yaml", VARIANTS[name]) for name in METHODS},
     **{variant: perceptron(variant) for variant in PERCEPTRONS},
     **{
-        f"{classes}-{images}": short("figure-4.yaml", f"{classes}-{images}", seeds=3)
+        f"{classes}-{images}": short("figure-4.yaml", f"{classes}-{images}")
         for images in (60_000, 12_000)
         for classes in ("one-class", "three-classes")
     },

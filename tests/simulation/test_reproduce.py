@@ -235,6 +235,9 @@ def test_a_cell_that_fails_does_not_end_the_sweep(place: Path) -> None:
         (("reproduce", "papers_of_mine:PAPER", "--list", "--row", "x"), "tiny has no row 'x'"),
         (("reproduce", "papers_of_mine:PAPER", "--row", "x"), "tiny has no row 'x'"),
         (("reproduce", "papers_of_mine:PAPER", "--scale", "0"), "--scale: 0 is no share"),
+        (("reproduce", "papers_of_mine:PAPER", "--budget", "3"), "--budget: "),
+        (("reproduce", "--budget", "3h", "--row", "x"), "--row x: of which paper?"),
+        (("reproduce", "papers_of_mine:PAPER", "--budget", "3h", "--no-run"), "--budget, --no-run: "),
         (("reproduce", "papers_of_mine:PAPER", "--output", "papers_of_mine.py"), "--output: papers_of_mine.py is not"),
     ],
 )
@@ -263,6 +266,28 @@ def test_a_list_is_of_the_chosen_rows(place: Path) -> None:
 
     assert [[row["row"] for row in table] for table in listed["tables"].values()] == [["push"]]
     assert [cell["cell"] for cell in listed["cells"]] == ["adacomp"]
+
+
+def test_a_budget_is_spent_on_what_decides_most(place: Path) -> None:
+    """What is there counts and says what the rest costs; what does not fit is not begun."""
+    reproduced("--row", "asgd", "--seeds", "1")
+    (made,) = folders()
+    listed = json.loads(call(*WORDS, "--list", "--budget", "1h").stdout)
+    assert [(each["run"]["cell"], each["run"]["seed"], each["worth"]) for each in listed] == [
+        ("adacomp", 1, 1 / 3 + 1 / 2), ("adacomp", 2, 1 / 3 + 1 / 2), ("asgd", 2, 1 + 1 / 3)
+    ]  # fmt: skip
+    took_s = made.read_manifest()["wall_s"]
+    assert [each["cost_s"] for each in listed] == pytest.approx([took_s / 2, took_s / 2, took_s])
+
+    shown = call(*WORDS[:-1], "--list", "--budget", f"{1000 * took_s:.0f}ms")
+    assert [line.split()[-1] == "yes" for line in shown.stdout.splitlines() if "papers_of_mine" in line] == [
+        True, True, False
+    ]  # fmt: skip
+    assert reproduced("--budget", "0s")["failed"] == []
+    assert [run.path for run in folders()] == [made.path]
+    answer = reproduced("--budget", "1h")
+    assert [begun(run) for run in folders()] == ["asgd", "adacomp", "adacomp", "asgd"]
+    assert rows(answer)["difference"]["values"].keys() == {"1", "2"}
 
 
 def test_a_resumed_run_has_the_chosen_variants_alone(place: Path) -> None:

@@ -5,7 +5,7 @@ Exit codes of `agree`: 0 all runtimes agree, 1 one differs or seeds are too few 
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,6 +47,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import RUNTIMES, Runtime
 
 if TYPE_CHECKING:
+    from edgebed.reports.studies.study import Means
     from edgebed.reports.writing.page import Page
     from edgebed.studies.cells.cells import Size
 
@@ -336,7 +337,18 @@ def reproduce(
         bool, typer.Option("--resume", help="Reuse what has been run, and resume what broke off.")
     ] = False,
     no_run: Annotated[bool, typer.Option("--no-run", help="Run nothing: evaluate existing runs.")] = False,
-    list_rows: Annotated[bool, typer.Option("--list", help="List what can be reproduced, and run nothing.")] = False,
+    list_rows: Annotated[
+        bool,
+        typer.Option("--list", help="List what can be reproduced, with --budget the missing runs; run nothing."),
+    ] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Make the missing runs that decide most rows in this time, e.g. 3h, of the paper or of all papers.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -352,30 +364,80 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's tables, in simulation, except rows that measure time: paper, measured, finding; a page."""
     from edgebed.reports.live.progress import ProgressDisplay
-    from edgebed.reports.studies.study import Means, size_of
+    from edgebed.reports.studies.study import Means, reproduce_within, size_of
     from edgebed.reports.studies.study import reproduce as run_paper
     from edgebed.studies.cells.cells import check_rows
     from edgebed.studies.papers.registry import find_paper
 
-    if paper is None or list_rows:
-        _list(paper, rows or (), size_of(scale, seeds), json=json)
-        return
-    chosen = check_rows(find_paper(paper), rows or ())
-    require_figures(figures)
+    budget_s = None if budget is None else _duration(budget, no_run=no_run)
     means = Means(
         resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
     )
+    if budget_s is not None and list_rows:
+        _list_missing(paper, rows or (), size_of(scale, seeds), budget_s * jobs, output, means, json=json)
+        return
+    if (paper is None and budget_s is None) or list_rows:
+        _list(paper, rows or (), size_of(scale, seeds), json=json)
+        return
+    papers = _papers(paper, rows or ())
+    chosen = {name: check_rows(find_paper(name), rows or ()) for name in papers}
+    require_figures(figures if len(papers) == 1 else None)
+    given: dict[str, Any] = {"rows": rows or (), "scale": scale, "seeds": seeds, "output": output, "means": means}
     try:
         with spreading(jobs, dask, runs=not no_run) as executor:
-            study = run_paper(
-                paper, rows=rows or (), scale=scale, seeds=seeds, output=output, executor=executor, means=means
-            )
+            if budget_s is None:
+                studies = [run_paper(name, executor=executor, **given) for name in papers]
+            else:
+                studies = reproduce_within(budget_s, papers, jobs=jobs, executor=executor, **given)
     except KeyboardInterrupt:
         end_interrupted()
-    make_figures(figures, study.view)
-    found = {"reproduction": study.result, "rows": chosen, "failed": study.problems, "page": str(study.page)}
-    put_study(study.view, study.page, found if json else None)
-    end_with(study.problems)
+    for name, study in zip(papers, studies, strict=True):
+        make_figures(figures, study.view)
+        found = {"reproduction": study.result, "rows": chosen[name], "failed": study.problems, "page": str(study.page)}
+        put_study(study.view, study.page, found if json else None)
+    end_with([problem for study in studies for problem in study.problems])
+
+
+def _duration(text: str, *, no_run: bool) -> float:
+    """Seconds of a budget; ScenarioError where it is none, or where nothing is to be run."""
+    from edgebed.core.units import parse_duration
+
+    if no_run:
+        raise ScenarioError("--budget, --no-run: a budget is for runs; leave out one or the other")
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise ScenarioError(f"--budget: {error}") from error
+
+
+def _papers(paper: str | None, rows: Sequence[str]) -> list[str]:
+    """The paper that is named, or all."""
+    from edgebed.studies.papers.registry import papers
+
+    if paper is None and rows:
+        raise ScenarioError(f"--row {rows[0]}: of which paper? Name it, e.g. hardy2017")
+    return list(papers()) if paper is None else [paper]
+
+
+def _list_missing(
+    paper: str | None,
+    rows: Sequence[str],
+    size: "Size",
+    budget_s: float,
+    output: Path | None,
+    means: "Means",
+    *,
+    json: bool,
+) -> None:
+    """Print the runs that the rows lack, with cost and worth."""
+    from edgebed.reports.studies.paper_list import missing_list
+    from edgebed.reports.studies.study import missing_runs
+
+    missing = missing_runs(_papers(paper, rows), rows=rows, size=size, output=output, means=means)
+    if json:
+        put_json([each._asdict() | {"run": each.run._asdict()} for each in missing])
+        return
+    put_parts(missing_list(missing, budget_s))
 
 
 def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -> None:
@@ -385,8 +447,7 @@ def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -
     from edgebed.studies.papers.registry import all_papers, find_paper
 
     if paper is None:
-        if rows:
-            raise ScenarioError(f"--row {rows[0]}: of which paper? Name it, e.g. hardy2017")
+        _papers(paper, rows)
         papers = list(all_papers())
     else:
         declared = find_paper(paper)

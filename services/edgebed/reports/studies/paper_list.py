@@ -1,15 +1,17 @@
 """What can be reproduced of a paper: its tables, rows and cells, for people and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from edgebed.core.quantities import UNMEASURED, count_text
+from edgebed.core.quantities import UNMEASURED, count_text, seconds_text
 from edgebed.reports.writing.page import Grid, Paragraph, Part, Section, Span
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, runs_of_row
 from edgebed.studies.claims_text import claim_text, share_text
 from edgebed.studies.papers.paper import Paper
+from edgebed.studies.reproduction.budget import Candidate, within
 
 ROW_HEAD = ("row", "what", "paper", "cells", "seeds")
+MISSING_HEAD = ("paper", "cell", "seed", "updates", "takes", "rows decided", "chosen")
 CELL_HEAD = ("cell", "scenario", "updates", "of the paper's", "seeds")
 
 
@@ -42,6 +44,26 @@ def paper_list(paper: Paper, cells: PaperCells, size: Size) -> Iterator[Part]:
             Paragraph(f"{count_text(runs, 'run')}, {count_text(updates, 'update')} in all"),
         ],
     )
+
+
+def missing_list(missing: Sequence[Candidate], budget_s: float) -> Iterator[Part]:
+    """The runs that papers lack, best first, which of them fit into the budget, and what all would take."""
+    chosen = within(missing, budget_s)
+    rows = [
+        (
+            each.paper,
+            each.run.cell,
+            str(each.run.seed),
+            f"{each.updates:,}",
+            seconds_text(each.cost_s),
+            f"{each.worth:.3g}",
+            "yes" if each.run in chosen.get(each.paper, ()) else "",
+        )
+        for each in missing
+    ]
+    hours = seconds_text(sum(each.cost_s for each in missing))
+    yield Grid(MISSING_HEAD, rows, dispensable=("updates",))
+    yield Paragraph(f"{count_text(len(missing), 'run')} missing, about {hours} on one core")
 
 
 def paper_dict(paper: Paper, cells: PaperCells, size: Size) -> dict[str, Any]:

@@ -7,13 +7,14 @@ import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.quantities import count_text, seconds_text
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.journal.run_folder import runs_root, write_atomically
 from edgebed.reports.run.report import write_report
@@ -40,6 +41,7 @@ from edgebed.studies.ranking.ranking import Ranking
 from edgebed.studies.ranking.ranking_runs import RankingRuns
 from edgebed.studies.ranking.stated import TIME_MARGIN, begin_study, read_stated, scenario_files, state
 from edgebed.studies.reproduction import analytic_rows
+from edgebed.studies.reproduction.budget import Candidate, Part, candidates, within
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
 from edgebed.studies.sweep.costs import FILE as COSTS
 from edgebed.studies.sweep.points import read_points, sweep_command
@@ -127,6 +129,7 @@ def reproduce(
     jobs: int = 1,
     executor: Executor | None = None,
     means: Means | None = None,
+    budgeted: Sequence[CellRun] | None = None,
 ) -> Study[Reproduction]:
     """Reproduce a paper's rows, all or those named, and write the page into `output`.
 
@@ -145,11 +148,56 @@ def reproduce(
     problems: tuple[str, ...] = ()
     if means.run:
         problems = tuple(computed.compute(chosen, means.tell, resume=means.resume))
-        problems += means.run_cells(cells, runs_of_rows(declared, chosen, size), cache, jobs, executor)
+        wanted = runs_of_rows(declared, chosen, size) if budgeted is None else budgeted
+        problems += means.run_cells(cells, wanted, cache, jobs, executor)
     result, curves = evaluate(cells, means.root, cache, chosen, size, means.tell, paper, computed.values)
     cache.write()
     view = reproduction_page(declared, result, curves, chosen)
     return Study(result=result, page=write(view, folder), view=view, problems=problems)
+
+
+def reproduce_within(
+    budget_s: float,
+    papers: Sequence[str],
+    *,
+    rows: Sequence[str] = (),
+    scale: float | None = None,
+    seeds: int | None = None,
+    output: str | Path | None = None,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    means: Means | None = None,
+) -> list[Study[Reproduction]]:
+    """Make those missing runs of the papers that decide most rows in `budget_s` seconds on `jobs` cores.
+
+    What there is counts. The other arguments and the errors are those of `reproduce`; a page is written for each paper.
+    """
+    means = replace(means or Means(), resume=True)
+    missing = missing_runs(papers, rows=rows, size=size_of(scale, seeds), output=output, means=means)
+    chosen = within(missing, budget_s * jobs)
+    count = sum(len(runs) for runs in chosen.values())
+    means.tell(f"{count} of {count_text(len(missing), 'missing run')} chosen for {seconds_text(budget_s)}")
+    return [
+        reproduce(
+            name, rows=rows, scale=scale, seeds=seeds, output=output, jobs=jobs, executor=executor, means=means,
+            budgeted=chosen.get(name, ()),
+        )
+        for name in papers
+    ]  # fmt: skip
+
+
+def missing_runs(
+    papers: Sequence[str], *, rows: Sequence[str], size: Size, output: str | Path | None, means: Means
+) -> list[Candidate]:
+    """Return the runs that the papers' rows lack, those that decide most in a second first."""
+    folder = folder_of(output, means.root / "reproductions")
+    parts = []
+    for name in papers:
+        declared = find_paper(name)
+        cells = PaperCells(declared)
+        cache = ResultCache(cells, folder / declared.name / FILE)
+        parts.append(Part(name, cells, cache, check_rows(declared, rows), size))
+    return candidates(parts, means.root, means.tell)
 
 
 def sweep(

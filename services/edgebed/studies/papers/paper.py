@@ -36,7 +36,7 @@ class Cell:
     variant: str
     scale: float = 1.0
     """Share of the scenario's updates that is run unless the user asks for another; evaluations come as much closer."""
-    seeds: int = 1
+    seeds: int = 3
     """Number of seeds, unless the user asks for another."""
     runtime: Runtime = "simulation"
     """Runtime of the cell; live where time is what is measured."""

@@ -1,0 +1,126 @@
+"""Which runs of papers are worth most in the time there is: the cost and the worth of each that is missing.
+
+A row with a claim is worth one, shared among the runs that it still lacks; a row without a claim is worth nothing, so
+its runs come last. A run costs what the same cell took with other seeds, else as much an update as other cells of its
+scenario, of its paper, or of all papers.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+from edgebed.studies.cells.cells import DECLARED, CellRun, PaperCells, Size, runs_of_row, runs_of_rows
+from edgebed.studies.cells.collecting import cache_finished
+from edgebed.studies.cells.jobs import Tell
+from edgebed.studies.cells.result_cache import ResultCache
+from edgebed.studies.cells.run_index import RunIndex
+from edgebed.studies.papers.paper import Paper
+
+UNKNOWN_S = 0.005
+"""Seconds that an update is taken to cost where no run of any paper is known."""
+
+
+class Took(NamedTuple):
+    """What a finished run of a paper took."""
+
+    paper: str
+    cell: str
+    scale: float
+    updates: int
+    seconds: float
+
+
+class Part(NamedTuple):
+    """A paper with the rows that are asked for, and what is known of its runs."""
+
+    name: str
+    """The paper's name on the command line."""
+    cells: PaperCells
+    cache: ResultCache
+    rows: Sequence[str]
+    size: Size = DECLARED
+
+    @property
+    def wanted(self) -> list[CellRun]:
+        """All runs that the rows need."""
+        return runs_of_rows(self.cells.paper, self.rows, self.size)
+
+    @property
+    def done(self) -> dict[CellRun, float | None]:
+        """The runs that are there, and the seconds that each took, if that is known."""
+        return {run: kept.run.wall_s for run in self.wanted if (kept := self.cache.find(run))}
+
+
+class Candidate(NamedTuple):
+    """A run that is missing."""
+
+    paper: str
+    run: CellRun
+    updates: int
+    cost_s: float
+    """Seconds on one core, as estimated."""
+    worth: float
+    """Rows with a claim that it decides, shares of them where other runs are missing, too."""
+
+
+def worths(paper: Paper, rows: Iterable[str], done: Collection[CellRun], size: Size = DECLARED) -> dict[CellRun, float]:
+    """The worth of each run that the rows lack, in the paper's order."""
+    found: dict[CellRun, float] = {}
+    for name in rows:
+        row = paper.rows[name]
+        needed = [run for cells in runs_of_row(paper, row, size).values() for run in cells.values()]
+        missing = [run for run in dict.fromkeys(needed) if run not in done]
+        for run in missing:
+            found[run] = found.get(run, 0.0) + (1 / len(missing) if row.claim is not None else 0.0)
+    return found
+
+
+def cost_s(paper: Paper, run: CellRun, updates: int, took: Sequence[Took]) -> float:
+    """Seconds that a run will take, as estimated from those that were made."""
+    scenario = paper.cells[run.cell].scenario
+    same = [each.seconds for each in took if (each.paper, each.cell, each.scale) == (paper.name, run.cell, run.scale)]
+    if same:
+        return fmean(same)
+    of_paper = [each for each in took if each.paper == paper.name]
+    of_scenario = [each for each in of_paper if paper.cells[each.cell].scenario == scenario]
+    return updates * next((_pace_s(each) for each in (of_scenario, of_paper, took) if each), UNKNOWN_S)
+
+
+def _pace_s(took: Sequence[Took]) -> float:
+    return sum(each.seconds for each in took) / max(1, sum(each.updates for each in took))
+
+
+def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Candidates by worth for each second; those that are worth nothing last, the cheapest first."""
+    return sorted(candidates, key=lambda each: (-each.worth / max(each.cost_s, 1e-9), each.cost_s))
+
+
+def within(candidates: Sequence[Candidate], budget_s: float) -> Mapping[str, list[CellRun]]:
+    """The best candidates that fit into the budget together, by paper, best first."""
+    chosen: dict[str, list[CellRun]] = {}
+    for each in best_first(candidates):
+        if each.cost_s <= budget_s:
+            budget_s -= each.cost_s
+            chosen.setdefault(each.paper, []).append(each.run)
+    return chosen
+
+
+def candidates(parts: Iterable[Part], root: Path, tell: Tell) -> list[Candidate]:
+    """The runs of all parts that are missing, best first; finished runs in `root` are read, and kept in the caches."""
+    parts, index = list(parts), RunIndex(root)
+    for part in parts:
+        cache_finished(part.cells, index, part.cache, part.wanted, tell)
+    took = [
+        Took(part.cells.paper.name, run.cell, run.scale, part.cells.spec(run).updates, seconds)
+        for part in parts
+        for run, seconds in part.done.items()
+        if seconds is not None
+    ]
+    return best_first(
+        Candidate(part.name, run, updates, cost_s(paper, run, updates, took), worth)
+        for part in parts
+        for paper in (part.cells.paper,)
+        for run, worth in worths(paper, part.rows, part.done, part.size).items()
+        for updates in (part.cells.spec(run).updates,)
+    )

@@ -1,0 +1,63 @@
+"""Which missing runs of a paper come first: what they decide, and what they cost."""
+
+import pytest
+from tiny_paper import tiny_paper
+
+from edgebed.studies.cells.cells import CellRun
+from edgebed.studies.reproduction.budget import UNKNOWN_S, Candidate, Took, best_first, cost_s, within, worths
+
+PAPER = tiny_paper()
+ASGD = [CellRun("asgd", 1.0, seed) for seed in (1, 2)]
+ADACOMP = [CellRun("adacomp", 0.5, seed) for seed in (1, 2)]
+
+
+def candidate(run: CellRun, cost: float, worth: float, paper: str = "tiny") -> Candidate:
+    """A missing run."""
+    return Candidate(paper, run, 100, cost, worth)
+
+
+def test_a_row_is_shared_among_the_runs_that_it_lacks() -> None:
+    """A row of two cells and two seeds lacks four; one without a claim is worth nothing."""
+    assert worths(PAPER, PAPER.rows, done=()) == {
+        ASGD[0]: 1 / 2 + 1 / 4, ASGD[1]: 1 / 2 + 1 / 4, ADACOMP[0]: 1 / 4 + 1 / 2, ADACOMP[1]: 1 / 4 + 1 / 2
+    }  # fmt: skip
+    assert worths(PAPER, ["push"], done=()) == dict.fromkeys(ADACOMP, 0.0)
+
+
+def test_the_last_run_that_a_row_lacks_decides_it() -> None:
+    """What is done is not asked for, and leaves the others with more of the row."""
+    assert worths(PAPER, ["difference"], done=[*ASGD, ADACOMP[0]]) == {ADACOMP[1]: 1.0}
+    assert worths(PAPER, PAPER.rows, done=[*ASGD, *ADACOMP]) == {}
+
+
+@pytest.mark.parametrize(
+    ("took", "expected"),
+    [
+        ([Took("tiny", "asgd", 1.0, 100, 7.0), Took("tiny", "asgd", 1.0, 100, 9.0)], 8.0),
+        ([Took("tiny", "asgd", 0.1, 10, 2.0), Took("other", "asgd", 1.0, 10, 50.0)], 20.0),
+        ([Took("other", "asgd", 1.0, 10, 50.0)], 500.0),
+        ([], 100 * UNKNOWN_S),
+    ],
+    ids=["the same cell", "the same scenario", "another paper", "nothing"],
+)
+def test_a_cost_is_that_of_what_is_most_alike(took: list[Took], expected: float) -> None:
+    """The same cell with other seeds, else an update's cost elsewhere."""
+    assert cost_s(PAPER, ASGD[0], 100, took) == pytest.approx(expected)
+
+
+def test_what_decides_most_in_a_second_comes_first() -> None:
+    """What decides nothing is last, the cheapest of it first."""
+    dear, cheap = candidate(ASGD[0], 100.0, 1.0), candidate(ASGD[1], 10.0, 0.5)
+    idle, idler = candidate(ADACOMP[0], 1.0, 0.0), candidate(ADACOMP[1], 2.0, 0.0)
+
+    assert best_first([idler, dear, idle, cheap]) == [cheap, dear, idle, idler]
+
+
+def test_what_does_not_fit_into_the_budget_leaves_room_for_what_does() -> None:
+    """By paper, in the order in which they are to be made."""
+    dear, cheap = candidate(ASGD[0], 100.0, 10.0), candidate(ASGD[1], 10.0, 0.5, "other")
+    small = candidate(ADACOMP[0], 5.0, 0.1)
+
+    assert within([small, cheap, dear], 15.0) == {"other": [ASGD[1]], "tiny": [ADACOMP[0]]}
+    assert within([small, cheap, dear], 110.0) == {"tiny": [ASGD[0]], "other": [ASGD[1]]}
+    assert within([small], 0.0) == {}
