@@ -97,6 +97,8 @@ class Encoded:
     float32: int
     int8: int
     int8_deflated: int
+    int8_entropy: float
+    """Bytes of the integers by a perfect code of single integers: the entropy of each tensor's, added up."""
     selections: dict[float, Selection]
     """Selections by the share of the convolutions that is sent."""
 
@@ -176,6 +178,7 @@ def encoded(task: Task, vector: Floats, shares: tuple[float, ...] = (KEPT,)) -> 
         float32=parameters.nbytes,
         int8=_bytes(_pieces("int8", {}, shapes, parameters)),
         int8_deflated=_bytes(_pieces("int8", {"deflate": True}, shapes, parameters)),
+        int8_entropy=_entropy_bytes(shapes, parameters),
         selections={share: selection(shapes, parameters, share) for share in shares},
     )
 
@@ -215,3 +218,14 @@ def _pieces(name: str, settings: dict[str, Any], shapes: list[tuple[int, ...]], 
 def _bytes(pieces: Pieces) -> int:
     """Bytes of the pieces' payload on the wire."""
     return sum(payload_bytes(tensor) for tensor in encode_pieces(pieces)[0])
+
+
+def _entropy_bytes(shapes: list[tuple[int, ...]], parameters: Floats) -> float:
+    """Bytes of the integers of all tensors by a code that is perfect for the frequencies of each tensor's."""
+    levels = next(piece.update.values for piece in _pieces("int8", {}, shapes, parameters) if piece.name == "levels")
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+    found = 0.0
+    for tensor in np.split(levels, ends[:-1]):
+        counts = np.unique(tensor, return_counts=True)[1]
+        found -= float((counts * np.log2(counts / counts.sum())).sum()) / 8
+    return found

@@ -364,7 +364,7 @@ def reproduce(
 ) -> None:
     """Reproduce a paper's tables, in simulation, except rows that measure time: paper, measured, finding; a page."""
     from edgebed.reports.live.progress import ProgressDisplay
-    from edgebed.reports.studies.study import Means, reproduce_within, size_of
+    from edgebed.reports.studies.study import Means, reproduce_all, reproduce_within, size_of
     from edgebed.reports.studies.study import reproduce as run_paper
     from edgebed.studies.cells.cells import check_rows
     from edgebed.studies.papers.registry import find_paper
@@ -376,7 +376,7 @@ def reproduce(
     if budget_s is not None and list_rows:
         _list_missing(paper, rows or (), size_of(scale, seeds), budget_s * jobs, output, means, json=json)
         return
-    if (paper is None and budget_s is None) or list_rows:
+    if (paper is None and budget_s is None and not no_run) or list_rows:
         _list(paper, rows or (), size_of(scale, seeds), json=json)
         return
     papers = _papers(paper, rows or ())
@@ -385,16 +385,24 @@ def reproduce(
     given: dict[str, Any] = {"rows": rows or (), "scale": scale, "seeds": seeds, "output": output, "means": means}
     try:
         with spreading(jobs, dask, runs=not no_run) as executor:
-            if budget_s is None:
-                studies = [run_paper(name, executor=executor, **given) for name in papers]
+            if paper is None:
+                studies = reproduce_all(budget_s=budget_s, jobs=jobs, executor=executor, **given)
+            elif budget_s is None:
+                studies = [run_paper(paper, executor=executor, **given)]
             else:
                 studies = reproduce_within(budget_s, papers, jobs=jobs, executor=executor, **given)
     except KeyboardInterrupt:
         end_interrupted()
+    found = []
     for name, study in zip(papers, studies, strict=True):
         make_figures(figures, study.view)
-        found = {"reproduction": study.result, "rows": chosen[name], "failed": study.problems, "page": str(study.page)}
-        put_study(study.view, study.page, found if json else None)
+        found.append(
+            {"reproduction": study.result, "rows": chosen[name], "failed": study.problems, "page": str(study.page)}
+        )
+        if not json:
+            put_study(study.view, study.page, None)
+    if json:
+        put_json(found if paper is None else found[0])
     end_with([problem for study in studies for problem in study.problems])
 
 

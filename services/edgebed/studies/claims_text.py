@@ -60,7 +60,8 @@ def criterion_text(claim: Claim | None, unit: Unit) -> str:
         case None:
             return UNMEASURED
         case Sign():
-            return "above 0" if claim.sign > 0 else "below 0"
+            within = f"; equal within {value_text(claim.margin, unit).removeprefix('+')}" if claim.margin else ""
+            return f"{'above' if claim.sign > 0 else 'below'} 0{within}"
         case AtLeast() | Never():
             return claim_text(claim, unit)
 

@@ -50,6 +50,17 @@ def test_a_sign_needs_an_interval_beyond_zero() -> None:
     assert finding(claim, 0.5, -0.1, 0.1) == "not distinguishable"
 
 
+def test_a_difference_within_the_margin_is_none() -> None:
+    """By an interval that holds zero; of a run that is too short nothing follows."""
+    claim = Sign(sign=1, value=0.2, margin=0.1)
+
+    assert finding(claim, 0.01, -0.02, 0.0) == "equal"
+    assert finding(claim, 0.05, 0.051, 0.052) == "reproduced"
+    assert finding(claim, -0.05, -0.051, -0.052) == "differs"
+    assert finding(claim, 0.1, -0.02, 0.0) == "not distinguishable"
+    assert finding(claim, 0.01, -0.02, 0.0, full_size=False, unit="points") == "not distinguishable"
+
+
 def test_at_least_has_one_border() -> None:
     """Above it, below it, or across it."""
     claim = AtLeast(value=98.5)

@@ -37,7 +37,8 @@ from edgebed.studies.reproduction.reproduction import CellResult, Curves, Reprod
 
 FINDINGS = """\
 An interval is Student's at 95 % over seeds, and decides. *Reproduced*: it confirms what the paper claims. *Differs*: it
-contradicts it. *Not distinguishable*: it does neither, because seeds differ too much, because not all of them got
+contradicts it. *Equal*: the difference that it claims is none, or less than anybody minds, by a margin that was stated
+before the runs. *Not distinguishable*: it does neither, because seeds differ too much, because not all of them got
 there, or because evaluations lie too far apart to tell. *So far inside*, *so far outside*: it would confirm or
 contradict, but the runs are shorter than the paper's, and what is measured still changes with their length. *One seed*:
 a value is shown, and nothing found, as seeds would decide. *Consistent*: the row follows by arithmetic, or it compares
@@ -55,6 +56,7 @@ ONE_SEED = "one seed"
 SHADES: Mapping[str, Shade] = {
     "reproduced": "good",
     "differs": "bad",
+    "equal": "bad",
     "not distinguishable": "unknown",
     "so far inside": "unknown",
     "so far outside": "unknown",
@@ -65,6 +67,7 @@ SHADES: Mapping[str, Shade] = {
 COUNTED = {
     "reproduced": "reproduced",
     "differs": "differing",
+    "equal": "equal where the paper has a difference",
     "not distinguishable": "not distinguishable",
     "so far inside": "so far inside",
     "so far outside": "so far outside",
@@ -126,10 +129,13 @@ def finding_text(row: RowResult) -> str:
 
 
 def _overview(result: Reproduction) -> str:
-    """A sentence on how many rows came to which finding, those that count first."""
-    texts = [finding_text(row) for rows in result.tables.values() for row in rows]
+    """Sentences on how many rows came to which finding, and how many of those that differ have a cause."""
+    found = [row for rows in result.tables.values() for row in rows]
+    texts = [finding_text(row) for row in found]
     words = [f"{texts.count(word)} {words}" for word, words in COUNTED.items() if word in texts]
-    return f"{count_text(len(texts), 'row')}: {', '.join(words)}."
+    different = [row for row in found if row.is_different]
+    causes = f" Of {count_text(len(different), 'difference')} {sum(bool(row.cause) for row in different)} have a cause."
+    return f"{count_text(len(texts), 'row')}: {', '.join(words)}.{causes if different else ''}"
 
 
 def _chance(result: Reproduction) -> str:
@@ -190,6 +196,8 @@ def _notes(row: RowResult) -> Iterator[str]:
     """Notes on a row's comparison."""
     if row.note:
         yield row.note
+    if row.cause:
+        yield f"Why it differs: {row.cause}"
     if row.measured and row.resolution > (0.0 if row.claim else COARSE * abs(row.measured.mean)):
         yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
 

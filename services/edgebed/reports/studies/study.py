@@ -20,6 +20,7 @@ from edgebed.journal.run_folder import runs_root, write_atomically
 from edgebed.reports.run.report import write_report
 from edgebed.reports.studies.agreement_page import agreement_page
 from edgebed.reports.studies.comparison_page import comparison_page
+from edgebed.reports.studies.front_page import ARTIFACT, FRONT, Reproduced, artifact_page, front_page
 from edgebed.reports.studies.ranking_page import ranking_page
 from edgebed.reports.studies.reproduction_page import reproduction_page
 from edgebed.reports.studies.sweep_page import sweep_page
@@ -34,7 +35,7 @@ from edgebed.studies.cells.result_cache import FILE, ResultCache
 from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.cells.spreading import executing
 from edgebed.studies.comparison.comparison import Comparison, compare_arms
-from edgebed.studies.papers.registry import find_paper
+from edgebed.studies.papers.registry import find_paper, papers
 from edgebed.studies.ranking.kept_trials import FILE as TRIALS
 from edgebed.studies.ranking.kept_trials import KeptTrials
 from edgebed.studies.ranking.ranking import Ranking
@@ -158,7 +159,7 @@ def reproduce(
 
 def reproduce_within(
     budget_s: float,
-    papers: Sequence[str],
+    names: Sequence[str],
     *,
     rows: Sequence[str] = (),
     scale: float | None = None,
@@ -173,7 +174,7 @@ def reproduce_within(
     What there is counts. The other arguments and the errors are those of `reproduce`; a page is written for each paper.
     """
     means = replace(means or Means(), resume=True)
-    missing = missing_runs(papers, rows=rows, size=size_of(scale, seeds), output=output, means=means)
+    missing = missing_runs(names, rows=rows, size=size_of(scale, seeds), output=output, means=means)
     chosen = within(missing, budget_s * jobs)
     count = sum(len(runs) for runs in chosen.values())
     means.tell(f"{count} of {count_text(len(missing), 'missing run')} chosen for {seconds_text(budget_s)}")
@@ -182,17 +183,40 @@ def reproduce_within(
             name, rows=rows, scale=scale, seeds=seeds, output=output, jobs=jobs, executor=executor, means=means,
             budgeted=chosen.get(name, ()),
         )
-        for name in papers
+        for name in names
     ]  # fmt: skip
 
 
+def reproduce_all(
+    *, output: str | Path | None = None, means: Means | None = None, budget_s: float | None = None, **options: Any
+) -> list[Study[Reproduction]]:
+    """Reproduce every paper there is, and write a front page and an artifact appendix beside their pages.
+
+    `budget_s` is that of `reproduce_within`, `options` are those of `reproduce`.
+    """
+    means, names = means or Means(), list(papers())
+    if budget_s is None:
+        studies = [reproduce(name, output=output, means=means, **options) for name in names]
+    else:
+        studies = reproduce_within(budget_s, names, output=output, means=means, **options)
+    folder = folder_of(output, means.root / "reproductions")
+    reproduced = [
+        Reproduced(find_paper(name), study.result, study.view) for name, study in zip(names, studies, strict=True)
+    ]
+    written = {FRONT, ARTIFACT, *names}
+    others = sorted(file.stem for file in folder.glob("*.md") if file.stem not in written)
+    write(front_page(reproduced, others), folder)
+    write(artifact_page(reproduced), folder)
+    return studies
+
+
 def missing_runs(
-    papers: Sequence[str], *, rows: Sequence[str], size: Size, output: str | Path | None, means: Means
+    names: Sequence[str], *, rows: Sequence[str], size: Size, output: str | Path | None, means: Means
 ) -> list[Candidate]:
-    """Return the runs that the papers' rows lack, those that decide most in a second first."""
+    """Return the runs that the rows of these papers lack, those that decide most in a second first."""
     folder = folder_of(output, means.root / "reproductions")
     parts = []
-    for name in papers:
+    for name in names:
         declared = find_paper(name)
         cells = PaperCells(declared)
         cache = ResultCache(cells, folder / declared.name / FILE)

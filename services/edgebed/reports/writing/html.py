@@ -41,6 +41,11 @@ def prose(markdown: str) -> Markup:
     return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))  # noqa: S704
 
 
+def beside(file: str) -> str:
+    """A linked file; of a page in Markdown the one in HTML, which is written with it."""
+    return f"{file.removesuffix('.md')}.html" if file.endswith(".md") else file
+
+
 def svg(chart: Chart) -> Markup:
     """A chart's own element."""
     return Markup(chart.svg)  # noqa: S704
@@ -53,7 +58,7 @@ def is_wide(chart: Chart) -> bool:
 
 ENVIRONMENT = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
 ENVIRONMENT.globals |= {
-    "cell_class": cell_class, "is_wide": is_wide, "prose": prose, "shares": shares, "shown": shown,
+    "beside": beside, "cell_class": cell_class, "is_wide": is_wide, "prose": prose, "shares": shares, "shown": shown,
     "spans": spans, "svg": svg, "tags": TAGS, "shade_of": shade_of, "shades": SHADES,
 }  # fmt: skip
 TEMPLATE = ENVIRONMENT.from_string(Path(__file__).with_name("page.html").read_text())

@@ -81,8 +81,9 @@ def _part(part: Part, page: Page, level: int) -> str:
             return "\n".join(f"- {_line(line)}" for line in part.lines)
         case Grid():
             return _table(part)
-        case Figures(charts):
-            return "\n\n".join(f"![{_line(each.title)}]({_file(page, each)})" for each in charts if each.svg)
+        case Figures(charts, folder):
+            place = folder or page.name
+            return "\n\n".join(f"![{_line(each.title)}]({_file(place, each)})" for each in charts if each.svg)
         case Listing(lines, language):
             return _listing(lines, language)
         case Section(title, parts):
@@ -91,8 +92,8 @@ def _part(part: Part, page: Page, level: int) -> str:
             return ""
 
 
-def _file(page: Page, chart: Chart) -> str:
-    return f"{quote(page.name)}/{chart.name}.svg"
+def _file(folder: str, chart: Chart) -> str:
+    return f"{quote(folder)}/{chart.name}.svg"
 
 
 def _table(grid: Grid) -> str:

@@ -106,6 +106,8 @@ class Figures(NamedTuple):
     """Charts side by side, where there is room."""
 
     charts: "Sequence[Chart]"
+    folder: str = ""
+    """Folder of another page, beside this one, that has the charts' files; "": they are this page's own."""
 
 
 class Sketch(NamedTuple):
@@ -203,9 +205,9 @@ class Page:
 
 
 def charts_in(parts: Iterable[Part]) -> "Iterator[Chart]":
-    """All charts of the parts and of what is in them."""
+    """All charts of the parts and of what is in them, but for those of other pages."""
     for part in parts:
         if isinstance(part, Figures):
-            yield from part.charts
+            yield from part.charts if not part.folder else ()
         elif isinstance(part, Section):
             yield from charts_in(part.parts)

@@ -62,12 +62,14 @@ class Near:
 class Sign:
     """A claim about the sign of a difference or the like; `value` is the paper's, if it gives one.
 
-    reproduced: the interval over seeds lies on that side of zero; differs: on the other; not distinguishable: it holds
-    zero.
+    reproduced: the interval over seeds lies on that side of zero; differs: on the other; equal: it holds zero, and lies
+    within `margin` on both sides; else not distinguishable.
     """
 
     sign: Literal[-1, 1]
     value: float | None = None
+    margin: float = 0.0
+    """Size of a difference that matters to nobody, stated before the runs; 0: each does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,9 @@ class Row:
     """The paper's claim; None: the paper gives nothing to compare with; the measurement stands alone."""
     note: str = ""
     """What a reader must know of the comparison, in a sentence."""
+    cause: str = ""
+    """Why what was found differs from the claim, in a sentence or two, by runs that switch one thing at a time; empty:
+    nobody knows."""
     with_updates: OverUpdates | None = None
     """How the measure changes as training continues; None: as in `BY_UNIT`. Where it is not steady, a run shorter than
     the paper's shows little."""
@@ -150,6 +155,20 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Headline:
+    """One of the things that a paper is read for, as the front page of results has it."""
+
+    claim: str
+    """What the paper claims, in a sentence."""
+    rows: tuple[str, ...]
+    """Rows that it stands or falls with."""
+    found: str
+    """What came of it here, and why it differs, if it does: one to three sentences in Markdown."""
+    chart: str = ""
+    """Title of the curve that shows it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Paper:
     """One publication: its tables, and the cells that they need."""
 
@@ -162,6 +181,7 @@ class Paper:
     """Evaluations that the moving average of an accuracy is taken over."""
     cells: Mapping[str, Cell]
     tables: tuple[Table, ...]
+    headlines: tuple[Headline, ...] = ()
 
     @property
     def rows(self) -> dict[str, Row]:
@@ -175,6 +195,7 @@ class Paper:
         return replace(
             self,
             cells={name: cell for name, cell in self.cells.items() if name in needed},
+            headlines=(),
             tables=tuple(
                 replace(table, rows=kept[table.title], curves=()) for table in self.tables if kept[table.title]
             ),
@@ -186,10 +207,23 @@ class Paper:
         names = Counter(name for table in self.tables for name in table.rows)
         measured = {cell for row in self.rows.values() for cell in row.cells}
         users = [(f"row '{name}'", row.cells) for name, row in self.rows.items()]
-        users += [(f"curve '{curve.title}'", curve.cells) for table in self.tables for curve in table.curves]
+        curves = [curve for table in self.tables for curve in table.curves]
+        users += [(f"curve '{curve.title}'", curve.cells) for curve in curves]
+        titles = {"", *(curve.title for curve in curves)}
         unknown = [(user, cell) for user, cells in users for cell in cells if cell not in self.cells]
         return (
             *(f"{count} rows are called '{name}'" for name, count in names.items() if count > 1),
+            *(
+                f"headline '{each.claim}' is of row '{name}', which is not declared"
+                for each in self.headlines
+                for name in each.rows
+                if name not in names
+            ),
+            *(
+                f"headline '{each.claim}' shows the curve '{each.chart}', which is not declared"
+                for each in self.headlines
+                if each.chart not in titles
+            ),
             *(f"{user} is of cell '{cell}', which is not declared" for user, cell in unknown),
             *(f"cell '{name}' is in no row" for name in self.cells if name not in measured),
         )

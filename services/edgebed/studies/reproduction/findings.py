@@ -16,8 +16,9 @@ from edgebed.studies.papers.paper import AtLeast, Near, Never, Row, Sign
 from edgebed.studies.statistics import ConfidenceInterval, interval
 
 Finding = Literal[
-    "reproduced", "differs", "not distinguishable", "so far inside", "so far outside", "consistent", "not consistent"
-]
+    "reproduced", "differs", "equal", "not distinguishable", "so far inside", "so far outside",
+    "consistent", "not consistent",
+]  # fmt: skip
 """Findings on a row. A row that no publication stands behind, or that follows by arithmetic, is `consistent` or not."""
 OF_ITSELF: Mapping[Finding, Finding] = {"reproduced": "consistent", "differs": "not consistent"}
 SEEDS_MIN = 2
@@ -52,7 +53,12 @@ def judge(
 
 def so_far(found: Finding) -> Finding:
     """The finding on a run shorter than the paper's, from the same measurement on a whole training."""
-    return {"reproduced": "so far inside", "differs": "so far outside"}.get(found, found)  # type: ignore[return-value]
+    short: Mapping[Finding, Finding] = {
+        "reproduced": "so far inside",
+        "differs": "so far outside",
+        "equal": "not distinguishable",
+    }
+    return short.get(found, found)
 
 
 def ends(measured: ConfidenceInterval) -> tuple[float, float]:
@@ -74,7 +80,7 @@ def _compare(claim: Near | Sign | AtLeast, between: tuple[float, float]) -> Find
     if isinstance(claim, AtLeast):
         return _within(low, high, claim.value, math.inf)
     if low <= 0 <= high:
-        return "not distinguishable"
+        return "equal" if -claim.margin < low and high < claim.margin else "not distinguishable"
     return "reproduced" if low * claim.sign > 0 else "differs"
 
 

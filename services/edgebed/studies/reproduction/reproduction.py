@@ -31,6 +31,10 @@ from edgebed.studies.reproduction.findings import Finding, judge
 from edgebed.studies.statistics import ConfidenceInterval
 
 NOTHING: Mapping[str, ComputedRow] = {}
+DIFFERENT: tuple[Finding, ...] = ("differs", "equal", "so far outside", "not consistent")
+"""Findings that are not what the paper claims."""
+SEEDS_DECIDE = 3
+"""Number of seeds that decide a row."""
 ONCE = 1
 """Key of the value of a row without cells, among values by seed."""
 
@@ -61,6 +65,25 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     share: tuple[float, float]
     """The smallest and the largest share of the paper's updates."""
     note: str = ""
+    cause: str = ""
+    """Why what was found differs from the claim; empty where it does not, or where nobody knows."""
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether the row can confirm or contradict the paper."""
+        return self.claim is not None and self.finding not in ("consistent", "not consistent")
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the claim is confirmed or contradicted, by three seeds where seeds decide."""
+        return self.finding in ("reproduced", "differs", "equal") and (
+            not self.is_tested or len(self.values) >= SEEDS_DECIDE
+        )
+
+    @property
+    def is_different(self) -> bool:
+        """Whether what was found is not what the paper claims."""
+        return self.finding in DIFFERENT
 
     @property
     def was_run(self) -> bool:
@@ -223,6 +246,7 @@ def _row_result(
         updates=(min(updates), max(updates)),
         share=(min(shares), max(shares)),
         note=row.note,
+        cause=row.cause if finding in DIFFERENT else "",
     )
 
 

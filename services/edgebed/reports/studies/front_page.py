@@ -1,0 +1,150 @@
+"""The front page of all reproductions, and the appendix for those who check them; made from the papers' results alone.
+
+The front page says what each paper claims, what became of it, and why it differs: a sentence, a table and a chart for
+each claim. The appendix has the same claims with expected intervals, machine time and commands.
+"""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from edgebed.core.quantities import UNMEASURED, count_text, seconds_text
+from edgebed.reports.studies.reproduction_page import SHADES, finding_text
+from edgebed.reports.writing.page import Figures, Grid, Listing, Page, Paragraph, Part, Prose, Section, Span
+from edgebed.studies.claims_text import measured_text
+from edgebed.studies.papers.paper import Headline, Paper
+from edgebed.studies.reproduction.reproduction import Reproduction, RowResult
+
+FRONT = "index"
+ARTIFACT = "artifact"
+INTRODUCTION = """\
+What five publications on training neural networks at the edge claim, and what became of each claim when edgebed ran it:
+in virtual time, or in containers with capped processors and shaped links where time is what is measured. A claim is
+decided by an interval over three seeds or more; a finding that is not the paper's has a cause where one was found, by
+runs that switch one thing at a time. Each paper's page has all rows, sizes, runs and commands."""
+REQUIREMENTS = """\
+**Hardware.** Two cores and 8 GB of memory, no GPU; times below are seconds of one core of the machine that the pages
+name. **Software.** Linux, Python 3.11 or newer, and Docker for what is run in containers; `scripts/setup` makes the
+environment. **Data.** MNIST and CIFAR-10 are fetched on first use, or read from `EDGEBED_DATA_DIR`. **Randomness.** A
+simulated run is bit-equal on every machine with the same versions; other versions and live runs move within the
+intervals."""
+TYRES = """\
+Ten minutes: the first command checks the installation and trains for seconds; the second evaluates the lines that the
+repository has and must find what the pages say; the third makes one run of a row anew, which must give the value that
+the page has for seed 1."""
+TYRES_COMMANDS = (
+    "scripts/demo",
+    "edgebed reproduce tong2016 --no-run --output docs/results",
+    "edgebed reproduce tong2016 --row bp-1000 --seeds 1",
+)
+FRONT_HEAD = ("paper", "claims", "reproduced", "differ or equal", "of these explained", "open")
+CLAIM_HEAD = ("", "paper", "measured (interval over seeds)", "finding")
+CHECK_HEAD = ("", "expected", "finding")
+
+
+class Reproduced(NamedTuple):
+    """A paper and what came of it."""
+
+    paper: Paper
+    result: Reproduction
+    page: Page
+
+    @property
+    def rows(self) -> dict[str, RowResult]:
+        """Its rows by name."""
+        return {row.row: row for rows in self.result.tables.values() for row in rows}
+
+
+def front_page(reproduced: Sequence[Reproduced], others: Sequence[str] = ()) -> Page:
+    """The front page; `others` are names of further pages in its folder."""
+    return Page(
+        name=FRONT,
+        heading="Results",
+        parts=[
+            Prose(INTRODUCTION),
+            Grid(FRONT_HEAD, [_counts(each) for each in reproduced]),
+            Paragraph((_pages(ARTIFACT), " says how to check them, in ten minutes and in days.")),
+            *(_paper(each) for each in reproduced),
+            Section("Further studies", [Paragraph(_listed(others))] if others else []),
+        ],
+    )
+
+
+def artifact_page(reproduced: Sequence[Reproduced]) -> Page:
+    """The appendix: what to install, what to run, and what to expect."""
+    return Page(
+        name=ARTIFACT,
+        heading="Artifact appendix",
+        parts=[
+            Section("What is needed", [Prose(REQUIREMENTS)]),
+            Section("Kick the tyres", [Prose(TYRES), Listing(TYRES_COMMANDS, "sh")]),
+            *(Section(each.paper.name, list(_checks(each))) for each in reproduced),
+        ],
+    )
+
+
+def _pages(name: str) -> Span:
+    return Span(name, file=f"{name}.md")
+
+
+def _listed(names: Sequence[str]) -> tuple[str | Span, ...]:
+    return tuple(piece for name in names for piece in (", ", _pages(name)))[1:]
+
+
+def _counts(each: Reproduced) -> tuple[str | Span, ...]:
+    claimed = [row for row in each.rows.values() if row.is_claimed]
+    decided = [row for row in claimed if row.is_decided]
+    different = [row for row in decided if row.is_different]
+    return (
+        _pages(each.paper.name),
+        str(len(claimed)),
+        str(len(decided) - len(different)),
+        str(len(different)),
+        str(sum(bool(row.cause) for row in different)),
+        str(len(claimed) - len(decided)),
+    )
+
+
+def _paper(each: Reproduced) -> Section:
+    head: list[Part] = [Paragraph((f"{each.paper.citation} ", _pages(each.paper.name)))]
+    return Section(each.paper.name, [*head, *(_headline(each, headline) for headline in each.paper.headlines)])
+
+
+def _headline(each: Reproduced, headline: Headline) -> Section:
+    rows = [
+        (row.what, row.paper, _measured(row), Span(text, SHADES.get(text)))
+        for row in (each.rows[name] for name in headline.rows)
+        for text in (finding_text(row),)
+    ]
+    charts = [chart for chart in each.page.charts if chart.title == headline.chart]
+    return Section(
+        headline.claim, [Prose(headline.found), Grid(CLAIM_HEAD, rows), Figures(charts, folder=each.paper.name)]
+    )
+
+
+def _measured(row: RowResult) -> str:
+    return measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs)
+
+
+def _checks(each: Reproduced) -> Iterator[Part]:
+    """For each headline its rows with what to expect, what that costs, and the command."""
+    cells = {cell.cell: cell for cell in each.result.cells}
+    for number, headline in enumerate(each.paper.headlines, start=1):
+        rows = [each.rows[name] for name in headline.rows]
+        needed = dict.fromkeys(cell for row in rows for cell in row.cells)
+        runs = {(run.run, run.started): run for cell in needed if cell in cells for run in cells[cell].runs}
+        took_s = sum(run.wall_s or 0.0 for run in runs.values())
+        chosen = [word for row in rows for word in ("--row", row.row)]
+        yield Section(
+            f"C{number}: {headline.claim}",
+            [
+                Grid(
+                    CHECK_HEAD,
+                    [(row.what, _measured(row), finding_text(row)) for row in rows],
+                ),
+                Paragraph(
+                    f"{count_text(len(runs), 'run')}, {seconds_text(took_s) if runs else UNMEASURED} on one core."
+                ),
+                Listing([shlex.join(["edgebed", "reproduce", each.paper.name, *chosen, "--resume"])], "sh"),
+            ],
+        )
