@@ -8,10 +8,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from repository_files import ROOT, tracked_files
 
 import edgebed
 
-ROOT = Path(__file__).parents[2]
 REQUIRED_FILES = (
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/decisions.md", "CHANGELOG.md", "LICENSE",
     "pyproject.toml", ".ci/run", "scripts/demo",
@@ -26,20 +26,6 @@ MODULE_LINES_MAX = 600  # beyond this, ask whether it is one thing
 FILE_BYTES_MAX = 1 << 20
 NOUNLESS = re.compile(r"(Of|Those|That|Both|The same|Likewise|These|Whom)\b")
 """Beginnings of a docstring that refer to what a reader of this one sentence does not see."""
-
-
-def tracked_files() -> list[Path]:
-    """The files of the repository; outside of git, all that no tool has made."""
-    try:
-        listing = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        names = [ROOT / name for name in listing.stdout.split("\0") if name]
-    except (OSError, subprocess.CalledProcessError):
-        made = {".venv", "runs", "build", "__pycache__"}
-        names = [path for path in ROOT.rglob("*") if not made & set(path.parts) and ".egg-info" not in str(path)]
-    return [path for path in names if path.is_file()]
 
 
 def texts() -> list[tuple[str, str]]:
