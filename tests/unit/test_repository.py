@@ -240,13 +240,15 @@ def test_both_locks_agree():
 
 
 def test_the_version_of_torch_is_the_same_everywhere():
-    """pyproject.toml says it to pip, scripts/setup installs it."""
+    """The version that is tested: scripts/setup installs it, scripts/lock locks for it; pyproject.toml's range begins there."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)
     version = re.search(r"^torch_version=(\S+)$", (ROOT / "scripts/setup").read_text(encoding="utf-8"), re.MULTILINE)
     assert version is not None
 
-    assert f"torch=={version[1]}" in project["project"]["dependencies"]
+    assert f"torch>={version[1].removesuffix('.0')},<3" in project["project"]["dependencies"]
+    assert project["tool"]["uv"]["constraint-dependencies"] == [f"torch=={version[1]}"]
+    assert f"torch=={version[1]} " in (ROOT / "requirements/torch.txt").read_text(encoding="utf-8")
     assert [entry["version"] for entry in project["tool"]["uv"]["dependency-metadata"]] == [version[1]]
 
 
