@@ -1,7 +1,9 @@
 """The wheel, made of the sdist: what both hold, and that it works in an empty environment and folder."""
 
+import email
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 from repository_files import ROOT, tracked_files
 
-from edgebed.core.package import shipped_files
+from edgebed.core.package import VERSION, shipped_files
 
 FOR_THE_REPOSITORY_ALONE = (".ci/", ".github/", ".gitignore")
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
@@ -112,6 +114,22 @@ def test_the_wheel_has_the_package_and_what_comes_with_it(wheel):
     assert {name for name in shipped if modes[name] & stat.S_IXUSR} == {
         name for name in shipped if os.access(ROOT / name, os.X_OK)
     }
+
+
+def test_an_index_can_show_what_it_is(wheel):
+    """Its metadata: description, words to find it by, licence, Pythons, and dependencies as ranges, torch's as well."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = email.message_from_bytes(archive.read(name))
+    required = [each for each in metadata.get_all("Requires-Dist") if "extra ==" not in each]
+
+    assert (metadata["Name"], metadata["Version"], metadata["License-Expression"]) == ("edgebed", VERSION, "Apache-2.0")
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload().startswith("# edgebed")
+    assert metadata["Author"]
+    assert "federated learning" in metadata["Keywords"].split(",")
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert [each for each in required if not re.fullmatch(r"[\w-]+<[\w.]+,>=[\w.]+", each)] == []
 
 
 def test_what_compose_and_readers_need_comes_with_it():

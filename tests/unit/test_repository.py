@@ -17,7 +17,8 @@ REQUIRED_FILES = (
     "pyproject.toml", ".ci/run", "scripts/demo",
     "scripts/test", "scripts/setup", "scripts/bench", "scenarios/quickstart.yaml", "docs/scenario.md",
     "docs/metrics.md", "docs/protocol.md", "docs/creating-a-method.md", "docker-compose.yml", ".env",
-    "scripts/build-images", ".ci/engine",
+    "scripts/build-images", ".ci/engine", "CITATION.cff", "action.yml", ".github/workflows/tests.yml",
+    ".github/workflows/wheels.yml", ".github/workflows/images.yml", ".github/workflows/site.yml",
 )  # fmt: skip
 MAPS = ("ARCHITECTURE.md", "docs/decisions.md", "CONTRIBUTING.md")
 """They say where things are."""
@@ -240,7 +241,7 @@ def test_both_locks_agree():
 
 
 def test_the_version_of_torch_is_the_same_everywhere():
-    """The version that is tested: scripts/setup installs it, scripts/lock locks for it; pyproject.toml's range begins there."""
+    """The one that is tested: scripts/setup installs it, the lock has it, and pyproject.toml's range begins with it."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)
     version = re.search(r"^torch_version=(\S+)$", (ROOT / "scripts/setup").read_text(encoding="utf-8"), re.MULTILINE)
