@@ -129,7 +129,7 @@ def test_an_index_can_show_what_it_is(wheel):
     assert metadata["Author"]
     assert "federated learning" in metadata["Keywords"].split(",")
     assert metadata["Requires-Python"] == ">=3.11"
-    assert [each for each in required if not re.fullmatch(r"[\w-]+<[\w.]+,>=[\w.]+", each)] == []
+    assert [each for each in required if not re.fullmatch(r"[\w.-]+<[\w.]+,>=[\w.]+", each)] == []
 
 
 def test_what_compose_and_readers_need_comes_with_it():
