@@ -34,7 +34,7 @@ class Script:
         for name in ("scripts", "images/wheels", "bin"):
             (folder / name).mkdir(parents=True)
         shutil.copy(ROOT / "scripts/build-images", folder / "scripts")
-        (folder / "pyproject.toml").touch()
+        (folder / "docker-compose.yml").touch()
         (folder / "bin/docker").write_text(DOCKER)
         (folder / "bin/docker").chmod(0o755)
 

@@ -8,16 +8,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from repository_files import ROOT, tracked_files
 
 import edgebed
 
-ROOT = Path(__file__).parents[2]
 REQUIRED_FILES = (
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/decisions.md", "CHANGELOG.md", "LICENSE",
     "pyproject.toml", ".ci/run", "scripts/demo",
     "scripts/test", "scripts/setup", "scripts/bench", "scenarios/quickstart.yaml", "docs/scenario.md",
     "docs/metrics.md", "docs/protocol.md", "docs/creating-a-method.md", "docker-compose.yml", ".env",
-    "scripts/build-images", ".ci/engine",
+    "scripts/build-images", ".ci/engine", "CITATION.cff", "action.yml", ".github/workflows/tests.yml",
+    ".github/workflows/wheels.yml", ".github/workflows/images.yml", ".github/workflows/site.yml",
 )  # fmt: skip
 MAPS = ("ARCHITECTURE.md", "docs/decisions.md", "CONTRIBUTING.md")
 """They say where things are."""
@@ -26,20 +27,6 @@ MODULE_LINES_MAX = 600  # beyond this, ask whether it is one thing
 FILE_BYTES_MAX = 1 << 20
 NOUNLESS = re.compile(r"(Of|Those|That|Both|The same|Likewise|These|Whom)\b")
 """Beginnings of a docstring that refer to what a reader of this one sentence does not see."""
-
-
-def tracked_files() -> list[Path]:
-    """The files of the repository; outside of git, all that no tool has made."""
-    try:
-        listing = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        names = [ROOT / name for name in listing.stdout.split("\0") if name]
-    except (OSError, subprocess.CalledProcessError):
-        made = {".venv", "runs", "build", "__pycache__"}
-        names = [path for path in ROOT.rglob("*") if not made & set(path.parts) and ".egg-info" not in str(path)]
-    return [path for path in names if path.is_file()]
 
 
 def texts() -> list[tuple[str, str]]:
@@ -254,13 +241,15 @@ def test_both_locks_agree():
 
 
 def test_the_version_of_torch_is_the_same_everywhere():
-    """pyproject.toml says it to pip, scripts/setup installs it."""
+    """The one that is tested: scripts/setup installs it, the lock has it, and pyproject.toml's range begins with it."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)
     version = re.search(r"^torch_version=(\S+)$", (ROOT / "scripts/setup").read_text(encoding="utf-8"), re.MULTILINE)
     assert version is not None
 
-    assert f"torch=={version[1]}" in project["project"]["dependencies"]
+    assert f"torch>={version[1].removesuffix('.0')},<3" in project["project"]["dependencies"]
+    assert project["tool"]["uv"]["constraint-dependencies"] == [f"torch=={version[1]}"]
+    assert f"torch=={version[1]} " in (ROOT / "requirements/torch.txt").read_text(encoding="utf-8")
     assert [entry["version"] for entry in project["tool"]["uv"]["dependency-metadata"]] == [version[1]]
 
 

@@ -103,7 +103,14 @@ GROUPS = {
         operate.cpus,
         operate.rollback,
     ),
-    "Maintain": (maintain.calibrate, maintain.profile, maintain.traces, maintain.down, maintain.schema),
+    "Maintain": (
+        maintain.calibrate,
+        maintain.profile,
+        maintain.traces,
+        maintain.down,
+        maintain.compose,
+        maintain.schema,
+    ),
 }
 """Commands by group, as `edgebed --help` shows them."""
 

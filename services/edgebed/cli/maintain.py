@@ -9,6 +9,7 @@ import typer
 from edgebed.cli.options import Json, Sets, Variants, engines_in, put_parts, require_place
 from edgebed.core.console import put, put_json, say
 from edgebed.core.errors import InfrastructureError, ScenarioError, unwritten
+from edgebed.core.quantities import count_text
 
 if TYPE_CHECKING:
     from edgebed.planning.planning import PlannedTrial
@@ -155,6 +156,29 @@ def _convert(collection: str, files: Sequence[Path], step: str, folder: Path) ->
     for each in converted:
         write_atomically(folder / f"{each.name}.csv", each.text.encode(), "--output")
     return {each.name: folder / f"{each.name}.csv" for each in converted}
+
+
+def compose(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Write here (default: the current folder).", show_default=False)
+    ] = Path(),
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace files that differ, as those of another version do.")
+    ] = False,
+) -> None:
+    """Write the files that `docker compose up` needs: Compose's, images, dashboards, scenarios and edgebed's code."""
+    from edgebed.runtimes.containers.compose_folder import write_compose_folder
+
+    written = write_compose_folder(folder, force=force)
+    if not (written.files or written.removed):
+        put(f"{folder}: all is there")
+        return
+    top = dict.fromkeys(f"{path.parts[0]}{'/' if len(path.parts) > 1 else ''}" for path in written.files)
+    put(f"{folder}: {count_text(len(written.files), 'file')} written: {', '.join(top)}")
+    for path in written.removed:
+        put(f"{folder}: removed {path}, which this version does not have")
+    put("next, in that folder: docker compose up; without an image registry: scripts/build-images first, as root")
 
 
 def schema() -> None:

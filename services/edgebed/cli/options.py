@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
-ScenarioFile = Annotated[Path, typer.Argument(help="A scenario's YAML file.", show_default=False)]
+ScenarioFile = Annotated[
+    Path,
+    typer.Argument(help="A scenario's YAML file, or the name of one that comes with edgebed.", show_default=False),
+]
 RunName = Annotated[str, typer.Argument(help="A folder, a scenario (its latest run), scenario/number, or 'latest'.")]
 Sets = Annotated[
     list[str] | None,

@@ -3,14 +3,14 @@
 import functools
 import hashlib
 
-from edgebed.core.package import PACKAGE
+from edgebed.core.package import PACKAGE, code_files
 
 
 @functools.cache
 def fingerprint() -> str:
     """16 hexadecimal digits that change with any Python file of the package."""
     digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(f"{path.relative_to(PACKAGE)}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for path in code_files("*.py"):
+        digest.update(f"{path}\0".encode())
+        digest.update(hashlib.sha256((PACKAGE / path).read_bytes()).digest())
     return digest.hexdigest()[:16]

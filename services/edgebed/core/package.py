@@ -1,8 +1,45 @@
-"""The package's version, and the folders that it lies in."""
+"""The package's version, the folders that it lies in, and the files that come with its code.
+
+These lie at the root of the repository, and below `edgebed/shipped/` in a wheel, where setup.py puts them: the same
+paths, so that both are read alike. setup.py runs this file by itself: it imports the standard library alone.
+"""
 
 from pathlib import Path
 
 VERSION = "0.1.0"
 PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = PACKAGE.parents[1]
-"""The folder with `scenarios/`, where edgebed runs from a checkout."""
+"""The repository's root, where this code lies in one."""
+IN_A_WHEEL = "shipped"
+SHIPPED = PACKAGE / IN_A_WHEEL if (PACKAGE / IN_A_WHEEL).is_dir() else CHECKOUT
+"""The folder with `scenarios/`, `schema/` and the other files that come with the code."""
+SHIPPED_FILES = (
+    ".dockerignore",
+    ".env",
+    "docker-compose.yml",
+    "docker-compose.swarm.yml",
+    "dashboards/grafana/**/*.json",
+    "dashboards/grafana/**/*.yaml",
+    "dashboards/prometheus/**/*.yml",
+    "images/*/Dockerfile",
+    "images/edgebed*",
+    "images/wheels/.gitignore",
+    "requirements/[!d]*.txt",
+    "scenarios/**/*.md",
+    "scenarios/**/*.py",
+    "scenarios/**/*.yaml",
+    "schema/*.json",
+    "scripts/build-images",
+)
+"""What comes with the code; all that `docker compose up` needs is among it. requirements/dev.txt is for tests alone."""
+
+
+def shipped_files() -> list[Path]:
+    """Paths of the files that come with the code, relative to `SHIPPED`, in order."""
+    return sorted({path.relative_to(SHIPPED) for pattern in SHIPPED_FILES for path in SHIPPED.glob(pattern)})
+
+
+def code_files(pattern: str = "*") -> list[Path]:
+    """Paths of the package's own files that match, relative to `PACKAGE`, in order: neither compiled nor shipped."""
+    found = (path.relative_to(PACKAGE) for path in PACKAGE.rglob(pattern) if path.is_file())
+    return sorted(path for path in found if path.parts[0] != IN_A_WHEEL and "__pycache__" not in path.parts)

@@ -16,6 +16,7 @@ from edgebed.core.imports import forgetting
 from edgebed.learning.data_sets.registry import data_directory, is_here
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import Scenario
+from edgebed.scenario.shipped import scenario_file
 
 
 class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +47,12 @@ def check(path: Path, sets: Sequence[str] = (), hosts: Path | None = None) -> Fi
 
     What own modules print goes to standard error.
     """
-    with contextlib.redirect_stdout(sys.stderr), forgetting(path.absolute().parent, Path.cwd()):
-        return _check(path, sets, hosts)
+    try:
+        file = scenario_file(path)
+    except ScenarioError as error:
+        return FileCheck(scenario=str(path), valid=False, problems=error.problems)
+    with contextlib.redirect_stdout(sys.stderr), forgetting(file.absolute().parent, Path.cwd()):
+        return _check(file, sets, hosts)
 
 
 def _check(path: Path, sets: Sequence[str], hosts: Path | None) -> FileCheck:

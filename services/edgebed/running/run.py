@@ -125,7 +125,7 @@ def run(
                     runtime=runtime,
                     command=sys.argv,
                     trials=[trial.plan.trial for trial in planned],
-                    scenario_file=None if isinstance(scenario, Mapping) else str(scenario),
+                    scenario_file=loaded.source or None,
                     sets=set,
                     variants=variants,
                     options=msgspec.to_builtins(options),

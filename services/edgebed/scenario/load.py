@@ -25,6 +25,7 @@ from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
 from edgebed.scenario.schema import Header, Scenario, TrialSection
 from edgebed.scenario.section import FOLDER
+from edgebed.scenario.shipped import scenario_file
 from edgebed.scenario.source import Place, SourceNode
 from edgebed.scenario.sweep_section import SweepSection
 
@@ -86,7 +87,7 @@ def load_scenario(
     hosts: str | Path | None = None,
     resolved_from: str | None = None,
 ) -> Scenario:
-    """Load the scenario in the file `path`, or given as a dict, with `a.b.c=value` overrides.
+    """Load the scenario in the file `path`, or by that name, or given as a dict, with `a.b.c=value` overrides.
 
     Its hosts are those of the file `hosts`; else its own; else those in hosts.yaml beside it, if there is one.
     `resolved_from`: it is what `resolved_yaml` wrote of one that was loaded from that file before, or from a dict if
@@ -97,7 +98,8 @@ def load_scenario(
     if isinstance(path, Mapping):
         name, root, folder = "", source.from_plain(path, Place("")), Path()
     else:
-        name, root, folder = str(path), source.read_file(Path(path)), Path(path).parent
+        file = scenario_file(path)
+        name, root, folder = str(file), source.read_file(file), file.parent
     origin = str(name if resolved_from is None else resolved_from)
     context = {FOLDER: folder, PYTHON_PATH: own_folders(Path(origin).absolute().parent if origin else Path.cwd())}
     document = _take_apart(_with_hosts(root, hosts, folder if name else None))
@@ -181,7 +183,7 @@ def written_trial(path: Path, sets: Sequence[str], variant: str) -> dict[str, An
 
     With its seed, and without what is expected of it.
     """
-    document = _take_apart(source.read_file(path))
+    document = _take_apart(source.read_file(scenario_file(path)))
     _apply_sets(document, sets)
     trees = _trees(document)
     tree = trees.get(variant, trees.get("", document.base)).plain()

@@ -199,9 +199,9 @@ def _text(path: Path, read: Callable[[Path], bytes]) -> str:
     try:
         content = read(path)
     except FileNotFoundError:
-        raise ScenarioError(f"{path}: there is no such file{_neighbours(path.parent)}.{_in_view()}") from None
+        raise ScenarioError(f"{path}: there is no such file{neighbours(path.parent)}.{_in_view()}") from None
     except IsADirectoryError:
-        raise ScenarioError(f"{path}: this is a folder, not a scenario file{_neighbours(path)}.") from None
+        raise ScenarioError(f"{path}: this is a folder, not a scenario file{neighbours(path)}.") from None
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror}.") from None
     try:
@@ -212,8 +212,8 @@ def _text(path: Path, read: Callable[[Path], bytes]) -> str:
         raise ScenarioError(f"{path}:{line}: not UTF-8 text (byte {found}); save it as UTF-8.") from None
 
 
-def _neighbours(folder: Path) -> str:
-    """Name the scenario files of a folder, then those of its sub-folders, for a message."""
+def neighbours(folder: Path) -> str:
+    """Name the scenario files of a folder, then those of its sub-folders, for a message; empty if there are none."""
     try:
         names = [
             str(path.relative_to(folder))

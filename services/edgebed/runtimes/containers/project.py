@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[4]
-"""The repository's root, where this code lies in one."""
+from edgebed.core.package import CHECKOUT
+
 FILE = "docker-compose.yml"
 NAME = "edgebed"
 """The project's name where no folder gives one."""

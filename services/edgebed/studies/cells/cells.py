@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgebed.core.errors import ScenarioError
-from edgebed.core.package import CHECKOUT
+from edgebed.core.package import SHIPPED
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime
 from edgebed.planning.planning import plan_trials
@@ -163,10 +163,12 @@ def scaled(every: Interval, scale: float) -> Interval:
 
 
 def scenario_folder(name: str) -> Path:
-    """`scenarios/<name>` in the current folder, else in the package's checkout; ScenarioError if neither is there."""
-    places = [Path("scenarios", name), CHECKOUT / "scenarios" / name]
+    """`scenarios/<name>` in the current folder, else where edgebed's own are; ScenarioError if there is neither."""
+    places = [Path("scenarios", name), SHIPPED / "scenarios" / name]
     for place in places:
         if place.is_dir():
             return place
     looked = " and ".join(str(place.absolute()) for place in places)
-    raise ScenarioError(f"the scenarios of {name} are not there; looked for {looked}. Go to a checkout of edgebed.")
+    raise ScenarioError(
+        f"the scenarios of {name} are not there; looked for {looked}; go to the folder that has scenarios/{name}"
+    )

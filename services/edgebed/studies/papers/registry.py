@@ -1,7 +1,7 @@
 """The papers that can be reproduced: each is declared in `scenarios/<name>/paper.py`, beside its scenarios.
 
-They are looked for in the current folder, then in the checkout. A paper elsewhere is named by its import path,
-`package.module:NAME`.
+They are looked for in the current folder, then among those that come with edgebed. A paper elsewhere is named by its
+import path, `package.module:NAME`.
 """
 
 import importlib.util
@@ -12,7 +12,7 @@ from types import ModuleType
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import is_import_path, load_module, reason
-from edgebed.core.package import CHECKOUT
+from edgebed.core.package import SHIPPED
 from edgebed.scenario.problems import choose
 from edgebed.studies.papers.paper import Paper
 
@@ -22,7 +22,7 @@ NAME = "PAPER"
 
 def papers() -> Mapping[str, Path]:
     """The folder of every paper there is, by name."""
-    roots = dict.fromkeys(root / "scenarios" for root in (CHECKOUT, Path.cwd()))
+    roots = dict.fromkeys(root / "scenarios" for root in (SHIPPED, Path.cwd()))
     return dict(sorted((path.parent.name, path.parent) for root in roots for path in root.glob(f"*/{FILE}")))
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgebed.core.errors import ScenarioError
-from edgebed.core.package import CHECKOUT
+from edgebed.core.package import SHIPPED
 from edgebed.core.units import parse_rate
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.scenario.load import SWEEP, load_scenario, written_trial
 from edgebed.scenario.schema import Scenario
+from edgebed.scenario.shipped import scenario_file
 from edgebed.scenario.sweep_section import value_text
 from edgebed.studies.cells.cells import CellRun, CellSpecs
 from edgebed.studies.papers.paper import Cell
@@ -118,6 +119,7 @@ class SweepPlan:
 
 def read_points(path: Path, sets: Sequence[str] = ()) -> SweepPlan:
     """The points of the scenario's section; ScenarioError where it has none, or is unfit."""
+    path = scenario_file(path)
     scenario = load_scenario(path, sets)
     section = scenario.sweep
     if section is None:
@@ -154,8 +156,8 @@ def axes_of(over: Mapping[str, Sequence[str]]) -> tuple[Axis, ...]:
 
 
 def place_of(path: Path) -> Path:
-    """The file as seen from the current folder or from a checkout, without what is above: for commands to repeat."""
-    for root in (Path.cwd(), CHECKOUT):
+    """The file as seen from the current folder or from where edgebed's own are, for commands to repeat."""
+    for root in (Path.cwd(), SHIPPED):
         if path.resolve().is_relative_to(root):
             return path.resolve().relative_to(root)
     return Path(path.name)

@@ -1,0 +1,212 @@
+"""The project on GitHub: workflows, the action and the templates, and the commands of their steps as written."""
+
+import importlib.util
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from repository_files import ROOT
+from ruamel.yaml import YAML
+
+from edgebed.core.package import VERSION
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+ACTION = ROOT / "action.yml"
+FORMS = sorted(path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
+SCHEMAS = {
+    "vendor.github-workflows": WORKFLOWS,
+    "custom.github-workflows-require-timeout": WORKFLOWS,
+    "vendor.github-actions": [ACTION],
+    "vendor.github-issue-forms": FORMS,
+    "vendor.github-issue-config": [ROOT / ".github/ISSUE_TEMPLATE/config.yml"],
+    "vendor.citation-file-format": [ROOT / "CITATION.cff"],
+}
+SAFE_IN_A_SCRIPT = re.compile(r"\$\{\{ matrix\.\w+ \}\}")
+"""What is ours alone; anything else reaches a script by `env`, where no shell reads it as words."""
+
+
+def steps_of(path: Path) -> list[dict]:
+    """The steps of a workflow or of the action, in order."""
+    document = YAML(typ="safe").load(path)
+    jobs = document["jobs"].values() if "jobs" in document else [document["runs"]]
+    return [step for job in jobs for step in job["steps"]]
+
+
+def script_of(path: Path, name: str) -> str:
+    """The commands of the step of that name."""
+    (script,) = [step["run"] for step in steps_of(path) if step.get("name") == name]
+    return script
+
+
+STEPS = [(path, step) for path in (*WORKFLOWS, ACTION) for step in steps_of(path)]
+SCRIPTS = [(path, step["run"]) for path, step in STEPS if "run" in step]
+
+
+def run_script(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """What the commands of a step do, run as GitHub runs them."""
+    environment = os.environ | variables
+    bash = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script]
+    return subprocess.run(bash, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def recorder(folder: Path, name: str) -> Path:
+    """A folder for PATH with a command that notes its arguments, in `folder/asked`."""
+    place = folder / "bin" / name
+    place.parent.mkdir()
+    place.write_text(f'#!/bin/sh\necho "$*" >>{folder}/asked\n')
+    place.chmod(0o755)
+    return place.parent
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_each_file_is_what_github_takes(schema):
+    """By the schemas that check-jsonschema carries; each job has a limit of time."""
+    if importlib.util.find_spec("check_jsonschema") is None:
+        pytest.skip("check-jsonschema is missing: scripts/setup --dev")
+    assert SCHEMAS[schema]
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *map(str, SCHEMAS[schema])]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_step_is_bash_that_takes_nothing_from_outside():
+    """No syntax error, and no expression in it that others could fill: titles, branches and inputs."""
+    assert len(SCRIPTS) > 10
+    for path, script in SCRIPTS:
+        plain = SAFE_IN_A_SCRIPT.sub("one", script)
+        assert "${{" not in plain, path
+        subprocess.run(["bash", "-n", "-c", plain], check=True)
+
+
+def test_every_script_that_a_step_runs_is_there():
+    """And can be run."""
+    scripts = {name for _, script in SCRIPTS for name in re.findall(r"(?<![\w./-])scripts/[\w-]+", script)}
+
+    assert {"scripts/test", "scripts/setup", "scripts/check-ranges"} <= scripts
+    assert [name for name in sorted(scripts) if not os.access(ROOT / name, os.X_OK)] == []
+
+
+def test_the_actions_of_others_are_pinned():
+    """By the hash of a commit, with its version beside it: a tag can be moved."""
+    used = [
+        (path.name, line.strip())
+        for path in (*WORKFLOWS, ACTION)
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s*(- )?uses: (?!\./)", line)
+    ]
+
+    assert len(used) > 8
+    assert [each for each in used if not re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v[\d.]+$", each[1])] == []
+
+
+def test_the_workflows_install_the_torch_that_is_tested():
+    """As scripts/setup does."""
+    (tested,) = re.findall(r"^torch_version=(\S+)$", (ROOT / "scripts/setup").read_text(encoding="utf-8"), re.MULTILINE)
+    named = {version for _, script in SCRIPTS for version in re.findall(r"torch==(\S+)", script)}
+
+    assert named == {tested}
+
+
+def test_the_citation_is_of_this_version():
+    """Whoever cites it names what they have used."""
+    citation = YAML(typ="safe").load(ROOT / "CITATION.cff")
+
+    assert (citation["version"], citation["license"]) == (VERSION, "Apache-2.0")
+
+
+@pytest.fixture
+def gate(tmp_path):
+    """Runs the action's step in an empty folder with this environment's edgebed; gives the result and its outputs."""
+    command = tmp_path / "temp/edgebed/bin/edgebed"
+    command.parent.mkdir(parents=True)
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m edgebed "$@"\n')
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    folder, outputs = tmp_path / "empty", tmp_path / "outputs"
+    folder.mkdir()
+    outputs.touch()
+
+    def run(scenario: str, *sets: str) -> tuple[subprocess.CompletedProcess[str], str]:
+        done = run_script(
+            script_of(ACTION, "Run the scenario"),
+            folder,
+            SCENARIO=scenario,
+            RUNTIME="simulation",
+            SETS="".join(f"{each}\n" for each in sets),
+            RUNNER_TEMP=str(tmp_path / "temp"),
+            GITHUB_OUTPUT=str(outputs),
+            EDGEBED_RUNS_DIR=str(tmp_path / "temp/edgebed-runs"),
+        )
+        return done, outputs.read_text()
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("expected", "code"), [(">= 0", 0), (">= 0.99", 1)])
+def test_the_gate_ends_as_the_expectations_decide(gate, expected, code, tmp_path):
+    """With the run's folder as its output either way."""
+    few = ("stop.updates=10", "evaluation.every=5 updates", f'expect={{best_accuracy: "{expected}"}}')
+    done, outputs = gate("quickstart", "variants={asgd: {method: asgd}}", *few)
+
+    assert done.returncode == code, done.stderr
+    assert outputs == f"run={tmp_path}/temp/edgebed-runs/quickstart/0001\n"
+    assert (tmp_path / "temp/edgebed-runs/quickstart/0001/report.html").is_file()
+
+
+def test_the_gate_ends_with_two_for_a_mistake(gate):
+    """There is no run then, and so no output."""
+    done, outputs = gate("quikstart")
+
+    assert (done.returncode, outputs) == (2, "")
+    assert "did you mean 'quickstart'?" in done.stderr
+
+
+def test_the_notes_of_a_release_are_what_the_changelog_says_in_short(tmp_path):
+    """Of that version alone; without a section for it there is no release."""
+    bin_folder = recorder(tmp_path, "gh")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    script = script_of(
+        ROOT / ".github/workflows/wheels.yml", "Make the release, with what CHANGELOG.md says of it in short"
+    )
+    variables = {"TAG": f"v{VERSION}", "GH_TOKEN": "", "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    (tmp_path / "CHANGELOG.md").write_text(re.sub(r"(?m)^## .*\n", "## Unreleased\n", changes))
+    refused = run_script(script, tmp_path, **variables)
+    (tmp_path / "CHANGELOG.md").write_text(
+        changes.replace("## Unreleased", f"## Unreleased\n\n## {VERSION} - 2026-12-01")
+    )
+
+    done = run_script(script, tmp_path, **variables)
+
+    assert refused.returncode == 1
+    assert done.returncode == 0, done.stderr
+    notes = (tmp_path / "notes.md").read_text()
+    assert notes.startswith(f"## {VERSION} - 2026-12-01\n")
+    assert "### In short" in notes
+    assert "###" not in notes.replace("### In short", "")
+    assert len(notes.splitlines()) <= 50
+    assert (
+        (tmp_path / "asked").read_text().startswith(f"release create v{VERSION} --verify-tag --title edgebed {VERSION}")
+    )
+
+
+def test_an_image_has_one_name_for_both_architectures(tmp_path):
+    """Each is pushed by its own architecture, then joined; names of registries are in lower case."""
+    images = ROOT / ".github/workflows/images.yml"
+    path = f"{recorder(tmp_path, 'docker')}:{os.environ['PATH']}"
+    for architecture in ("amd64", "arm64"):
+        variables = {"TAG": "v1.2.3", "REGISTRY": "ghcr.io/Who", "ARCHITECTURE": architecture, "PATH": path}
+        assert run_script(script_of(images, "Push the images"), tmp_path, **variables).returncode == 0
+    assert run_script(script_of(images, "Join the images"), tmp_path, **variables).returncode == 0
+
+    asked = (tmp_path / "asked").read_text().splitlines()
+    name = "ghcr.io/who/edgebed-worker:1.2.3"
+    assert f"tag edgebed-worker:edgebed {name}-arm64" in asked
+    assert f"push {name}-amd64" in asked
+    assert f"buildx imagetools create --tag {name} {name}-amd64 {name}-arm64" in asked
+    assert len(asked) == 2 * 2 * 3 + 3
