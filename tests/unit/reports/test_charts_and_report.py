@@ -98,7 +98,8 @@ def test_the_report_answers_the_readers_questions(sample_run):
 
     for part in (
         "Does it learn?",
-        "Both expectations are met.",
+        "Both expectations are met ·",
+        "To 90 %: adacomp 130 kB up",
         "97.50 %",
         "312 kB",
         "gradient 12.00 ms",

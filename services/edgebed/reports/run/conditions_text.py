@@ -130,9 +130,9 @@ def condition_parts(fidelity: Fidelity) -> tuple[Part, ...]:
         rows = zip(node_grid.rows, nodes, strict=True)
         node_grid = Grid(("node", "host", *NODE_HEAD[1:]), [(row[0], node.host, *row[1:]) for row, node in rows])
     return (
-        Grid(CLASS_HEAD, list(_class_rows(nodes))),
-        host_grid,
-        Section("Each node", [node_grid], is_folded=True),
+        Grid(CLASS_HEAD, list(_class_rows(nodes))).without_empty_columns(),
+        host_grid.without_empty_columns(),
+        Section("Each node", [node_grid.without_empty_columns()], is_folded=True),
     )
 
 
