@@ -28,7 +28,7 @@ def on_a_slow_link(tmp_path_factory):
 
 
 def test_the_time_on_links_is_a_part_of_a_step(on_a_slow_link):
-    """Where shards take turns, computing and messages together are the step, but for what weights took to be evaluated."""
+    """Where shards take turns, computing and messages together are the step; the rest is weights that are evaluated."""
     (trial,) = on_a_slow_link.trials.values()
     busy = busy_of(trial)
 

@@ -20,8 +20,8 @@ LINK_LEGEND = (
 )
 NODE_HEAD = (
     "node", "uplink: asked", "held", "measured", "downlink: asked", "held", "measured",
-    "latency: asked", "up", "down", "drops", "mechanism",
-    "CPU cap", "held", "CPU used", "at the cap", "waited for a core", "memory cap", "peak",
+    "latency: asked", "latency up", "latency down", "drops", "mechanism",
+    "CPU cap", "held", "CPU used", "at the cap", "waited for a core", "memory cap", "memory: most",
 )  # fmt: skip
 CLASS_HEAD = (
     "class", "nodes", "uplink: asked", "measured", "downlink: asked", "measured", "CPU cap", "CPU used",

@@ -1,4 +1,8 @@
-"""A page as one HTML file that needs nothing else, for a screen (light or dark, wide or narrow) and for paper."""
+"""A page as one HTML file that needs nothing else, for a screen (light or dark, wide or narrow) and for paper.
+
+Its one script, `page.js`, is in the file. It shows what is there already: without it a page lacks values on hover, and
+nothing more.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from edgebed.reports.writing.chart_data import POINTS_MAX
 from edgebed.reports.writing.drawing import PALETTE, SIZE, Chart
 from edgebed.reports.writing.page import SHADES, Bars, Page, Text, plain, shade_of, shown, spans
 
@@ -54,6 +59,7 @@ def is_wide(chart: Chart) -> bool:
 ENVIRONMENT = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
 ENVIRONMENT.globals |= {
     "cell_class": cell_class, "is_wide": is_wide, "prose": prose, "shares": shares, "shown": shown,
-    "spans": spans, "svg": svg, "tags": TAGS, "shade_of": shade_of, "shades": SHADES,
+    "spans": spans, "svg": svg, "tags": TAGS, "shade_of": shade_of, "shades": SHADES, "points_max": POINTS_MAX,
+    "script": Markup(Path(__file__).with_name("page.js").read_text()),  # noqa: S704
 }  # fmt: skip
 TEMPLATE = ENVIRONMENT.from_string(Path(__file__).with_name("page.html").read_text())

@@ -110,8 +110,8 @@ class Grid:
             for place in range(len(self.head))
             if any(plain(row[place]) not in ("", UNMEASURED) for row in self.rows)
         ]
-        rows = [[row[place] for place in kept] for row in self.rows]
-        return Grid([self.head[place] for place in kept], rows, self.dispensable, self.flexible)
+        rows = [tuple(row[place] for place in kept) for row in self.rows]
+        return Grid(tuple(self.head[place] for place in kept), rows, self.dispensable, self.flexible)
 
 
 class Figures(NamedTuple):
