@@ -263,6 +263,33 @@ def test_the_data_of_a_chart_can_be_saved(open_page: Open) -> None:
     complaints.clear()
 
 
+def test_the_page_of_all_runs_can_be_sorted_and_searched(open_page: Open) -> None:
+    """By a column up and down, what is not known last; words are found anywhere in a row; nothing is asked for."""
+    tab, complaints = open_page("runs/index", PHONE)
+
+    def names() -> list[str]:
+        """Of the rows that are shown, in their order."""
+        rows = tab.locator("tbody tr:visible")
+        return [rows.nth(place).locator("th").text_content() for place in range(rows.count())]
+
+    every = names()
+    assert {"shown/0001", "shown/0002"} < set(every)
+    tab.get_by_role("button", name="run", exact=True).click()
+    assert names() == sorted(every)
+    tab.get_by_role("button", name="run", exact=True).click()
+    assert names() == sorted(every, reverse=True)
+    tab.get_by_role("button", name="best accuracy").click()
+    places = tab.evaluate("[...document.querySelectorAll('tbody tr')].map(row => row.cells[3].dataset.order ?? 'x')")
+    known = [float(place) for place in places if place != "x"]
+    assert known == sorted(known)
+    assert "x" not in places[: len(known)]
+    tab.get_by_role("searchbox").fill("SHOWN 0002")
+    assert names() == ["shown/0002"]
+    tab.get_by_role("searchbox").fill("")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE
+    assert complaints == []
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_printed(open_page: Open, name: str) -> None:
     """Dark on white, also where screens are dark; no table or command goes beyond the paper."""

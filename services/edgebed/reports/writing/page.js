@@ -1,4 +1,4 @@
-// Values on hover, and each chart's data as CSV. A chart's points are the rows of the table below it.
+// Values on hover, each chart's data as CSV, and tables to be sorted. A chart's points are the rows of the table below.
 "use strict";
 const NEAR = 30; // pixels from the pointer within which a point is shown
 const UNITS = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
@@ -64,4 +64,34 @@ for (const figure of document.querySelectorAll("figure:has(.data)")) {
     link.click();
     URL.revokeObjectURL(link.href);
   });
+}
+
+// A table to be sorted: by a click on a column's title, the other way round by another; and searched.
+for (const table of document.querySelectorAll(".sortable")) {
+  const body = table.tBodies[0], heads = [...table.tHead.rows[0].cells];
+  const value = (row, k) => row.cells[k].dataset.order ?? row.cells[k].textContent;
+  const compare = (a, b) => (Number.isNaN(a - b) ? a.localeCompare(b, "en", { numeric: true }) : a - b);
+  heads.forEach((head, k) => {
+    const button = document.createElement("button");
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const sign = head.ariaSort === "ascending" ? -1 : 1;
+      const known = (row) => (["", "–"].includes(value(row, k)) ? 1 : 0); // what is not known is last both ways
+      const rows = [...body.rows].sort((a, b) => known(a) - known(b) || sign * compare(value(a, k), value(b, k)));
+      body.append(...rows);
+      heads.forEach((each) => each.removeAttribute("aria-sort"));
+      head.ariaSort = sign === 1 ? "ascending" : "descending";
+    });
+  });
+  const search = document.createElement("input");
+  search.type = "search";
+  search.className = "search";
+  search.placeholder = "Search";
+  search.setAttribute("aria-label", "Search the table");
+  search.addEventListener("input", () => {
+    const words = search.value.toLowerCase().split(/\s+/);
+    for (const row of body.rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+  });
+  table.parentElement.before(search);
 }

@@ -28,6 +28,8 @@ class Span:
     mark: Mark | None = None
     file: str = ""
     """Path of the linked file, from the page; "" for no link."""
+    order: float | None = None
+    """In a table to be sorted, the place of a cell among those of its column; None: as its text says."""
 
 
 Text: TypeAlias = str | Span | tuple[str | Span, ...]
@@ -97,6 +99,8 @@ class Grid:
     """Columns that a narrow terminal leaves out, first to last."""
     flexible: str = ""
     """The column that a narrow terminal may cut."""
+    is_sortable: bool = False
+    """Whether a reader of the HTML page can sort the rows, and search them."""
 
     def only(self, *names: str) -> "Grid":
         """A table of these columns alone, in this order."""
@@ -111,7 +115,7 @@ class Grid:
             if any(plain(row[place]) not in ("", UNMEASURED) for row in self.rows)
         ]
         rows = [tuple(row[place] for place in kept) for row in self.rows]
-        return Grid(tuple(self.head[place] for place in kept), rows, self.dispensable, self.flexible)
+        return Grid(tuple(self.head[place] for place in kept), rows, self.dispensable, self.flexible, self.is_sortable)
 
 
 class Figures(NamedTuple):
