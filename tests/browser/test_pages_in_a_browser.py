@@ -218,6 +218,78 @@ def test_the_axes_of_a_chart_have_titles_with_units(open_page: Open, name: str) 
             assert re.search(r"\(.+\)", axis), (chart["title"], axis)
 
 
+POINT = """() => {
+  const figure = document.querySelector('figure'), map = figure.querySelector('svg').getScreenCTM();
+  const row = figure.querySelector('tbody tr:nth-child(3)'), [x, y] = row.dataset.at.split(' ').map(Number);
+  return [map.a * x + map.e, map.d * y + map.f, [...row.cells].map(cell => cell.textContent)];
+}"""
+"""Where the third point of the first chart is on the screen, and its row of data."""
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_a_point_says_its_values_where_the_pointer_is(open_page: Open, width: int) -> None:
+    """The line, and both values with their units; away from any point there is nothing."""
+    tab = open_page("report", width).tab
+    left, top, (name, x, y) = tab.evaluate(POINT)
+    tip = tab.locator(".tip")
+    tab.mouse.move(left + 3, top - 3)
+
+    shown = tip.text_content().splitlines()
+    assert shown[0] == name
+    assert re.fullmatch(r"up and down ([0-9.]+) (kB|MB)", shown[1])
+    assert float(shown[1].split()[3]) == pytest.approx(float(x) / {"kB": 1e3, "MB": 1e6}[shown[1].split()[4]], rel=1e-3)
+    assert shown[2] == f"test accuracy (%) {float(y):.4g}"
+    box = tip.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    tab.mouse.move(1, 1)
+    assert tip.is_hidden()
+
+
+def test_the_data_of_a_chart_can_be_saved(open_page: Open) -> None:
+    """A click away, as CSV with a head and a line a point."""
+    tab, complaints = open_page("report", DESKTOP)
+    *_, cells = tab.evaluate(POINT)
+    tab.locator(".data summary").first.click()
+    with tab.expect_download() as download:
+        tab.locator(".data button").first.click()
+    lines = Path(download.value.path()).read_text().splitlines()
+    tab.locator(".data summary").first.click()
+
+    assert download.value.suggested_filename == "Accuracy against bytes up and down.csv"
+    assert lines[0] == ",up and down: pushes and the models sent (bytes),test accuracy (%)"
+    assert lines[3] == ",".join(cells)
+    assert [each for each in complaints if not each.startswith("blob:")] == []
+    complaints.clear()
+
+
+def test_the_page_of_all_runs_can_be_sorted_and_searched(open_page: Open) -> None:
+    """By a column up and down, what is not known last; words are found anywhere in a row; nothing is asked for."""
+    tab, complaints = open_page("runs/index", PHONE)
+
+    def names() -> list[str]:
+        """Of the rows that are shown, in their order."""
+        rows = tab.locator("tbody tr:visible")
+        return [rows.nth(place).locator("th").text_content() for place in range(rows.count())]
+
+    every = names()
+    assert {"shown/0001", "shown/0002"} < set(every)
+    tab.get_by_role("button", name="run", exact=True).click()
+    assert names() == sorted(every)
+    tab.get_by_role("button", name="run", exact=True).click()
+    assert names() == sorted(every, reverse=True)
+    tab.get_by_role("button", name="best accuracy").click()
+    places = tab.evaluate("[...document.querySelectorAll('tbody tr')].map(row => row.cells[3].dataset.order ?? 'x')")
+    known = [float(place) for place in places if place != "x"]
+    assert known == sorted(known)
+    assert "x" not in places[: len(known)]
+    tab.get_by_role("searchbox").fill("SHOWN 0002")
+    assert names() == ["shown/0002"]
+    tab.get_by_role("searchbox").fill("")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE
+    assert complaints == []
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_printed(open_page: Open, name: str) -> None:
     """Dark on white, also where screens are dark; no table or command goes beyond the paper."""

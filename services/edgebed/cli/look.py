@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,12 +23,13 @@ from edgebed.cli.options import (  # fmt: skip
     require_place,
 )
 from edgebed.core.console import put, put_json, put_lines, say
-from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError
+from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.exporting import Format
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from edgebed.journal.overview import RunOverview
     from edgebed.reports.writing.page import Grid
     from edgebed.running.replay import Replayed
     from edgebed.running.results import Run
@@ -86,6 +87,7 @@ Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow the run unt
 
 def ls(*, json: Json = False, runs_dir: RunsDir = None) -> None:
     """List all runs."""
+    from edgebed.journal.overview import overview_of
     from edgebed.journal.run_folder import list_runs, runs_root
 
     root = runs_root(runs_dir)
@@ -93,14 +95,17 @@ def ls(*, json: Json = False, runs_dir: RunsDir = None) -> None:
         if root.exists():
             raise ScenarioError(f"--runs-dir: {root.absolute()} is a file; give a folder")
         raise ScenarioError(f"--runs-dir: the folder {root.absolute()} does not exist")
-    rows = [_row(folder) for folder in list_runs(root)]
+    rows = [overview_of(folder) for folder in list_runs(root)]
+    for row in rows:
+        if row.problem:  # the others are listed all the same
+            say(f"error: {row.problem}")
     if json:
-        put_json(rows)
+        put_json([_row_dict(row) for row in rows])
     elif not rows:
         say(f"no runs in {root.absolute()}")
     else:
         put_parts([_runs_grid(rows)])
-        if any(row["result"] in BROKEN_OFF for row in rows):
+        if any(row.result in BROKEN_OFF for row in rows):
             say(f"edgebed resume RUN resumes one that is {' or '.join(BROKEN_OFF)}")
 
 
@@ -340,41 +345,17 @@ def _link(run: str, found: "Replayed") -> str:
     return f"{GRAFANA}/d/edgebed-run-overview?var-run={run}&from={begin_ms}&to={end_ms}"
 
 
-def _runs_grid(rows: "Sequence[Mapping[str, str]]") -> "Grid":
+def _runs_grid(rows: "Sequence[RunOverview]") -> "Grid":
     """One line a run."""
     from edgebed.core.quantities import local_text
     from edgebed.reports.writing.page import Grid
 
-    cells = [(row["run"], local_text(row["started"]), row["runtime"], row["trials"], row["badge"]) for row in rows]
+    cells = [(row.name, local_text(row.started), row.runtime, ", ".join(row.trials), row.badge) for row in rows]
     head = ("run", "started", "runtime", "trials", "result")
     return Grid(head, cells, dispensable=("trials", "runtime", "started"), flexible="trials")
 
 
-def _row(folder: Any) -> dict[str, str]:
-    """A run as a row of the list; from its summary alone, so that a long list is quick."""
-    from edgebed.core.reading import read_json
-    from edgebed.journal.outcome import outcome_of
-    from edgebed.journal.summary import RunSummary
-
-    try:
-        manifest = folder.read_manifest()
-    except EdgebedError as error:  # the others are listed all the same
-        say(f"error: {error}")
-        empty = dict.fromkeys(("started", "runtime", "trials", "conditions"), "")
-        return {"run": folder.name, **empty, "result": "damaged", "badge": "damaged"}
-    try:
-        summary = read_json(folder.summary, RunSummary, "a summary")
-        outcome = outcome_of(summary.trials, summary.not_begun)  # an older edgebed has written none
-        result, conditions, badge = outcome.result, outcome.conditions, outcome.badge
-    except EdgebedError:
-        result = badge = "running" if folder.is_running() else "unfinished"
-        conditions = ""
-    return {
-        "run": folder.name,
-        "started": manifest.get("started", ""),
-        "runtime": manifest.get("runtime", ""),
-        "trials": ", ".join(manifest.get("trials", ())),
-        "result": result,
-        "conditions": conditions,
-        "badge": badge,
-    }
+def _row_dict(row: "RunOverview") -> dict[str, str]:
+    """A run of the list for programs."""
+    told = {"started": row.started, "runtime": row.runtime, "trials": ", ".join(row.trials), "result": row.result}
+    return {"run": row.name, **told, "conditions": row.conditions, "badge": row.badge}

@@ -228,7 +228,7 @@ def agree(
     drawing.refuse_alone()
     if not names:
         raise ScenarioError("agree: of what? Give a scenario, finished runs with --from, or --ranks")
-    from edgebed.reports.run.report import write_report
+    from edgebed.reports.run.runs_index import write_report_and_index
     from edgebed.reports.studies.study import agreed
     from edgebed.studies.agreement import agreeing
 
@@ -251,7 +251,7 @@ def agree(
             raise ScenarioError(f"agree: {len(names)} scenarios; give one, or finished runs with --from")
         with ProgressDisplay() as progress, spreading(jobs, dask) as executor:
             runs = agreeing.run_all(
-                write_report,
+                write_report_and_index,
                 names[0],
                 runtimes=wanted or agreeing.ORDER[:2],
                 seeds=SEEDS if seeds is None else seeds,

@@ -9,8 +9,8 @@
     <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final,backup-<step>}.npz
     <trial>/server-log/  until the trial is complete: what its server goes on from (runtimes/server_log.py)
 
-`runs/<scenario>/latest` points to the newest. Files are replaced in one step, so a reader meets the old or the new one,
-also after a power cut (core/disk.py).
+`runs/<scenario>/latest` points to the newest, `runs/index.html` leads to all. Files are replaced in one step, so a
+reader meets the old or the new one, also after a power cut (core/disk.py).
 """
 
 import contextlib

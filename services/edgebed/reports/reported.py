@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, cast
 
-from edgebed.reports.run.report import write_report
+from edgebed.reports.run.runs_index import write_report_and_index
 from edgebed.running.results import Run
 from edgebed.running.resume import resume as resume_run
 from edgebed.running.run import ReportWriter
@@ -19,7 +19,7 @@ def reported(function: Callable[Concatenate[ReportWriter, P], Run]) -> Callable[
 
     @functools.wraps(function)
     def run(*args: P.args, **settings: P.kwargs) -> Run:
-        return function(write_report, *args, **settings)
+        return function(write_report_and_index, *args, **settings)
 
     signature = inspect.signature(function)
     cast(Any, run).__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])

@@ -47,7 +47,7 @@ Marks = list[tuple[float, str]]
 """Places on the horizontal axis where something was done, with what."""
 
 
-def charts_of(trials: Trials, examples_per_update: ExamplesPerUpdate | None = None) -> tuple[Chart, ...]:
+def charts_of(trials: Trials, examples_per_update: ExamplesPerUpdate | None = None) -> dict[str, Chart]:
     """All charts of trials, by name in the order of a report.
 
     Where updates of trials stand for different numbers of examples, as a round of models and a gradient do, accuracies
@@ -55,7 +55,7 @@ def charts_of(trials: Trials, examples_per_update: ExamplesPerUpdate | None = No
     """
     examples = {name: (examples_per_update or {}).get(name) for name in trials}
     drawn = {**CHARTS, "accuracy-updates": _over_examples(examples)} if updates_text(examples) else CHARTS
-    return tuple(draw(trials) for draw in drawn.values())
+    return {name: draw(trials) for name, draw in drawn.items()}
 
 
 def accuracy_over_traffic(trials: Trials) -> Chart:

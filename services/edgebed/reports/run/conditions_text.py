@@ -20,8 +20,8 @@ LINK_LEGEND = (
 )
 NODE_HEAD = (
     "node", "uplink: asked", "held", "measured", "downlink: asked", "held", "measured",
-    "latency: asked", "up", "down", "drops", "mechanism",
-    "CPU cap", "held", "CPU used", "at the cap", "waited for a core", "memory cap", "peak",
+    "latency: asked", "latency up", "latency down", "drops", "mechanism",
+    "CPU cap", "held", "CPU used", "at the cap", "waited for a core", "memory cap", "memory: most",
 )  # fmt: skip
 CLASS_HEAD = (
     "class", "nodes", "uplink: asked", "measured", "downlink: asked", "measured", "CPU cap", "CPU used",
@@ -130,9 +130,9 @@ def condition_parts(fidelity: Fidelity) -> tuple[Part, ...]:
         rows = zip(node_grid.rows, nodes, strict=True)
         node_grid = Grid(("node", "host", *NODE_HEAD[1:]), [(row[0], node.host, *row[1:]) for row, node in rows])
     return (
-        Grid(CLASS_HEAD, list(_class_rows(nodes))),
-        host_grid,
-        Section("Each node", [node_grid], is_folded=True),
+        Grid(CLASS_HEAD, list(_class_rows(nodes))).without_empty_columns(),
+        host_grid.without_empty_columns(),
+        Section("Each node", [node_grid.without_empty_columns()], is_folded=True),
     )
 
 

@@ -22,15 +22,18 @@ from edgebed.core.quantities import (
 )
 from edgebed.core.reading import read_file
 from edgebed.core.records import Phases
+from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.logs import last_lines
 from edgebed.journal.missed_faults import missed_faults
-from edgebed.journal.outcome import HELD, tone_of
+from edgebed.journal.outcome import tone_of
 from edgebed.journal.run_folder import write_atomically
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.summary import Expectation, TrialSummary
 from edgebed.planning.virtual_time import speed_text
 from edgebed.reports.run import trial_charts
+from edgebed.reports.run.answer import answer_lines
+from edgebed.reports.run.busy_chart import BUSY_LEGEND, busy_chart
 from edgebed.reports.run.charts import charts_of
 from edgebed.reports.run.conditions_text import condition_parts, remarks_of
 from edgebed.reports.run.faults_text import (
@@ -39,12 +42,14 @@ from edgebed.reports.run.faults_text import (
     STEPS,
     UPDATES,
     accounting_legend,
+    accounting_line,
     accounting_rows,
     fault_rows,
+    faults_line,
 )
 from edgebed.reports.run.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
 from edgebed.reports.run.traffic_text import byte_rows, bytes_by_kind
-from edgebed.reports.run.trial_measures import measures_grid
+from edgebed.reports.run.trial_measures import measure_name, measures_grid
 from edgebed.reports.writing.drawing import Chart
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import (
@@ -75,6 +80,10 @@ LISTED_MAX = 50
 LOG_LINES = 20
 """Lines that are shown of the log of a node that died."""
 LOGS_MAX = 8
+LEAD = ("accuracy-traffic", "accuracy-time")
+"""The charts that show the answer where workers push updates."""
+SIGNS = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
+MARKS = "Dotted lines, or ticks above a chart, mark faults and actions by hand."
 EXPECTATION_HEAD = ("trial", "measure", "expected", "measured", "met?")
 STEP_HEAD = ("trial", "worker", "steps", "gradient", "encoding", "waiting", "pause")
 
@@ -87,19 +96,22 @@ def write_report(run: Run) -> None:
 def report_page(run: Run) -> Page:
     """The report."""
     summary, trials = run.summary, list(run.trials.values())
-    facts = (f"{summary.runtime} runtime", f"seed {summary.seed}", utc_text(str(run.manifest.get("started", ""))))
     warnings = [f"{trial.trial}: {warning}" for trial in summary.trials for warning in trial.warnings]
     not_begun = f"{', '.join(summary.not_begun)} did not begin." if summary.not_begun else ""
     none = "" if summary.trials or not_begun else "No trial has begun."
+    charts = charts_of({trial.name: trial.series for trial in trials}, _examples_per_update(trials))
+    lead = () if any(trial.is_layerwise for trial in summary.trials) else LEAD
+    answer, *others = answer_lines(trials) or ("",)
     sections: Mapping[str, Iterator[Part]] = {
+        "What holds a step up": _busy(trials),
         "Expectations": _expectations(summary.trials),
-        "Trials": iter((measures_grid(summary), Paragraph(not_begun or none))),
-        "Did the conditions hold?": _conditions(summary.trials),
         "Ends of the logs of nodes that died": _deaths(run),
-        "Charts": _charts(trials),
+        "Charts": iter([Figures([chart for name, chart in charts.items() if name not in lead])]),
+        "Trials": iter((measures_grid(summary), Paragraph(not_begun or none))),
         "Nodes over time": iter([Figures([chart for trial in trials for chart in _of_nodes(trial)])]),
         "What was done to the nodes": _faults(trials),
-        "Where the time went": _shard_phases(summary.trials),
+        "Did the conditions hold?": _conditions(summary.trials),
+        "Where a shard's time went": _shard_phases(summary.trials),
         "Where a step's time went": _phases(trials),
         "Bytes by kind": _bytes(summary.trials),
         "What a step's messages are": _exchanged(summary.trials),
@@ -113,9 +125,35 @@ def report_page(run: Run) -> Page:
         name=f"{summary.scenario} {run.path.name}",
         heading=summary.question or summary.scenario,
         status=Span(summary.badge, tone_of(summary.exit_code, summary.result, summary.conditions)),
-        lead=[Paragraph(summary.text), legend(" · ".join(filter(None, facts))), Notes(shaded(warnings, "unknown"))],
+        lead=[
+            Paragraph(Span(answer, "strong")),
+            *map(Paragraph, others),
+            Paragraph(summary.text if summary.exit_code else ""),
+            Notes(shaded(warnings, "unknown")),
+            legend(" · ".join(filter(None, _facts(run)))),
+            *map(legend, _disturbances(trials)),
+            Figures([charts[name] for name in lead]),
+            legend(MARKS if any(trial.series.faults for trial in trials) else ""),
+        ],
         parts=[Section(title, list(parts)) for title, parts in sections.items()],
     )
+
+
+def _facts(run: Run) -> Iterator[str]:
+    """How and when the run was made, and what an update of each trial stands for where they differ."""
+    summary = run.summary
+    yield "" if summary.exit_code else summary.text.rstrip(".")
+    yield "simulation, in virtual time" if is_virtual(summary.runtime) else f"{summary.runtime} runtime"
+    yield f"seed {summary.seed}"
+    yield utc_text(str(run.manifest.get("started", "")))
+    yield updates_text(_examples_per_update(list(run.trials.values()))).rstrip(".")
+
+
+def _disturbances(trials: Sequence[Trial]) -> Iterator[str]:
+    """What was done to the nodes of each trial, and what became of the updates."""
+    for trial in trials:
+        if told := faults_line(trial.summary, trial.series.faults):
+            yield ". ".join(filter(None, (f"{trial.name}: {told}", accounting_line(trial.summary))))
 
 
 def _expectations(trials: Sequence[TrialSummary]) -> Iterator[Part]:
@@ -124,7 +162,8 @@ def _expectations(trials: Sequence[TrialSummary]) -> Iterator[Part]:
         for each in trial.expectations:
             measured, bound = compared_texts(each.measure, each.measured, each.bound)
             met = met_cell(each, ran_to_end=trial.ran_to_end)
-            rows.append((trial.trial, each.measure, f"{each.comparison} {bound}", measured, met))
+            sign = SIGNS.get(each.comparison, each.comparison)
+            rows.append((trial.trial, measure_name(each.measure), f"{sign} {bound}", measured, met))
     yield Grid(EXPECTATION_HEAD, rows)
 
 
@@ -138,13 +177,21 @@ def met_cell(expectation: Expectation, *, ran_to_end: bool) -> Span:
 
 
 def _conditions(trials: Sequence[TrialSummary]) -> Iterator[Part]:
-    """The verdict on each trial, with what it rests on."""
-    shades: Mapping[str, Shade] = {**dict.fromkeys(HELD, "good"), "degraded": "bad"}
+    """The verdict on each trial, with what it rests on; once for trials of which all of it is the same."""
+    shades: Mapping[str, Shade | None] = {"trusted": "good", "modelled": None, "degraded": "bad"}
+    alike: list[tuple[list[str], list[Part]]] = []
     for trial in trials:
         if fidelity := trial.fidelity:
-            lines = shaded(fidelity.lines, shades.get(fidelity.verdict, "unknown"))
-            notes = Notes((*lines, *shaded(remarks_of(trial), "quiet")))
-            yield Section(trial.trial, [notes, *condition_parts(fidelity)])
+            shade = shades.get(fidelity.verdict, "unknown")
+            lines = shaded(fidelity.lines, shade) if shade else fidelity.lines
+            parts = [Notes((*lines, *shaded(remarks_of(trial), "quiet"))), *condition_parts(fidelity)]
+            names = next((names for names, same in alike if same == parts), None)
+            if names is None:
+                alike.append(([trial.trial], parts))
+            else:
+                names.append(trial.trial)
+    for names, parts in alike:
+        yield Section(", ".join(names), parts)
 
 
 def _deaths(run: Run) -> Iterator[Part]:
@@ -175,18 +222,15 @@ def _of_nodes(trial: Trial) -> tuple[Chart, ...]:
     return trial_charts.timeline(trial.name, trial.plan, trial.series), trial_charts.links(trial.name, nodes)
 
 
-def _charts(trials: Sequence[Trial]) -> Iterator[Part]:
-    """Charts in which all trials are drawn."""
-    examples = _examples_per_update(trials)
-    is_marked = any(trial.series.faults for trial in trials)
-    yield legend(updates_text(examples))
-    yield legend("Dotted lines, or ticks above a chart, mark faults and actions by hand." if is_marked else "")
-    yield Figures(charts_of({trial.name: trial.series for trial in trials}, examples))
+def _busy(trials: Sequence[Trial]) -> Iterator[Part]:
+    """What a step of shards is made of."""
+    yield legend(BUSY_LEGEND)
+    yield Figures([busy_chart(trial) for trial in trials])
 
 
 def _shard_phases(trials: Sequence[TrialSummary]) -> Iterator[Part]:
     yield legend("Shares of each shard's time, from its first step to its last.")
-    yield Grid(PHASE_HEAD, phase_rows(trials))
+    yield Grid(PHASE_HEAD, phase_rows(trials)).without_empty_columns()
 
 
 def _phases(trials: Sequence[Trial]) -> Iterator[Part]:

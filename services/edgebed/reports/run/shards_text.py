@@ -56,7 +56,7 @@ def exchange_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
 def phase_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     """Rows under PHASE_HEAD: steps a second of each shard, and where its time went."""
     return [
-        (trial.trial, node, number_text(trial.shard_steps_per_s.get(node)), *(f"{100 * each:.1f} %" for each in shares))
+        (trial.trial, node, number_text(trial.shard_steps_per_s.get(node)), *map(_share_text, shares))
         for trial in trials
         for node, phases in trial.shard_phases.items()
         if (shares := tuple(phases.values()))
@@ -70,6 +70,10 @@ def pair_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
         for trial in trials
         for each in trial.exchanges
     ]
+
+
+def _share_text(share: float) -> str:
+    return f"{100 * share:.1f} %" if share else UNMEASURED
 
 
 def _of_kind(trial: TrialSummary, kind: str) -> float | None:

@@ -104,7 +104,7 @@ def _draw_timeline(
             height = 0.25 if look == GONE else 0.7
             ranges = [(begin, end - begin) for begin, end in joined(seen, column_s)]
             if ranges:
-                axes.broken_barh(ranges, (place - height / 2, height), facecolors=colour, linewidth=0)
+                axes.broken_barh(ranges, (place - height / 2, height), facecolors=colour, linewidth=0, label=look)
                 shown.add(look)
     places = {name: place for place, members in enumerate(rows.values()) for name in members}
     done = [each for each in series.faults if each.was_done and each.record.target in places and each.t >= 0.0]

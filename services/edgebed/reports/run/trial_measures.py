@@ -19,9 +19,23 @@ class Measure(NamedTuple):
     """Name of its column in a terminal; "" for none."""
 
 
-def _start_up(trial: TrialSummary, *phases: str) -> str:
-    start_up = trial.start_up
-    return ", ".join(seconds_text(getattr(start_up, phase)) for phase in phases) if start_up else UNMEASURED
+def _start_up(phase: str) -> Callable[[TrialSummary], str]:
+    return lambda trial: seconds_text(getattr(trial.start_up, phase)) if trial.start_up else UNMEASURED
+
+
+def _count(value: int) -> str:
+    return f"{value:,}" if value else UNMEASURED
+
+
+def _nodes(trial: TrialSummary) -> str:
+    joined, expected = trial.nodes_joined, trial.nodes_expected
+    return f"{expected:,}" if joined == expected else f"{joined:,} of {expected:,} joined"
+
+
+def _staleness(trial: TrialSummary) -> str:
+    if trial.staleness_median is None:
+        return UNMEASURED
+    return ", ".join(map(number_text, (trial.staleness_median, trial.staleness_p90, trial.staleness_max)))
 
 
 def _syncs(trial: TrialSummary) -> str:
@@ -52,14 +66,12 @@ PUSHES = (
     Measure("up and down", lambda trial: bytes_text(trial.traffic_bytes), "total"),
     Measure("up: at the server's interface", ingress_interface_text),
     Measure("a push, mean", lambda trial: bytes_text(trial.push_bytes_mean), "a push"),
-    Measure("entries in a push, mean", lambda trial: number_text(trial.entries_mean)),
-    Measure("staleness: mean", lambda trial: number_text(trial.staleness_mean), "staleness"),
+    Measure("values in a push, mean", lambda trial: number_text(trial.entries_mean)),
+    Measure("staleness, mean", lambda trial: number_text(trial.staleness_mean), "staleness"),
+    Measure("staleness: median, 90th percentile, maximum", _staleness),
     Measure(
-        "staleness: median, 90 %, maximum",
-        lambda trial: ", ".join(map(number_text, (trial.staleness_median, trial.staleness_p90, trial.staleness_max))),
-    ),
-    Measure(
-        "updates of a worker: least, most", lambda trial: f"{trial.worker_updates_min:,}, {trial.worker_updates_max:,}"
+        "updates of one worker, fewest to most",
+        lambda trial: f"{trial.worker_updates_min:,} to {trial.worker_updates_max:,}",
     ),
 )
 """Measures of workers that push updates."""
@@ -78,28 +90,37 @@ SHARDS = (
 )
 """Measures of shards."""
 NODES = (
-    Measure("nodes joined of expected", lambda trial: f"{trial.nodes_joined} of {trial.nodes_expected}"),
-    Measure("all nodes started, joined: after launch", lambda trial: _start_up(trial, "started_s", "joined_s")),
-    Measure(
-        "training, update of every worker: after launch", lambda trial: _start_up(trial, "training_s", "contributed_s")
-    ),
-    Measure("nodes died, missing", lambda trial: f"{trial.nodes_died}, {trial.nodes_missing}"),
+    Measure("nodes", _nodes),
+    Measure("nodes that died", lambda trial: _count(trial.nodes_died)),
+    Measure("nodes that never came", lambda trial: _count(trial.nodes_missing)),
+    Measure("from the launch until all nodes had started", _start_up("started_s")),
+    Measure("from the launch until all nodes had joined", _start_up("joined_s")),
+    Measure("from the launch until training began", _start_up("training_s")),
+    Measure("from the launch until each worker had an update applied", _start_up("contributed_s")),
 )
 """Measures of every trial, which come last."""
+WORDS = {
+    "ingress": "bytes up", "egress": "bytes down", "traffic": "bytes up and down", "verdict": "conditions",
+    "updates_per": "updates a second", "steps_per": "steps a second",
+}  # fmt: skip
+"""Words for measures of an expectation that are not those of the measure itself."""
 DISPENSABLE = (
     "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "total", "exchanged",
 )  # fmt: skip
 
 
+def measure_name(measure: str) -> str:
+    """A measure that an expectation names, in words: `best accuracy` for best_accuracy, `time` for time_s."""
+    stem = measure.removesuffix("_s").removesuffix("_bytes")
+    return WORDS.get(stem, stem.replace("_", " "))
+
+
 def measures_grid(summary: RunSummary) -> Grid:
-    """All measures, a row each, with a column for each trial that began."""
+    """All measures that any trial has, a row each, with a column for each trial that began."""
     pushes = PUSHES if any(not trial.is_layerwise for trial in summary.trials) else ()
     shards = SHARDS if any(trial.is_layerwise for trial in summary.trials) else ()
-    first, between, last = (
-        [(each.name, *map(each.text, summary.trials)) for each in measures]
-        for measures in (TRIAL, (*pushes, *shards, *LOG), NODES)
-    )
-    rows = [*first, *measured_rows(between), *last] if summary.trials else []
+    measures = (*TRIAL, *pushes, *shards, *LOG, *NODES) if summary.trials else ()
+    rows = measured_rows([(each.name, *map(each.text, summary.trials)) for each in measures])
     return Grid(("", *(trial.trial for trial in summary.trials)), rows)
 
 

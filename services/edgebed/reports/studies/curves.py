@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from edgebed.journal.series import Evaluations, Floats, Series
 from edgebed.reports.run.charts import AXES, ExamplesPerUpdate, bytes_of, bytes_scale
-from edgebed.reports.writing.drawing import Chart, line_style
+from edgebed.reports.writing.drawing import Chart, line_style, percent_axis
 from edgebed.studies.measures import moving_average
 
 BAND = "A line is the mean over seeds, its band goes from the lowest of them to the highest."
@@ -109,7 +109,7 @@ def _plot(arms: Arms, over: Over, window: int, examples: ExamplesPerUpdate) -> C
 def _error_axis(axes: Axes, lines: Sequence[MeanBand]) -> None:
     """Set up an axis of accuracies on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
     axes.set_yscale("function", functions=(_height, _accuracy))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda accuracy, _: f"{100 * accuracy:.4g}"))
+    percent_axis(axes.yaxis)
     axes.set_ylabel("test accuracy (%)\nlogarithmic in the error")
     axes.yaxis.set_minor_locator(NullLocator())
     if lines:

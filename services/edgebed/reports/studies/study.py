@@ -18,6 +18,7 @@ from edgebed.core.quantities import count_text, seconds_text
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.journal.run_folder import runs_root, write_atomically
 from edgebed.reports.run.report import write_report
+from edgebed.reports.run.runs_index import write_index, write_report_and_index
 from edgebed.reports.studies.agreement_page import agreement_page
 from edgebed.reports.studies.comparison_page import comparison_page
 from edgebed.reports.studies.front_page import ARTIFACT, FRONT, Reproduced, artifact_page, front_page
@@ -101,7 +102,10 @@ class Means:
                 cells=cells, root=self.root, report=write_report, cache=cache, resume=self.resume,
                 processes=self.processes, progress=progress, tell=self.tell, executor=spreading,
             )  # fmt: skip
-            runner.run(list(wanted))
+            try:
+                runner.run(list(wanted))
+            finally:
+                write_index(self.root)
         return tuple(f"{run.cell}, seed {run.seed}: {reason}" for run, reason in runner.failed.items())
 
 
@@ -297,8 +301,8 @@ def agree(
     """
     with executing(jobs, executor) as spreading:
         runs = run_all(
-            write_report, scenario, runtimes=runtimes, seeds=seeds, set=set, emulation=emulation, processes=processes,
-            executor=spreading, runs_dir=runs_dir,
+            write_report_and_index, scenario, runtimes=runtimes, seeds=seeds, set=set, emulation=emulation,
+            processes=processes, executor=spreading, runs_dir=runs_dir,
         )  # fmt: skip
     return agreed(runs, runtimes).result
 

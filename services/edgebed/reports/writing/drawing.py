@@ -35,6 +35,7 @@ from matplotlib.ticker import (
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.quantities import bytes_text
 from edgebed.journal.run_folder import write_atomically
+from edgebed.reports.writing.chart_data import ChartData, PercentFormatter, read_axes
 
 PALETTE = ("#2680c2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 DASHES = ("solid", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1, 2)))
@@ -105,9 +106,18 @@ class Chart:
         return re.sub("[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
     @functools.cached_property
+    def _on_screen(self) -> tuple[bytes, ChartData]:
+        return self._draw("none", format="svg", metadata={"Date": None, "Creator": None})
+
+    @property
+    def data(self) -> ChartData:
+        """The points of what has a label."""
+        return self._on_screen[1]
+
+    @functools.cached_property
     def svg(self) -> str:
         """An SVG element in the ink of its surroundings; "" where nothing was plotted."""
-        drawn = _tidy(self._draw("none", format="svg", metadata={"Date": None, "Creator": None}).decode())
+        drawn = _tidy(self._on_screen[0].decode())
         least, most = (round(share * PIXELS_AN_INCH * self.size[0]) for share in (SHRUNK_MIN, GROWN_MAX))
         style = f"min-width:{least}px;max-width:{most}px"
         return drawn.replace(INK, "currentColor").replace("<svg ", f'<svg style="{style}" ', 1)
@@ -120,21 +130,22 @@ class Chart:
 
     def printed_svg(self) -> bytes:
         """An SVG for paper: dark, without a background, letters as outlines; b"" where nothing was plotted."""
-        drawn = _tidy(self._draw("path", format="svg", metadata={"Date": None, "Creator": None}).decode())
+        drawn = _tidy(self._draw("path", format="svg", metadata={"Date": None, "Creator": None})[0].decode())
         return drawn.replace(INK, PRINTED_INK).encode()
 
     def printed_png(self) -> bytes:
         """A PNG for paper, on white."""
-        return self._draw("none", format="png", dpi=PRINTED_DPI, facecolor="white", metadata={"Software": None})
+        return self._draw("none", format="png", dpi=PRINTED_DPI, facecolor="white", metadata={"Software": None})[0]
 
-    def _draw(self, letters: str, **how: Any) -> bytes:
+    def _draw(self, letters: str, **how: Any) -> tuple[bytes, ChartData]:
+        """The chart as a file, and its points; nothing of both where nothing was plotted."""
         style: Any = {**STYLE, "svg.fonttype": letters, "svg.hashsalt": f"edgebed-{self.title}"}
         with mpl.rc_context(style):
             figure = Figure(figsize=self.size, dpi=POINTS_AN_INCH, layout="constrained")
             axes = figure.add_subplot()
             self.plot(axes)
             if not axes.has_data():
-                return b""
+                return b"", ChartData()
             for axis in (axes.xaxis, axes.yaxis):
                 axis.label.set_gid(AXIS_TITLE)
                 _group_digits(axis)
@@ -144,9 +155,10 @@ class Chart:
             assert engine
             engine.execute(figure)
             figure.set_layout_engine(None)  # `savefig` would draw once more to find the layout
+            data = read_axes(axes)
             output = io.BytesIO()
             figure.savefig(output, **how)
-        return output.getvalue()
+        return output.getvalue(), data
 
 
 def write_figures(folder: Path, charts: Sequence[Chart]) -> int:
@@ -201,7 +213,7 @@ def bytes_axis(axis: XAxis, low: float, high: float) -> None:
 
 def percent_axis(axis: YAxis) -> None:
     """Format an axis of fractions in per cent."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}"))
+    axis.set_major_formatter(PercentFormatter())
 
 
 def _group_digits(axis: XAxis | YAxis) -> None:

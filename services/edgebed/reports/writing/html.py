@@ -1,4 +1,8 @@
-"""A page as one HTML file that needs nothing else, for a screen (light or dark, wide or narrow) and for paper."""
+"""A page as one HTML file that needs nothing else, for a screen (light or dark, wide or narrow) and for paper.
+
+Its one script, `page.js`, is in the file. It shows what is there already: without it a page lacks values on hover, and
+nothing more.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +11,9 @@ from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from edgebed.reports.writing.chart_data import POINTS_MAX
 from edgebed.reports.writing.drawing import PALETTE, SIZE, Chart
-from edgebed.reports.writing.page import SHADES, Bars, Page, Text, plain, shade_of, shown, spans
+from edgebed.reports.writing.page import SHADES, Bars, Grid, Page, Span, Text, plain, shade_of, shown, spans
 
 SHORT_MAX = 16
 """Number of characters up to which a cell is not broken, such as a number with its unit."""
@@ -36,6 +41,17 @@ def shares(bars: Bars) -> Iterator[tuple[str, str, str]]:
         yield name, f"{100 * value / total:.2f}", PALETTE[index % len(PALETTE)]
 
 
+def order(text: Text) -> Markup:
+    """The attribute that says where a cell is to be sorted; none where its text says so."""
+    first = spans(text)[0] if spans(text) else Span("")
+    return Markup("" if first.order is None else f' data-order="{first.order:.10g}"')  # noqa: S704
+
+
+def has_script(page: Page) -> bool:
+    """Whether anything on the page answers to a reader: a chart or a table to be sorted."""
+    return bool(page.charts) or any(isinstance(part, Grid) and part.is_sortable for part in page.parts)
+
+
 def prose(markdown: str) -> Markup:
     """Markdown as HTML; tags in it stay text."""
     return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))  # noqa: S704
@@ -58,7 +74,13 @@ def is_wide(chart: Chart) -> bool:
 
 ENVIRONMENT = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
 ENVIRONMENT.globals |= {
+<<<<<<< HEAD
     "beside": beside, "cell_class": cell_class, "is_wide": is_wide, "prose": prose, "shares": shares, "shown": shown,
     "spans": spans, "svg": svg, "tags": TAGS, "shade_of": shade_of, "shades": SHADES,
+=======
+    "cell_class": cell_class, "has_script": has_script, "is_wide": is_wide, "order": order, "points_max": POINTS_MAX,
+    "prose": prose, "script": Markup(Path(__file__).with_name("page.js").read_text()),  # noqa: S704
+    "shade_of": shade_of, "shades": SHADES, "shares": shares, "shown": shown, "spans": spans, "svg": svg, "tags": TAGS,
+>>>>>>> reports
 }  # fmt: skip
 TEMPLATE = ENVIRONMENT.from_string(Path(__file__).with_name("page.html").read_text())

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
+from edgebed.core.quantities import UNMEASURED
+
 if TYPE_CHECKING:
     from edgebed.reports.writing.drawing import Chart
 
@@ -26,6 +28,8 @@ class Span:
     mark: Mark | None = None
     file: str = ""
     """Path of the linked file, from the page; "" for no link."""
+    order: float | None = None
+    """In a table to be sorted, the place of a cell among those of its column; None: as its text says."""
 
 
 Text: TypeAlias = str | Span | tuple[str | Span, ...]
@@ -95,11 +99,23 @@ class Grid:
     """Columns that a narrow terminal leaves out, first to last."""
     flexible: str = ""
     """The column that a narrow terminal may cut."""
+    is_sortable: bool = False
+    """Whether a reader of the HTML page can sort the rows, and search them."""
 
     def only(self, *names: str) -> "Grid":
         """A table of these columns alone, in this order."""
         places = [list(self.head).index(name) for name in names]
         return Grid(names, [[row[place] for place in places] for row in self.rows], self.dispensable)
+
+    def without_empty_columns(self) -> "Grid":
+        """A table without the columns in which no row has a value."""
+        kept = [
+            place
+            for place in range(len(self.head))
+            if any(plain(row[place]) not in ("", UNMEASURED) for row in self.rows)
+        ]
+        rows = [tuple(row[place] for place in kept) for row in self.rows]
+        return Grid(tuple(self.head[place] for place in kept), rows, self.dispensable, self.flexible, self.is_sortable)
 
 
 class Figures(NamedTuple):
@@ -201,7 +217,7 @@ class Page:
     @property
     def charts(self) -> "list[Chart]":
         """The charts of the page that show anything, in its order."""
-        return [chart for chart in charts_in(self.parts) if chart.svg]
+        return [chart for chart in charts_in((*self.lead, *self.parts)) if chart.svg]
 
 
 def charts_in(parts: Iterable[Part]) -> "Iterator[Chart]":

@@ -1,0 +1,161 @@
+"""The page of all runs: written with each run, a line for each there is, whatever is left of it."""
+
+import re
+import time
+
+import msgspec
+import pytest
+from finished_runs import RISING, finished_run
+from quick_runs import run as run_quietly
+
+import edgebed
+from edgebed.core.errors import EdgebedError
+from edgebed.journal.overview import overview_of
+from edgebed.journal.run_folder import RunFolder, write_atomically
+from edgebed.journal.summary import RunSummary
+from edgebed.reports.run.runs_index import HEAD, index_page, write_index, write_report_and_index
+from edgebed.reports.writing.page import Grid, plain, shade_of, spans
+from edgebed.running.results import Run
+
+TINY = {
+    "name": "tiny",
+    "question": "Is there a page?",
+    "task": {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "5ms"},
+    "fleet": {"edge": {"count": 1}},
+    "evaluation": {"every": "5 updates"},
+    "stop": {"updates": 5},
+    "method": "asgd",
+}
+
+
+def over(run):
+    """The run with its summary written, as one that is over has."""
+    write_atomically(run.folder.summary, run.summary_json())
+    return run
+
+
+def lines(root):
+    """The rows of the page, each by the titles of its cells."""
+    (grid,) = (part for part in index_page(root).parts if isinstance(part, Grid))
+    assert grid.is_sortable
+    return [dict(zip(HEAD, row, strict=True)) for row in grid.rows]
+
+
+def test_every_run_writes_the_page_of_all_runs(tmp_path):
+    """With a link to its report, when it began, what came of it and its key figures; one line more for one run more."""
+    first = edgebed.run(TINY, runtime="simulation", processes=1, runs_dir=tmp_path)
+    page = (tmp_path / "index.html").read_text()
+    (line,) = lines(tmp_path)
+
+    assert '<a href="tiny/0001/report.html">tiny/0001</a>' in page
+    assert "<h1>1 run</h1>" in page
+    assert (tmp_path / "tiny/0001/report.html").is_file()
+    assert plain(line["result"]) == first.summary.badge == "completed, modelled"
+    assert plain(line["best accuracy"]) == f"{100 * first.summary.trials[0].best_accuracy:.2f} %"
+    assert line["question"] == "Is there a page?"
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d", plain(line["started (UTC)"]))
+    edgebed.run(TINY, runtime="simulation", processes=1, runs_dir=tmp_path)
+    assert "<h1>2 runs</h1>" in (tmp_path / "index.html").read_text()
+
+
+def test_a_run_that_nobody_looks_at_writes_no_page(tmp_path):
+    """Its folder is one of many that a study makes."""
+    run_quietly(TINY, runtime="simulation", runs_dir=tmp_path)
+
+    assert not (tmp_path / "index.html").exists()
+    assert plain(lines(tmp_path)[0]["run"]) == "tiny/0001"
+    assert spans(lines(tmp_path)[0]["run"])[0].file == "tiny/0001/"
+
+
+def test_several_trials_share_a_line(tmp_path):
+    """The best accuracy with its trial, bytes and times from the least to the most; sorted by numbers, not by texts."""
+    over(finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.5, 0.6, 0.7)}))
+    (line,) = lines(tmp_path)
+
+    assert plain(line["best accuracy"]) == "98.00 % (asgd)"
+    assert spans(line["best accuracy"])[0].order == pytest.approx(0.98)
+    assert plain(line["up and down"]) == "12 kB to 39 kB"
+    assert spans(line["up and down"])[0].order == 39_000
+    assert plain(line["time"]) == "3.00 s"
+    assert line["trials"] == "asgd, adacomp"
+
+
+def test_a_run_without_a_result_has_a_line_as_well(tmp_path):
+    """One that broke off, one whose manifest is damaged, and one of an edgebed that wrote no badge."""
+    finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
+    damaged = finished_run(tmp_path, {"asgd": RISING})
+    damaged.folder.manifest.write_text("{")
+    old = over(finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}))
+    without = msgspec.json.decode(old.folder.summary.read_bytes())
+    for key in ("badge", "result", "conditions", "causes"):
+        del without[key]
+    old.folder.summary.write_bytes(msgspec.json.encode(without))
+    found = {plain(line["run"]): line["result"] for line in lines(tmp_path)}
+
+    assert {name: plain(result) for name, result in found.items()} == {
+        "pair/0001": "unfinished", "pair/0002": "damaged", "pair/0003": "completed, modelled",
+    }  # fmt: skip
+    assert shade_of(found["pair/0001"]) == "quiet"
+    assert str(damaged.folder.manifest) in overview_of(damaged.folder).problem
+
+
+def test_a_line_says_what_the_summary_says(tmp_path):
+    """Though it reads a part of it only."""
+    run = over(finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}))
+    summary = msgspec.json.decode(run.folder.summary.read_bytes(), type=RunSummary)
+    line = overview_of(run.folder)
+
+    for name in ("question", "exit_code", "result", "conditions", "badge"):
+        assert getattr(line, name) == getattr(summary, name)
+    for one, whole in zip(line.figures, summary.trials, strict=True):
+        assert {name: getattr(one, name) for name in one.__struct_fields__} == {
+            name: getattr(whole, name) for name in one.__struct_fields__
+        }
+
+
+def test_a_page_that_cannot_be_written_costs_no_run_its_report(tmp_path, capsys):
+    """It is said."""
+    run = over(finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}))
+    (tmp_path / "index.html").mkdir()
+    write_report_and_index(run)
+
+    assert run.folder.report.is_file()
+    assert "note: no page of all runs: " in capsys.readouterr().err
+    write_index(tmp_path / "nowhere")
+
+
+def test_names_from_outside_stay_text(tmp_path):
+    """In links, too."""
+    folder = RunFolder.create(tmp_path, "a b")
+    folder.write_manifest(seed=1, runtime="<i>", command=[], trials=["<b>"])
+    write_index(tmp_path)
+    page = (tmp_path / "index.html").read_text()
+
+    assert 'href="a%20b/0001/"' in page
+    assert "<i>" not in page
+    assert "<b>" not in page
+
+
+def test_a_list_of_many_runs_is_quick(tmp_path):
+    """A thousandth of a second or so a run, of the processor's time; ten times that on a busy machine is a mistake."""
+    run = over(finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}))
+    summary, manifest = run.folder.summary.read_bytes(), run.folder.manifest.read_bytes()
+    for _ in range(199):
+        folder = RunFolder.create(tmp_path, "pair")
+        folder.summary.write_bytes(summary)
+        folder.manifest.write_bytes(manifest)
+    began_s = time.process_time()
+    write_index(tmp_path)
+
+    assert time.process_time() - began_s < 200 * 0.01
+    assert "<h1>200 runs</h1>" in (tmp_path / "index.html").read_text()
+
+
+def test_the_error_of_a_damaged_run_is_the_one_that_loading_it_has(tmp_path):
+    """It names the file."""
+    run = finished_run(tmp_path, {"asgd": RISING})
+    run.folder.manifest.write_text("[]")
+
+    with pytest.raises(EdgebedError) as caught:
+        _ = Run(run.folder).manifest
+    assert overview_of(run.folder).problem == str(caught.value)
