@@ -22,6 +22,7 @@ from edgebed.cli.options import (  # fmt: skip
     Sets,
     Variants,
 )
+from edgebed.cli.problems import say_problems
 from edgebed.core.console import put, put_json, say
 
 
@@ -89,12 +90,11 @@ def validate(
 
     checked = [check(path, sets or (), hosts) for path in scenarios]
     if json:
-        put_json(checked)
+        put_json([each.as_dict() for each in checked])
     for each in checked:
         for warning in each.warnings:
             say(f"warning: {warning}")
-        for problem in each.problems:
-            say(f"error: {problem}")
+        say_problems(each.located)
         if not json and not each.problems:
             put(each.text)
     raise typer.Exit(2 if any(each.problems for each in checked) else 0)

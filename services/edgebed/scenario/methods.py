@@ -49,17 +49,16 @@ def resolve_method(given: object, python_path: Sequence[str] = ()) -> Method:
     """The method that a preset's name or a mapping means; `Problems` with every mistake in it."""
     if isinstance(given, str):
         if given not in PRESETS:
-            raise Problems([Problem((), _unknown_preset(given))])
+            raise Problems([_unknown_preset((), given)])
         given = {"preset": given}
     if not isinstance(given, Mapping):
         raise Problems([Problem((), f"not a method: {show(given)}; {choose('', PRESETS)}, or a mapping of its parts")])
-    problems = unknown_keys(given, ("preset", *KINDS))
     preset = given.get("preset")
     if preset is not None and preset not in PRESETS:
-        raise Problems([*problems, Problem(("preset",), _unknown_preset(preset))])
+        raise Problems([*unknown_keys(given, ("preset", *KINDS)), _unknown_preset(("preset",), preset)])
     parts: dict[str, Part] = {}
     family = family_of(given)
-    problems += [
+    problems = [
         Problem((kind,), f"no part of a {family} method; {choose(kind, FAMILIES[family])}")
         for kind in KINDS
         if kind in given and LIKE.get(kind, kind) not in FAMILIES[family]
@@ -72,16 +71,19 @@ def resolve_method(given: object, python_path: Sequence[str] = ()) -> Method:
             found = [problem.under(kind) if kind in given else problem for problem in error.problems]
             alone = isinstance(given.get(kind), str)  # a name is where its part is
             problems += [problem._replace(path=(kind,)) if alone else problem for problem in found]
+    homes = {key: kind for kind, part in parts.items() for key in part.settings}
+    reasons = {key: f"a setting of {homes[key]}; write {homes[key]}: {{ {key}: ... }}" for key in given if key in homes}
+    problems += unknown_keys(given, ("preset", *KINDS), reasons=reasons)
     if problems:
         raise Problems(problems)
     return Method(name=preset or CUSTOM, parts=parts)
 
 
-def _unknown_preset(given: object) -> str:
+def _unknown_preset(path: tuple[str, ...], given: object) -> Problem:
     """Say which method was meant, only if one is very like: names of methods begin alike."""
-    chosen = choose(given, PRESETS, likeness=0.7)
-    how = "" if "did you mean" in chosen else "; docs/creating-a-method.md says how to add one"
-    return f"unknown preset: {show(given)}; {chosen}{how}"
+    choice = choose(given, PRESETS, likeness=0.7)
+    how = "" if choice.meant else "; docs/creating-a-method.md says how to add one"
+    return Problem(path, f"unknown preset: {show(given)}; {choice}{how}", choice=choice)
 
 
 def family_of(method: Mapping[str, Any]) -> str:
@@ -180,11 +182,13 @@ def _resolve_part(kind: str, given: object, inherited: Mapping[str, Any], python
         raise Problems([Problem((), f"not a part: {show(given)}; its name, or a mapping of name and settings")])
     name = given.get("name", inherited["name"])
     if name is None:
-        missing = f"{kind} has no name, and there is no preset to give one; {choose('', (*KINDS[kind], FORM))}"
-        raise Problems([Problem((), missing)])
+        choice = choose("", (*KINDS[kind], FORM))
+        missing = f"{kind} has no name, and there is no preset to give one; {choice}"
+        raise Problems([Problem((), missing, choice=choice)])
     is_own = isinstance(name, str) and is_import_path(name)
     if name not in KINDS[kind] and not is_own:
-        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choose(name, (*KINDS[kind], FORM))}")])
+        choice = choose(name, (*KINDS[kind], FORM))
+        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choice}", choice=choice)])
     settings = (dict(inherited) if name == inherited["name"] else {}) | dict(given) | {"name": name}
     if is_own:
         return _own_part(kind, name, settings, python_path)
