@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from edgebed.cli import hosts, look, maintain, operate, run, study
+from edgebed.cli import begin, hosts, look, maintain, operate, run, study
 from edgebed.cli.problems import say_problems
 from edgebed.core.console import discard_output, prepare_streams, put, say
 from edgebed.core.errors import FULL, EdgebedError, InfrastructureError, ScenarioError
@@ -93,6 +93,7 @@ def _remove_leftovers() -> None:
 
 
 GROUPS = {
+    "Begin": (begin.init, begin.doctor),
     "Run": (run.run, run.resume, run.validate, run.plan),
     "Look": (look.ls, look.show, look.report, look.watch, look.events, look.logs, look.export, look.replay),
     "Study": (study.compare, study.agree, study.sweep, study.reproduce),

@@ -117,12 +117,13 @@ def plan(
     from edgebed.planning.link_warnings import check_links
     from edgebed.planning.memory import check_caps
     from edgebed.planning.planning import plan_trials
-    from edgebed.running.hosts import with_capacities
     from edgebed.scenario.load import load_scenario
 
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own code prints is not the plan
         loaded = load_scenario(scenario, sets or (), hosts=hosts)
         if TRAITS[runtime].has_containers:
+            from edgebed.running.hosts import with_capacities  # loads the engine's client
+
             loaded = with_capacities(loaded)
         planned = plan_trials(loaded)
         check_mechanisms([trial.plan for trial in planned], runtime, emulation)

@@ -21,10 +21,9 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.located import Location
 from edgebed.core.plan import NodePlan, Plan, ServerPlan, WorkerPlan
 from edgebed.core.units import format_memory
-from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
+from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.registry import DataSet
-from edgebed.learning.models.footprint import activation_bytes, constant_bytes
-from edgebed.learning.network import EVALUATION_CHUNK
+from edgebed.learning.models.examined import activation_bytes, constant_bytes
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.shard_memory import CONSTANT_COPIES, MIB, TORCH_BYTES, examples_bytes
 from edgebed.scenario.schema import Scenario

@@ -24,8 +24,8 @@ from edgebed.core.plan import GRADIENT_TIME_S, REFERENCE, NodePlan, Plan, Task, 
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import DataSet, load_data
 from edgebed.learning.data_sets.split import split
-from edgebed.learning.models import registry as models
-from edgebed.learning.models.anatomy import Uncountable, anatomy_of, gradient_operations
+from edgebed.learning.models import examined
+from edgebed.learning.models.examined import Uncountable
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
@@ -41,7 +41,7 @@ from edgebed.wire.tensors import MAX_BYTES
 
 _LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...]]
 SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
-remembered_operations = functools.lru_cache(maxsize=100)(gradient_operations)
+remembered_operations = functools.lru_cache(maxsize=100)(examined.gradient_operations)
 """Operations of a gradient of a built-in model, which stay the same: studies plan the same task for each of their runs.
 """
 
@@ -169,6 +169,8 @@ class _Planner:
     def _shard(
         self, name: str, trial: TrialSection, task: Task, examples: NDArray[np.int64], data: DataSet
     ) -> Sharding:
+        from edgebed.learning.models.anatomy import anatomy_of  # loads torch
+
         assert trial.sharding is not None
         profile, method = trial.sharding.profile, trial.method
         with self._locating(name, "task.model", *SIZES):
@@ -188,7 +190,7 @@ class _Planner:
         key = (task.model, data.input_shape, data.classes, task.sizes)
         if key not in self.layouts:
             with self._locating(name, "task.model", "task.data", *SIZES):
-                self.layouts[key] = models.layout(*key[:3], python_path, task.sizes)
+                self.layouts[key] = examined.layout(*key[:3], python_path, task.sizes)
         planned = Task(
             model=task.model,
             input_shape=data.input_shape,
@@ -210,7 +212,7 @@ class _Planner:
     def _counted(self, task: Task) -> Task:
         """The task with what a gradient takes by its operations; as it is where these cannot be counted."""
         if task not in self.counted:
-            count = gradient_operations if is_import_path(task.model) else remembered_operations
+            count = examined.gradient_operations if is_import_path(task.model) else remembered_operations
             try:
                 flop = count(task)
             except Uncountable as error:

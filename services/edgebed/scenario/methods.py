@@ -10,11 +10,9 @@ table, with its settings checked by type and by its own `Config`. A name may als
 own, which is imported here; so whatever is done with the method later finds it.
 """
 
-import ast
 import dataclasses
 import functools
 import inspect
-import textwrap
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,6 +23,7 @@ from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS, code_of
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.imports import FORM, PATTERN, is_import_path, reason
 from edgebed.core.plan import Method, Part
+from edgebed.scenario.docstrings import attribute_docstrings
 from edgebed.scenario.own_parts import check_part
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 
@@ -141,9 +140,13 @@ def settings_schema(kind: str, name: str) -> dict[str, Any]:
     """Return the JSON schema of one part: its name and its settings."""
     schema = settings_model(kind, name).model_json_schema()
     schema["title"] = name
-    schema["description"] = inspect.getdoc(KINDS[kind][name].Config) or ""
-    for setting in schema["properties"].values():
+    config = code_of(kind, name).Config
+    schema["description"] = inspect.getdoc(config) or ""
+    docs = attribute_docstrings(config)
+    for key, setting in schema["properties"].items():
         setting.pop("title", None)
+        if key in docs:
+            setting["description"] = docs[key]
     return schema
 
 
@@ -154,13 +157,13 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
 
 @functools.lru_cache(maxsize=256)
 def _settings_model(title: str, config: Any) -> type[BaseModel]:
-    types, docs = typing.get_type_hints(config), _attribute_docstrings(config)
+    types = typing.get_type_hints(config)
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(config):
         default = ... if field.default is dataclasses.MISSING else field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
-        fields[field.name] = (types[field.name], Field(default=default, description=docs.get(field.name)))
+        fields[field.name] = (types[field.name], Field(default=default))
     checks = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
     return create_model(title, __config__=checks, **fields)
 
@@ -237,15 +240,3 @@ def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[s
     if problems:
         raise Problems(problems)
     return {key: value for key, value in checked.items() if key != "name"}
-
-
-def _attribute_docstrings(config: type) -> dict[str, str]:
-    """Return the string literals that stand below the fields of a class, and of those that it is made from."""
-    docs = {}
-    for declared in reversed([each for each in config.__mro__ if dataclasses.is_dataclass(each)]):
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(declared))).body
-        assert isinstance(definition, ast.ClassDef)
-        for field, text in zip(definition.body, definition.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-                docs[field.target.id] = inspect.cleandoc(str(ast.literal_eval(text.value)))
-    return docs

@@ -40,7 +40,16 @@ from edgebed.scenario.names import ClassName, HostName, Name
 from edgebed.scenario.problems import NotAllowedError, Problems, choose
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
-from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of, of_pattern
+from edgebed.scenario.section import (
+    Duration,
+    DurationFromZero,
+    LazyJsonSchema,
+    Memory,
+    Section,
+    file_name,
+    folder_of,
+    of_pattern,
+)
 from edgebed.scenario.shard_problems import shard_problems
 from edgebed.scenario.sweep_section import SweepSection
 
@@ -122,7 +131,7 @@ MethodChoice = Annotated[
     Method,
     PlainValidator(read_method),
     PlainSerializer(write_method, when_used="json"),
-    WithJsonSchema(method_schema()),
+    LazyJsonSchema(method_schema),
 ]
 
 
