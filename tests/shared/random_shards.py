@@ -13,8 +13,9 @@ from edgebed.journal.accounts.ledger import Ledger
 from edgebed.journal.accounts.step_accounts import FATES
 from edgebed.journal.accounts.step_fates import NEVER
 from edgebed.roles.events import Compute, Effect, Event, Journal
+from edgebed.roles.layerwise.histories import HISTORIES
 from edgebed.roles.layerwise.layer_shard import LayerShard
-from edgebed.roles.layerwise.shard_server import HISTORIES, ShardServer
+from edgebed.roles.layerwise.shard_server import ShardServer
 from edgebed.roles.layerwise.shard_work import ForwardJob
 from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation
 from edgebed.runtimes.simulation.simulation import Simulation

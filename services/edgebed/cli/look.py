@@ -29,7 +29,11 @@ from edgebed.exporting import Format
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+<<<<<<< HEAD
     from edgebed.journal.overview import RunOverview
+=======
+    from edgebed.journal.run_folder import RunFolder
+>>>>>>> cli
     from edgebed.reports.writing.page import Grid
     from edgebed.running.replay import Replayed
     from edgebed.running.results import Run
@@ -166,9 +170,8 @@ def logs(
 ) -> None:
     """Print the logs of a run's nodes, each line with the name of its node; to a file or pipe as the node wrote it."""
     from edgebed.journal.logs import log_lines
-    from edgebed.running.results import load
 
-    folder = load(name, runs_dir=runs_dir).folder
+    folder = _found(name, runs_dir)
     with _ending_quietly():
         put_lines(log_lines(folder, node=node, trial=trial, follow=follow, pause=_flush_and_sleep), as_is=True)
 
@@ -194,9 +197,8 @@ def events(
 ) -> None:
     """Print what a run's journals say: seconds since the trial's launch, trial, node, what happened."""
     from edgebed.reports.live.events import EventFilter, event_lines
-    from edgebed.running.results import load
 
-    folder = load(name, runs_dir=runs_dir).folder
+    folder = _found(name, runs_dir)
     selection = EventFilter(trials=trials or (), nodes=nodes or (), kinds=kinds or ())
     with _ending_quietly():
         put_lines(event_lines(folder, selection, json=json, follow=follow, pause=_flush_and_sleep))
@@ -209,10 +211,10 @@ def watch(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> Non
     """
     from edgebed.reports.live.progress import ProgressDisplay
     from edgebed.reports.live.watching import watch_run
-    from edgebed.running.results import Run, load
+    from edgebed.running.results import Run
     from edgebed.runtimes.signals import ending_by_signal
 
-    folder = load(name, runs_dir=runs_dir).folder
+    folder = _found(name, runs_dir)
     if folder.is_running():
         try:
             with ending_by_signal(), ProgressDisplay() as progress:
@@ -242,6 +244,13 @@ def show_results(result: "Run", *, json: bool) -> None:
     put_parts(results_brief(result))
     if result.can_be_resumed:
         say(f"to resume: edgebed resume {result.folder.name}")
+
+
+def _found(name: str, runs_dir: Path | None) -> "RunFolder":
+    """The folder of the run that is meant; its results are not read."""
+    from edgebed.journal.run_folder import RunFolder, runs_root
+
+    return RunFolder.find(runs_root(runs_dir), name)
 
 
 def _flush_and_sleep(seconds: float) -> None:

@@ -14,7 +14,8 @@ from typing import Annotated
 
 import typer
 
-from edgebed.cli import hosts, look, maintain, operate, run, study
+from edgebed.cli import begin, hosts, look, maintain, operate, run, study
+from edgebed.cli.problems import say_problems
 from edgebed.core.console import discard_output, prepare_streams, put, say
 from edgebed.core.errors import FULL, EdgebedError, InfrastructureError, ScenarioError
 from edgebed.runtimes.containers.register import are_left_behind
@@ -41,8 +42,10 @@ def main() -> None:
     try:
         app(prog_name="edgebed")
     except EdgebedError as error:
-        for problem in error.problems if isinstance(error, ScenarioError) else (str(error),):
-            say(f"error: {problem}")
+        if isinstance(error, ScenarioError):
+            say_problems(error.located)
+        else:
+            say(f"error: {error}")
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # a name that the user gave
@@ -90,6 +93,7 @@ def _remove_leftovers() -> None:
 
 
 GROUPS = {
+    "Begin": (begin.init, begin.doctor),
     "Run": (run.run, run.resume, run.validate, run.plan),
     "Look": (look.ls, look.show, look.report, look.watch, look.events, look.logs, look.export, look.replay),
     "Study": (study.compare, study.agree, study.sweep, study.reproduce),

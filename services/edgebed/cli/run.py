@@ -22,6 +22,7 @@ from edgebed.cli.options import (  # fmt: skip
     Sets,
     Variants,
 )
+from edgebed.cli.problems import say_problems
 from edgebed.core.console import put, put_json, say
 
 
@@ -89,12 +90,11 @@ def validate(
 
     checked = [check(path, sets or (), hosts) for path in scenarios]
     if json:
-        put_json(checked)
+        put_json([each.as_dict() for each in checked])
     for each in checked:
         for warning in each.warnings:
             say(f"warning: {warning}")
-        for problem in each.problems:
-            say(f"error: {problem}")
+        say_problems(each.located)
         if not json and not each.problems:
             put(each.text)
     raise typer.Exit(2 if any(each.problems for each in checked) else 0)
@@ -117,12 +117,13 @@ def plan(
     from edgebed.planning.link_warnings import check_links
     from edgebed.planning.memory import check_caps
     from edgebed.planning.planning import plan_trials
-    from edgebed.running.hosts import with_capacities
     from edgebed.scenario.load import load_scenario
 
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own code prints is not the plan
         loaded = load_scenario(scenario, sets or (), hosts=hosts)
         if TRAITS[runtime].has_containers:
+            from edgebed.running.hosts import with_capacities  # loads the engine's client
+
             loaded = with_capacities(loaded)
         planned = plan_trials(loaded)
         check_mechanisms([trial.plan for trial in planned], runtime, emulation)

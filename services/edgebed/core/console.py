@@ -14,7 +14,9 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -88,9 +90,29 @@ def make_console(stream: TextIO, *, width: int | None = None, terminal: bool | N
 
 
 def say(text: str) -> None:
-    """Write a line to standard error; nothing where nobody can read it."""
+    """Write a line to standard error, on a terminal broken at words; nothing where nobody can read it."""
+    say_as_is(wrapped(text, line_width()) if sys.stderr.isatty() else text)
+
+
+def say_as_is(text: str) -> None:
+    """Write lines to standard error as they are, unless there are none; nothing where nobody can read them."""
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"{quoted(text)}\n")
+        sys.stderr.write(f"{quoted(text)}\n" if text else "")
+
+
+def line_width() -> int:
+    """Return the columns of the terminal, or of $COLUMNS."""
+    return shutil.get_terminal_size().columns
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return a text whose lines break at words and go on indented; a word that is longer than a line stays whole."""
+    return "\n".join(
+        textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        if len(line) > width
+        else line
+        for line in text.split("\n")
+    )
 
 
 def put_lines(lines: Iterable[str], *, as_is: bool = False) -> None:

@@ -5,6 +5,8 @@ A message says where, what, what is allowed and what to do next. A broken invari
 
 import errno
 
+from edgebed.core.located import NOWHERE, LocatedProblem
+
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Error numbers of a disk, or of a user's part of it, that is full."""
 REMEDIES = {
@@ -39,14 +41,22 @@ class EdgebedError(Exception):
 class ScenarioError(EdgebedError):
     """The user's mistake: a scenario, an option or a file that cannot be used. Found before anything starts.
 
-    `problems` holds every mistake found, one complete message each.
+    `located` holds every mistake found, with its place where that is known.
     """
 
     exit_code = 2
 
-    def __init__(self, *problems: str) -> None:
-        self.problems = problems
-        super().__init__("\n".join(problems))
+    def __init__(self, *problems: str | LocatedProblem) -> None:
+        self.located = tuple(NOWHERE.problem(each) if isinstance(each, str) else each for each in problems)
+        super().__init__("\n".join(self.problems))
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Return every mistake as one complete message."""
+        return tuple(map(str, self.located))
+
+    def __reduce__(self) -> tuple[type["ScenarioError"], tuple[LocatedProblem, ...]]:
+        return type(self), self.located
 
 
 class OwnCodeError(EdgebedError):

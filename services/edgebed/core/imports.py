@@ -143,13 +143,21 @@ def _import(name: str, module_name: str) -> ModuleType:
         missing = error.name or ""
         if f"{module_name}.".startswith(f"{missing}."):
             searched = ", ".join(folder or "the current folder" for folder in sys.path[:4])
-            raise ScenarioError(
-                f"{name}: there is no module '{missing}' in {searched} ... "
-                "Put its folder next to the scenario file, or install the package."
-            ) from None
+            close = difflib.get_close_matches(missing, _names_in(sys.path[:2]), n=1)
+            advice = (
+                f"Did you mean '{close[0]}'?" if close else "Put it next to the scenario file, or install the package."
+            )
+            raise ScenarioError(f"{name}: there is no module '{missing}' in {searched} ... {advice}") from None
         raise ScenarioError(f"{name}: the module needs '{missing}', which is not installed.") from None
     except (Exception, SystemExit) as error:  # a script without a main guard may end the process on import
         raise ScenarioError(f"{name}: importing '{module_name}' failed: {reason(error)}") from error
+
+
+def _names_in(folders: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the modules in these folders."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            yield from (path.stem for path in Path(folder).glob("*.py"))
 
 
 def _what_is_wrong(module: ModuleType, function_name: str, found: object) -> str:

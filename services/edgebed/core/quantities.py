@@ -134,3 +134,9 @@ def _writer(measure: str) -> Callable[[float | None], str]:
 
 def _absent(value: float | None) -> str:
     return UNMEASURED if value is None else NOT_FINITE
+
+
+def not_finite_text(what: str, tensor: str) -> str:
+    """What was not finite, in words, e.g. `buffer mask`, `gradient of out.weight`, `loss`."""
+    between = " " if what in ("parameter", "buffer") else " of "
+    return f"{what}{between}{tensor}" if tensor else what

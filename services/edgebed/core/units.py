@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from typing import NamedTuple
 
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 DURATIONS_S = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("1e-3"), "us": Decimal("1e-6")}
@@ -34,6 +35,30 @@ MEMORY_FORM = "a number with GiB, MiB, KiB, GB, MB, KB or B, e.g. 512MiB"
 RATE_FORM = "a number with gbit, mbit, kbit, gibit, mibit, kibit or bit (per second), e.g. 10mbit"
 SPEED_FORM = "a number with TFLOP/s, GFLOP/s, MFLOP/s or FLOP/s, e.g. 4 GFLOP/s"
 PERCENTAGE_FORM = "a number from 0 to 100 with its sign, e.g. 0.5%"
+
+
+class QuantityError(ValueError):
+    """A text that is no quantity."""
+
+    def __init__(self, message: str, meant: str = "") -> None:
+        """`meant` is what was probably meant, as it is to be written; empty where nobody can tell."""
+        self.meant = meant
+        super().__init__(message)
+
+
+class _Advice(NamedTuple):
+    """What to do about a quantity that cannot be read, and what was probably meant."""
+
+    text: str
+    meant: str = ""
+
+
+_Hint = Callable[[object], _Advice | None]
+"""What was written -> advice, where there is any."""
+
+
+def _meant(text: str, remark: str = "") -> _Advice:
+    return _Advice(f"did you mean {text}?{remark}", text)
 
 
 def parse_duration(text: object) -> float:
@@ -111,9 +136,7 @@ def format_percentage(share: float) -> str:
     return f"{_plain(Decimal(repr(float(share))).scaleb(2))}%"
 
 
-def _parse_whole(
-    what: str, text: object, units: Mapping[str, int], base: str, form: str, hint: Callable[[object], str]
-) -> int:
+def _parse_whole(what: str, text: object, units: Mapping[str, int], base: str, form: str, hint: _Hint) -> int:
     match = re.fullmatch(rf"({NUMBER})({'|'.join(units)})", text) if isinstance(text, str) else None
     if match is None:
         raise _refusal(what, text, form, hint)
@@ -137,16 +160,17 @@ def _plain(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _refusal(what: str, text: object, form: str, hint: Callable[[object], str]) -> ValueError:
+def _refusal(what: str, text: object, form: str, hint: _Hint) -> QuantityError:
     written = str(text).strip()
     if re.match(r"-\s*[0-9]", written):
-        advice = "it must not be negative"
+        advice: _Advice | None = _Advice("it must not be negative")
     elif re.match(r"[0-9]+,(?![0-9]{3}(?![0-9]))[0-9]", written):  # but 1,000 may be a thousand or one
         with_point = written.replace(",", ".", 1)
-        advice = hint(with_point) or f"did you mean {with_point}?"
+        advice = hint(with_point) or _meant(with_point)
     else:
         advice = hint(text)
-    return ValueError(f"not {what}: {text!r} ({form}{'; ' + advice if advice else ''})")
+    advice = advice or _Advice("")
+    return QuantityError(f"not {what}: {text!r} ({form}{'; ' if advice.text else ''}{advice.text})", advice.meant)
 
 
 def _number(text: object) -> str:
@@ -160,64 +184,64 @@ _WORDS_S = {
 }  # fmt: skip
 
 
-def _duration_hint(text: object) -> str:
+def _duration_hint(text: object) -> _Advice | None:
     if number := _number(text):
-        return f"the unit is missing: write {number}s for seconds or {number}ms for milliseconds"
+        return _Advice(f"the unit is missing: write {number}s for seconds or {number}ms for milliseconds")
     match = re.fullmatch(rf"({NUMBER})\s*([a-zµ]+)", str(text).strip().lower())
     if match is None:
-        return ""
+        return None
     unit = _WORDS_S.get(match[2], match[2])
     if unit == "d":
-        return f"write days as hours: {_plain(Decimal(match[1]) * 24)}h"
-    return f"did you mean {match[1]}{unit}?" if unit in DURATIONS_S else ""
+        return _Advice(f"write days as hours: {_plain(Decimal(match[1]) * 24)}h")
+    return _meant(f"{match[1]}{unit}") if unit in DURATIONS_S else None
 
 
-def _memory_hint(text: object) -> str:
+def _memory_hint(text: object) -> _Advice | None:
     if number := _number(text):
-        return f"the unit is missing: write {number}MiB or {number}B"
+        return _Advice(f"the unit is missing: write {number}MiB or {number}B")
     match = re.fullmatch(rf"({NUMBER})\s*([kmg])(i?)(b?)", str(text).strip().lower())
     if match is None:
-        return ""
+        return None
     prefix = match[2].upper()
     if match[4]:
-        return f"did you mean {match[1]}{prefix}{match[3]}B?"
-    return f"did you mean {match[1]}{prefix}iB? A bare {prefix} is 1024-based to some tools and 1000-based to others"
+        return _meant(f"{match[1]}{prefix}{match[3]}B")
+    return _meant(f"{match[1]}{prefix}iB", f" A bare {prefix} is 1024-based to some tools and 1000-based to others")
 
 
-def _rate_hint(text: object) -> str:
+def _rate_hint(text: object) -> _Advice | None:
     written = str(text).strip()
     if written.lower() in ("unlimited", "none", "no", "off", "inf", "infinity", "infinite"):
-        return "leave the key out for no limit; in a step, which cannot lift a limit, write 10gbit"
+        return _Advice("leave the key out for no limit; in a step, which cannot lift a limit, write 10gbit")
     if re.fullmatch(rf"{NUMBER}(?:[eE]\+?[0-9]{{1,2}})?", written) and not isinstance(text, bool):
         bits = Decimal(written)
         if 10**4 <= bits <= 10**12 and bits == bits.to_integral_value():
-            return f"the unit is missing: if bits a second are meant, write {format_rate(int(bits))}"
-        return f"the unit is missing: write {written}mbit or {written}kbit"
+            return _Advice(f"the unit is missing: if bits a second are meant, write {format_rate(int(bits))}")
+        return _Advice(f"the unit is missing: write {written}mbit or {written}kbit")
     match = re.fullmatch(rf"({NUMBER})\s*(([kKmMgG]?)(i?)(\w+(?:/s(?:ec)?)?|))", written)
     if match is None:
-        return ""
+        return None
     number, spelled, prefix, binary, unit = match[1], match[2], match[3].lower(), match[4], match[5]
     bits_text, octets_text = (f"{_plain(times * Decimal(number))}{prefix}{binary}bit" for times in (1, 8))
     if unit in ("B", "Bps", "B/s"):
-        return f"did you mean {octets_text}? A B is a byte of 8 bits; if bits are meant, write {bits_text}"
+        return _meant(octets_text, f" A B is a byte of 8 bits; if bits are meant, write {bits_text}")
     if unit.lower() == "bps":
-        return f"did you mean {bits_text}? {spelled} is ambiguous (tc: bytes, others: bits)"
+        return _meant(bits_text, f" {spelled} is ambiguous (tc: bytes, others: bits)")
     if unit.lower().removesuffix("/sec").removesuffix("/s") in ("b", "bit", "bits") or (prefix and not unit):
-        return f"did you mean {bits_text}?"
-    return ""
+        return _meant(bits_text)
+    return None
 
 
-def _speed_hint(text: object) -> str:
+def _speed_hint(text: object) -> _Advice | None:
     if number := _number(text):
-        return f"the unit is missing: write {number} GFLOP/s for thousand millions of operations a second"
+        return _Advice(f"the unit is missing: write {number} GFLOP/s for thousand millions of operations a second")
     match = re.fullmatch(rf"({NUMBER})\s*([TGM]?)FLOP(?:S|/S|PS)?", str(text).strip().upper())
-    return f"did you mean {match[1]} {match[2]}FLOP/s?" if match else ""
+    return _meant(f"{match[1]} {match[2]}FLOP/s") if match else None
 
 
-def _percentage_hint(text: object) -> str:
+def _percentage_hint(text: object) -> _Advice | None:
     if number := _number(text):
         share = Decimal(number)
         of_a_share = f", or {_plain(share.scaleb(2))}% for a share of {number}" if 0 < share < 1 else ""
-        return f"the sign is missing: write {number}% for {number} in a hundred{of_a_share}"
+        return _Advice(f"the sign is missing: write {number}% for {number} in a hundred{of_a_share}")
     match = re.fullmatch(rf"({NUMBER})\s*(%|percent|pct)", str(text).strip().lower())
-    return f"did you mean {match[1]}%?" if match and match[1] + "%" != text else ""
+    return _meant(f"{match[1]}%") if match and match[1] + "%" != text else None

@@ -15,6 +15,7 @@ reader meets the old or the new one, also after a power cut (core/disk.py).
 
 import contextlib
 import datetime as dt
+import difflib
 import fcntl
 import os
 import time
@@ -162,11 +163,15 @@ class RunFolder:
             if _is_run(path):
                 return cls(path.resolve())
         known = [run.name for run in list_runs(root)]
+        names = [*dict.fromkeys(name.partition("/")[0] for name in known), *known]
+        close = difflib.get_close_matches(str(text), names, n=1)
+        guess = f"did you mean '{close[0]}'? " if close else ""
         if len(known) > LISTED_MAX:
             allowed = f"the last {LISTED_MAX} of {len(known)} are {', '.join(known[-LISTED_MAX:])}"
         else:
             allowed = f"there are {', '.join(known)}" if known else f"there are no runs in {root.absolute()}"
-        raise ScenarioError(f"no run '{text}'; {allowed}. Give a scenario, <scenario>/<number>, a folder, or 'latest'.")
+        forms = "a scenario, <scenario>/<number>, a folder, or 'latest'"
+        raise ScenarioError(f"no run '{text}'; {guess}{allowed}. Give {forms}.")
 
     def trial(self, name: str) -> TrialFolder:
         """The folder of the trial called `name`, which need not exist yet."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
+from edgebed.core.quantities import not_finite_text
 from edgebed.core.records import Diverged
 from edgebed.journal.series_steps import Steps
 
@@ -51,12 +52,6 @@ class _Candidate(NamedTuple):
     rank: int
     t: float
     divergence: Divergence
-
-
-def not_finite_text(what: str, tensor: str) -> str:
-    """What was not finite, in words, e.g. `buffer mask`, `gradient of out.weight`, `loss`."""
-    between = " " if what in ("parameter", "buffer") else " of "
-    return f"{what}{between}{tensor}" if tensor else what
 
 
 def divergence_of(

@@ -10,6 +10,7 @@ import ctypes
 M_TRIM_THRESHOLD = -1  # numbers of glibc's malloc.h
 M_MMAP_THRESHOLD = -3
 MMAP_THRESHOLD_BYTES = 32 * 2**20  # the most glibc accepts on 64 bits
+EVALUATION_CHUNK = 50  # the activations of as many images stay in the cache; 500 take longer, and 10 x the memory
 TRIM_THRESHOLD_BYTES = 2**31 - 1  # the largest int, which mallopt takes
 
 

@@ -15,12 +15,11 @@ from torch import Tensor
 
 from edgebed.core.plan import Task
 from edgebed.learning import weights
-from edgebed.learning.allocator import keep_freed_memory
+from edgebed.learning.allocator import EVALUATION_CHUNK, keep_freed_memory
 from edgebed.learning.inputs import prepared
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.losses import loss_of
 
-EVALUATION_CHUNK = 50  # the activations of as many images stay in the cache; 500 take longer, and 10 x the memory
 TORCH_SEED_MASK = 2**63 - 1
 
 

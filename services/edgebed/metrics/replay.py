@@ -30,7 +30,7 @@ from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.openmetrics import SampleStore
 from edgebed.metrics.resources import resource_families
 from edgebed.metrics.trial_metrics import TrialMetrics
-from edgebed.roles.control.members import NAME as CONTROLLER
+from edgebed.roles.control.name import NAME as CONTROLLER
 
 STEP_S = 5.0
 """Seconds between two readings, as Prometheus scrapes nodes."""

@@ -8,11 +8,13 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import forgetting
+from edgebed.core.located import LocatedProblem
 from edgebed.learning.data_sets.registry import data_directory, is_here
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import Scenario
@@ -25,11 +27,25 @@ class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     valid: bool | None = None
     """Whether the scenario can be planned; None: no mistake was found, but data is missing, so it was not planned."""
-    problems: tuple[str, ...] = ()
+    located: tuple[LocatedProblem, ...] = ()
+    """Every mistake, with its place."""
     warnings: tuple[str, ...] = ()
     """What the scenario asks for and options have made impossible."""
     absent: tuple[str, ...] = ()
     """Data sets that are not on this machine."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Return every mistake as one line."""
+        return tuple(map(str, self.located))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what was found for other programs: every problem with its place, what is allowed, what was meant."""
+        problems = [problem.as_dict() for problem in self.located]
+        return {
+            "scenario": self.scenario, "valid": self.valid, "problems": problems, "warnings": self.warnings,
+            "absent": self.absent,
+        }  # fmt: skip
 
     @property
     def text(self) -> str:
@@ -66,7 +82,7 @@ def _check(path: Path, sets: Sequence[str], hosts: Path | None) -> FileCheck:
 
             plan_trials(scenario.model_copy(update={"trials": here}))
     except ScenarioError as error:
-        return FileCheck(scenario=str(path), valid=False, problems=error.problems)
+        return FileCheck(scenario=str(path), valid=False, located=error.located)
     return FileCheck(
         scenario=str(path), valid=None if absent else True, warnings=tuple(_warnings(scenario)), absent=absent
     )

@@ -6,7 +6,7 @@ them. Times are seconds on a device of speed 1, of a whole mini-batch.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,15 @@ from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Method, Task
 from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
-from edgebed.learning.models.anatomy import Anatomy
 from edgebed.planning.shard_memory import CONSTANT_COPIES
 from edgebed.planning.stages import LayerCost
 from edgebed.scenario.profiles import Beside, LayerRow, MessageCosts, ProfileFile
 from edgebed.wire import frames as codec
 from edgebed.wire.messages import Activation
 from edgebed.wire.tensors import encode_exchanged
+
+if TYPE_CHECKING:
+    from edgebed.learning.models.anatomy import Anatomy
 
 FLOAT_BYTES = 4
 PROBE_VALUES = 1 << 16
@@ -96,7 +98,7 @@ class LayerMeasurements(NamedTuple):
     """Seconds of each step that a shard needs whatever layers it has."""
 
 
-def counted(task: Task, method: Method, anatomy: Anatomy) -> LayerMeasurements:
+def counted(task: Task, method: Method, anatomy: "Anatomy") -> LayerMeasurements:
     """Costs of all layers by their operations; those of the whole model add up to the task's time of a gradient.
 
     A layer of which nothing is trained has no gradient of weights to compute.
@@ -121,7 +123,7 @@ def counted(task: Task, method: Method, anatomy: Anatomy) -> LayerMeasurements:
     return LayerMeasurements(times, _counted_memory(task, anatomy), _message_bytes(task, method, anatomy))
 
 
-def measured(task: Task, method: Method, anatomy: Anatomy, file: ProfileFile) -> LayerMeasurements:
+def measured(task: Task, method: Method, anatomy: "Anatomy", file: ProfileFile) -> LayerMeasurements:
     """Costs of all layers from a profile. ScenarioError if it is of another model, or lacks what the method needs."""
     rule, profile = rule_of(method), file.content
     _check(task, anatomy, file)
@@ -168,7 +170,7 @@ def _times(row: LayerRow, beside: Beside, messages: MessageCosts, array_bytes: i
     )
 
 
-def _check(task: Task, anatomy: Anatomy, file: ProfileFile) -> None:
+def _check(task: Task, anatomy: "Anatomy", file: ProfileFile) -> None:
     profile = file.content
     if profile.batch_size != task.batch_size:
         what = f"it was measured with mini-batches of {profile.batch_size}, and the task has {task.batch_size}"
@@ -191,7 +193,7 @@ def _array_bytes(task: Task, values: int) -> int:
     return FLOAT_BYTES * task.batch_size * values
 
 
-def _counted_memory(task: Task, anatomy: Anatomy) -> list[LayerMemory]:
+def _counted_memory(task: Task, anatomy: "Anatomy") -> list[LayerMemory]:
     inputs = [int(np.prod(task.input_shape)), *anatomy.outputs[:-1]]
     return [
         LayerMemory(
@@ -226,7 +228,7 @@ def _trained_bytes(weights: int, kept: int) -> int:
     return of_weights + ACTIVATION_COPIES * kept
 
 
-def _message_bytes(task: Task, method: Method, anatomy: Anatomy) -> list[int]:
+def _message_bytes(task: Task, method: Method, anatomy: "Anatomy") -> list[int]:
     """Bytes of each layer's outputs as a message: random numbers, encoded as the method exchanges them."""
     exchange, rng = exchange_of(method), np.random.default_rng(0)
     found = []

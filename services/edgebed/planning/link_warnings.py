@@ -45,8 +45,10 @@ def check_links(
     if (reason := loss_refusal(mechanisms, lack)) is None:
         return
     places = dict.fromkeys(scenario.place(trial, path) for trial, path in lossy)
-    refusals = [f"{place}: {reason}" for place in places]
-    raise InfrastructureError("\n".join(refusals)) if lack or mechanisms.by_kernel else ScenarioError(*refusals)
+    refusals = [place.problem(reason) for place in places]
+    if lack or mechanisms.by_kernel:
+        raise InfrastructureError("\n".join(map(str, refusals)))
+    raise ScenarioError(*refusals)
 
 
 def _is_lacking(emulation: Emulation) -> bool:

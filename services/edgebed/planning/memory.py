@@ -18,12 +18,12 @@ from edgebed.algorithms.compressor import Compressor
 from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs
 from edgebed.core.console import say
 from edgebed.core.errors import ScenarioError
+from edgebed.core.located import Location
 from edgebed.core.plan import NodePlan, Plan, ServerPlan, WorkerPlan
 from edgebed.core.units import format_memory
-from edgebed.learning.allocator import MMAP_THRESHOLD_BYTES
+from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.registry import DataSet
-from edgebed.learning.models.footprint import activation_bytes, constant_bytes
-from edgebed.learning.network import EVALUATION_CHUNK
+from edgebed.learning.models.examined import activation_bytes, constant_bytes
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.shard_memory import CONSTANT_COPIES, MIB, TORCH_BYTES, examples_bytes
 from edgebed.scenario.schema import Scenario
@@ -190,14 +190,15 @@ def tight_text(node: NodePlan, need: Need) -> str:
 
 def check_caps(scenario: Scenario, trials: Sequence[PlannedTrial], *, force: bool = False) -> None:
     """ScenarioError with every memory cap that cannot hold its node, each where it was written; a warning if forced."""
-    problems: dict[str, tuple[int, str]] = {}
+    tight: dict[Location, tuple[int, str]] = {}
     for planned in trials:
         for node, need in tight_caps(planned.plan, needs_of(planned)):
             path = f"{node.role}.memory" if node.role != "worker" else f"fleet.{node.device_class}.memory"
             place = scenario.place(planned.plan.trial, path)
-            problems[place] = max(problems.get(place, (0, "")), (need.bytes, f"{place}: {tight_text(node, need)}"))
-    texts = [text for _, text in problems.values()]
-    if texts and not force:
-        raise ScenarioError(*(f"{text}; raise it, or run with --force" for text in texts))
-    for text in texts:
-        say(f"warning: {text}")
+            tight[place] = max(tight.get(place, (0, "")), (need.bytes, tight_text(node, need)))
+    if tight and not force:
+        raise ScenarioError(
+            *(place.problem(f"{text}; raise it, or run with --force") for place, (_, text) in tight.items())
+        )
+    for place, (_, text) in tight.items():
+        say(f"warning: {place.problem(text)}")

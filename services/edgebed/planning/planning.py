@@ -19,12 +19,13 @@ from edgebed.core import chance
 from edgebed.core.errors import ScenarioError
 from edgebed.core.hosts import HostPlan
 from edgebed.core.imports import is_import_path, own_folders
+from edgebed.core.located import LocatedProblem
 from edgebed.core.plan import GRADIENT_TIME_S, REFERENCE, NodePlan, Plan, Task, TensorLayout
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import DataSet, load_data
 from edgebed.learning.data_sets.split import split
-from edgebed.learning.models import registry as models
-from edgebed.learning.models.anatomy import Uncountable, anatomy_of, gradient_operations
+from edgebed.learning.models import examined
+from edgebed.learning.models.examined import Uncountable
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
@@ -40,7 +41,7 @@ from edgebed.wire.tensors import MAX_BYTES
 
 _LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...]]
 SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
-remembered_operations = functools.lru_cache(maxsize=100)(gradient_operations)
+remembered_operations = functools.lru_cache(maxsize=100)(examined.gradient_operations)
 """Operations of a gradient of a built-in model, which stay the same: studies plan the same task for each of their runs.
 """
 
@@ -81,12 +82,12 @@ def plan_trials(scenario: Scenario, *, trace: bool = False) -> list[PlannedTrial
     """
     planner = _Planner(scenario)
     planned: list[PlannedTrial] = []
-    problems: dict[str, None] = {}  # in order, each once: variants share most of a scenario
+    problems: dict[LocatedProblem, None] = {}  # in order, each once: variants share most of a scenario
     for name, trial in scenario.trials.items():
         try:
             planned.append(planner.plan(name, trial, trace))
         except ScenarioError as error:
-            problems |= dict.fromkeys(error.problems)
+            problems |= dict.fromkeys(error.located)
     if problems:
         raise ScenarioError(*problems)
     return planned
@@ -168,6 +169,8 @@ class _Planner:
     def _shard(
         self, name: str, trial: TrialSection, task: Task, examples: NDArray[np.int64], data: DataSet
     ) -> Sharding:
+        from edgebed.learning.models.anatomy import anatomy_of  # loads torch
+
         assert trial.sharding is not None
         profile, method = trial.sharding.profile, trial.method
         with self._locating(name, "task.model", *SIZES):
@@ -187,7 +190,7 @@ class _Planner:
         key = (task.model, data.input_shape, data.classes, task.sizes)
         if key not in self.layouts:
             with self._locating(name, "task.model", "task.data", *SIZES):
-                self.layouts[key] = models.layout(*key[:3], python_path, task.sizes)
+                self.layouts[key] = examined.layout(*key[:3], python_path, task.sizes)
         planned = Task(
             model=task.model,
             input_shape=data.input_shape,
@@ -209,7 +212,7 @@ class _Planner:
     def _counted(self, task: Task) -> Task:
         """The task with what a gradient takes by its operations; as it is where these cannot be counted."""
         if task not in self.counted:
-            count = gradient_operations if is_import_path(task.model) else remembered_operations
+            count = examined.gradient_operations if is_import_path(task.model) else remembered_operations
             try:
                 flop = count(task)
             except Uncountable as error:
@@ -240,25 +243,28 @@ class _Planner:
         if len(parts[largest]) * data.train_x[:1].nbytes > MAX_BYTES:
             place = self.scenario.cause(name, "task.data", *_shares(trial))
             raise ScenarioError(
-                f"{place}: the part of worker {largest} is larger than the "
-                f"{MAX_BYTES >> 30} GiB that a node can be sent. Use more workers, a smaller fraction or 8-bit inputs."
+                place.problem(
+                    f"the part of worker {largest} is larger than the {MAX_BYTES >> 30} GiB that a node can be sent. "
+                    "Use more workers, a smaller fraction or 8-bit inputs."
+                )
             )
         if size == 0:
-            raise ScenarioError(
-                f"{self.scenario.cause(name, 'task.split', *_shares(trial))}: worker {smallest} would get no example. "
-                "Use fewer workers, a larger fraction or a more even split."
-            )
+            place = self.scenario.cause(name, "task.split", *_shares(trial))
+            remedy = "Use fewer workers, a larger fraction or a more even split."
+            raise ScenarioError(place.problem(f"worker {smallest} would get no example. {remedy}"))
         if trial.task.batch_size > size:
             place = self.scenario.cause(name, "task.batch_size", "task.split", *_shares(trial))
             raise ScenarioError(
-                f"{place}: a batch of {trial.task.batch_size} is more than the {count_text(size, 'example')} of worker "
-                f"{smallest}, the smallest part. Use a smaller batch, fewer workers or a more even split."
+                place.problem(
+                    f"a batch of {trial.task.batch_size} is more than the {count_text(size, 'example')} of worker "
+                    f"{smallest}, the smallest part. Use a smaller batch, fewer workers or a more even split."
+                )
             )
 
     def _check_hosts(self, name: str, trial: TrialSection) -> None:
         """Check that each host has the memory that its nodes are promised."""
         problems = [
-            f"{self.scenario.cause(name, f'hosts.{host}', *_memories(trial))}: {message}"
+            self.scenario.cause(name, f"hosts.{host}", *_memories(trial)).problem(message)
             for host, message in overfull(trial.hosts, trial.promises)
         ]
         if problems:
@@ -275,7 +281,7 @@ class _Planner:
             yield
         except ScenarioError as error:
             place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
-            raise ScenarioError(*(f"{place}: {text.removeprefix(f'{key}: ')}" for text in error.problems)) from error
+            raise ScenarioError(*(place.problem(text.removeprefix(f"{key}: ")) for text in error.problems)) from error
 
 
 def _marked(plan: Plan) -> Plan:

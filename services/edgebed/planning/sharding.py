@@ -4,7 +4,7 @@ What layers cost is counted, or read from a profile, and never measured here: so
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,12 +13,14 @@ from edgebed.algorithms.registry import rule_of
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import LinkPlan, Shard, Task
 from edgebed.core.quantities import count_text
-from edgebed.learning.models.anatomy import Anatomy
 from edgebed.planning.layer_costs import LayerMeasurements, LayerTimes, layer_costs, shares
 from edgebed.planning.partition import LayerPartition, choose_cuts, cost_of
 from edgebed.planning.stages import INFINITE, Device, LayerCost, PipelineSchedule
 from edgebed.scenario.links import LinkSection, link_of
 from edgebed.scenario.schema import ShardsSection, TrialSection, class_workers
+
+if TYPE_CHECKING:
+    from edgebed.learning.models.anatomy import Anatomy
 
 STORE, MODULES = "store", "modules"
 
@@ -38,7 +40,7 @@ class Sharding(NamedTuple):
 def shard(
     trial: TrialSection,
     task: Task,
-    anatomy: Anatomy,
+    anatomy: "Anatomy",
     found: LayerMeasurements,
     own_bytes: Sequence[int],
     seed: int,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from edgebed.algorithms.registry import rule_of
 from edgebed.core.plan import REFERENCE, NodePlan, Plan, WorkerPlan
 from edgebed.core.quantities import ms_text, operations_text
 
@@ -14,6 +13,8 @@ def virtual_time_text(plan: Plan) -> str:
         return "layers take what they took where shards.profile was measured"
     gradient = f"a gradient takes {gradient_text(plan)}"
     if method.is_layerwise:
+        from edgebed.algorithms.registry import rule_of  # loads every part of a method
+
         beside = "" if rule_of(method).is_alone else "; what lies beside them takes time of its own at the same rate"
         return f"{gradient}, divided among the layers by counted operations{beside}"
     taken, why = "no time", "task.compression_time's default"

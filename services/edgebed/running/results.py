@@ -23,7 +23,7 @@ from edgebed.journal.outcome import outcome_of
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
 from edgebed.journal.series import Series
 from edgebed.journal.summary import RunSummary, TrialSummary
-from edgebed.roles.control.members import NAME as CONTROLLER
+from edgebed.roles.control.name import NAME as CONTROLLER
 
 if TYPE_CHECKING:
     from torch import nn

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from edgebed.core import units
 from edgebed.core.plan import Waiting
-from edgebed.scenario.problems import choose, show
+from edgebed.scenario.problems import NotAllowedError, show
 
 WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
 SPLIT_FORM = "iid, {dirichlet: 0.5} or {by-label: 2}"
@@ -190,5 +190,5 @@ def _only_item(given: object, what: str, form: str, names: tuple[str, ...]) -> t
         raise ValueError(f"not {what}: {show(given)} ({form})")
     ((name, value),) = given.items()
     if name not in names:
-        raise ValueError(f"unknown: {show(name)}; {choose(name, names)}")
+        raise NotAllowedError(name, names)
     return str(name), value

@@ -108,7 +108,7 @@ def host_problems(hosts: Mapping[str, HostSection], classes: Collection[str] | N
         for k, each in enumerate(host.classes):
             if classes and each not in classes and each not in SERVING:
                 known = choose(each, (*classes, *SERVING))
-                yield Problem((name, "classes", str(k)), f"no class {show(each)}; {known}")
+                yield Problem((name, "classes", str(k)), f"no class {show(each)}; {known}", choice=known)
         if host.tls and not host.engine.startswith("tcp://"):
             yield Problem((name, "tls"), f"only with tcp://, not with {host.engine}")
 

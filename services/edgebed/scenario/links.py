@@ -16,7 +16,6 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -25,7 +24,15 @@ from edgebed.core import chance, units
 from edgebed.core.plan import LinkChange, LinkPlan
 from edgebed.scenario import choices
 from edgebed.scenario.problems import Problem, Problems, problems_of
-from edgebed.scenario.section import Duration, DurationFromZero, Section, file_name, folder_of, of_pattern
+from edgebed.scenario.section import (
+    Duration,
+    DurationFromZero,
+    LazyJsonSchema,
+    Section,
+    file_name,
+    folder_of,
+    of_pattern,
+)
 from edgebed.scenario.traces.library import find_trace
 from edgebed.scenario.traces.mahimahi import STEP_S, read_mahimahi
 from edgebed.scenario.traces.trace import Trace, check_step
@@ -84,8 +91,8 @@ LinkTrace = Annotated[
     Trace,
     PlainValidator(_read_trace),
     PlainSerializer(lambda trace: trace.given or str(trace.path), when_used="json"),
-    WithJsonSchema(
-        {
+    LazyJsonSchema(
+        lambda: {
             "anyOf": [
                 {"type": "string", "title": "CSV file, name of a trace", "pattern": "."},
                 MahimahiFiles.model_json_schema(),

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import own_folders
+from edgebed.core.located import NOWHERE, Choice, LocatedProblem, Location, Place
 from edgebed.scenario import overrides, source, sweep_section
 from edgebed.scenario.contradictions import Contradiction, contradictions
 from edgebed.scenario.hosts import FILE, HostSection, host_problems
@@ -25,8 +26,12 @@ from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
 from edgebed.scenario.schema import Header, Scenario, TrialSection
 from edgebed.scenario.section import FOLDER
+<<<<<<< HEAD
 from edgebed.scenario.shipped import scenario_file
 from edgebed.scenario.source import Place, SourceNode
+=======
+from edgebed.scenario.source import SourceNode
+>>>>>>> cli
 from edgebed.scenario.sweep_section import SweepSection
 
 HEADER_KEYS = tuple(Header.model_fields)
@@ -36,20 +41,6 @@ KEYS = (*HEADER_KEYS, *TRIAL_KEYS, "variants", SWEEP)
 
 
 _HOSTS = TypeAdapter(dict[HostName, HostSection])
-
-
-class LocatedProblem(NamedTuple):
-    """A mistake and where it was written."""
-
-    place: Place
-    path: tuple[str, ...]
-    message: str
-
-    def __str__(self) -> str:
-        path = ".".join(self.path)
-        if self.place.source.startswith(f"{source.OPTION}{path}="):
-            path = ""  # the option says it already
-        return ": ".join(part for part in (str(self.place), path, self.message) if part)
 
 
 @dataclass
@@ -67,17 +58,26 @@ class _Document:
     """Warnings by trial: what is no mistake of the file, and cannot be done."""
 
     def find(
-        self, node: SourceNode, message: str, trial: str = "", *, at_key: bool = False, rest: Sequence[str] = ()
+        self,
+        node: SourceNode,
+        message: str,
+        trial: str = "",
+        *,
+        at_key: bool = False,
+        rest: Sequence[str] = (),
+        choice: Choice | None = None,
     ) -> None:
         """Note a mistake at `node`, or in what is missing below it at `rest`."""
-        finding = LocatedProblem(node.key_place if at_key else node.place, (*node.path, *rest), message)
+        where = Location(node.key_place if at_key else node.place, (*node.path, *rest))
+        finding = where.problem(message, choice)
         self.findings.setdefault(finding, set()).add(trial)
 
     def find_all(self, tree: SourceNode, problems: Iterable[Problem], trial: str = "") -> None:
         """Note mistakes whose paths begin at `tree`."""
         for problem in problems:
             node, rest = tree.descend(problem.path)
-            self.find(node, problem.message, trial, at_key=problem.at_key or bool(rest), rest=rest)
+            at_key = problem.at_key or bool(rest)
+            self.find(node, problem.message, trial, at_key=at_key, rest=rest, choice=problem.choice)
 
 
 def load_scenario(
@@ -106,7 +106,7 @@ def load_scenario(
     _apply_sets(document, sets)
     header = _check_header(document)
     trials: dict[str, TrialSection] = {}
-    places: dict[str, dict[str, str]] = {}
+    places: dict[str, dict[str, Location]] = {}
     trees = _trees(document)
     for variant, tree in trees.items():
         trial = _check_trial(document, tree, variant, context)
@@ -119,7 +119,7 @@ def load_scenario(
                     _contradict(document, tree, each, variant, key)
     sweep = _check_sweep(document, trees, trials, context)
     if document.findings or header is None:
-        raise ScenarioError(*_sentences(document))
+        raise ScenarioError(*_in_order(document))
     return Scenario(
         **header.model_dump(), trials=trials, sweep=sweep, source=name, places=places, warnings=document.warnings
     )
@@ -164,7 +164,7 @@ def load_hosts(path: Path) -> dict[str, HostSection]:
     if problems:
         document = _Document(tree, tree)
         document.find_all(tree, problems)
-        raise ScenarioError(*_sentences(document))
+        raise ScenarioError(*_in_order(document))
     return hosts
 
 
@@ -200,7 +200,8 @@ def _take_apart(root: SourceNode) -> _Document:
     )
     for key, node in root.items():
         if key not in KEYS:
-            document.find(node, f"unknown key; {choose(key, KEYS)}", at_key=True)
+            choice = choose(key, KEYS)
+            document.find(node, f"unknown key; {choice}", at_key=True, choice=choice)
     variants = root.value.get("variants")
     if variants is not None and variants.value is not None:
         document.variants = _named_overlays(document, variants)
@@ -224,9 +225,9 @@ def _named_overlays(document: _Document, variants: SourceNode) -> dict[str, Sour
             continue
         for key, node in overlay.items():
             if key not in TRIAL_KEYS:
-                known = key in KEYS
-                message = "a variant cannot change it" if known else f"unknown key; {choose(key, TRIAL_KEYS)}"
-                document.find(node, message, at_key=True)
+                choice = None if key in KEYS else choose(key, TRIAL_KEYS)
+                message = f"unknown key; {choice}" if choice else "a variant cannot change it"
+                document.find(node, message, at_key=True, choice=choice)
         overlays[name] = overlay._replace(value={key: node for key, node in overlay.items() if key in TRIAL_KEYS})
     return overlays
 
@@ -237,11 +238,12 @@ def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
         try:
             keys, tree = overrides.parse_set(option)
         except ScenarioError as error:
-            document.findings[LocatedProblem(Place(""), (), str(error))] = {""}
+            document.findings[NOWHERE.problem(str(error))] = {""}
             continue
         leaf, _ = tree.descend(keys)
         if keys[0] not in KEYS:
-            document.find(leaf, f"unknown key '{keys[0]}'; {choose(keys[0], KEYS)}")
+            choice = choose(keys[0], KEYS)
+            document.find(leaf, f"unknown key '{keys[0]}'; {choice}", choice=choice)
         elif keys[0] in HEADER_KEYS:
             document.header = overrides.merge(document.header, tree)
         elif keys[0] == SWEEP:
@@ -343,7 +345,7 @@ def _contradict(document: _Document, tree: SourceNode, found: Contradiction, var
         document.find(nodes[0], found.message, variant)
         return
     blamed = (options or nodes)[0]
-    document.warnings.setdefault(key, []).append(str(LocatedProblem(blamed.place, blamed.path, found.message)))
+    document.warnings.setdefault(key, []).append(str(Location(blamed.place, blamed.path).problem(found.message)))
 
 
 def _check_sweep(
@@ -377,19 +379,20 @@ def _check_sweep(
     return section
 
 
-def _sentences(document: _Document) -> list[str]:
+def _in_order(document: _Document) -> list[LocatedProblem]:
     """Return the findings in the order of the file; what is wrong in some variants alone says in which."""
-    sentences = []
-    for finding in sorted(document.findings, key=lambda finding: (finding.place, finding.path)):
+    ordered = []
+    for finding in sorted(document.findings, key=lambda finding: finding.location):
         trials = document.findings[finding] - {""}
-        shared = finding.path[:1] != ("variants",) and 0 < len(trials) < len(document.variants)
-        sentences.append(f"{finding} (in variant {', '.join(sorted(trials))})" if shared else str(finding))
-    return sentences
+        if finding.location.path[:1] != ("variants",) and 0 < len(trials) < len(document.variants):
+            finding = finding._replace(message=f"{finding.message} (in variant {', '.join(sorted(trials))})")  # noqa: PLW2901 - the same, in more words
+        ordered.append(finding)
+    return ordered
 
 
-def _places(tree: SourceNode, keys: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return by path of a key of a trial how a message about it begins."""
-    found = {".".join(keys): str(LocatedProblem(tree.place, tree.path, ""))} if keys else {}
+def _places(tree: SourceNode, keys: tuple[str, ...] = ()) -> dict[str, Location]:
+    """Return by path of a key of a trial where it was written."""
+    found = {".".join(keys): Location(tree.place, tree.path)} if keys else {}
     children = enumerate(tree.value) if isinstance(tree.value, list) else tree.items()
     for key, child in children:
         found |= _places(child, (*keys, str(key)))

@@ -10,11 +10,9 @@ table, with its settings checked by type and by its own `Config`. A name may als
 own, which is imported here; so whatever is done with the method later finds it.
 """
 
-import ast
 import dataclasses
 import functools
 import inspect
-import textwrap
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,6 +23,7 @@ from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS, code_of
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.imports import FORM, PATTERN, is_import_path, reason
 from edgebed.core.plan import Method, Part
+from edgebed.scenario.docstrings import attribute_docstrings
 from edgebed.scenario.own_parts import check_part
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 
@@ -49,17 +48,16 @@ def resolve_method(given: object, python_path: Sequence[str] = ()) -> Method:
     """The method that a preset's name or a mapping means; `Problems` with every mistake in it."""
     if isinstance(given, str):
         if given not in PRESETS:
-            raise Problems([Problem((), _unknown_preset(given))])
+            raise Problems([_unknown_preset((), given)])
         given = {"preset": given}
     if not isinstance(given, Mapping):
         raise Problems([Problem((), f"not a method: {show(given)}; {choose('', PRESETS)}, or a mapping of its parts")])
-    problems = unknown_keys(given, ("preset", *KINDS))
     preset = given.get("preset")
     if preset is not None and preset not in PRESETS:
-        raise Problems([*problems, Problem(("preset",), _unknown_preset(preset))])
+        raise Problems([*unknown_keys(given, ("preset", *KINDS)), _unknown_preset(("preset",), preset)])
     parts: dict[str, Part] = {}
     family = family_of(given)
-    problems += [
+    problems = [
         Problem((kind,), f"no part of a {family} method; {choose(kind, FAMILIES[family])}")
         for kind in KINDS
         if kind in given and LIKE.get(kind, kind) not in FAMILIES[family]
@@ -72,16 +70,19 @@ def resolve_method(given: object, python_path: Sequence[str] = ()) -> Method:
             found = [problem.under(kind) if kind in given else problem for problem in error.problems]
             alone = isinstance(given.get(kind), str)  # a name is where its part is
             problems += [problem._replace(path=(kind,)) if alone else problem for problem in found]
+    homes = {key: kind for kind, part in parts.items() for key in part.settings}
+    reasons = {key: f"a setting of {homes[key]}; write {homes[key]}: {{ {key}: ... }}" for key in given if key in homes}
+    problems += unknown_keys(given, ("preset", *KINDS), reasons=reasons)
     if problems:
         raise Problems(problems)
     return Method(name=preset or CUSTOM, parts=parts)
 
 
-def _unknown_preset(given: object) -> str:
+def _unknown_preset(path: tuple[str, ...], given: object) -> Problem:
     """Say which method was meant, only if one is very like: names of methods begin alike."""
-    chosen = choose(given, PRESETS, likeness=0.7)
-    how = "" if "did you mean" in chosen else "; docs/creating-a-method.md says how to add one"
-    return f"unknown preset: {show(given)}; {chosen}{how}"
+    choice = choose(given, PRESETS, likeness=0.7)
+    how = "" if choice.meant else "; docs/creating-a-method.md says how to add one"
+    return Problem(path, f"unknown preset: {show(given)}; {choice}{how}", choice=choice)
 
 
 def family_of(method: Mapping[str, Any]) -> str:
@@ -139,9 +140,13 @@ def settings_schema(kind: str, name: str) -> dict[str, Any]:
     """Return the JSON schema of one part: its name and its settings."""
     schema = settings_model(kind, name).model_json_schema()
     schema["title"] = name
-    schema["description"] = inspect.getdoc(KINDS[kind][name].Config) or ""
-    for setting in schema["properties"].values():
+    config = code_of(kind, name).Config
+    schema["description"] = inspect.getdoc(config) or ""
+    docs = attribute_docstrings(config)
+    for key, setting in schema["properties"].items():
         setting.pop("title", None)
+        if key in docs:
+            setting["description"] = docs[key]
     return schema
 
 
@@ -152,13 +157,13 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
 
 @functools.lru_cache(maxsize=256)
 def _settings_model(title: str, config: Any) -> type[BaseModel]:
-    types, docs = typing.get_type_hints(config), _attribute_docstrings(config)
+    types = typing.get_type_hints(config)
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(config):
         default = ... if field.default is dataclasses.MISSING else field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
-        fields[field.name] = (types[field.name], Field(default=default, description=docs.get(field.name)))
+        fields[field.name] = (types[field.name], Field(default=default))
     checks = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=())
     return create_model(title, __config__=checks, **fields)
 
@@ -180,11 +185,13 @@ def _resolve_part(kind: str, given: object, inherited: Mapping[str, Any], python
         raise Problems([Problem((), f"not a part: {show(given)}; its name, or a mapping of name and settings")])
     name = given.get("name", inherited["name"])
     if name is None:
-        missing = f"{kind} has no name, and there is no preset to give one; {choose('', (*KINDS[kind], FORM))}"
-        raise Problems([Problem((), missing)])
+        choice = choose("", (*KINDS[kind], FORM))
+        missing = f"{kind} has no name, and there is no preset to give one; {choice}"
+        raise Problems([Problem((), missing, choice=choice)])
     is_own = isinstance(name, str) and is_import_path(name)
     if name not in KINDS[kind] and not is_own:
-        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choose(name, (*KINDS[kind], FORM))}")])
+        choice = choose(name, (*KINDS[kind], FORM))
+        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choice}", choice=choice)])
     settings = (dict(inherited) if name == inherited["name"] else {}) | dict(given) | {"name": name}
     if is_own:
         return _own_part(kind, name, settings, python_path)
@@ -233,15 +240,3 @@ def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[s
     if problems:
         raise Problems(problems)
     return {key: value for key, value in checked.items() if key != "name"}
-
-
-def _attribute_docstrings(config: type) -> dict[str, str]:
-    """Return the string literals that stand below the fields of a class, and of those that it is made from."""
-    docs = {}
-    for declared in reversed([each for each in config.__mro__ if dataclasses.is_dataclass(each)]):
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(declared))).body
-        assert isinstance(definition, ast.ClassDef)
-        for field, text in zip(definition.body, definition.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-                docs[field.target.id] = inspect.cleandoc(str(ast.literal_eval(text.value)))
-    return docs

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from edgebed.algorithms.registry import KINDS
 from edgebed.core.errors import ScenarioError
+from edgebed.core.located import OPTION, Place
 from edgebed.scenario import source
 from edgebed.scenario.methods import part_name
-from edgebed.scenario.source import OPTION, Place, SourceNode
+from edgebed.scenario.source import SourceNode
 
 WHOLE = (("task", "split"), ("fleet", "*", "waiting"))  # paths of the mappings that are a choice of one key
 

@@ -13,6 +13,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from edgebed.algorithms.shares import percent_hint
+from edgebed.core import units
+from edgebed.core.located import Choice
 
 SYNONYMS = {
     "link": ("uplink", "downlink"),
@@ -43,6 +45,8 @@ class Problem(NamedTuple):
     message: str
     at_key: bool = False
     """Whether the last key itself is wrong, not its value."""
+    choice: Choice | None = None
+    """What could have stood there, where that is a choice; the message says it, too."""
 
     def under(self, *keys: str) -> "Problem":
         """Return the problem as seen from further up."""
@@ -65,21 +69,38 @@ def unknown_keys(
 ) -> list[Problem]:
     """Return one problem for each key that is not allowed, with the reason, or with the closest one that is."""
     names = list(allowed)
-    return [
-        Problem((key,), reasons.get(key) or f"unknown {what}; {choose(key, names)}", at_key=True)
-        for key in value
-        if key not in names
-    ]
+    problems = []
+    for key in value:
+        word, colon, rest = key.partition(":")
+        if key in names:
+            continue
+        if key in reasons:
+            problems.append(Problem((key,), reasons[key], at_key=True))
+        elif colon and word in names:
+            meant = Choice((), (f"{word}: {rest}",))
+            message = f"a space is missing after the colon; write {meant.meant[0]}"
+            problems.append(Problem((key,), message, at_key=True, choice=meant))
+        else:
+            choice = choose(key, names)
+            problems.append(Problem((key,), f"unknown {what}; {choice}", at_key=True, choice=choice))
+    return problems
 
 
-def choose(given: object, allowed: Iterable[str], likeness: float = 0.6) -> str:
-    """Say what could have been meant, if it is as like as that: `did you mean 'x'? Allowed: x, y`."""
-    names, word = list(allowed), str(given).lower()
+class NotAllowedError(ValueError):
+    """A value that is none of a few."""
+
+    def __init__(self, given: object, allowed: Iterable[str]) -> None:
+        self.choice = choose(given, allowed)
+        super().__init__(f"unknown: {show(given)}; {self.choice}")
+
+
+def choose(given: object, allowed: Iterable[str], likeness: float = 0.6) -> Choice:
+    """Return what could have stood there, and which of it was probably meant, if one is as like as that."""
+    names, word = tuple(allowed), str(given).lower()
     synonyms = {word: meant for word, meant in SYNONYMS.items() if set(meant) <= set(names)}
     close = synonyms.get(word) or difflib.get_close_matches(word, names, n=1, cutoff=likeness)
     close = close or synonyms.get("".join(difflib.get_close_matches(word, synonyms, n=1)), ())
-    guess = f"did you mean {' and '.join(map(repr, close))}? " if close else ""
-    return f"{guess}allowed: {', '.join(names) or 'none'}"
+    return Choice(names, tuple(close))
 
 
 def problems_of(error: ValidationError | Problems) -> Iterator[Problem]:
@@ -95,7 +116,7 @@ def problems_of(error: ValidationError | Problems) -> Iterator[Problem]:
         elif details["type"] == "missing":
             yield Problem(path[:-1], f"missing key '{path[-1]}'", at_key=True)
         else:
-            yield Problem(path, _message(details), at_key="[key]" in details["loc"])
+            yield Problem(path, _message(details), at_key="[key]" in details["loc"], choice=_choice(details))
 
 
 def show(value: object) -> str:
@@ -118,6 +139,8 @@ def _message(details: ErrorDetails) -> str:
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if "error" in context:
         return str(context["error"])
+    if (choice := _choice(details)) is not None:
+        return f"unknown: {show(value)}; {choice}"
     if kind in _MESSAGES:
         return _MESSAGES[kind](value, context)
     return f"{details['msg'][:1].lower()}{details['msg'][1:]}: {show(value)}"
@@ -127,20 +150,37 @@ def _type(expected: str) -> Callable[[Any, Mapping[str, Any]], str]:
     return lambda value, _: f"not {expected}: {show(value)}"
 
 
+def _share_hint(value: object) -> str:
+    """Say how to write what was given in percent."""
+    try:
+        return f" ({value} is {units.parse_percentage(value):g})"
+    except ValueError:
+        return ""
+
+
 def _entries(count: int) -> str:
     return "1 entry" if count == 1 else f"{count} entries"
 
 
-def _literal(value: object, context: Mapping[str, Any]) -> str:
+def _choice(details: ErrorDetails) -> Choice | None:
+    """Return what could have stood there, where the mistake is a choice that there is not."""
+    context = details.get("ctx", {})
+    cause = context.get("error")
+    if isinstance(cause, NotAllowedError):
+        return cause.choice
+    if isinstance(cause, units.QuantityError) and cause.meant:
+        return Choice((), (cause.meant,))
+    if details["type"] != "literal_error":
+        return None
     names = [name.strip("'") for name in str(context["expected"]).replace(" or ", ", ").split(", ")]
-    return f"unknown: {show(value)}; {choose(value, names)}"
+    return choose(details["input"], names)
 
 
 _MESSAGES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "int_type": _type("a whole number"),
     "int_parsing": _type("a whole number"),
     "int_from_float": _type("a whole number"),
-    "float_type": _type("a number"),
+    "float_type": lambda value, _: f"not a number: {show(value)}{_share_hint(value)}",
     "finite_number": _type("a finite number"),
     "string_type": _type("text"),
     "bool_type": _type("true or false"),
@@ -153,5 +193,4 @@ _MESSAGES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     ),
     "string_too_short": lambda _, context: f"needs at least {context['min_length']} character",
     "too_short": lambda _, context: f"needs at least {_entries(context['min_length'])}",
-    "literal_error": _literal,
 }

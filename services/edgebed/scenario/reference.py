@@ -83,7 +83,8 @@ The first line lets editors check and complete the file by `schema/scenario.sche
 everything that is wrong, with line and column; `edgebed plan` shows every node that would be started. What `validate`
 calls valid can be planned: it imports your own models and data, counts examples and cuts layers. It downloads nothing:
 where MNIST or CIFAR-10 is not on the machine, it says what was not checked instead of `valid`. What a runtime cannot do
-on this machine is for `edgebed plan --runtime` to say.
+on this machine is for `edgebed plan --runtime` to say. `edgebed validate --json` gives each problem as an object with
+`source`, `line`, `column`, `path`, `message`, `allowed` and `suggestion`; what is not known is null, or an empty list.
 
 What a file asks for and rules out itself is a mistake: a fault after the end that `stop` sets, a push that no worker
 gets to, evaluations further apart than the trial is long, an expectation that `stop` excludes, a `thaw` of what nothing

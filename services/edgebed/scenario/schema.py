@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     Field,
+    InstanceOf,
     PlainSerializer,
     PlainValidator,
     ValidationInfo,
@@ -24,6 +25,7 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import ScenarioError
+from edgebed.core.located import OPTION, Location, Place
 from edgebed.core.plan import Durability, Loss, Method, NonFinite, Security, Waiting
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
@@ -35,12 +37,20 @@ from edgebed.scenario.hosts import HostSection, Promise, host_problems
 from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import method_schema, python_path_of, read_method, write_method
 from edgebed.scenario.names import ClassName, HostName, Name
-from edgebed.scenario.problems import Problems, choose, show
+from edgebed.scenario.problems import NotAllowedError, Problems, choose
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
-from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of, of_pattern
+from edgebed.scenario.section import (
+    Duration,
+    DurationFromZero,
+    LazyJsonSchema,
+    Memory,
+    Section,
+    file_name,
+    folder_of,
+    of_pattern,
+)
 from edgebed.scenario.shard_problems import shard_problems
-from edgebed.scenario.source import OPTION
 from edgebed.scenario.sweep_section import SweepSection
 
 DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
@@ -59,7 +69,7 @@ def _built_in_or_import(names: tuple[str, ...]) -> Callable[[object], str]:
     def check(given: object) -> str:
         if isinstance(given, str) and (given in names or imports.is_import_path(given)):
             return given
-        raise ValueError(f"unknown: {show(given)}; {choose(given, (*names, 'package.module:function'))}")
+        raise NotAllowedError(given, (*names, "package.module:function"))
 
     return check
 
@@ -121,7 +131,7 @@ MethodChoice = Annotated[
     Method,
     PlainValidator(read_method),
     PlainSerializer(write_method, when_used="json"),
-    WithJsonSchema(method_schema()),
+    LazyJsonSchema(method_schema),
 ]
 
 
@@ -465,7 +475,7 @@ class TrialSection(Section):
     @field_validator("fleet", mode="before")
     @classmethod
     def _has_a_class(cls, given: object) -> object:
-        if given is None or given == {}:
+        if not isinstance(given, dict) or not given:
             raise ValueError("needs at least one class of devices, e.g. edge: { count: 4 }")
         return given
 
@@ -555,7 +565,7 @@ class Scenario(Header):
     """Settings that `edgebed sweep` varies."""
     source: str = ""
     """Name of the scenario file as the user gave it; empty if it came as a dict."""
-    places: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
+    places: dict[str, dict[str, InstanceOf[Location]]] = Field(default_factory=dict, repr=False)
     """For each trial: path of a key -> where it was written, for messages."""
     warnings: dict[str, list[str]] = Field(default_factory=dict, repr=False)
     """For each trial: what in it cannot be and is no mistake of the file, a sentence each (contradictions.py)."""
@@ -573,19 +583,20 @@ class Scenario(Header):
         chosen = {name: trial for name, trial in self.trials.items() if not variants or name in variants}
         return self.model_copy(update={"trials": chosen})
 
-    def place(self, trial: str, path: str) -> str:
-        """Return what a message about `path` begins with, e.g. `scenario.yaml:8:12: task.batch_size`."""
+    def place(self, trial: str, path: str) -> Location:
+        """Return where `path` was written; reads as what a message begins with: `scenario.yaml:8:12: task.data`."""
         known = self.places.get(trial, {})
         keys = path.split(".")
         for depth in range(len(keys), 0, -1):
             if found := known.get(".".join(keys[:depth])):
                 return found
-        return path
+        return Location(Place(""), tuple(keys))
 
-    def cause(self, trial: str, *paths: str) -> str:
+    def cause(self, trial: str, *paths: str) -> Location:
         """Return the place to blame where several keys do not fit together: what an option set, else the first."""
         known = self.places.get(trial, {})
-        of_options = (known[path] for path in paths if known.get(path, "").startswith(OPTION))
+        written = (known[path] for path in paths if path in known)
+        of_options = (each for each in written if each.place.source.startswith(OPTION))
         return next(of_options, self.place(trial, paths[0]))
 
     @property

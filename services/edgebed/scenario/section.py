@@ -1,6 +1,6 @@
 """What the sections of a scenario share: known keys alone, all mistakes reported at once, quantities with a unit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
@@ -9,6 +9,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    GetJsonSchemaHandler,
     ModelWrapValidatorHandler,
     PlainSerializer,
     PlainValidator,
@@ -17,8 +18,10 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
 from edgebed.core import units
+from edgebed.scenario.docstrings import attribute_docstrings
 from edgebed.scenario.problems import Problem, Problems, problems_of, show, unknown_keys
 
 FOLDER = "folder"
@@ -42,8 +45,8 @@ class Section(BaseModel):
     """A mapping of known keys. All its mistakes are reported together, unknown keys with the closest known one."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True,
-        serialize_by_alias=True,
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False,
+        serialize_by_alias=True, defer_build=True,
     )  # fmt: skip
 
     not_here: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -58,6 +61,16 @@ class Section(BaseModel):
     def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
         """Yield what is wrong with the choice of keys, whatever their values; reported beside mistakes in those."""
         return ()
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the JSON schema of the section, with the texts below its fields."""
+        found = handler(schema)
+        properties, docs = handler.resolve_ref_schema(found).get("properties", {}), attribute_docstrings(cls)
+        for name, field in cls.model_fields.items():
+            if name in docs and (key := field.alias or name) in properties:
+                properties[key].setdefault("description", docs[name])
+        return found
 
     @model_validator(mode="wrap")
     @classmethod
@@ -75,6 +88,16 @@ class Section(BaseModel):
         if problems:
             raise Problems(problems)
         return section
+
+
+class LazyJsonSchema:
+    """Annotation that gives a type a JSON schema, which is made when it is asked for."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self.make = make
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return self.make()
 
 
 def of_pattern(title: str, pattern: str, *examples: str) -> WithJsonSchema:

@@ -33,7 +33,8 @@ def shard_problems(trial: "TrialSection") -> Iterator[Problem]:
     workers = [name for group in trial.roster.values() if group.role == "worker" for name in group.nodes]
     for k, name in enumerate(trial.sharding.frozen if trial.sharding else ()):
         if name not in workers:
-            yield Problem(("shards", "frozen", str(k)), f"no worker '{name}'; {choose(name, workers)}")
+            known = choose(name, workers)
+            yield Problem(("shards", "frozen", str(k)), f"no worker '{name}'; {known}", choice=known)
     yield from _of_workers(trial)
 
 

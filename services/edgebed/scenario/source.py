@@ -19,29 +19,15 @@ from ruamel.yaml.reader import ReaderError
 
 from edgebed.core.containment import in_container
 from edgebed.core.errors import ScenarioError
+from edgebed.core.located import OPTION, Location, Place
 from edgebed.scenario.problems import Problem
 
 NAMES_MAX = 8
 WIDTH = 120
 """Columns of a file that edgebed writes."""
-OPTION = "--set "
-"""What the source of an option's place begins with."""
 MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
 REPEATED_MAX = 100_000
 """Values that aliases may add to those that are written out."""
-
-
-class Place(NamedTuple):
-    """Where a value was written. Sorts as a reader meets them: the file from top to bottom, then the options."""
-
-    source: str
-    """The file as the user named it, or the option `--set a.b=c`; empty for a scenario given as a dict."""
-    line: int = 0
-    """Line, from 1; 0 where the source has no lines."""
-    column: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
 
 
 class SourceNode(NamedTuple):
@@ -110,7 +96,7 @@ def read_file(
     if value is None:
         raise ScenarioError(f"{source}: the file is empty; {what} begins with `{example}`.")
     if not isinstance(value, CommentedMap):
-        raise ScenarioError(f"{source}:1:1: {what} is a mapping of keys to values, e.g. `{example}`.")
+        raise _mistake(source, 1, 1, f"{what} is a mapping of keys to values, e.g. `{example}`.")
     start = Place(source, 1, 1)
     return _node(value, start, start, above)
 
@@ -120,8 +106,7 @@ def located(root: SourceNode, problems: Iterable[Problem]) -> Iterator[Problem]:
     for problem in problems:
         node, rest = root.descend(problem.path)
         place = node.key_place if problem.at_key else node.place
-        where = ".".join((*node.path, *rest))
-        yield Problem((), f"{place}: {where}: {problem.message}" if where else f"{place}: {problem.message}")
+        yield Problem((), str(Location(place, (*node.path, *rest)).problem(problem.message)))
 
 
 def from_plain(value: object, place: Place, path: tuple[str, ...] = ()) -> SourceNode:
@@ -145,8 +130,8 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
             value = YAML(typ="rt", pure=True).load(text)
     except MarkedYAMLError as error:
         mark, problem = _explained(error, text)
-        where = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark and lines else source
-        raise ScenarioError(f"{where}: {problem}.") from None
+        line, column = (mark.line + 1, mark.column + 1) if mark and lines else (0, 0)
+        raise _mistake(source, line, column, f"{problem}.") from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         where = f"{source}:{line}" if lines else source
@@ -161,6 +146,10 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
             "may be repeated; write out what is meant."
         )
     return value
+
+
+def _mistake(source: str, line: int, column: int, message: str) -> ScenarioError:
+    return ScenarioError(Location(Place(source, line, column), ()).problem(message))
 
 
 def _size(value: object, known: dict[int, int]) -> int:
@@ -187,6 +176,10 @@ def _explained(error: MarkedYAMLError, text: str) -> tuple[StringMark | None, st
         return mark, "not YAML: the line is indented with a tab; use spaces"
     if opened and context and "<stream end>" in problem:
         return context, f"not YAML: the {opened} that begins here is never closed"
+    if context and "unexpected end of stream" in problem and str(error.context) == "while scanning a quoted scalar":
+        return context, "not YAML: the quote that begins here is never closed"
+    if "'<block mapping start>'" in problem:
+        return mark, "not YAML: this line is indented more than the one that it goes with; give both as many spaces"
     if opened and context:
         return mark, f"not YAML: {problem}, in the {opened} of {context.line + 1}:{context.column + 1}"
     return mark, f"not YAML: {problem}{f', {error.context}' if error.context else ''}"
@@ -234,7 +227,8 @@ def _in_view() -> str:
 
 def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) -> SourceNode:
     if len(path) > MAX_DEPTH:
-        raise ScenarioError(f"{place}: {'.'.join(path[:3])}...: nested too deep; does an alias contain itself?")
+        where = Location(place, (*path[:3], "..."))
+        raise ScenarioError(where.problem("nested too deep; does an alias contain itself?"))
     if isinstance(value, Mapping):
         children: Any = {}
         for key, child in value.items():
@@ -264,7 +258,7 @@ def _places(parent: object, key: Any, default: Place) -> tuple[Place, Place]:
 def _scalar(value: object, place: Place, path: tuple[str, ...]) -> object:
     """Return the value as the plain Python type; the parser's own number types remember how they were written."""
     if isinstance(value, TaggedScalar):
-        raise ScenarioError(f"{place}: {'.'.join(path)}: YAML tags such as {value.tag.value} are not used here.")
+        raise ScenarioError(Location(place, path).problem(f"YAML tags such as {value.tag.value} are not used here."))
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)

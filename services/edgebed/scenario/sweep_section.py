@@ -12,10 +12,11 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.located import Place
 from edgebed.scenario import overrides, source
 from edgebed.scenario.problems import Problem, Problems, choose, show
 from edgebed.scenario.section import Section
-from edgebed.scenario.source import Place, SourceNode
+from edgebed.scenario.source import SourceNode
 
 NO_AXES = {
     "name": "it names the folder of the runs",

@@ -193,6 +193,18 @@ def test_an_unknown_run_is_the_users_mistake(edgebed, runs):
     assert "error: no run 'big'; there are tiny/0001" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"), [("show tinyy", "tiny"), ("show tiny/0011", "tiny/0001"), ("shwo", "show")]
+)
+def test_a_command_or_run_that_is_nearly_right_is_guessed(edgebed, runs, words, meant):
+    """By the scenario's name or by the run's."""
+    make_run(runs)
+    code, _, err = edgebed(*words.split())
+
+    assert code == 2
+    assert f"did you mean '{meant}'?" in err.lower()
+
+
 def test_ls_lists_runs_with_their_badges(edgebed, runs):
     """A run without a summary is unfinished; no runs at all is said on standard error."""
     assert edgebed("ls")[:2] == (0, "")

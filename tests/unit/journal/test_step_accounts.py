@@ -17,7 +17,7 @@ from edgebed.journal.journal import Entry, JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.summary import summarise
 from edgebed.reports.run.faults_text import STEPS, accounting_line, accounting_rows
-from edgebed.roles.layerwise.shard_server import HISTORIES
+from edgebed.roles.layerwise.histories import HISTORIES
 
 Lines = list[tuple[str, records.Record]]
 Change = Callable[[Lines], Iterable[tuple[str, records.Record]]]

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from edgebed.core.plan import Task
-from edgebed.learning.models.anatomy import Uncountable, gradient_operations
+from edgebed.learning.models.anatomy import gradient_operations
+from edgebed.learning.models.examined import Uncountable
 from edgebed.learning.models.registry import layout
 
 BATCH, INPUTS, HIDDEN, CLASSES = 10, 64, 64, 10

@@ -8,7 +8,7 @@ from edgebed.core import records
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
 from edgebed.roles.control.ending import GRACE_S
-from edgebed.roles.control.members import NAME
+from edgebed.roles.control.name import NAME
 from edgebed.roles.events import EndNode, Interrupted, Journal, NodeExited, NodeStarted, Send, Wake, Woken
 from edgebed.wire import messages
 

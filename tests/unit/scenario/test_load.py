@@ -575,7 +575,7 @@ def test_a_place_is_known_for_what_only_the_data_can_show(load, good):
     """The deepest key that was written stands for what was not."""
     scenario = load(good + VARIANTS)
 
-    assert scenario.place("asgd", "task.model") == "s.yaml:6:10: task.model"
-    assert scenario.place("asgd", "task.batch_size") == "s.yaml:5:3: task"
-    assert scenario.place("asgd", "method") == "s.yaml:12:19: variants.asgd.method"
-    assert scenario.place("asgd", "deadlines.join") == "deadlines.join"
+    assert str(scenario.place("asgd", "task.model")) == "s.yaml:6:10: task.model"
+    assert str(scenario.place("asgd", "task.batch_size")) == "s.yaml:5:3: task"
+    assert str(scenario.place("asgd", "method")) == "s.yaml:12:19: variants.asgd.method"
+    assert str(scenario.place("asgd", "deadlines.join")) == "deadlines.join"

@@ -27,7 +27,7 @@ from edgebed.core import chance, records
 from edgebed.journal.accounts.ledger import COUNTS, Accounting, Ledger, closed
 from edgebed.journal.accounts.step_fates import End, Histories, ShardAccount, Span, every_of, fates, is_heard_out, until
 from edgebed.journal.folds import Fold, on
-from edgebed.roles.layerwise.shard_server import HISTORIES
+from edgebed.roles.layerwise.histories import HISTORIES
 
 FATES = COUNTS[1:]
 """What can become of a step, by the names of a ledger's counts; `begun` is their sum."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from edgebed.core import records
-from edgebed.roles.layerwise.shard_server import HISTORIES
+from edgebed.roles.layerwise.histories import HISTORIES
 
 NEVER = 2**63
 """A step number that no shard reaches."""

@@ -5,7 +5,6 @@ Only what was asked for is judged. Nodes without a cap may fight for cores as th
 
 from collections.abc import Iterator
 
-from edgebed.algorithms.registry import batches_a_push
 from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import WorkerPlan
@@ -159,6 +158,8 @@ def _gradient_times(node: Judged, phases: records.Phases | None) -> tuple[float,
         return None
     if phases is None or phases.steps < DEVICE_STEPS_MIN:
         return None
+    from edgebed.algorithms.registry import batches_a_push  # loads every part of a method, for a list of runs, too
+
     try:
         gradients = batches_a_push(plan) * phases.steps
     except ScenarioError:  # the local work is the user's own, and no longer where it was

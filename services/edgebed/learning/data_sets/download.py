@@ -7,9 +7,7 @@ import contextlib
 import os
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Sequence
-from http.client import HTTPException
 from pathlib import Path
 
 from edgebed.core.errors import InfrastructureError, unwritten
@@ -32,6 +30,8 @@ def fetch(
     Each has `total_timeout_s` (else `TOTAL_TIMEOUT_S`). DownloadError if none does; InfrastructureError if the file
     cannot be written.
     """
+    from http.client import HTTPException  # loads ssl
+
     failures = []
     for url in urls:
         try:
@@ -46,6 +46,8 @@ def fetch(
 
 
 def _get(url: str, total_timeout_s: float) -> bytes:
+    import urllib.request  # loads ssl
+
     deadline = time.monotonic() + total_timeout_s
     content = bytearray()
     with urllib.request.urlopen(url, timeout=ANSWER_TIMEOUT_S) as response:  # noqa: S310  # the urls are constants

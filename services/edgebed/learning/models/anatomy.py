@@ -21,6 +21,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Method, Task
 from edgebed.learning import weights
 from edgebed.learning.models import registry as models
+from edgebed.learning.models.examined import Uncountable
 from edgebed.learning.models.footprint import kept_bytes
 from edgebed.learning.models.losses import loss_of
 from edgebed.learning.shards.building import PROBE, shapes_of, task_layers
@@ -110,10 +111,6 @@ def gradient_operations(task: Task) -> int:
     if not products.flops:
         raise Uncountable("it has no product or convolution that torch has a formula for")
     return products.flops * task.batch_size // PROBE
-
-
-class Uncountable(Exception):  # noqa: N818 - what the model is
-    """A model's operations cannot be counted, and why."""
 
 
 def _beside(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> tuple[int, int]:

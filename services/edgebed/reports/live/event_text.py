@@ -8,8 +8,15 @@ from typing import Any
 
 from edgebed.core import records
 from edgebed.core.console import quoted
-from edgebed.core.quantities import bytes_text, count_text, number_text, percent_text, rate_text, seconds_text
-from edgebed.journal.series_divergence import not_finite_text
+from edgebed.core.quantities import (
+    bytes_text,
+    count_text,
+    not_finite_text,
+    number_text,
+    percent_text,
+    rate_text,
+    seconds_text,
+)
 
 
 def event_text(record: records.Record) -> str:

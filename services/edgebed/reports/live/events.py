@@ -18,7 +18,7 @@ from edgebed.journal.following import GrowingFile, Pause, looks, planned_nodes, 
 from edgebed.journal.journal import decode_line, not_a_line
 from edgebed.journal.run_folder import RunFolder, TrialFolder
 from edgebed.reports.live.event_text import event_text
-from edgebed.roles.control.members import NAME as CONTROLLER
+from edgebed.roles.control.name import NAME as CONTROLLER
 
 KINDS = tuple(str(record.__struct_config__.tag) for record in records.RECORDS)
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.records import Clock, Note, Restored
-from edgebed.roles.control.members import NAME, PRESENT, Members, State
+from edgebed.roles.control.members import PRESENT, Members, State
+from edgebed.roles.control.name import NAME
 from edgebed.roles.events import Effect, Journal, MessageReceived, Send
 from edgebed.wire import messages
 from edgebed.wire.messages import Tensor

@@ -25,7 +25,8 @@ from edgebed.roles.control.ending import GRACE_S, Ending
 from edgebed.roles.control.evaluations import Evaluations
 from edgebed.roles.control.health import MISSED_MAX, Health
 from edgebed.roles.control.injector import Injector
-from edgebed.roles.control.members import COMING, ENDS, NAME, Member, Members, State
+from edgebed.roles.control.members import COMING, ENDS, Member, Members, State
+from edgebed.roles.control.name import NAME
 from edgebed.roles.control.rollback import BackupAt, roll_back
 from edgebed.roles.control.starting import Starting
 from edgebed.roles.control.stopping import Stopping

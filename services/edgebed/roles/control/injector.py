@@ -11,7 +11,8 @@ from edgebed.core.plan import LINK_ACTIONS, Injection, Plan
 from edgebed.core.records import Fault, Note
 from edgebed.roles.control.active_faults import BY_HAND, OF_NEXT_INCARNATION, ActiveFaults, Deviation
 from edgebed.roles.control.fault_text import change_text
-from edgebed.roles.control.members import NAME, Member, Members, State
+from edgebed.roles.control.members import Member, Members, State
+from edgebed.roles.control.name import NAME
 from edgebed.roles.control.tickets import Tickets
 from edgebed.roles.control.to_come import Cause, PendingActions
 from edgebed.roles.events import ApplyInjection, CommandReceived, Effect, Injected, Journal

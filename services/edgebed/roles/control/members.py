@@ -16,8 +16,6 @@ from edgebed.core.records import Node
 from edgebed.roles.events import Effect, Journal, MessageReceived, Send
 from edgebed.wire import messages
 
-NAME = "controller"
-
 
 class State(enum.StrEnum):
     """How a node stands; the values are those of the journal's record `node`."""

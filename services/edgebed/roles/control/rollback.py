@@ -5,7 +5,8 @@ from collections.abc import Callable
 from edgebed.core.errors import EdgebedError
 from edgebed.core.records import Note
 from edgebed.roles.control.admission import NodeInputs
-from edgebed.roles.control.members import NAME, Member, State
+from edgebed.roles.control.members import Member, State
+from edgebed.roles.control.name import NAME
 from edgebed.roles.events import CommandResult, Effect, Journal, Send
 from edgebed.wire import messages
 

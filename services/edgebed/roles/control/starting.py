@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.records import Trial
-from edgebed.roles.control.members import NAME, Member, Members, State
+from edgebed.roles.control.members import Member, Members, State
+from edgebed.roles.control.name import NAME
 from edgebed.roles.events import Effect, Journal, Send, Wake
 from edgebed.wire import messages
 

@@ -5,7 +5,8 @@ from statistics import fmean
 
 from edgebed.core.plan import Plan
 from edgebed.core.records import Evaluated
-from edgebed.roles.control.members import NAME, Members
+from edgebed.roles.control.members import Members
+from edgebed.roles.control.name import NAME
 from edgebed.roles.events import Effect
 from edgebed.wire import messages
 

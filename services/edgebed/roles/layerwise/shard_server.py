@@ -30,6 +30,7 @@ from edgebed.roles.events import (
     Woken,
     unexpected,
 )
+from edgebed.roles.layerwise.histories import HISTORIES
 from edgebed.roles.server.membership import JoinId, Membership
 from edgebed.wire.messages import (
     Backup,
@@ -51,8 +52,6 @@ from edgebed.wire.tensors import Buffer, cut, decode_dense, encode_dense
 Floats = NDArray[np.float32]
 SETTLE_S = 0.1
 """Seconds without another join after which a new history begins."""
-HISTORIES = 1_000_000
-"""Number of histories for each incarnation of the server."""
 
 
 def split_parts(parts: Sequence[tuple[str, int]], state: Floats) -> dict[str, Floats]:

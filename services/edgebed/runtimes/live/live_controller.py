@@ -24,7 +24,7 @@ from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
 from edgebed.roles.control.duties import is_owed
-from edgebed.roles.control.members import NAME
+from edgebed.roles.control.name import NAME
 from edgebed.roles.events import (
     ApplyInjection,
     CommandResult,

@@ -29,7 +29,7 @@ from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import TRAINING, Controller, Phase, ResumedTrial
-from edgebed.roles.control.members import NAME
+from edgebed.roles.control.name import NAME
 from edgebed.roles.events import (
     Append,
     ApplyInjection,

@@ -20,7 +20,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.package import PACKAGE
 from edgebed.core.plan import Core
 from edgebed.scenario import source
-from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show
+from edgebed.scenario.problems import NotAllowedError, Problem, Problems, choose, problems_of, show
 from edgebed.scenario.section import DurationFromZero, Memory, Section, folder_of, of_pattern
 
 SHIPPED = PACKAGE / "scenario" / "devices"
@@ -84,7 +84,7 @@ def read_device(given: str, folder: Path = Path()) -> DeviceFile:
     if given in shipped:
         return DeviceFile(given, _read(shipped[given]))
     if not given.endswith(ENDINGS):
-        raise ValueError(f"unknown: {show(given)}; {choose(given, (*shipped, 'the path of a profile, my-board.yaml'))}")
+        raise NotAllowedError(given, (*shipped, "the path of a profile, my-board.yaml"))
     return DeviceFile(str((folder / given).absolute()), _read(folder / given))
 
 

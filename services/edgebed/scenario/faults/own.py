@@ -13,6 +13,7 @@ from pydantic import Field, create_model
 
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
+from edgebed.scenario.docstrings import attribute_docstrings
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.problems import Problem, Problems
 
@@ -50,5 +51,7 @@ def _renamed(path: str, found: Any) -> type[OwnKind]:
     """Return the class with its target written and read under the import path."""
     target = found.model_fields[found.kind]
     declared = Annotated[(target.annotation, *target.metadata)] if target.metadata else target.annotation
-    fields: dict[str, Any] = {found.kind: (declared, Field(alias=path, description=target.description))}
+    fields: dict[str, Any] = {
+        found.kind: (declared, Field(alias=path, description=attribute_docstrings(found).get(found.kind)))
+    }
     return create_model(found.__name__, __base__=(found, OwnKind), __module__=found.__module__, **fields)

@@ -129,15 +129,8 @@ def _read(given: object, roster: Roster | None, python_path: Sequence[str], fold
         settings = {key for kind in KINDS.values() for key in kind.known_keys()}
         strange = next((key for key in given if key not in settings), None)
         path = () if strange is None else (strange,)
-        raise Problems(
-            [
-                Problem(
-                    path,
-                    f"no kind of fault; {choose(strange or '', (*KINDS, imports.FORM))}",
-                    at_key=bool(path),
-                )
-            ]
-        )
+        choice = choose(strange or "", (*KINDS, imports.FORM))
+        raise Problems([Problem(path, f"no kind of fault; {choice}", at_key=bool(path), choice=choice)])
     if len(kinds) > 1:
         raise Problems(
             [Problem((kinds[1],), f"{' and '.join(kinds)} are two faults; write an entry each", at_key=True)]

@@ -117,7 +117,8 @@ def groups_of(target: str | Some, roster: Roster) -> list[Group]:
         return _named(target, roster)
     name = target.device_class or WORKERS
     if name != WORKERS and (name not in roster or roster[name].role != "worker"):
-        raise Problems([Problem(("class",), f"no class {name!r}; {choose(name, classes_of(roster))}")])
+        choice = choose(name, classes_of(roster))
+        raise Problems([Problem(("class",), f"no class {name!r}; {choice}", choice=choice)])
     groups = _named(name, roster, is_class=True)
     available = sum(len(group.nodes) for group in groups)
     if (wanted := target.size(available)) > available:
@@ -162,16 +163,18 @@ def _named(name: str, roster: Roster, *, is_class: bool = False) -> list[Group]:
         return [roster[name]]
     if not is_class and (on_host := [group.on(name) for group in roster.values() if name in group.hosts]):
         return on_host
-    raise Problems([Problem((), _unknown(name, roster))])
+    raise Problems([_unknown(name, roster)])
 
 
-def _unknown(name: str, roster: Roster) -> str:
+def _unknown(name: str, roster: Roster) -> Problem:
     """Say what could have been meant: of a class that there is, its nodes."""
     for owner in sorted(classes_of(roster), key=len, reverse=True):
         if name.startswith(owner) and name[len(owner) :].lstrip("-._ [#").rstrip("]").isdecimal():
             first, last = roster[owner].nodes[0], roster[owner].nodes[-1]
             has = f"{first} to {last}" if first != last else f"{first} alone"
-            return f"no node {name!r}; class {owner} has {has}"
+            return Problem((), f"no node {name!r}; class {owner} has {has}")
     hosts = sorted({host for group in roster.values() for host in group.hosts if host})
     known = [*classes_of(roster), WORKERS, "server", "evaluator", *hosts]
-    return f"no node or class {name!r}{' or host with nodes' if hosts else ''}; {choose(name, known)}"
+    choice = choose(name, known)
+    message = f"no node or class {name!r}{' or host with nodes' if hosts else ''}; {choice}"
+    return Problem((), message, choice=choice)

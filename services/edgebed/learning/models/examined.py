@@ -1,0 +1,146 @@
+"""What planning asks of a model: its tensors, the operations of its gradient, and what that holds in memory.
+
+Of built-in models on inputs of the built-in data sets all of this is known: `examined.jsonl`, a line for each pair, has
+what torch counted, and a test counts again. So such a trial is planned without torch, whose import takes longer than
+all the rest. Other models are built and tried. The file is written by
+
+    python -m edgebed.learning.models.examined > services/edgebed/learning/models/examined.jsonl
+"""
+
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from edgebed.core.plan import Task, TensorLayout
+
+FILE = Path(__file__).with_suffix(".jsonl")
+SHAPES = ((1, 8, 8), (1, 28, 28), (3, 32, 32))
+"""Shapes of the inputs of the built-in data sets."""
+CLASSES = 10
+
+
+class Uncountable(Exception):  # noqa: N818 - what the model is
+    """A model's operations cannot be counted, and why."""
+
+
+class Examination(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of a built-in model with its usual sizes, on inputs of a shape, with ten classes."""
+
+    model: str
+    input_shape: tuple[int, ...]
+    flop: int
+    """Operations of a gradient of one example."""
+    activations: int
+    """Bytes that are held of one example until its gradient is there."""
+    constants: int
+    """Bytes of tensors that training does not change."""
+    tensors: tuple[tuple[str, tuple[int, ...], int], ...]
+    """Name and shape of each tensor that training changes, and 1 where it is a buffer."""
+
+    @property
+    def layout(self) -> tuple[TensorLayout, ...]:
+        """Return the tensors that training changes, in the order of the flat vector."""
+        return tuple(TensorLayout(name, shape, bool(kept)) for name, shape, kept in self.tensors)
+
+
+def layout(
+    name: str,
+    input_shape: tuple[int, ...],
+    classes: int,
+    python_path: Sequence[str] = (),
+    sizes: Sequence[tuple[str, int]] = (),
+) -> tuple[TensorLayout, ...]:
+    """Return name and shape of each tensor that training changes; ScenarioError where the model cannot be trained."""
+    if known := _known(name, input_shape, classes, sizes):
+        return known.layout
+    from edgebed.learning.models import registry
+
+    return registry.layout(name, input_shape, classes, python_path, sizes)
+
+
+def gradient_operations(task: Task) -> int:
+    """Return the operations of one gradient of a mini-batch; Uncountable where torch has no formula for them."""
+    if known := _known_of(task):
+        return known.flop * task.batch_size
+    from edgebed.learning.models import anatomy
+
+    return anatomy.gradient_operations(task)
+
+
+def activation_bytes(task: Task) -> int:
+    """Return the bytes held for each example until its gradient is computed; ScenarioError as `layout`."""
+    if known := _known_of(task):
+        return known.activations
+    from edgebed.learning.models import footprint
+
+    return footprint.activation_bytes(task)
+
+
+def constant_bytes(task: Task) -> int:
+    """Return the bytes of the tensors that training does not change; ScenarioError where the model cannot be built."""
+    if known := _known_of(task):
+        return known.constants
+    from edgebed.learning.models import footprint
+
+    return footprint.constant_bytes(task)
+
+
+def _known_of(task: Task) -> Examination | None:
+    return _known(task.model, task.input_shape, task.classes, task.sizes)
+
+
+def _known(
+    name: str, input_shape: tuple[int, ...], classes: int, sizes: Sequence[tuple[str, int]]
+) -> Examination | None:
+    usual = classes == CLASSES and not sizes
+    return _read().get((name, tuple(input_shape))) if usual else None
+
+
+@functools.cache
+def _read() -> dict[tuple[str, tuple[int, ...]], Examination]:
+    """Return what the file has, by model and shape."""
+    found = msgspec.json.Decoder(Examination).decode_lines(FILE.read_bytes())
+    return {(each.model, each.input_shape): each for each in found}
+
+
+def examine(name: str, input_shape: tuple[int, ...]) -> Examination:
+    """Build a model and count; ScenarioError where it does not take such inputs."""
+    from edgebed.learning.models import anatomy, footprint, registry
+
+    tensors = registry.layout(name, input_shape, CLASSES)
+    task = Task(
+        model=name, input_shape=input_shape, classes=CLASSES, layout=tensors, batch_size=1, gradient_time_s=1.0
+    )  # fmt: skip
+    return Examination(
+        model=name,
+        input_shape=input_shape,
+        flop=anatomy.gradient_operations(task),
+        activations=footprint.activation_bytes(task),
+        constants=footprint.constant_bytes(task),
+        tensors=tuple((each.name, each.shape, int(each.kept)) for each in tensors),
+    )
+
+
+def examine_all() -> Iterator[Examination]:
+    """Yield what is to be in the file, for all models and shapes that go together."""
+    from edgebed.core.errors import ScenarioError
+    from edgebed.learning.models.registry import MODELS
+
+    for name in MODELS:
+        for shape in SHAPES:
+            try:
+                yield examine(name, shape)
+            except ScenarioError:  # planning says why
+                continue
+
+
+def main() -> None:
+    """Print the file."""
+    for each in examine_all():
+        print(msgspec.json.encode(each).decode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+"""The controller's name among the nodes."""
+
+NAME = "controller"
