@@ -29,11 +29,8 @@ from edgebed.exporting import Format
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-<<<<<<< HEAD
     from edgebed.journal.overview import RunOverview
-=======
     from edgebed.journal.run_folder import RunFolder
->>>>>>> cli
     from edgebed.reports.writing.page import Grid
     from edgebed.running.replay import Replayed
     from edgebed.running.results import Run

@@ -66,7 +66,7 @@ def check(path: Path, sets: Sequence[str] = (), hosts: Path | None = None) -> Fi
     try:
         file = scenario_file(path)
     except ScenarioError as error:
-        return FileCheck(scenario=str(path), valid=False, problems=error.problems)
+        return FileCheck(scenario=str(path), valid=False, located=error.located)
     with contextlib.redirect_stdout(sys.stderr), forgetting(file.absolute().parent, Path.cwd()):
         return _check(file, sets, hosts)
 

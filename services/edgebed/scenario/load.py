@@ -26,12 +26,8 @@ from edgebed.scenario.overrides import Option
 from edgebed.scenario.problems import Problem, choose, problems_of, show
 from edgebed.scenario.schema import Header, Scenario, TrialSection
 from edgebed.scenario.section import FOLDER
-<<<<<<< HEAD
 from edgebed.scenario.shipped import scenario_file
-from edgebed.scenario.source import Place, SourceNode
-=======
 from edgebed.scenario.source import SourceNode
->>>>>>> cli
 from edgebed.scenario.sweep_section import SweepSection
 
 HEADER_KEYS = tuple(Header.model_fields)

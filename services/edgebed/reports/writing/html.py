@@ -74,13 +74,9 @@ def is_wide(chart: Chart) -> bool:
 
 ENVIRONMENT = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
 ENVIRONMENT.globals |= {
-<<<<<<< HEAD
-    "beside": beside, "cell_class": cell_class, "is_wide": is_wide, "prose": prose, "shares": shares, "shown": shown,
-    "spans": spans, "svg": svg, "tags": TAGS, "shade_of": shade_of, "shades": SHADES,
-=======
-    "cell_class": cell_class, "has_script": has_script, "is_wide": is_wide, "order": order, "points_max": POINTS_MAX,
-    "prose": prose, "script": Markup(Path(__file__).with_name("page.js").read_text()),  # noqa: S704
+    "beside": beside, "cell_class": cell_class, "has_script": has_script, "is_wide": is_wide, "order": order,
+    "points_max": POINTS_MAX, "prose": prose,
+    "script": Markup(Path(__file__).with_name("page.js").read_text()),  # noqa: S704
     "shade_of": shade_of, "shades": SHADES, "shares": shares, "shown": shown, "spans": spans, "svg": svg, "tags": TAGS,
->>>>>>> reports
 }  # fmt: skip
 TEMPLATE = ENVIRONMENT.from_string(Path(__file__).with_name("page.html").read_text())
