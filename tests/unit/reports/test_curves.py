@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.journal.series import Series
-from edgebed.reports.studies.curves import BAND_ALPHA, MeanBand, curve, curves_chart
+from edgebed.reports.studies.curves import BAND_ALPHA, SEED_ALPHA, MeanBand, curve, curves_chart
 from edgebed.studies.measures import moving_average
 
 OVER = ("updates", "traffic", "ingress", "egress", "time")
@@ -96,6 +96,7 @@ def test_a_chart_has_a_line_for_each_arm_and_a_band_for_several_seeds(measured, 
     assert svg.startswith("<svg")
     assert ("asgd $x$" in svg, "adacomp" in svg) == (True, True)
     assert svg.count(f"fill-opacity: {BAND_ALPHA}") == 1
+    assert svg.count(f"stroke-opacity: {SEED_ALPHA}") == 2
     assert svg == curves_chart("x", arms, over).svg
     assert "nan" not in svg.lower().split("</style>")[-1]
 

@@ -1,7 +1,7 @@
 """Charts of arms: the moving average of the accuracy against updates, bytes or time, a line an arm.
 
-The line is the mean over the seeds, in a band from the lowest of them to the highest. Between two evaluations a curve
-is straight; the mean goes as far as every seed does.
+The line is the mean over the seeds, in a band from the lowest of them to the highest, with a thin line each. Between
+two evaluations a curve is straight; the mean goes as far as every seed does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +16,16 @@ from edgebed.reports.run.charts import AXES, ExamplesPerUpdate, bytes_of, bytes_
 from edgebed.reports.writing.drawing import Chart, line_style, percent_axis
 from edgebed.studies.measures import moving_average
 
-BAND = "A line is the mean over seeds, its band goes from the lowest of them to the highest."
+BAND = (
+    "A line is the mean over seeds, thin lines are the seeds, and the band goes from the lowest of them to the highest."
+)
 
 Over = Literal["updates", "examples", "traffic", "ingress", "egress", "time"]
 BYTES = ("traffic", "ingress", "egress")
 Arms = Mapping[str, Sequence[Series]]
 """The series of each arm's trials, one a seed, by the arm's name in the legend."""
 BAND_ALPHA = 0.18
+SEED_ALPHA, SEED_WIDTH = 0.5, 0.5
 ERROR_MIN = 5e-4
 """Least error that is drawn; smaller ones are drawn as this one."""
 TICKS = (*(percent / 100 for percent in (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 97, 98, 99)), 0.995, 0.998, 0.999)
@@ -95,6 +98,9 @@ def _plot(arms: Arms, over: Over, window: int, examples: ExamplesPerUpdate) -> C
                 style = line_style(index, len(line.x))
                 axes.plot(line.x, line.mean, label=name, **style)
                 if len(arms[name]) > 1:
+                    for trial in arms[name]:
+                        x, y = _line(trial.evaluations, over, window, examples.get(name))
+                        axes.plot(x, y, color=style["color"], alpha=SEED_ALPHA, linewidth=SEED_WIDTH)
                     axes.fill_between(line.x, line.low, line.high, color=style["color"], alpha=BAND_ALPHA, linewidth=0)
         if over in BYTES:
             low = min((line.x[0] for line in lines), default=0.0)
