@@ -105,18 +105,20 @@ RunsDir = Annotated[
 @contextlib.contextmanager
 def spreading(jobs: int, dask: str | None, *, runs: bool = True) -> "Iterator[Executor | None]":
     """Yield what makes runs at the same time, None where none are made or one after the other is asked for."""
+    from edgebed.runtimes.signals import ending_by_signal
     from edgebed.studies.cells.spreading import executing
 
     if dask is not None and jobs > 1:
         raise ScenarioError("--jobs, --dask: the workers decide how many runs are made at a time; give one of the two")
-    if dask is not None and runs:
-        from edgebed.studies.cells.dask_workers import dask_executor
+    with ending_by_signal():  # also while runs are planned and evaluated
+        if dask is not None and runs:
+            from edgebed.studies.cells.dask_workers import dask_executor
 
-        with dask_executor(dask, say) as executor:
-            yield executor
-    else:
-        with executing(jobs if runs else 1) as executor:
-            yield executor
+            with dask_executor(dask, say) as executor:
+                yield executor
+        else:
+            with executing(jobs if runs else 1) as executor:
+                yield executor
 
 
 def engines_in(hosts: Path) -> "tuple[EngineAddress, ...]":

@@ -150,9 +150,11 @@ def test_a_run_is_announced_with_its_size(cells: PaperCells) -> None:
 
 
 def test_how_to_go_on_is_the_same_command() -> None:
-    """With --resume, once."""
+    """With --resume, once, unless what is there counts in any case."""
     assert going_on(["edgebed", "reproduce", "tiny"]) == "edgebed reproduce tiny --resume"
     assert going_on(["edgebed", "reproduce", "tiny", "--resume"]) == "edgebed reproduce tiny --resume"
+    assert going_on(["edgebed", "reproduce", "--budget", "3h"]) == "edgebed reproduce --budget 3h"
+    assert going_on(["edgebed", "reproduce", "--no-run"]) == "edgebed reproduce --no-run"
 
 
 def test_a_trial_with_faults_is_not_gone_on_with(cells: PaperCells, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What becomes of jobs on an executor, whichever it is: workers that die, executors that break down, an early end."""
 
 import dataclasses
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -12,6 +13,7 @@ from finished_runs import RISING, SCENARIO, completed_run, finished_run
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.cli import main as cli
+from edgebed.cli.options import spreading
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.running.run import without_report
@@ -69,6 +71,13 @@ def dying(times: int) -> Callable[[Job], JobResult]:
         return JobResult(run=job.name)
 
     return work
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_study_at_any_moment(number: signal.Signals) -> None:
+    """While runs are planned and evaluated, too."""
+    with pytest.raises(KeyboardInterrupt), spreading(1, None):
+        signal.raise_signal(number)
 
 
 @pytest.mark.parametrize(("deaths", "failure"), [(0, ""), (1, ""), (2, "it was killed; it was tried 2 times")])

@@ -170,4 +170,5 @@ def run_text(run: CellRun, spec: CellSpec) -> str:
 
 def going_on(words: list[str]) -> str:
     """The command that resumes what `words` began."""
-    return shlex.join([*words, *(["--resume"] if "--resume" not in words else [])])
+    goes_on_anyway = {"--resume", "--no-run", "--budget"} & {word.partition("=")[0] for word in words}
+    return shlex.join([*words, *([] if goes_on_anyway else ["--resume"])])
