@@ -137,8 +137,14 @@ TABLE = Table(
         "eight-layers-greedy": accuracy_row(
             "eight-layers-greedy", "Eight layers, greedy learning", note="Not in the paper."
         ),
+        "eight-layers-greedy-over-sg": gap_row(
+            "eight-layers-greedy", "eight-layers-sg", "Eight layers: greedy learning over synthetic gradients"
+        ),
         **published_rows("vgg16"),
         "vgg16-greedy": accuracy_row("vgg16-greedy", "VGG16, greedy learning", note="Not in the paper."),
+        "vgg16-greedy-over-sg": gap_row(
+            "vgg16-greedy", "vgg16-sg", "VGG16: greedy learning over synthetic gradients"
+        ),
     },
     curves=tuple(
         Curve(
