@@ -1,4 +1,4 @@
-"""`task.compression_time` in virtual time: once a push, on the device's own speed, and nowhere else."""
+"""`task.compression_time` and `exchange_time` in virtual time: once a push, and nowhere else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,14 +15,15 @@ UPDATES = 20
 COMPRESSION_S = 0.007
 
 
-def ended_s(simulate: Simulate, compression: str, method: Any = "asgd", **device: Any) -> float:
+def ended_s(
+    simulate: Simulate, time: str, method: Any = "asgd", *, of: str = "compression_time", **device: Any
+) -> float:
     """When the last of the updates of a fleet of one was applied."""
     outcome = simulate(
         {
             "name": "compression-time",
             "seed": 3,
-            "task": {"data": "digits", "fraction": 0.05, "model": "small", "gradient_time": "10ms"}
-            | {"compression_time": compression},
+            "task": {"data": "digits", "fraction": 0.05, "model": "small", "gradient_time": "10ms"} | {of: time},
             "method": method,
             "fleet": {"edge": device},
             "evaluation": {"every": "20 updates"},
@@ -59,6 +60,14 @@ def test_every_push_takes_it_once(
     without, beside = (ended_s(simulate, time, method, **device) for time in ("0s", "7ms"))
 
     assert beside - without == pytest.approx(UPDATES * COMPRESSION_S * factor, abs=within_s)
+
+
+@pytest.mark.parametrize("device", [{}, {"compute_speed": 0.5}], ids=["as-said", "slow"])
+def test_an_exchange_takes_as_long_on_any_device(simulate: Simulate, device: dict[str, Any]) -> None:
+    """It is the server's work and the network's as much as the device's."""
+    without, beside = (ended_s(simulate, time, of="exchange_time", **device) for time in ("0s", "7ms"))
+
+    assert beside - without == pytest.approx(UPDATES * 0.007, abs=1e-5)
 
 
 def test_local_steps_take_their_own_time_each(simulate: Simulate) -> None:

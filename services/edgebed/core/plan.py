@@ -247,6 +247,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Why they could not be counted; empty: they were, or need not be."""
     compression_time_s: float = 0.0
     """Virtual time of compressing and encoding a push on such a device; only the simulation uses it."""
+    exchange_time_s: float = 0.0
+    """Virtual time of a push and its answer beside link and computation, on any device; only the simulation uses it."""
     loss: Loss = "cross-entropy"
     """Loss that training minimises, and that is measured on the test set."""
     sizes: tuple[tuple[str, int], ...] = ()

@@ -202,6 +202,7 @@ class _Planner:
             sizes=task.sizes,
             gradient_time_s=task.gradient_time or GRADIENT_TIME_S,
             compression_time_s=task.compression_time,
+            exchange_time_s=task.exchange_time,
             python_path=python_path,
         )
         with self._locating(name, "method"):

@@ -20,7 +20,8 @@ def virtual_time_text(plan: Plan) -> str:
     taken, why = "no time", "task.compression_time's default"
     if task.compression_time_s:
         taken, why = ms_text(task.compression_time_s), "the scenario's compression_time"
-    return f"{gradient}, compressing a push {taken} ({why})"
+    exchange = f", its exchange {ms_text(task.exchange_time_s)}" if task.exchange_time_s else ""
+    return f"{gradient}, compressing a push {taken} ({why}){exchange}"
 
 
 def gradient_text(plan: Plan) -> str:

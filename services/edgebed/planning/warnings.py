@@ -158,6 +158,8 @@ def _live_warnings(plan: Plan, runtime: Runtime) -> Iterator[str]:
         yield f"task.gradient_time has no effect in the {runtime} runtime: gradients take the time they take."
     if task.compression_time_s != fields["compression_time"].default:
         yield f"task.compression_time has no effect in the {runtime} runtime: compression takes the time it takes."
+    if task.exchange_time_s != fields["exchange_time"].default:
+        yield f"task.exchange_time has no effect in the {runtime} runtime: exchanges take the time they take."
 
 
 def _process_warnings(plan: Plan) -> Iterator[str]:

@@ -235,6 +235,9 @@ class TaskSection(Section):
     compression_time: DurationFromZero = 0.0
     """Virtual time that a worker's push takes besides its gradient, to be compressed and encoded; in the simulation
     only. `scripts/bench compression` measures it."""
+    exchange_time: DurationFromZero = 0.0
+    """Virtual time that a worker's push and the answer take beside link and computation, whatever the device; in the
+    simulation only. `edgebed agree --ranks` measures it."""
 
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:

@@ -54,8 +54,8 @@ def _of_workers(trial: "TrialSection") -> Iterator[Problem]:
     """Yield what workers that push gradients have, and shards have not."""
     if trial.pull != "full":
         yield Problem(("pull",), "shards pull no model; leave it out")
-    if trial.task.compression_time:
-        yield Problem(("task", "compression_time"), "shards push no updates; leave it out")
+    for key in filter(lambda key: getattr(trial.task, key), ("compression_time", "exchange_time")):
+        yield Problem(("task", key), "shards push no updates; leave it out")
     if trial.task.split != Split():
         yield Problem(("task", "split"), "all shards see the same examples; leave it out")
     for section in ("evaluation", "checkpoints"):

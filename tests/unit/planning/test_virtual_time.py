@@ -48,13 +48,18 @@ def planned(scenario, *overrides):
             ["task.gradient_time=57ms", "task.compression_time=2ms"],
             f"{GIVEN}, compressing a push 2 ms (the scenario's compression_time)",
         ),
+        (
+            SCENARIO,
+            ["task.gradient_time=57ms", "task.compression_time=2ms", "task.exchange_time=4ms"],
+            f"{GIVEN}, compressing a push 2 ms (the scenario's compression_time), its exchange 4 ms",
+        ),
         (LAYERS, [], f"{OF_LAYERS}, divided among the layers by counted operations"),
         *(
             (LAYERS, [f"method={method}"], f"{OF_LAYERS}, {BESIDE}")
             for method in ("synthetic-gradients", "decoupled-greedy", "synthetic-inputs")
         ),
     ],
-    ids=["defaults", "given", "layers", "modules", "heads", "input modules"],
+    ids=["defaults", "given", "exchange", "layers", "modules", "heads", "input modules"],
 )
 def test_the_plan_says_what_a_gradient_takes_and_who_says_so(scenario, overrides, text):
     """Counted operations and the device's speed, or the scenario's own number."""

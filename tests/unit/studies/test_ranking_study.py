@@ -40,6 +40,12 @@ def edgebed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return command_line(monkeypatch, capsys)
 
 
+@pytest.fixture(autouse=True)
+def quick_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exchange takes four milliseconds here; tests/process measures real ones."""
+    monkeypatch.setattr(stating, "exchange_s", lambda *_: 0.004)
+
+
 def study(scenario: dict, folder: Path, **settings) -> RankingRuns:
     """A study of one scenario that was not drawn."""
     file = folder / "scenario.yaml"
@@ -79,8 +85,9 @@ def test_what_is_stated_comes_first_and_is_not_changed_after(tmp_path: Path) -> 
     assert list(files) == ["ranks-3-000"] == list(there.drawn)
     assert any("measuring what" in line for line in said)
     written = YAML(typ="safe").load(files["ranks-3-000"])
-    times = {variant.pop("task")["gradient_time"] for variant in written["variants"].values()}
-    assert len(times) == 1, "methods with the same task have the same time"
+    times = [variant.pop("task") for variant in written["variants"].values()]
+    assert len({each["gradient_time"] for each in times}) == 1, "methods with the same task have the same time"
+    assert {each["exchange_time"] for each in times} == {"4ms"}
     assert written == draw_scenario(3, 0).document
     load_scenario(files["ranks-3-000"], ())
     before = {name: file.read_bytes() for name, file in files.items()}

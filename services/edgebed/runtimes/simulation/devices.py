@@ -6,7 +6,7 @@ from edgebed.core import chance
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.emulation.model.cpu_quota import PERIOD_S, CpuQuota
 from edgebed.roles.events import Compute
-from edgebed.roles.work import Job
+from edgebed.roles.work import GradientJob, Job
 from edgebed.runtimes.device_time import job_time_s
 from edgebed.runtimes.simulation.arena import Arena
 from edgebed.runtimes.simulation.pool import BATCH, IN_FLIGHT, Pool, Run
@@ -32,7 +32,9 @@ class SimulatedDevices:
 
     def submit(self, node: str, effect: Compute, now: float) -> tuple[float, PendingResult]:
         """Begin a node's work; return when it will be done, and its result to be."""
-        due_s = self._done_s(self.plans[node], effect.job, now) + effect.pause_s
+        plan = self.plans[node]
+        exchange_s = plan.task.exchange_time_s if isinstance(effect.job, GradientJob) else 0.0
+        due_s = self._done_s(plan, effect.job, now) + effect.pause_s + exchange_s
         return due_s, PendingResult(self.pool.submit(node, effect.job, due_s))
 
     def _done_s(self, plan: NodePlan, job: Job, now: float) -> float:

@@ -130,12 +130,21 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
     if plan.faults and manifest.get("resumed"):
         return False
     wanted = msgspec.json.decode(msgspec.json.encode(plan), type=Plan)  # as if read from a file
-    if not is_virtual(str(manifest.get("runtime"))):  # the kernel has always done so
+    if not is_virtual(str(manifest.get("runtime"))):  # the kernel has always done so, and exchanges take their time
         stored = msgspec.structs.replace(stored, **{rule: getattr(wanted, rule) for rule in RULES})
+        stored, wanted = _without_exchanges(stored), _without_exchanges(wanted)
     if _essence(stored) != _essence(wanted):
         return False
     was, now = manifest.get("own_code", {}), own_code([plan])
     return all(now.get(path, digest) == digest for path, digest in was.items())
+
+
+def _without_exchanges(plan: Plan) -> Plan:
+    nodes = tuple(
+        msgspec.structs.replace(node, task=msgspec.structs.replace(node.task, exchange_time_s=0.0))
+        for node in plan.nodes
+    )
+    return msgspec.structs.replace(plan, nodes=nodes)
 
 
 def _essence(plan: Plan) -> Plan:

@@ -25,7 +25,7 @@ LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 
 By = Literal["difference", "ratio"]
 TASK = "task"
 INCOMPARABLE = (f"{TASK}.data", f"{TASK}.model")
-OF_THE_METHOD = (f"{TASK}.compression_time",)
+OF_THE_METHOD = (f"{TASK}.compression_time", f"{TASK}.exchange_time")
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

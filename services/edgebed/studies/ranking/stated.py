@@ -1,11 +1,12 @@
 """What a ranking study states before its first run: what it draws, what it runs, and what it will call the same.
 
 It is a file in the study's folder. A study that is resumed goes by it, and refuses to be told otherwise; its scenarios
-lie beside it as they were drawn, each an ordinary file, with the times that gradients and compressions take on this
-machine.
+lie beside it as they were drawn, each an ordinary file, with the times that gradients, compressions and exchanges take
+on this machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from edgebed.core.host import facts
 from edgebed.core.package import VERSION
 from edgebed.core.reading import read_json
 from edgebed.core.runtimes import Emulation, Runtime, is_virtual
+from edgebed.core.units import format_duration
 from edgebed.journal.run_folder import write_atomically
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.source import yaml_text
 from edgebed.studies.ranking.drawing import Drawn, draw_scenario
+from edgebed.studies.ranking.exchanges import exchange_s
 from edgebed.studies.sweep.costs import FILE as COSTS
 from edgebed.studies.sweep.costs import Costs, read_costs, times_of, with_costs, write_costs
 
@@ -141,11 +144,12 @@ def write_scenarios(stated: Stated, folder: Path, tell: Callable[[str], None], *
     except OSError as error:
         raise InfrastructureError(f"{scenarios}: cannot be made: {error.strerror}; choose another --output") from error
     before = costs = read_costs(folder / COSTS) if keep else Costs()
+    exchanges = Exchanges(stated=stated, tell=tell)
     for drawn in _drawn(stated.seed, stated.scenarios):
         place = scenarios / f"{drawn.name}.yaml"
         if keep and place.exists():
             continue
-        costs = _timed(drawn, costs, tell)
+        costs = _timed(drawn, costs, exchanges, tell)
         write_atomically(place, _file(drawn, stated), "--output")
     if costs != before:
         write_costs(costs, folder / COSTS)
@@ -155,18 +159,39 @@ def _drawn(seed: int, scenarios: int) -> Iterator[Drawn]:
     return (draw_scenario(seed, number) for number in range(scenarios))
 
 
-def _timed(drawn: Drawn, costs: Costs, tell: Callable[[str], None]) -> Costs:
-    """Put into each variant what its gradient and its compression take here; return all that was measured."""
+def _timed(drawn: Drawn, costs: Costs, exchanges: "Exchanges", tell: Callable[[str], None]) -> Costs:
+    """Put into each variant what its gradient, compression and exchange take here; return all that was measured."""
     for trial in plan_trials(load_scenario(drawn.document, ())):
         costs = with_costs(trial, costs, tell)
-        drawn.document["variants"][trial.plan.trial]["task"] = times_of(trial, costs)
+        variant = drawn.document["variants"][trial.plan.trial]
+        variant["task"] = times_of(trial, costs)
+        variant["task"]["exchange_time"] = exchanges.of(drawn.document["task"], variant, trial.plan.trial)
     return costs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchanges:
+    """What exchanges take here, each measured once for a model and a method."""
+
+    stated: Stated
+    tell: Callable[[str], None]
+    _found: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def of(self, task: Mapping[str, Any], variant: Mapping[str, Any], method: str) -> str:
+        """The time of a push and its answer, as a scenario writes it."""
+        key = str(task["model"]), method
+        if key not in self._found:
+            self.tell(f"measuring what an exchange of {method} takes with the model {task['model']} …")
+            times = {name: value for name, value in variant["task"].items() if name != "exchange_time"}
+            seconds = exchange_s({**task, **times}, variant, self.stated.runtime, self.stated.emulation)
+            self._found[key] = format_duration(seconds)
+        return self._found[key]
 
 
 def _file(drawn: Drawn, stated: Stated) -> bytes:
     return (
         f"# Drawn by `edgebed agree --ranks --seed {stated.seed}`: {', '.join(drawn.traits)}.\n"
-        f"# The times of gradients and compressions were measured on {stated.cpu or 'this machine'}.\n"
+        f"# The times of gradients, compressions and exchanges were measured on {stated.cpu or 'this machine'}.\n"
         f"{yaml_text(drawn.document)}"
     ).encode()
 

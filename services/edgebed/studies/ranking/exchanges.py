@@ -1,0 +1,47 @@
+"""What a push and its answer take on this machine beside link and computation, for each method: measured live.
+
+Sockets, the encoding of messages, the server's work and the wait for a core take a few milliseconds, which virtual time
+has no model of. So three workers without links train for a second as a study runs live, and what their iterations take
+longer than pause, gradients and compression is the exchange.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+from edgebed.algorithms.registry import batches_a_push
+from edgebed.core.runtimes import Emulation, Runtime
+from edgebed.planning.planning import plan_trials
+from edgebed.running.run import run, without_report
+from edgebed.scenario.load import load_scenario
+from edgebed.studies.sweep.costs import rounded
+
+WORKERS = 3
+PAUSE_S = 0.02
+WARM_UP, ITERATIONS = 10, 40
+"""Iterations of each worker that are left out, and that are measured."""
+
+
+def exchange_s(task: Mapping[str, Any], variant: Mapping[str, Any], runtime: Runtime, emulation: Emulation) -> float:
+    """Seconds that a push and its answer take; 0 where nothing is left of them.
+
+    `task` has the data, the model and the times of gradient and compression as measured here, `variant` the method, all
+    as a scenario writes them. InfrastructureError where this machine cannot run it.
+    """
+    updates = WORKERS * (WARM_UP + ITERATIONS)
+    scenario = {
+        "name": "exchange",
+        "task": dict(task),
+        "fleet": {"edge": {"count": WORKERS, "waiting": f"{1000 * PAUSE_S:g}ms"}},
+        "evaluation": {"every": f"{updates} updates"},
+        "stop": {"updates": updates, "time": "1m"},
+        "variants": {"exchange": {key: value for key, value in variant.items() if key != "task"}},
+    }
+    (planned,) = plan_trials(load_scenario(scenario, ()))
+    worker = planned.plan.workers()[0]
+    known_s = PAUSE_S + batches_a_push(worker) * worker.task.gradient_time_s + worker.task.compression_time_s
+    with tempfile.TemporaryDirectory(prefix="edgebed-exchange-") as place:
+        trial = run(without_report, scenario, runtime=runtime, emulation=emulation, runs_dir=place).trials["exchange"]
+        at_s = trial.series.updates.t
+    first, last = at_s[WORKERS * WARM_UP - 1], at_s[WORKERS * (WARM_UP + ITERATIONS) - 1]
+    return max(0.0, rounded(float(last - first) / ITERATIONS - known_s))
