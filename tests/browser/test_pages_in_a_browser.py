@@ -49,7 +49,7 @@ DESKTOP, PHONE, PAPER = 1280, 390, 680
 """Widths in pixels; A4 at 96 dots an inch with margins of 15 mm."""
 LETTERS_MIN = 7.0
 """Height in pixels of the smallest letters of a chart."""
-ROWS_ONLY = re.compile("nodes and what was done|(Bytes (up|down|up and down)|CPU seconds) to the accuracy")
+ROWS_ONLY = re.compile("nodes and what was done|what holds a step up")
 """Charts whose rows have names, so that they need no title upwards."""
 CHARTS = """() => [...document.querySelectorAll('figure')].map(figure => {
   const svg = figure.querySelector('svg'), box = svg.getBoundingClientRect();
