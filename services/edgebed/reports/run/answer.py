@@ -115,4 +115,3 @@ def _reached(trial: Trial, level: float) -> CostToAccuracy | None:
 
 def _names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
