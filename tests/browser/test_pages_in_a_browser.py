@@ -305,7 +305,7 @@ def test_the_pages_have_the_charts_that_they_are_for(open_page: Open) -> None:
     found = {name: [chart["title"] for chart in open_page(name, DESKTOP).tab.evaluate(CHARTS)] for name in PAGES}
 
     assert {name: len(titles) for name, titles in found.items()} == {
-        "report": 7 + 2, "links": 1, "comparison": 5, "agreement": 4, "reproduction": 1, "sweep": 7
+        "report": 7 + 2, "links": 1, "comparison": 5, "agreement": 4, "reproduction": 1, "sweep": 19
     }  # fmt: skip
     assert "asgd: nodes and what was done to them" in found["report"]
     texts = {text[0] for chart in open_page("report", DESKTOP).tab.evaluate(CHARTS) for text in chart["texts"]}
