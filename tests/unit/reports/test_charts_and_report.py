@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import msgspec
 import pytest
+from matplotlib.figure import Figure
 
 from edgebed.core import records
 from edgebed.core.plan import Shard
@@ -80,6 +81,16 @@ def test_there_is_no_chart_of_nothing(name):
     chart = charts.CHARTS[name]({"asgd": Series.empty()})
 
     assert (chart.svg, chart.svg_file, chart.printed_svg(), chart.printed_png()) == ("", b"", b"", b"")
+
+
+def test_a_steady_rate_does_not_lie_on_the_frame(sample_run):
+    """There is room above the highest rate, and the axis begins at 0."""
+    axes = Figure().add_subplot()
+    charts.update_rate({"asgd": sample_run.trials["asgd"].series}).plot(axes)
+    bottom, top = axes.get_ylim()
+
+    assert bottom == 0.0
+    assert top == pytest.approx(1.08 * max(line.get_ydata().max() for line in axes.get_lines()))
 
 
 def test_a_chart_takes_names_literally(sample_run):

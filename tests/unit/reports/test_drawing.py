@@ -10,7 +10,16 @@ from matplotlib.figure import Figure
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.quantities import bytes_text
-from edgebed.reports.writing.drawing import INK, PRINTED_INK, SIZE, Chart, bytes_axis, numbered, write_figures
+from edgebed.reports.writing.drawing import (
+    INK,
+    PRINTED_INK,
+    SIZE,
+    Chart,
+    bytes_axis,
+    numbered,
+    time_axis,
+    write_figures,
+)
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import Figures, Page
 
@@ -95,7 +104,7 @@ def test_a_page_shows_what_there_is_to_show():
     assert "<figure" not in to_html(Page(name="tiny", parts=[Figures([NOTHING])]))
 
 
-@pytest.mark.parametrize("high", [1.5e6, 4e6, 6e6, 3e7, 9e7, 1e9, 1e12])
+@pytest.mark.parametrize("high", [1.2e6, 1.5e6, 4e6, 6e6, 3e7, 9e7, 1e9, 1e12])
 def test_ticks_of_bytes_are_few_and_there(high):
     """Over any range."""
     axes = Figure().add_subplot()
@@ -104,8 +113,22 @@ def test_ticks_of_bytes_are_few_and_there(high):
     bytes_axis(axes.xaxis, 1e6, high)
     shown = [tick for tick in axes.xaxis.get_majorticklocs() if 1e6 <= tick <= high]
 
-    assert 1 <= len(shown) <= 7
+    assert 2 <= len(shown) <= 7
     assert axes.xaxis.get_major_formatter()(shown[0]) == bytes_text(shown[0])
+
+
+@given(st.floats(1e-3, 1e6), st.floats(1.02, 1e4))
+def test_a_logarithmic_axis_of_times_has_two_ticks_at_least(low, factor):
+    """Also within a decade, where round times may be none; each has another text."""
+    axes = Figure().add_subplot()
+    high = low * factor
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    time_axis(axes.yaxis, low, high)
+    shown = [tick for tick in axes.yaxis.get_majorticklocs() if low <= tick <= high]
+
+    assert 2 <= len(shown) <= 12
+    assert len({axes.yaxis.get_major_formatter()(tick) for tick in shown}) == len(shown)
 
 
 def test_charts_whose_names_are_the_same_are_all_written(tmp_path):

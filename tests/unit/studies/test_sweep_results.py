@@ -21,7 +21,8 @@ import edgebed
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.plan import Part, TensorLayout
-from edgebed.reports.studies.sweep_charts import cell_lines, charts_of_sweep, factor_text, layout_of, letters
+from edgebed.reports.studies.sweep_charts import cell_lines, factor_text, layout_of, letters, maps_of
+from edgebed.reports.studies.sweep_curves import QUANTITIES, curves_of, places_of
 from edgebed.reports.studies.sweep_page import sweep_page
 from edgebed.reports.writing.markdown import to_markdown, write
 from edgebed.reports.writing.terminal import show
@@ -147,8 +148,8 @@ def test_a_line_is_broken_where_the_accuracy_was_not_reached(monkeypatch: pytest
         for point in result.points
     ]
     axes = Figure().add_subplot()
-    (chart,) = [each for each in charts_of_sweep(msgspec.structs.replace(result, points=tuple(points)))
-                if each.title.startswith("Time to")]  # fmt: skip
+    (axis,) = axes_of(result.axes)
+    (chart,) = curves_of(msgspec.structs.replace(result, points=tuple(points)), "time_s", axis)
     chart.plot(axes)
     drawn = {line.get_label(): line for line in axes.lines}
 
@@ -263,38 +264,82 @@ def test_a_cell_of_the_map_says_who_by_how_much() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("over", "titles"),
+    ("over", "maps", "facets"),
     [
-        ({"fleet.edge.uplink": RATES}, ["Who is first", "Time to the accuracy"]),
+        ({"fleet.edge.uplink": RATES}, [""], {"uplink": [""]}),
         (
             {"fleet.edge.count": ["2", "3"], "fleet.edge.uplink": RATES},
-            ["Who is first", "Time to the accuracy, count 2", "Time to the accuracy, count 3"],
+            [""],
+            {"uplink": [", count 2", ", count 3"], "count": [f", uplink {rate}" for rate in RATES]},
         ),
         (
-            {"fleet.edge.uplink": RATES, "fleet.edge.count": ["2"], "pull": ["full", "changed-since"]},
-            [
-                "Who is first, pull full",
-                "Who is first, pull changed-since",
-                "Time to the accuracy, count 2, pull full",
-                "Time to the accuracy, count 2, pull changed-since",
-            ],
+            {"fleet.edge.uplink": RATES[:1], "fleet.edge.count": ["2"], "pull": ["full", "changed-since"]},
+            [", pull full", ", pull changed-since"],
+            {"pull": [f", uplink {RATES[0]}, count 2"]},
         ),
-        ({"task.batch_size": ["5", "10"]}, ["Who is first"]),
+        ({"task.batch_size": ["5", "10"]}, [""], {"batch_size": [""]}),
+    ],
+    ids=["a rate", "two axes", "three axes", "no rate"],
+)
+def test_a_sweep_is_drawn_against_each_of_its_axes(
+    over: dict[str, list[str]], maps: list[str], facets: dict[str, list[str]]
+) -> None:
+    """Rates to the right; a map for each value of a third axis, a chart of a quantity for each of all other axes."""
+    result = swept(over)
+    axes = {axis.label: axis for axis in axes_of(over)}
+
+    drawn = maps_of(result)
+    assert [chart.title for chart in drawn] == [f"Who is first{where}" for where in maps]
+    assert "A dense" in drawn[0].svg or "B top-k" in drawn[0].svg
+    for label, wheres in facets.items():
+        for measure, quantity in QUANTITIES.items():
+            charts = curves_of(result, measure, axes[label])
+            assert [chart.title for chart in charts] == [f"{quantity.title} against {label}{where}" for where in wheres]
+            assert {point.name for point in charts[0].data.points} == {"dense", "top-k"}  # slow never gets there
+            assert charts[0].svg == curves_of(result, measure, axes[label])[0].svg
+    titles = [chart.title for chart in sweep_page(result, "edgebed sweep").charts]
+    assert len(set(titles)) == len(titles)
+    assert {title.partition(" against ")[2].partition(",")[0] for title in titles} - {""} == facets.keys() | (
+        {layout_of(tuple(axes.values())).columns.label}
+    )
+    assert layout_of(axes_of(over)).columns.key == next((key for key in over if key.endswith("uplink")), [*over][-1])
+
+
+def test_charts_of_a_quantity_can_be_held_against_each_other() -> None:
+    """Their vertical axes are the same, and the points are those of the sweep."""
+    result = swept({"fleet.edge.uplink": RATES, "fleet.edge.count": ["2", "3"]}, seeds=2)
+    rate, count = axes_of(result.axes)
+    limits = set()
+    for axis in (rate, count):
+        for chart in curves_of(result, "time_s", axis):
+            axes = Figure().add_subplot()
+            chart.plot(axes)
+            limits.add(axes.get_ylim())
+            assert len(axes.collections) == 2  # a band for each method that got there
+    assert len(limits) == 1
+    (two, _) = curves_of(result, "traffic_bytes", rate)
+    assert [point[:3] for point in two.data.points if point.name == "top-k"] == [
+        ("top-k", "250000", "250000"), ("top-k", "1000000", "250000"), ("top-k", "4000000", "250000"),
+        ("top-k", "16000000", "250000"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "places", "scale"),
+    [
+        ("fleet.edge.uplink", ["250kbit", "1mbit"], [250e3, 1e6], "log"),
+        ("fleet.edge.count", ["4", "8"], [4.0, 8.0], "linear"),
+        ("task.split.dirichlet", ["0.1", "1", "10"], [0.1, 1.0, 10.0], "log"),
+        ("server.momentum", ["0", "0.9"], [0.0, 0.9], "linear"),
+        ("pull", ["full", "changed-since"], [0.0, 1.0], "linear"),
+        ("task.split", ["iid", "2"], [0.0, 1.0], "linear"),
     ],
 )
-def test_any_axes_make_maps_and_curves(over: dict[str, list[str]], titles: list[str]) -> None:
-    """Rates to the right; a map for each value of a third axis; curves only over rates."""
-    result = swept(over)
-    drawn = charts_of_sweep(result)
+def test_values_have_their_place_on_an_axis(key: str, values: list[str], places: list[float], scale: str) -> None:
+    """Numbers by their size, words equally far apart."""
+    (axis,) = axes_of({key: values})
 
-    assert [figure.title for figure in drawn] == [
-        *titles, "Bytes up and down to the accuracy", "Bytes up to the accuracy", "Bytes down to the accuracy",
-        "CPU seconds to the accuracy",
-    ]  # fmt: skip
-    assert all(figure.svg.startswith("<svg") for figure in drawn)
-    assert "A dense" in drawn[0].svg or "B top-k" in drawn[0].svg
-    assert [chart.svg for chart in charts_of_sweep(result)] == [chart.svg for chart in drawn]
-    assert layout_of(axes_of(over)).columns.key == next((key for key in over if key.endswith("uplink")), [*over][-1])
+    assert places_of(axis) == (places, scale)
 
 
 def text_of(result: SweepResult) -> str:
@@ -308,7 +353,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     page = write(sweep_page(result, "edgebed sweep tiny.yaml"), tmp_path)
     text = page.with_suffix(".md").read_text()
 
-    assert "Fastest, of 4 places: top-k at 3, dense at 1." in text
+    assert "Fastest to 80.00 %: top-k at 3 of 4 places, dense at 1." in text
     assert "to an accuracy of 80.00 % in the mean of 3 evaluations" in text
     assert "| 250kbit | top-k | dense |" in text
     assert "| not decided | – |" in text
@@ -331,7 +376,7 @@ def test_seeds_decide_who_is_first() -> None:
     """The first line counts the places where they do, and says what chance alone would give."""
     text = text_of(swept({"fleet.edge.uplink": RATES}, seeds=3))
 
-    assert "top-k at 3 (3 of them with a probability of 95 % or more)" in text
+    assert "top-k at 3 of 4 places (3 of them with a probability of 95 % or more)" in text
     assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
 
 
@@ -345,7 +390,7 @@ def test_a_lead_that_seeds_leave_open_is_said_to_be_open() -> None:
     ]
     text = text_of(msgspec.structs.replace(result, wins=tuple(close)))
 
-    assert "top-k at 3 (none of them with a probability of 95 % or more)" in text
+    assert "top-k at 3 of 4 places (none of them with a probability of 95 % or more)" in text
 
 
 def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
 from edgebed.reports.writing.drawing import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
 
 RATE_BINS = 40
+ROOM = 1.08
+"""Factor by which the axis of rates goes beyond the highest, so that no line lies on the frame."""
 MARKS_APART = 0.02
 """Share of the axis below which marks are merged."""
 LINES_MAX = 12
@@ -209,7 +211,7 @@ def _update_rate(axes: Axes, trials: Trials) -> None:
     axes.set_xlabel(AXES["time"])
     axes.set_ylabel("updates a second (1/s)")
     if axes.has_data():
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0.0, ROOM * max(float(np.max(line.get_ydata())) for line in axes.get_lines()))
 
 
 def _at(series: Series, t: Floats, counted: Floats | Ints) -> Floats:

@@ -4,10 +4,11 @@ import shlex
 from collections.abc import Sequence
 
 from edgebed.core.quantities import UNMEASURED, count_text, updates_text, utc_text
+from edgebed.reports.run.answer import Cost, costs_text
 from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
 from edgebed.reports.studies.curves import BAND, Over, curves_chart
 from edgebed.reports.writing.drawing import Chart
-from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Section, legend, shaded
+from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Paragraph, Section, Span, legend, shaded
 from edgebed.running.results import Run
 from edgebed.studies.arms import Arm
 from edgebed.studies.comparison.comparison import INCOMPARABLE, Comparison
@@ -32,6 +33,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
     reading = Notes(shaded(how_to_read(comparison), "quiet"))
     tasks, notes = Notes(shaded(comparison.other_tasks, "bad")), Notes(shaded(comparison.notes, "unknown"))
     left_out = Notes(shaded((f"left out: {line}" for line in comparison.left_out), "quiet"))
+    charts = charts_of_comparison(comparison, arms)
     changes = [
         Grid(("setting", comparison.baseline, name), [(each.path, each.before, each.after) for each in changed])
         for name, changed in others.items()
@@ -39,12 +41,19 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
     return Page(
         name=f"{', '.join(others)} against {comparison.baseline}" if others else comparison.baseline,
         heading=questions.pop() if len(questions) == 1 else "",
-        lead=[tasks, legend(_facts(comparison, runs)), notes, left_out],
+        lead=[
+            tasks,
+            Paragraph(Span(_answer(comparison), "strong")),
+            legend(_facts(comparison, runs)),
+            notes,
+            left_out,
+            Figures(charts),
+            legend(_words(comparison)),
+        ],
         parts=[
             *tables,
             reading,
             Section("What changed", changes),
-            Section("Charts", [legend(_words(comparison)), Figures(charts_of_comparison(comparison, arms))]),
             Section("Each trial", [trials_grid(comparison)]),
             Section("The runs", [Grid(RUN_HEAD, list(map(_run_row, runs)))]),
             Section("How to repeat it", [Listing([_command(comparison, runs)])]),
@@ -61,6 +70,20 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
             left_out,
         ],
     )
+
+
+def _answer(comparison: Comparison) -> str:
+    """What each arm took to the accuracy, in the mean of its seeds; empty where none reached it in every seed."""
+    means = {
+        name: {measure: found.mean.mean for measure, found in arm.measures.items() if found.mean}
+        for name, arm in comparison.arms.items()
+    }
+    costs = {
+        name: Cost(found.get("ingress_bytes_to"), found.get("traffic_bytes_to"), found["time_s_to"])
+        for name, found in means.items()
+        if "time_s_to" in found
+    }
+    return costs_text(comparison.accuracy, costs) if comparison.accuracy is not None and costs else ""
 
 
 def _facts(comparison: Comparison, runs: Sequence[Run]) -> str:

@@ -5,7 +5,7 @@ import shlex
 import numpy as np
 from matplotlib.axes import Axes
 
-from edgebed.core.quantities import count_text, seconds_text, utc_text
+from edgebed.core.quantities import count_text, number_text, utc_text
 from edgebed.reports.studies.ranking_tables import (
     errors_grid,
     groups_grid,
@@ -17,7 +17,7 @@ from edgebed.reports.studies.ranking_tables import (
     worst_grid,
     wrong_grid,
 )
-from edgebed.reports.writing.drawing import INK, PALETTE, Chart
+from edgebed.reports.writing.drawing import INK, PALETTE, Chart, log_axis, time_axis
 from edgebed.reports.writing.page import Figures, Listing, Notes, Page, Paragraph, Section, Shade, Span, legend, shaded
 from edgebed.studies.ranking.ranking import Ranking
 from edgebed.studies.ranking.stated import SCENARIOS, Stated
@@ -112,19 +112,17 @@ def _times(axes: Axes, ranking: Ranking) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: seconds_text(value))
-        axis.set_minor_formatter(lambda _, __: "")
-    axes.set_xlabel("live")
-    axes.set_ylabel("simulated")
+        time_axis(axis, *ends)
+    axes.set_xlabel("live (s, m, h; logarithmic)")
+    axes.set_ylabel("simulated (s, m, h; logarithmic)")
 
 
 def _sizes(axes: Axes, ranking: Ranking) -> None:
     sizes = np.sort([100 * abs(place.measures["time"].error) for place in ranking.places])
     shares = 100 * np.arange(1, len(sizes) + 1) / len(sizes)
-    axes.step(np.maximum(sizes, PERCENT_MIN), shares, where="post", color=PALETTE[0], linewidth=1.8)
+    axes.step(np.maximum(sizes, PERCENT_MIN), shares, where="post", color=PALETTE[0], linewidth=1.8, label="places")
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_formatter(lambda _, __: "")
+    log_axis(axes.xaxis, *axes.get_xlim(), number_text)
     axes.set_ylim(0, 102)
     axes.set_xlabel("error of the time (%, logarithmic)")
     axes.set_ylabel("places with at most that (%)")

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from edgebed.core.quantities import count_text, number_text, percent_text
 from edgebed.reports.studies.reproduction_page import TEST_SET, machine_section, results_sentence, runs_sentences
-from edgebed.reports.studies.sweep_charts import charts_of_sweep, letters
+from edgebed.reports.studies.sweep_charts import layout_of, letters, maps_of
+from edgebed.reports.studies.sweep_curves import curves_of
 from edgebed.reports.studies.sweep_text import break_even_grid, costs_grid, mean_of, points_grid, wins_grid
 from edgebed.reports.writing.page import (
     Figures,
@@ -46,7 +47,13 @@ PROBABILITY = """\
 Student's t over pairs of the same seed. *Detectable*: which factor between the two would be found in eight of ten
 studies with as many seeds that scatter as much."""
 ONE_SEED = "There is one seed: who is first is not decided."
-CURVES = "Where a line is missing the accuracy was not reached, or the method was not run."
+CURVES = (
+    "What each method took to the accuracy; with several seeds a line is their mean, its band goes from the lowest to "
+    "the highest. Where a line is missing the accuracy was not reached, or the method was not run. Charts of the same "
+    "quantity have the same vertical axis."
+)
+SHOWN_MAX = 4
+"""Charts against a further axis that are shown at once; more are folded."""
 BREAK_EVEN = """\
 Below the rate one of the two is faster, above it the other. Between two rates that were run, time is taken to be a
 straight line in the logarithms of both, which is exact where bytes alone take the time, or computing alone. Where the
@@ -56,33 +63,28 @@ one that is faster above takes the lead from the other, no third is faster than 
 def sweep_page(result: SweepResult, command: str) -> Page:
     """The page; in a terminal, what each method took at each point, who is first, and where methods break even."""
     points, wins, break_even = points_grid(result), wins_grid(result), break_even_grid(result)
-    charts = charts_of_sweep(result)
-
-    def figures(*beginnings: str) -> Figures:
-        return Figures([chart for chart in charts if chart.title.startswith(beginnings)])
-
     return Page(
         name=result.scenario,
         heading=result.question,
+        lead=[Paragraph(Span(_firsts(result), "strong"))],
         parts=[
             Paragraph(_overview(result)),
             Prose(TEST_SET),
             Notes([coded(note) for note in result.notes]),
+            Section("Against each axis", [legend(CURVES), *_against_axes(result)]),
             Section(
                 "Who is first where",
                 [
                     Prose(MAP),
                     Paragraph(ONE_SEED if result.seeds == 1 else ""),
                     Paragraph(_letters(result)),
-                    figures("Who is first"),
-                    Paragraph(_firsts(result)),
+                    Figures(maps_of(result)),
                     Prose(f"{PROBABILITY} {_chance(result)}"),
                     wins,
                 ],
             ),
-            Section("Time against the rate", [legend(CURVES), figures("Time to the accuracy")]),
             *_break_even(result),
-            Section("Bytes and CPU seconds", [Prose(COUNTED), figures("Bytes", "CPU seconds"), points]),
+            Section("What each method took", [Prose(COUNTED), points]),
             Section("CPU time of one push", [Paragraph(measured_text(result)), costs_grid(result)]),
             Section("Runs", list(_runs(result))),
             machine_section(result.runs),
@@ -94,6 +96,19 @@ def sweep_page(result: SweepResult, command: str) -> Page:
             Section("Break-even rates", [break_even]),
         ],
     )
+
+
+def _against_axes(result: SweepResult) -> Iterator[Part]:
+    """Time and bytes against each axis with several values; bytes up and down apart and CPU time against the first."""
+    axes = axes_of(result.axes)
+    first = layout_of(axes).columns
+    others = [axis for axis in axes if axis is not first and len(axis.values) > 1]
+    for axis in (first, *others):
+        charts = [chart for measure in ("time_s", "traffic_bytes") for chart in curves_of(result, measure, axis)]
+        yield Section(axis.label, [Figures(charts)], is_folded=axis is not first and len(charts) > SHOWN_MAX)
+    apart = ("ingress_bytes", "egress_bytes", "cpu_s")
+    charts = [chart for measure in apart for chart in curves_of(result, measure, first)]
+    yield Section(f"Bytes up, bytes down and CPU seconds against {first.label}", [Figures(charts)], is_folded=True)
 
 
 def _overview(result: SweepResult) -> Text:
@@ -118,11 +133,14 @@ def _firsts(result: SweepResult) -> str:
     for found in (each.time for each in result.wins if each.time):
         counts.setdefault(found.method, []).append((found.probability or 0.0) >= CONFIDENCE)
     surely = " ({} of them with a probability of 95 % or more)" if result.seeds > 1 else ""
-    words = [
-        f"{method} at {len(sure)}{surely.format(sum(sure) or 'none')}"
-        for method, sure in sorted(counts.items(), key=lambda pair: -len(pair[1]))
-    ]
-    return f"Fastest, of {count_text(len(result.wins), 'place')}: {', '.join(words)}." if words else ""
+    if not counts:
+        return f"No method reached {percent_text(result.accuracy)}{mean_of(result)}." if result.runs else ""
+    of = f" of {count_text(len(result.wins), 'place')}"
+    words = []
+    for method, sure in sorted(counts.items(), key=lambda pair: -len(pair[1])):
+        words.append(f"{method} at {len(sure)}{of}{surely.format(sum(sure) or 'none')}")
+        of = ""
+    return f"Fastest to {percent_text(result.accuracy)}: {', '.join(words)}."
 
 
 def _chance(result: SweepResult) -> str:

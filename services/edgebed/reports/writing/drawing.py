@@ -24,6 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import (
+    FixedLocator,
     FuncFormatter,
     LogLocator,
     MaxNLocator,
@@ -34,6 +35,7 @@ from matplotlib.ticker import (
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.quantities import bytes_text
+from edgebed.core.units import format_duration
 from edgebed.journal.run_folder import write_atomically
 from edgebed.reports.writing.chart_data import ChartData, PercentFormatter, read_axes
 
@@ -83,6 +85,13 @@ GROWN_MAX = 1.3
 """Greatest scale of a chart on a page."""
 NARROW_DECADES, WIDE_DECADES = 0.7, 1.8
 """Decades of a logarithmic axis: below the first its ticks are as on a linear one, from the second on decades alone."""
+TIMES_S = (
+    *(factor * 10.0**power for power in range(-3, 1) for factor in (1, 2, 5)),
+    *(10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0),
+    *(3600.0 * hours for hours in (1, 2, 5, 10, 24, 48, 96, 240)),
+)
+"""Times in seconds at which an axis may have a tick."""
+TICKS_MAX = 9
 AXIS_TITLE = "axis-title"
 """The class of an axis' title in an SVG."""
 ALONE = "<style>:root{color:#222}@media screen and (prefers-color-scheme:dark){:root{color:#ddd}}</style>"
@@ -198,8 +207,8 @@ def line_style(index: int, points: int) -> dict[str, Any]:
     }
 
 
-def bytes_axis(axis: XAxis, low: float, high: float) -> None:
-    """Set up a logarithmic axis of bytes from `low` to `high`, with as many ticks as can be read."""
+def log_axis(axis: XAxis | YAxis, low: float, high: float, write: Callable[[float], str]) -> None:
+    """Set up the ticks of a logarithmic axis from `low` to `high`: as many as can be read, two at least."""
     decades = math.log10(high / low)
     if decades < NARROW_DECADES:
         axis.set_major_locator(MaxNLocator(4))
@@ -207,8 +216,21 @@ def bytes_axis(axis: XAxis, low: float, high: float) -> None:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
     else:
         axis.set_major_locator(LogLocator(numticks=7))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
     axis.set_minor_locator(NullLocator())
+
+
+def bytes_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
+    """Set up a logarithmic axis of bytes from `low` to `high`."""
+    log_axis(axis, low, high, bytes_text)
+
+
+def time_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
+    """Set up a logarithmic axis of seconds from `low` to `high`: ticks are round in seconds, minutes or hours."""
+    log_axis(axis, low, high, lambda value: format_duration(float(f"{value:.6g}")))
+    inside = [tick for tick in TIMES_S if low <= tick <= high]
+    if len(inside) > 1:
+        axis.set_major_locator(FixedLocator(inside[:: 1 + len(inside) // TICKS_MAX]))
 
 
 def percent_axis(axis: YAxis) -> None:
