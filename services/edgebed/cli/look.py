@@ -17,6 +17,7 @@ from edgebed.cli.options import (  # fmt: skip
     Json,
     RunName,
     RunsDir,
+    Verbose,
     make_figures,
     put_parts,
     require_figures,
@@ -110,11 +111,11 @@ def ls(*, json: Json = False, runs_dir: RunsDir = None) -> None:
             say(f"edgebed resume RUN resumes one that is {' or '.join(BROKEN_OFF)}")
 
 
-def show(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
+def show(name: RunName, *, verbose: Verbose = False, json: Json = False, runs_dir: RunsDir = None) -> None:
     """Show the results of a run: table, chart, outcome."""
     from edgebed.running.results import load
 
-    show_results(load(name, runs_dir=runs_dir), json=json)
+    show_results(load(name, runs_dir=runs_dir), json=json, verbose=verbose)
 
 
 def report(
@@ -201,7 +202,7 @@ def events(
         put_lines(event_lines(folder, selection, json=json, follow=follow, pause=_flush_and_sleep))
 
 
-def watch(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
+def watch(name: RunName, *, verbose: Verbose = False, json: Json = False, runs_dir: RunsDir = None) -> None:
     """Watch a run that was started elsewhere until it ends; then its results and its exit code, as of `run`.
 
     Ctrl-C ends the watching, not the run. The results of a finished run are shown at once.
@@ -219,26 +220,26 @@ def watch(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> Non
         except KeyboardInterrupt:
             say(f"no longer watching; run {folder.name} continues: edgebed watch {folder.name}")
             raise typer.Exit(INTERRUPTED) from None
-    leave_with(Run(folder), json=json)
+    leave_with(Run(folder), json=json, verbose=verbose)
 
 
-def leave_with(result: "Run", *, json: bool) -> None:
+def leave_with(result: "Run", *, json: bool, verbose: bool) -> None:
     """Show the results of a run, and exit with its exit code."""
     try:
-        show_results(result, json=json)
+        show_results(result, json=json, verbose=verbose)
     except InfrastructureError as error:  # The verdict stands, and all results are in the run's folder.
         say(f"error: {error}; the results are in {result.path}")
     raise typer.Exit(result.exit_code)
 
 
-def show_results(result: "Run", *, json: bool) -> None:
-    """Print the results as a table and a chart, or as JSON."""
+def show_results(result: "Run", *, json: bool, verbose: bool) -> None:
+    """Print the results as a table and a chart, if verbose with every remark; or as JSON."""
     if json:
         put(result.summary_json().decode().rstrip())
         return
     from edgebed.reports.run.brief import results_brief
 
-    put_parts(results_brief(result))
+    put_parts(results_brief(result, verbose=verbose))
     if result.can_be_resumed:
         say(f"to resume: edgebed resume {result.folder.name}")
 

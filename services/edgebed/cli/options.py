@@ -90,6 +90,10 @@ Port = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Print every remark: conditions, traffic, start-up, notes."),
+]
 Figures = Annotated[
     Path | None,
     typer.Option(

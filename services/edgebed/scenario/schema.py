@@ -24,8 +24,7 @@ from pydantic import (
 )
 
 from edgebed.core import imports, units
-from edgebed.core.errors import ScenarioError
-from edgebed.core.located import OPTION, Location, Place
+from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.plan import Durability, Loss, Method, NonFinite, Security, Waiting
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
