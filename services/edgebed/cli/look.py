@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edgebed.cli import completion
 from edgebed.cli.options import (  # fmt: skip
     INTERRUPTED,
     Figures,
@@ -39,10 +40,16 @@ if TYPE_CHECKING:
 BROKEN_OFF = ("interrupted", "unfinished")
 """Results of runs that can be resumed."""
 TRACKING_VARIABLE = "MLFLOW_TRACKING_URI"
-FormatOption = Annotated[Format, typer.Option("--format", help="All but csv need an extra, e.g. edgebed[parquet].")]
+FormatOption = Annotated[Format, typer.Option("--format", help="All but csv need the extra of the same name.")]
 Trials = Annotated[
     list[str] | None,
-    typer.Option("--trial", metavar="NAME", help="This trial alone (default: all). Repeatable.", show_default=False),
+    typer.Option(
+        "--trial",
+        metavar="NAME",
+        help="This trial alone (default: all). Repeatable.",
+        show_default=False,
+        autocompletion=completion.trials,
+    ),
 ]
 ExportOutput = Annotated[
     Path | None,
@@ -160,9 +167,11 @@ def show_links(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -
 
 def logs(
     name: RunName,
-    node: Annotated[str | None, typer.Argument(help="Node (default: all).", show_default=False)] = None,
+    node: Annotated[
+        str | None, typer.Argument(help="Node (default: all).", show_default=False, autocompletion=completion.nodes)
+    ] = None,
     *,
-    trial: Annotated[str | None, typer.Option(help="Trial (default: all).")] = None,
+    trial: Annotated[str | None, typer.Option(help="Trial (default: all).", autocompletion=completion.trials)] = None,
     follow: Follow = False,
     runs_dir: RunsDir = None,
 ) -> None:
@@ -181,11 +190,23 @@ def events(
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line, as in events.jsonl.")] = False,
     trials: Annotated[
         list[str] | None,
-        typer.Option("--trial", metavar="T", help="Only of this trial. Repeatable.", show_default=False),
+        typer.Option(
+            "--trial",
+            metavar="T",
+            help="Only of this trial. Repeatable.",
+            show_default=False,
+            autocompletion=completion.trials,
+        ),
     ] = None,
     nodes: Annotated[
         list[str] | None,
-        typer.Option("--node", metavar="N", help="Only from or about this node. Repeatable.", show_default=False),
+        typer.Option(
+            "--node",
+            metavar="N",
+            help="Only from or about this node. Repeatable.",
+            show_default=False,
+            autocompletion=completion.nodes,
+        ),
     ] = None,
     kinds: Annotated[
         list[str] | None,

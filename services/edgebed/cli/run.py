@@ -84,7 +84,7 @@ def resume(
 
 
 def validate(
-    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", show_default=False)],
+    scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO...", help="Scenario files.", show_default=False)],
     *,
     hosts: Hosts = None,
     sets: Sets = None,

@@ -1,6 +1,7 @@
 """What can go wrong, sorted by whose fault it is; the command line turns each into its exit code.
 
-A message says where, what, what is allowed and what to do next; a `LocatedProblem` has these as values. A broken invariant is an `assert`, never one of these.
+A message says where, what, what is allowed and what to do next; a `LocatedProblem` has these as values. A broken
+invariant is an `assert`, never one of these.
 """
 
 import errno
