@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from typer import Context
+from typer._click.core import Context
 from typer._click.formatting import HelpFormatter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
