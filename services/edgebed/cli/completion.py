@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from typer import Context
 
@@ -67,9 +66,10 @@ def _nodes(ctx: Context) -> Iterator[str]:
 
 def _variants(ctx: Context) -> Iterator[str]:
     """The variants in the scenario file that is named."""
+    from edgebed.scenario.shipped import scenario_file
     from edgebed.scenario.source import read_file
 
-    variants = read_file(Path(_argument(ctx, "scenario"))).value.get("variants")
+    variants = read_file(scenario_file(_argument(ctx, "scenario"))).value.get("variants")
     yield from (name for name, _ in variants.items()) if variants else ()
 
 

@@ -13,16 +13,16 @@ TYPED = {Path: "PATH", int: "N", str: "TEXT"}
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "": ("edgebed run scenarios/quickstart.yaml --runtime simulation", "edgebed show latest"),
+    "": ("edgebed run quickstart --runtime simulation", "edgebed show latest"),
     "init": ("edgebed init my-experiment",),
     "doctor": ("edgebed doctor",),
     "run": (
-        "edgebed run scenarios/quickstart.yaml --runtime simulation",
+        "edgebed run quickstart --runtime simulation",
         "edgebed run scenarios/two-classes.yaml --set fleet.slow.count=8 --set stop.updates=1000",
     ),
     "resume": ("edgebed resume quickstart",),
-    "validate": ("edgebed validate scenarios/quickstart.yaml", "edgebed validate mine.yaml --json"),
-    "plan": ("edgebed plan scenarios/two-classes.yaml --runtime docker",),
+    "validate": ("edgebed validate scenario.yaml", "edgebed validate scenario.yaml --json"),
+    "plan": ("edgebed plan two-classes --runtime docker",),
     "ls": ("edgebed ls",),
     "show": ("edgebed show quickstart", "edgebed show quickstart/0003 -v"),
     "report": ("edgebed report latest", "edgebed report quickstart --figures figures"),
@@ -53,6 +53,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "profile": ("edgebed profile scenarios/layers/four-layers.yaml", "edgebed profile --export my-board.yaml"),
     "traces": ("edgebed traces", "edgebed traces --convert mahimahi ATT-LTE-driving.up ATT-LTE-driving.down"),
     "down": ("edgebed down",),
+    "compose": ("edgebed compose edgebed-compose",),
     "schema": ("edgebed schema",),
     "hosts": ("edgebed hosts check hosts.yaml", "edgebed hosts images hosts.yaml"),
     "hosts check": ("edgebed hosts check hosts.yaml",),

@@ -49,7 +49,7 @@ class RunOverview(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float | None = None
     """Seconds for which the run was worked on."""
     figures: tuple[TrialFigures, ...] = ()
-    """Of each trial that began."""
+    """Figures of each trial that began."""
     problem: str = ""
     """Why the manifest cannot be read."""
 

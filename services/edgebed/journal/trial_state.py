@@ -55,7 +55,7 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What the trial is doing, e.g. starting, training, stopping."""
     updates: int = 0
     updates_per_s: float | None = None
-    """Of the last few seconds of the wall clock, also where time is virtual; None before training and at first look."""
+    """Updates a second, of the last few by the clock, also where time is virtual; None before there are two looks."""
     accuracy: float | None = None
     """The last accuracy measured, as a fraction; None before the first."""
     loss: float | None = None

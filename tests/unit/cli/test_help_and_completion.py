@@ -111,6 +111,7 @@ def test_help_names_arguments_as_they_are_typed(edgebed):
         ("edgebed events pair --node ed", ["edge-0", "edge-1"]),
         ("edgebed kill se", ["server"]),
         ("edgebed run tiny.yaml --variant s", ["slow", "small"]),
+        ("edgebed run quickstart --variant a", ["asgd", "adacomp"]),
         ("edgebed run gone.yaml --variant s", []),
         ("edgebed export gone --trial a", []),
     ],
