@@ -193,9 +193,7 @@ def test_an_unknown_run_is_the_users_mistake(edgebed, runs):
     assert "error: no run 'big'; there are tiny/0001" in err
 
 
-@pytest.mark.parametrize(
-    ("words", "meant"), [("show tinyy", "tiny"), ("show tinny/1", "tiny"), ("shwo", "show")]
-)
+@pytest.mark.parametrize(("words", "meant"), [("show tinyy", "tiny"), ("show tinny/1", "tiny"), ("shwo", "show")])
 def test_a_command_or_run_that_is_nearly_right_is_guessed(edgebed, runs, words, meant):
     """A run by its scenario."""
     make_run(runs)
