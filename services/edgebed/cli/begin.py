@@ -25,10 +25,7 @@ Folder = Annotated[
 
 
 def init(folder: Folder = Path(NAME)) -> None:
-    """Write an experiment to begin with: a scenario, and a model, data and a method of your own.
-
-    Example: edgebed init my-experiment
-    """
+    """Write an experiment to begin with: a scenario, and a model, data and a method of your own."""
     from edgebed.scenario.names import check_name
 
     name = folder.absolute().name
@@ -59,8 +56,6 @@ def doctor(*, json: Json = False) -> None:
     """Check what works on this machine: kernel, engine, memory, disk, data; and say what is lost where it doesn't.
 
     Nothing is changed, and nothing is downloaded. The exit code is 0: every machine can simulate.
-
-    Example: edgebed doctor
     """
     from edgebed.reports.studies.doctor_table import doctor_parts
     from edgebed.studies.host.examining import examine

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edgebed.cli import completion
 from edgebed.cli.options import (  # fmt: skip
     INTERRUPTED,
     Figures,
     Json,
     RunName,
     RunsDir,
+    Verbose,
     make_figures,
     put_parts,
     require_figures,
@@ -38,10 +40,16 @@ if TYPE_CHECKING:
 BROKEN_OFF = ("interrupted", "unfinished")
 """Results of runs that can be resumed."""
 TRACKING_VARIABLE = "MLFLOW_TRACKING_URI"
-FormatOption = Annotated[Format, typer.Option("--format", help="All but csv need an extra, e.g. edgebed[parquet].")]
+FormatOption = Annotated[Format, typer.Option("--format", help="All but csv need the extra of the same name.")]
 Trials = Annotated[
     list[str] | None,
-    typer.Option("--trial", metavar="NAME", help="This trial alone (default: all). Repeatable.", show_default=False),
+    typer.Option(
+        "--trial",
+        metavar="NAME",
+        help="This trial alone (default: all). Repeatable.",
+        show_default=False,
+        autocompletion=completion.trials,
+    ),
 ]
 ExportOutput = Annotated[
     Path | None,
@@ -110,11 +118,11 @@ def ls(*, json: Json = False, runs_dir: RunsDir = None) -> None:
             say(f"edgebed resume RUN resumes one that is {' or '.join(BROKEN_OFF)}")
 
 
-def show(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
+def show(name: RunName, *, verbose: Verbose = False, json: Json = False, runs_dir: RunsDir = None) -> None:
     """Show the results of a run: table, chart, outcome."""
     from edgebed.running.results import load
 
-    show_results(load(name, runs_dir=runs_dir), json=json)
+    show_results(load(name, runs_dir=runs_dir), json=json, verbose=verbose)
 
 
 def report(
@@ -159,9 +167,11 @@ def show_links(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -
 
 def logs(
     name: RunName,
-    node: Annotated[str | None, typer.Argument(help="Node (default: all).", show_default=False)] = None,
+    node: Annotated[
+        str | None, typer.Argument(help="Node (default: all).", show_default=False, autocompletion=completion.nodes)
+    ] = None,
     *,
-    trial: Annotated[str | None, typer.Option(help="Trial (default: all).")] = None,
+    trial: Annotated[str | None, typer.Option(help="Trial (default: all).", autocompletion=completion.trials)] = None,
     follow: Follow = False,
     runs_dir: RunsDir = None,
 ) -> None:
@@ -180,11 +190,23 @@ def events(
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line, as in events.jsonl.")] = False,
     trials: Annotated[
         list[str] | None,
-        typer.Option("--trial", metavar="T", help="Only of this trial. Repeatable.", show_default=False),
+        typer.Option(
+            "--trial",
+            metavar="T",
+            help="Only of this trial. Repeatable.",
+            show_default=False,
+            autocompletion=completion.trials,
+        ),
     ] = None,
     nodes: Annotated[
         list[str] | None,
-        typer.Option("--node", metavar="N", help="Only from or about this node. Repeatable.", show_default=False),
+        typer.Option(
+            "--node",
+            metavar="N",
+            help="Only from or about this node. Repeatable.",
+            show_default=False,
+            autocompletion=completion.nodes,
+        ),
     ] = None,
     kinds: Annotated[
         list[str] | None,
@@ -201,7 +223,7 @@ def events(
         put_lines(event_lines(folder, selection, json=json, follow=follow, pause=_flush_and_sleep))
 
 
-def watch(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> None:
+def watch(name: RunName, *, verbose: Verbose = False, json: Json = False, runs_dir: RunsDir = None) -> None:
     """Watch a run that was started elsewhere until it ends; then its results and its exit code, as of `run`.
 
     Ctrl-C ends the watching, not the run. The results of a finished run are shown at once.
@@ -219,26 +241,26 @@ def watch(name: RunName, *, json: Json = False, runs_dir: RunsDir = None) -> Non
         except KeyboardInterrupt:
             say(f"no longer watching; run {folder.name} continues: edgebed watch {folder.name}")
             raise typer.Exit(INTERRUPTED) from None
-    leave_with(Run(folder), json=json)
+    leave_with(Run(folder), json=json, verbose=verbose)
 
 
-def leave_with(result: "Run", *, json: bool) -> None:
+def leave_with(result: "Run", *, json: bool, verbose: bool) -> None:
     """Show the results of a run, and exit with its exit code."""
     try:
-        show_results(result, json=json)
+        show_results(result, json=json, verbose=verbose)
     except InfrastructureError as error:  # The verdict stands, and all results are in the run's folder.
         say(f"error: {error}; the results are in {result.path}")
     raise typer.Exit(result.exit_code)
 
 
-def show_results(result: "Run", *, json: bool) -> None:
-    """Print the results as a table and a chart, or as JSON."""
+def show_results(result: "Run", *, json: bool, verbose: bool) -> None:
+    """Print the results as a table and a chart, if verbose with every remark; or as JSON."""
     if json:
         put(result.summary_json().decode().rstrip())
         return
     from edgebed.reports.run.brief import results_brief
 
-    put_parts(results_brief(result))
+    put_parts(results_brief(result, verbose=verbose))
     if result.can_be_resumed:
         say(f"to resume: edgebed resume {result.folder.name}")
 

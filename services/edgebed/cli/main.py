@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from edgebed.cli import begin, hosts, look, maintain, operate, run, study
+from edgebed.cli.help import HELP_OPTIONS, Command, Group, epilog
 from edgebed.cli.problems import say_problems
 from edgebed.core.console import discard_output, prepare_streams, put, say
 from edgebed.core.errors import FULL, EdgebedError, InfrastructureError, ScenarioError
@@ -22,6 +23,9 @@ from edgebed.runtimes.containers.register import are_left_behind
 
 app = typer.Typer(
     name="edgebed",
+    cls=Group,
+    context_settings=HELP_OPTIONS,
+    epilog=epilog(""),
     help="Train a neural network across a fleet of emulated edge devices.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -120,14 +124,24 @@ GROUPS = {
 
 for group, commands in GROUPS.items():
     for command in commands:
-        app.command(rich_help_panel=group)(command)
+        app.command(rich_help_panel=group, cls=Command, epilog=epilog(command.__name__))(command)
 
-link = typer.Typer(help="Show or change links: as asked, as held and as measured.", no_args_is_help=True)
-link.command("show")(look.show_links)
-link.command("set")(operate.set_link)
+link = typer.Typer(
+    cls=Group,
+    epilog=epilog("link"),
+    help="Show or change links: as asked, as held and as measured.",
+    no_args_is_help=True,
+)
+link.command("show", cls=Command, epilog=epilog("link show"))(look.show_links)
+link.command("set", cls=Command, epilog=epilog("link set"))(operate.set_link)
 app.add_typer(link, name="link", rich_help_panel=OPERATE)
 
-machines = typer.Typer(help="Check hosts for a run over all of them; bring images to them.", no_args_is_help=True)
-machines.command("check")(hosts.check)
-machines.command("images")(hosts.images)
+machines = typer.Typer(
+    cls=Group,
+    epilog=epilog("hosts"),
+    help="Check hosts for a run over all of them; bring images to them.",
+    no_args_is_help=True,
+)
+machines.command("check", cls=Command, epilog=epilog("hosts check"))(hosts.check)
+machines.command("images", cls=Command, epilog=epilog("hosts images"))(hosts.images)
 app.add_typer(machines, name="hosts", rich_help_panel="Maintain")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edgebed.cli import completion
 from edgebed.cli.options import Json, RunsDir
 from edgebed.core.console import put, put_json
 from edgebed.core.errors import ScenarioError
@@ -18,11 +19,21 @@ SHOWN_MAX = 6
 
 Targets = Annotated[
     list[str],
-    typer.Argument(metavar="NODE", help="Nodes; a class of devices or 'workers' means all of its nodes."),
+    typer.Argument(
+        metavar="NODE",
+        help="Nodes; a class of devices or 'workers' means all of its nodes.",
+        autocompletion=completion.nodes,
+    ),
 ]
 InRun = Annotated[
     str | None,
-    typer.Option("--run", metavar="RUN", help="The run (default: the one in progress).", show_default=False),
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="The run (default: the one in progress).",
+        show_default=False,
+        autocompletion=completion.runs,
+    ),
 ]
 
 
@@ -91,7 +102,14 @@ def set_link(
 
 
 def rollback(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run in progress, whose layers lie on several nodes.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A run in progress, whose layers lie on several nodes.",
+            autocompletion=completion.runs,
+        ),
+    ],
     step: Annotated[int, typer.Option("--step", metavar="N", min=0, help="Number of steps to keep at most.")],
     *,
     json: Json = False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from edgebed.cli import completion
 from edgebed.core.console import put, put_json, put_rich, say
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.runtimes import Emulation, Runtime
@@ -23,16 +24,33 @@ INTERRUPTED = 130
 
 ScenarioFile = Annotated[
     Path,
-    typer.Argument(help="A scenario's YAML file, or the name of one that comes with edgebed.", show_default=False),
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A scenario's YAML file, or the name of one that comes with edgebed.",
+        show_default=False,
+    ),
 ]
-RunName = Annotated[str, typer.Argument(help="A folder, a scenario (its latest run), scenario/number, or 'latest'.")]
+RunName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A folder, a scenario (its latest run), scenario/number, or 'latest'.",
+        autocompletion=completion.runs,
+    ),
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. fleet.edge.count=8. Repeatable."),
 ]
 Variants = Annotated[
     list[str] | None,
-    typer.Option("--variant", metavar="NAME", help="Run this variant alone. Repeatable.", show_default=False),
+    typer.Option(
+        "--variant",
+        metavar="NAME",
+        help="Run this variant alone. Repeatable.",
+        show_default=False,
+        autocompletion=completion.variants,
+    ),
 ]
 Hosts = Annotated[
     Path | None,
@@ -90,6 +108,10 @@ Port = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Print every remark: conditions, traffic, start-up, notes."),
+]
 Figures = Annotated[
     Path | None,
     typer.Option(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from edgebed.core.console import line_width, say, say_as_is
-from edgebed.core.located import LocatedProblem, Place
+from edgebed.core.errors import LocatedProblem, Place
 
 WORD = re.compile(r'"[^"]*"?|\'[^\']*\'?|[^\s,{}\[\]:]+(?::[^\s,{}\[\]:]+)*|.')
 """What is marked: a quoted text, a word with all its colons, or a single character."""

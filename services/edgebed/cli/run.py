@@ -21,6 +21,7 @@ from edgebed.cli.options import (  # fmt: skip
     ScenarioFile,
     Sets,
     Variants,
+    Verbose,
 )
 from edgebed.cli.problems import say_problems
 from edgebed.core.console import put, put_json, say
@@ -35,6 +36,7 @@ def run(
     sets: Sets = None,
     variants: Variants = None,
     force: Force = False,
+    verbose: Verbose = False,
     json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Journal every message sent and received.")] = False,
     processes: Processes = None,
@@ -60,11 +62,17 @@ def run(
             port=port,
             progress=progress,
         )
-    leave_with(result, json=json)
+    leave_with(result, json=json, verbose=verbose)
 
 
 def resume(
-    name: RunName, *, json: Json = False, processes: Processes = None, port: Port = 0, runs_dir: RunsDir = None
+    name: RunName,
+    *,
+    verbose: Verbose = False,
+    json: Json = False,
+    processes: Processes = None,
+    port: Port = 0,
+    runs_dir: RunsDir = None,
 ) -> None:
     """Resume a run that was interrupted, has failed, or whose controller was killed, from its last checkpoint."""
     from edgebed.reports.live.progress import ProgressDisplay
@@ -72,11 +80,11 @@ def resume(
 
     with ProgressDisplay() as progress:
         result = resume_run(name, processes=processes, port=port, runs_dir=runs_dir, progress=progress)
-    leave_with(result, json=json)
+    leave_with(result, json=json, verbose=verbose)
 
 
 def validate(
-    scenarios: Annotated[list[Path], typer.Argument(help="Scenario files.", show_default=False)],
+    scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO...", help="Scenario files.", show_default=False)],
     *,
     hosts: Hosts = None,
     sets: Sets = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edgebed.cli import completion
 from edgebed.cli.options import (  # fmt: skip
     Dask,
     EmulationOption,
@@ -98,6 +99,7 @@ RunNames = Annotated[
         metavar="RUN...",
         help="Folders, scenarios (their latest runs), scenario/number, or 'latest'.",
         show_default=False,
+        autocompletion=completion.runs,
     ),
 ]
 Baseline = Annotated[

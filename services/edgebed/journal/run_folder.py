@@ -163,8 +163,8 @@ class RunFolder:
             if _is_run(path):
                 return cls(path.resolve())
         known = [run.name for run in list_runs(root)]
-        names = [*dict.fromkeys(name.partition("/")[0] for name in known), *known]
-        close = difflib.get_close_matches(str(text), names, n=1)
+        scenarios, scenario = {name.partition("/")[0] for name in known}, str(text).partition("/")[0]
+        close = [] if scenario in scenarios else difflib.get_close_matches(scenario, sorted(scenarios), n=1)
         guess = f"did you mean '{close[0]}'? " if close else ""
         if len(known) > LISTED_MAX:
             allowed = f"the last {LISTED_MAX} of {len(known)} are {', '.join(known[-LISTED_MAX:])}"

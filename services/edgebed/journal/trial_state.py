@@ -12,6 +12,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.runtimes import is_virtual
 from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.troubles import Trouble, Troubles
 from edgebed.roles.control.controller import Phase
@@ -53,7 +54,8 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     """What the trial is doing, e.g. starting, training, stopping."""
     updates: int = 0
-    updates_per_s: float = 0.0
+    updates_per_s: float | None = None
+    """Updates a second, of the last few by the clock, also where time is virtual; None before there are two looks."""
     accuracy: float | None = None
     """The last accuracy measured, as a fraction; None before the first."""
     loss: float | None = None
@@ -63,6 +65,9 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     nodes_expected: int = 0
     elapsed_s: float = 0.0
     stop_updates: int | None = None
+    stop_time_s: float | None = None
+    is_virtual: bool = False
+    """Whether time is virtual: `elapsed_s` is, rates are not."""
     interrupted: bool = False
     health: dict[str, str] = {}
     """Health of each node: coming, good, late (it missed a heartbeat), failed (two, or it is gone) or over."""
@@ -99,6 +104,7 @@ class TrialState(Fold):
         self.loss: float | None = None
         self.states = {node.node: "expected" for node in plan.nodes}
         workers = plan.workers()
+        self._is_virtual = False
         self._is_layerwise = any(worker.shard for worker in workers)
         self._work: Counter[str] = Counter()
         """Updates applied, or steps made by all its shards, for each device class."""
@@ -118,7 +124,7 @@ class TrialState(Fold):
             trial=self.plan.trial,
             state=self.phase.value,
             updates=self.updates,
-            updates_per_s=max(0, updates) / span_s if span_s > 0.0 else 0.0,
+            updates_per_s=max(0, updates) / span_s if span_s > 0.0 else None,
             accuracy=self.accuracy,
             loss=self.loss,
             ingress_bytes=None if self._is_layerwise else self.ingress_bytes,
@@ -126,6 +132,8 @@ class TrialState(Fold):
             nodes_expected=len(self.states),
             elapsed_s=self.timeline.elapsed_s(now),
             stop_updates=self.plan.stop_updates,
+            stop_time_s=self.plan.stop_time_s,
+            is_virtual=self._is_virtual,
             classes=tuple(self._class_status(name, span_s, work.get(name, 0)) for name in self._classes),
             hosts=dict(sorted(self._hosts.items())),
             troubles=tuple(self.troubles.told),
@@ -175,8 +183,9 @@ class TrialState(Fold):
     # --- records ------------------------------------------------------------------------------------------------
 
     @on(records.Trial)
-    def _trial(self, _: float, __: str, ___: records.Trial) -> None:
+    def _trial(self, _: float, __: str, record: records.Trial) -> None:
         self.phase = Phase.RUNNING
+        self._is_virtual = is_virtual(record.runtime)
 
     @on(records.HostLoad)
     def _host(self, _: float, __: str, record: records.HostLoad) -> None:

@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import LocatedProblem, ScenarioError
 from edgebed.core.imports import forgetting
-from edgebed.core.located import LocatedProblem
 from edgebed.learning.data_sets.registry import data_directory, is_here
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import Scenario

@@ -17,8 +17,7 @@ from itertools import accumulate, pairwise
 from edgebed.algorithms.compressor import Compressor
 from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs
 from edgebed.core.console import say
-from edgebed.core.errors import ScenarioError
-from edgebed.core.located import Location
+from edgebed.core.errors import Location, ScenarioError
 from edgebed.core.plan import NodePlan, Plan, ServerPlan, WorkerPlan
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES

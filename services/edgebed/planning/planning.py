@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import LocatedProblem, ScenarioError
 from edgebed.core.hosts import HostPlan
 from edgebed.core.imports import is_import_path, own_folders
-from edgebed.core.located import LocatedProblem
 from edgebed.core.plan import GRADIENT_TIME_S, REFERENCE, NodePlan, Plan, Task, TensorLayout
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import DataSet, load_data

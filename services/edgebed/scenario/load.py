@@ -14,9 +14,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import NOWHERE, Choice, LocatedProblem, Location, Place, ScenarioError
 from edgebed.core.imports import own_folders
-from edgebed.core.located import NOWHERE, Choice, LocatedProblem, Location, Place
 from edgebed.scenario import overrides, source, sweep_section
 from edgebed.scenario.contradictions import Contradiction, contradictions
 from edgebed.scenario.hosts import FILE, HostSection, host_problems

@@ -26,6 +26,7 @@ from edgebed.core.plan import Method, Part
 from edgebed.scenario.docstrings import attribute_docstrings
 from edgebed.scenario.own_parts import check_part
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
+from edgebed.scenario.section import LazyJsonSchema
 
 CUSTOM = "custom"
 PYTHON_PATH = "python_path"
@@ -127,6 +128,10 @@ def method_schema() -> dict[str, Any]:
         "title": "Method",
         "anyOf": [preset, {"type": "object", "properties": spelled, "additionalProperties": False}],
     }
+
+
+METHOD_SCHEMA = LazyJsonSchema(method_schema)
+"""Annotation that gives a method its JSON schema."""
 
 
 def _names_schema(names: Iterable[str]) -> list[dict[str, Any]]:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from edgebed.algorithms.registry import KINDS
-from edgebed.core.errors import ScenarioError
-from edgebed.core.located import OPTION, Place
+from edgebed.core.errors import OPTION, Place, ScenarioError
 from edgebed.scenario import source
 from edgebed.scenario.methods import part_name
 from edgebed.scenario.source import SourceNode

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from edgebed.algorithms.shares import percent_hint
 from edgebed.core import units
-from edgebed.core.located import Choice
+from edgebed.core.errors import Choice
 
 SYNONYMS = {
     "link": ("uplink", "downlink"),

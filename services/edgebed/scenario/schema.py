@@ -24,8 +24,7 @@ from pydantic import (
 )
 
 from edgebed.core import imports, units
-from edgebed.core.errors import ScenarioError
-from edgebed.core.located import OPTION, Location, Place
+from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.plan import Durability, Loss, Method, NonFinite, Security, Waiting
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
@@ -35,21 +34,12 @@ from edgebed.scenario.faults.registry import AnyFault, read_faults
 from edgebed.scenario.faults.targets import Role, Roster
 from edgebed.scenario.hosts import HostSection, Promise, host_problems
 from edgebed.scenario.links import LinkSection
-from edgebed.scenario.methods import method_schema, python_path_of, read_method, write_method
+from edgebed.scenario.methods import METHOD_SCHEMA, python_path_of, read_method, write_method
 from edgebed.scenario.names import ClassName, HostName, Name
 from edgebed.scenario.problems import NotAllowedError, Problems, choose
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
-from edgebed.scenario.section import (
-    Duration,
-    DurationFromZero,
-    LazyJsonSchema,
-    Memory,
-    Section,
-    file_name,
-    folder_of,
-    of_pattern,
-)
+from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of, of_pattern
 from edgebed.scenario.shard_problems import shard_problems
 from edgebed.scenario.sweep_section import SweepSection
 
@@ -131,7 +121,7 @@ MethodChoice = Annotated[
     Method,
     PlainValidator(read_method),
     PlainSerializer(write_method, when_used="json"),
-    LazyJsonSchema(method_schema),
+    METHOD_SCHEMA,
 ]
 
 

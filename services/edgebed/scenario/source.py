@@ -18,8 +18,7 @@ from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
 from ruamel.yaml.reader import ReaderError
 
 from edgebed.core.containment import in_container
-from edgebed.core.errors import ScenarioError
-from edgebed.core.located import OPTION, Location, Place
+from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.scenario.problems import Problem
 
 NAMES_MAX = 8

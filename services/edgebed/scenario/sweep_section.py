@@ -11,8 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from edgebed.core.errors import ScenarioError
-from edgebed.core.located import Place
+from edgebed.core.errors import Place, ScenarioError
 from edgebed.scenario import overrides, source
 from edgebed.scenario.problems import Problem, Problems, choose, show
 from edgebed.scenario.section import Section

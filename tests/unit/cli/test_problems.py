@@ -4,8 +4,7 @@ import pytest
 
 from edgebed.cli.problems import excerpt
 from edgebed.core.console import wrapped
-from edgebed.core.errors import ScenarioError
-from edgebed.core.located import Choice, Location, Place
+from edgebed.core.errors import Choice, Location, Place, ScenarioError
 from edgebed.planning.checking import check
 from edgebed.scenario.load import load_scenario
 

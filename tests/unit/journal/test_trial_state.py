@@ -97,9 +97,9 @@ def test_rates_are_of_the_last_few_seconds_of_the_clock(make_sample_plan):
             standing.add(100.0 * look, "server", update(version, worker))
         statuses.append(standing.status(100.0 * look, 0.5 * look))
 
-    assert (statuses[0].updates_per_s, statuses[1].updates_per_s) == (0.0, 6.0)
+    assert (statuses[0].updates_per_s, statuses[1].updates_per_s) == (None, 6.0)
     assert [statuses[-1].updates_per_s, *(each.rate_per_s for each in statuses[-1].classes)] == [6.0, 4.0, 2.0]
-    assert standing.status(2000.0, 60.0).updates_per_s == 0.0
+    assert standing.status(2000.0, 60.0).updates_per_s is None
 
 
 def test_what_the_server_lost_never_makes_a_rate_negative(make_sample_plan):

@@ -11,11 +11,13 @@ from rich.console import Console
 from edgebed.journal.trial_state import ClassStatus, TrialStatus
 from edgebed.journal.troubles import Trouble
 from edgebed.reports.live.live_view import live_view
+from edgebed.reports.live.pace import Pace, Times
 
 HOME = ClassStatus(name="home", states={"running": 4}, rate_per_s=73.12, share=0.741, cpus_used=0.481, cpus_held=0.5)
 PHONE = ClassStatus(
     name="phone", states={"running": 1, "died": 1, "unresponsive": 1}, rate_per_s=25.6, share=0.259, cpus_used=0.2
 )
+TIMES = Times(wall_s=12.3, left_s=12.2)
 LATEST = (Trouble(3.0, "home-0: cut (cut-1)"), Trouble(9.51, "phone-1 died: killed by SIGKILL"))
 
 
@@ -28,10 +30,10 @@ def status(classes=(HOME, PHONE), latest=LATEST, **others):
     return TrialStatus(trial="asgd", state="training", classes=classes, latest=latest, **figures | others)
 
 
-def shown(each, width=80, height=24):
+def shown(each, width=80, height=24, times=TIMES):
     """The lines of a terminal of that size, wide enough not to hide one that is too long."""
     console = Console(file=io.StringIO(), width=1000, height=height, force_terminal=True, color_system=None)
-    console.print(live_view(each, each.state, width, height))
+    console.print(live_view(each, each.state, times, width, height))
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
@@ -41,7 +43,7 @@ def test_a_terminal_tells_how_far_each_class_is_and_what_happened_last():
 
     assert first.startswith("asgd training ━")
     assert first.endswith("300 of 600 updates")
-    assert second == "98.7 updates/s  accuracy 93.21 %  312 kB up  6/7 nodes up  12.3 s"
+    assert second == "98.7 updates/s  accuracy 93.21 %  312 kB up  6/7 nodes up  12.3 s  12 s left"
     assert below == [
         "home   4 nodes                         73.1 updates/s  74.1 %  CPU 0.48 of 0.5",
         "phone  1/3 up, 1 died, 1 unresponsive  25.6 updates/s  25.9 %  CPU 0.20",
@@ -131,3 +133,52 @@ def test_whatever_there_is_to_tell_it_fits(width, height, names, states, figures
 
     assert len(lines) <= max(2, height - 1)
     assert all(cell_len(line) <= max(0, width - len("^C")) for line in lines[2:])
+
+
+def test_in_virtual_time_nothing_is_called_as_in_the_table():
+    """The table's updates/s are of virtual time; what is simulated in a second of the clock has another name."""
+    virtual = status((HOME,), (), is_virtual=True)
+    second, of_class = shown(virtual, 140, times=Times(4.06, 4.2))[1:]
+
+    assert second == (
+        "98.7 simulated/s  accuracy 93.21 %  312 kB up  6/7 nodes up  12.3 s of virtual time  4.06 s by the clock  "
+        "4 s left"
+    )
+    assert of_class.startswith("home  4 nodes  73.1 simulated/s")
+
+
+def test_what_is_not_known_yet_is_not_shown():
+    """No rate at the first look, no forecast at the beginning."""
+    assert shown(status(updates_per_s=None), times=Times(0.5, None))[1] == (
+        "accuracy 93.21 %  312 kB up  6/7 nodes up  12.3 s"
+    )
+
+
+def test_a_trial_that_time_ends_shows_how_much_of_it_is_over():
+    """The bar has its share, and the time its limit."""
+    each = status((), (), stop_updates=None, stop_time_s=24.6)
+    first, second = shown(each, 100)
+
+    bar = first.removeprefix("asgd training ").partition(" ")[0]
+    assert first.endswith("300 updates")
+    assert 0.4 < bar.count("━") / (100 - len("asgd training  300 updates") - 4) <= 1.0
+    assert "12.3 s of 24.6 s" in second
+
+
+def test_the_time_left_follows_from_the_pace_since_training_began():
+    """Start-up does not count; the nearer of two limits does; nothing is said before there is a pace, or at the end."""
+    pace = Pace(100.0)
+    looks = [
+        (status(updates=0, elapsed_s=0.0), 110.0),
+        (status(updates=60, elapsed_s=1.0), 120.0),
+        (status(updates=66, elapsed_s=1.1), 121.0),
+        (status(updates=120, elapsed_s=2.0), 130.0),
+        (status(updates=600, elapsed_s=9.0), 210.0),
+    ]
+
+    assert [pace.look(*look) for look in looks] == [
+        Times(10.0, None), Times(20.0, None), Times(21.0, None), Times(30.0, pytest.approx(80.0)), Times(110.0, None)
+    ]  # fmt: skip
+    both = Pace(0.0)
+    both.look(status(updates=60, elapsed_s=10.0, stop_time_s=20.0), 10.0)
+    assert both.look(status(updates=90, elapsed_s=15.0, stop_time_s=20.0), 15.0).left_s == pytest.approx(5.0)

@@ -253,7 +253,7 @@ def test_a_broken_standard_error_ends_the_display_not_the_run(make_sample_plan, 
 def print_plain(run, width=80):
     """The results in a file of so many columns."""
     output = io.StringIO()
-    show(results_brief(run), Console(file=output, width=width))
+    show(results_brief(run, verbose=True), Console(file=output, width=width))
     return output.getvalue()
 
 

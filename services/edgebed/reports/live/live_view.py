@@ -1,7 +1,7 @@
 """What a terminal shows of a trial in progress: a few lines that fit in it.
 
     asgd training ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 300 of 600 updates
-    98.7 updates/s  accuracy 93.21 %  312 kB up  6/6 nodes up  12.3 s
+    98.7 updates/s  accuracy 93.21 %  312 kB up  6/6 nodes up  12.3 s  12 s left
     home   4 nodes          73.1 updates/s  74.1 %  CPU 0.48 of 0.5
     phone  1/2 up, 1 died   25.6 updates/s  25.9 %  CPU 0.24 of 0.25
     hosts  lab-1 40 % busy  lab-2 97 % busy
@@ -22,6 +22,7 @@ from edgebed.core.console import quoted
 from edgebed.core.quantities import bytes_text, count_text, number_text, percent_text, seconds_text
 from edgebed.journal.trial_state import ClassStatus, TrialStatus, is_up
 from edgebed.journal.troubles import Trouble
+from edgebed.reports.live.pace import Times, share_of
 
 RESERVED_COLUMNS = 4
 RESERVED_ROWS = 1
@@ -29,11 +30,12 @@ RESERVED_ROWS = 1
 HEAD_ROWS = 2
 BAR_COLUMNS_MIN = 6
 GAP = "  "
-LEAST_IMPORTANT = ("rate", "up", "nodes", "time")
+SECONDS_MAX = 99.5  # what is longer is told in minutes
+LEAST_IMPORTANT = ("rate", "wall", "up", "nodes", "time", "left")
 LEAST_IMPORTANT_OF_CLASS = ("share", "CPU", "rate")
 
 
-def live_view(status: TrialStatus, state: str, width: int, height: int) -> RenderableType:
+def live_view(status: TrialStatus, state: str, times: Times, width: int, height: int) -> RenderableType:
     """Progress, figures, a line a device class, one on hosts, and what happened last, in so many columns and rows."""
     width -= RESERVED_COLUMNS
     rows = height - RESERVED_ROWS - HEAD_ROWS
@@ -43,21 +45,34 @@ def live_view(status: TrialStatus, state: str, width: int, height: int) -> Rende
         lines.append(GAP.join(["hosts", *(f"{host} {100 * busy:.0f} % busy" for host, busy in status.hosts.items())]))
     below = [_fitted(line, "dim", width) for line in lines]
     below += [_fitted(line, "yellow", width) for line in _trouble_lines(status.latest, latest)]
-    return Group(*_head(status, state, width), *below)
+    return Group(*_head(status, state, times, width), *below)
 
 
-def figures_of(status: TrialStatus) -> dict[str, str]:
-    """The figures of a status by name, each with what it is."""
+def figures_of(status: TrialStatus, times: Times) -> dict[str, str]:
+    """The figures of a status by name, each with what it is; without those that are not known yet."""
     target = "" if status.stop_updates is None else f" of {status.stop_updates:,}"
-    up = {} if status.ingress_bytes is None else {"up": f"{bytes_text(status.ingress_bytes)} up"}
-    return {
+    limit = "" if status.stop_time_s is None else f" of {seconds_text(status.stop_time_s)}"
+    figures = {
         "updates": f"{status.updates:,}{target} updates",
-        "rate": f"{number_text(status.updates_per_s)} updates/s",
+        "rate": "" if status.updates_per_s is None else f"{number_text(status.updates_per_s)} {_unit(status)}",
         "accuracy": f"accuracy {percent_text(status.accuracy)}",
-        **up,
+        "up": "" if status.ingress_bytes is None else f"{bytes_text(status.ingress_bytes)} up",
         "nodes": f"{status.nodes_up}/{status.nodes_expected} nodes up",
-        "time": seconds_text(status.elapsed_s),
+        "time": f"{seconds_text(status.elapsed_s)}{limit}{' of virtual time' if status.is_virtual else ''}",
+        "wall": f"{seconds_text(times.wall_s)} by the clock" if status.is_virtual else "",
+        "left": "" if times.left_s is None else _left_text(times.left_s),
     }
+    return {name: figure for name, figure in figures.items() if figure}
+
+
+def _left_text(left_s: float) -> str:
+    """A forecast, without the digits that it has not."""
+    return f"{f'{max(1, round(left_s))} s' if left_s < SECONDS_MAX else seconds_text(left_s)} left"
+
+
+def _unit(status: TrialStatus) -> str:
+    """What a rate counts: in virtual time what is simulated in a second of the clock, which no table has."""
+    return "simulated/s" if status.is_virtual else "updates/s" if status.ingress_bytes is not None else "steps/s"
 
 
 def class_lines(status: TrialStatus, width: int, rows: int) -> list[str]:
@@ -81,9 +96,9 @@ def class_lines(status: TrialStatus, width: int, rows: int) -> list[str]:
     return lines
 
 
-def _head(status: TrialStatus, state: str, width: int) -> tuple[RenderableType, RenderableType]:
-    """The first two lines; without a number of updates to reach, the bar only shows that it moves."""
-    figures = figures_of(status)
+def _head(status: TrialStatus, state: str, times: Times, width: int) -> tuple[RenderableType, RenderableType]:
+    """The first two lines; without a limit to reach, the bar only shows that it moves."""
+    figures, share = figures_of(status, times), share_of(status)
     updates = figures.pop("updates")
     heading = f"{status.trial} {state}"
     first = Table.grid(padding=(0, 1))
@@ -93,10 +108,10 @@ def _head(status: TrialStatus, state: str, width: int) -> tuple[RenderableType, 
     if room >= BAR_COLUMNS_MIN:
         first.add_column()
         bar = ProgressBar(
-            total=status.stop_updates or None,
-            completed=status.updates,
+            total=None if share is None else 1.0,
+            completed=share or 0.0,
             width=room,
-            pulse=not status.stop_updates,
+            pulse=share is None,
             animation_time=status.elapsed_s,
         )
         cells.append(bar)
@@ -126,7 +141,7 @@ def _trouble_lines(latest: Sequence[Trouble], rows: int) -> list[str]:
 
 
 def _class_cells(each: ClassStatus, status: TrialStatus) -> dict[str, str]:
-    unit = "steps/s" if status.ingress_bytes is None else "updates/s"
+    unit = "steps/s" if status.ingress_bytes is None else _unit(status)
     cap = "" if each.cpus_held is None else f" of {number_text(each.cpus_held)}"
     return {
         "name": each.name,

@@ -21,6 +21,7 @@ from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.journal.troubles import Trouble
 from edgebed.reports.live.live_view import figures_of, live_view
+from edgebed.reports.live.pace import Pace
 
 REFRESH_S = 0.1  # As fast as an eye follows figures; drawing costs about a millisecond.
 LINE_EVERY_S = {0.0: 5.0, 60.0: 10.0, 600.0: 60.0, 3600.0: 300.0}
@@ -42,7 +43,9 @@ class ProgressDisplay:
         self._live: Live | None = None
         self._began = self._shown = float("-inf")
         """When the trial was announced, and when it was last shown, by the clock."""
+        self._pace = Pace(self._began)
         self._trial = ""
+        self._is_virtual = False
         self._state = ""
         self._troubles: Sequence[Trouble] = ()
         """Troubles of the trial so far."""
@@ -61,6 +64,7 @@ class ProgressDisplay:
         self._stop()
         self._print(f"{plan.trial}: {count_text(len(plan.workers()), 'worker')}, seed {plan.seed}", style="bold")
         self._began = self._clock()
+        self._pace, self._is_virtual = Pace(self._began), False
         self._shown, self._state, self._troubles, self._told = float("-inf"), "", (), 0
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(
@@ -75,19 +79,20 @@ class ProgressDisplay:
         New troubles are shown at once in a log. A terminal shows the latest, and has a line of each when the trial is
         over.
         """
-        self._trial, self._troubles = status.trial, status.troubles
+        self._trial, self._troubles, self._is_virtual = status.trial, status.troubles, status.is_virtual
         if not self._live:
             self._tell_troubles()
         now = self._clock()
+        times = self._pace.look(status, now)
         state = "interrupted, stopping" if status.interrupted else status.state
         if state == self._state and now - self._shown < (REFRESH_S if self._live else line_every_s(now - self._began)):
             return
         self._shown, self._state = now, state
         if self._live:
             with contextlib.suppress(OSError):
-                self._live.update(live_view(status, state, *self._console.size), refresh=True)
+                self._live.update(live_view(status, state, times, *self._console.size), refresh=True)
         else:
-            self._print(f"{status.trial}: {state}, {', '.join(figures_of(status).values())}")
+            self._print(f"{status.trial}: {state}, {', '.join(figures_of(status, times).values())}")
 
     def trial_ended(self, summary: TrialSummary) -> None:
         """End the display of a trial and leave one line about it."""
@@ -111,10 +116,16 @@ class ProgressDisplay:
         passed = f"{bytes_text(summary.ingress_bytes)} up, {bytes_text(summary.egress_bytes)} down"
         figures = (
             accuracy,
-            updates if summary.time_s is None else f"{updates} in {seconds_text(summary.time_s)}",
+            updates if summary.time_s is None else f"{updates} in {self._time_text(summary.time_s)}",
             f"{bytes_text(summary.exchanged_bytes)} exchanged" if summary.is_layerwise else passed,
         )
         self._print(f"{mark} {summary.trial} {text}: {', '.join(figures)}", style=style)
+
+    def _time_text(self, time_s: float) -> str:
+        """How long training took; in virtual time also by the clock, since the trial was announced."""
+        if not self._is_virtual:
+            return seconds_text(time_s)
+        return f"{seconds_text(time_s)} of virtual time ({seconds_text(self._clock() - self._began)} by the clock)"
 
     def _print(self, text: str, *, style: str = "") -> None:
         with contextlib.suppress(OSError):

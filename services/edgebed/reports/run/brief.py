@@ -1,6 +1,6 @@
 """What a terminal shows of a run: its trials, accuracy against traffic, what held and what did not; its links."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from edgebed.core.quantities import UNMEASURED, compared_texts, updates_text
 from edgebed.journal.notes import gathered_notes
@@ -17,8 +17,11 @@ from edgebed.reports.writing.page import Notes, Paragraph, Part, Section, Shade,
 from edgebed.running.results import Run, Trial
 
 
-def results_brief(run: Run) -> Iterator[Part]:
-    """The badge, the table, the chart, what is said of each trial, notes; the badge again, and where the report is."""
+def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
+    """The badge, the table, the chart, what is said of each trial; the badge again, and where the report is.
+
+    `verbose`: with every remark, traffic, start-up and notes, which the report has as well.
+    """
     summary = run.summary
     tone = tone_of(summary.exit_code, summary.result, summary.conditions)
     yield Paragraph((Span(f"{summary.scenario} ({summary.runtime}): ", "strong"), Span(summary.badge, tone)))
@@ -26,14 +29,17 @@ def results_brief(run: Run) -> Iterator[Part]:
     yield legend(updates_text({trial.trial: trial.examples_per_update for trial in summary.trials}))
     series = {name: trial.series for name, trial in run.trials.items()}
     yield Sketch(lambda columns, colours: accuracy_chart(series, columns=columns, colours=colours))
+    if not verbose:
+        yield from (legend(f"  {remark}") for remark in _modelled(summary.trials))
     for each in summary.trials:
-        yield from map(Paragraph, _judgements(each))
+        yield from map(Paragraph, _judgements(each, verbose=verbose))
     for name, trial in run.trials.items():
-        yield from (legend(f"{name}: {line}") for line in _figures(trial))
+        yield from (legend(f"{name}: {line}") for line in _figures(trial, verbose=verbose))
     if summary.not_begun:
         yield legend(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}")
-    notes = gathered_notes(summary.notes, {node.node for trial in run.trials.values() for node in trial.plan.nodes})
-    yield Notes(shaded((f"note: {note}" for note in notes), "quiet"))
+    if verbose:
+        names = {node.node for trial in run.trials.values() for node in trial.plan.nodes}
+        yield Notes(shaded((f"note: {note}" for note in gathered_notes(summary.notes, names)), "quiet"))
     yield Paragraph(Span(f"{summary.badge}: {summary.text}", tone))
     yield Paragraph(f"report: {run.folder.report}" if run.folder.report.exists() else f"run: {run.path}")
 
@@ -48,23 +54,36 @@ def links_brief(run: Run) -> Iterator[Part]:
         elif not grid.rows:
             yield Paragraph(f"{name}: nothing is known of its links: it never trained, or its journal is empty")
         else:
-            yield Section(name, [grid, legend(LINK_LEGEND), *map(Paragraph, _judgements(trial.summary))])
+            yield Section(name, [grid, legend(LINK_LEGEND), *map(Paragraph, _judgements(trial.summary, verbose=True))])
 
 
-def _figures(trial: Trial) -> Iterator[str]:
-    """Lines on what was done to nodes, what became of the updates, the traffic, how the nodes came up."""
+def _modelled(trials: Iterable[TrialSummary]) -> Iterator[str]:
+    """What the figures of a simulation rest on, once for all trials that say the same."""
+    yield from dict.fromkeys(
+        remark
+        for trial in trials
+        if trial.fidelity and trial.fidelity.verdict == "modelled"
+        for remark in remarks_of(trial)
+    )
+
+
+def _figures(trial: Trial, *, verbose: bool) -> Iterator[str]:
+    """Lines on what was done to nodes and what became of the updates; if verbose, on traffic and start-up."""
     summary = trial.summary
     yield from filter(None, (faults_line(summary, trial.series.faults), accounting_line(summary)))
+    if not verbose:
+        return
     yield from traffic_lines(summary)
     yield from filter(None, (shards_text(summary),))
     if summary.start_up:
         yield from start_up_lines(summary.start_up)
 
 
-def _judgements(trial: TrialSummary) -> Iterator[Span]:
+def _judgements(trial: TrialSummary, *, verbose: bool) -> Iterator[Span]:
     """Lines about the outcome where it is not what was asked for, what is suspicious, the verdict, the expectations.
 
-    A trial that did not come to its end is not judged.
+    A trial that did not come to its end is not judged. The badge has the verdict: a line of its own it has where
+    something is wrong, where it was expected, or if `verbose`, with the remarks on it.
     """
     if trial.outcome != "completed":
         mark = UNMEASURED if trial.outcome == "running" else "✗"
@@ -74,9 +93,12 @@ def _judgements(trial: TrialSummary) -> Iterator[Span]:
         held: dict[str, tuple[str, Shade | None]] = {"trusted": ("✓", "good"), "modelled": (UNMEASURED, None)}
         mark, shade = held.get(trial.fidelity.verdict, ("!", "unknown"))
         expected = ", as expected" if any(_is_met_verdict(each) for each in trial.expectations) else ""
-        for line in trial.fidelity.lines:
-            yield Span(f"{mark} {trial.trial}: {line}{expected}", shade)
-        yield from shaded((f"  {trial.trial}: {remark}" for remark in remarks_of(trial)), "quiet")
+        is_wrong = trial.fidelity.verdict not in held
+        if verbose or is_wrong or any(each.measure == "verdict" for each in trial.expectations):
+            for line in trial.fidelity.lines:
+                yield Span(f"{mark} {trial.trial}: {line}{expected}", shade)
+        if verbose:
+            yield from shaded((f"  {trial.trial}: {remark}" for remark in remarks_of(trial)), "quiet")
     for each in trial.expectations:
         if each.measure != "verdict" or each.met is False:
             yield _expectation(trial, each)
