@@ -221,8 +221,7 @@ class Core(msgspec.Struct, frozen=True, kw_only=True):
 
 
 REFERENCE = Core.of_speed(1e10)
-"""The core of a class that says neither speed nor device: 10 GFLOP/s, a number to reckon with and of no device in
-particular."""
+"""The core of a class that says neither speed nor device: 10 GFLOP/s, a number to reckon with and of no device."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,8 +238,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
     gradient_time_s: float
-    """Virtual time of one gradient on a device of compute speed 1: what the scenario says; what the reference core
-    takes for the operations, where those are counted; only the simulation uses it."""
+    """Virtual time of one gradient at a compute speed of 1, as the scenario says or counted; for the simulation alone."""
     gradient_flop: int = 0
     """Operations of one gradient, as counted; 0: `gradient_time_s` holds on every device."""
     uncounted: str = ""
@@ -532,8 +530,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     detector: Literal["network", "oracle"] = "network"
     """How the server learns that a worker has failed: from its own connections, or at once from the controller."""
     check_s: float = 1.0
-    """Time between checks: a node without a heartbeat in two of them in a row has failed; with the next one it is
-    back."""
+    """Time between checks: a node without a heartbeat in two in a row has failed; with the next one it is back."""
     expectations: tuple[tuple[str, str, float], ...] = ()
     """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
     expects_trusted: bool = False
