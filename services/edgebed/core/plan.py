@@ -238,7 +238,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
     gradient_time_s: float
-    """Virtual time of one gradient at a compute speed of 1, as the scenario says or counted; for the simulation alone."""
+    """Virtual time of one gradient at a compute speed of 1, as the scenario says or counted; simulation only."""
     gradient_flop: int = 0
     """Operations of one gradient, as counted; 0: `gradient_time_s` holds on every device."""
     uncounted: str = ""
