@@ -31,6 +31,8 @@ from edgebed.studies.ranking.ranking import Ranking, Values, rank
 from edgebed.studies.ranking.stated import Stated
 
 VIRTUAL: Runtime = "simulation"
+NAMED_MAX = 10
+"""Number of trials not run yet that are named one by one."""
 NOT_RUN = "not run yet, or simulated by other code of edgebed; --resume runs it"
 
 
@@ -135,6 +137,7 @@ class RankingRuns:
         trials: dict[Runtime, dict[str, dict[str, dict[int, Values]]]] = {VIRTUAL: {}, self.stated.runtime: {}}
         drawn_again: list[str] = []
         left_out: list[str] = []
+        not_run: list[str] = []
         for runtime, by_scenario in trials.items():
             for key in self.keys(runtime):
                 for method in self.plans(key):
@@ -144,10 +147,12 @@ class RankingRuns:
                     if attempts.counted:
                         values = attempts.counted.values
                         by_scenario.setdefault(key.scenario, {}).setdefault(method, {})[key.seed] = values
-                    else:
-                        why = attempts.others[0] if attempts.others else self.failed.get(key.text, NOT_RUN)
+                    elif why := "".join(attempts.others[:1]) or self.failed.get(key.text, ""):
                         left_out.append(f"{key.text}, {method}: {why}")
+                    else:
+                        not_run.append(f"{key.text}, {method}: {NOT_RUN}")
         self.kept.write()
+        left_out += not_run if len(not_run) <= NAMED_MAX else [f"{len(not_run)} trials: {NOT_RUN}"]
         ranking = rank(
             self.stated,
             trials[VIRTUAL],
