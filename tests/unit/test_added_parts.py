@@ -153,6 +153,7 @@ TESTED = (
     "planning/test_memory_of_aggregations.py",
     "planning/test_memory_of_compressions.py",
     "planning/test_memory.py",
+    "algorithms/test_methods_document.py",
     "scenario/test_reference.py",
     "wire/test_protocol_document.py",
 )

@@ -103,7 +103,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": {"name": "gradient-step"},
     },
-    # the largest gradients across the whole model, divided as above (Hardy et al. 2017, V.B)
+    # the largest gradients across the whole model, divided as in asgd (Hardy et al. 2017, V.B)
     "comp-asgd": {
         "aggregation": {"name": "asynchronous", "staleness": "whole-update"},
         "compression": {"name": "top-k", "fraction": 0.01, "scope": "model"},
@@ -151,7 +151,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": {"name": "local-steps"},
     },
-    # the same, held to the model that they began with (Li et al. 2020)
+    # as fedavg, with each worker held to the model that it began with (Li et al. 2020)
     "fedprox": {
         "aggregation": {"name": "synchronous", "learning_rate": 1.0, "weights": "examples"},
         "compression": {"name": "none"},
@@ -167,7 +167,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "back-propagation": {"learning": {"name": "back-propagation"}, **_LAYERWISE},
     # nobody waits: a module beside each shard predicts the gradient (Jaderberg et al. 2017; Chen et al. 2019)
     "synthetic-gradients": {"learning": {"name": "synthetic-gradients"}, **_LAYERWISE},
-    # nor for what comes from below (Jaderberg et al. 2017, 2.3)
+    # as synthetic-gradients, and nobody waits for inputs either: a module predicts them (Jaderberg et al. 2017, 2.3)
     "synthetic-inputs": {"learning": {"name": "synthetic-inputs"}, **_LAYERWISE},
     # each shard has a loss of its own (Belilovsky et al. 2020)
     "decoupled-greedy": {"learning": {"name": "decoupled-greedy"}, **_LAYERWISE},

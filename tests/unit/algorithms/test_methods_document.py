@@ -1,0 +1,51 @@
+"""docs/methods.md is current, and has every method and part, with what a reader looks for."""
+
+from pathlib import Path
+
+import pytest
+
+from edgebed.algorithms import reference
+from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_methods_document_is_current():
+    """It is what the generator prints."""
+    assert (ROOT / "docs/methods.md").read_text(encoding="utf-8") == reference.render(), (
+        "docs/methods.md is out of date: run scripts/generate-docs"
+    )
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_method_says_what_it_does_and_leads_to_its_parts(name):
+    """By the comment above it, and a link to a heading for each part."""
+    document = reference.render()
+    (row,) = [line for line in document.splitlines() if line.startswith(f"| `{name}` |")]
+    _, _, says, *parts = [cell.strip() for cell in row.split("|")][:-1]
+
+    assert says
+    for kind, part in zip(PRESETS[name], parts, strict=True):
+        assert f"(#{kind}-{PRESETS[name][kind]['name']})" in part
+        assert f"\n### {kind}: `{PRESETS[name][kind]['name']}`\n" in document
+
+
+def test_every_part_has_a_section():
+    """Once, whichever kinds of parts share it."""
+    document = reference.render()
+    sections = [line for line in document.splitlines() if line.startswith("### ")]
+
+    assert sections == [
+        f"### {kind}: `{name}`" for family in (*FAMILIES.values(),) for kind in family for name in KINDS[kind]
+    ]
+
+
+def test_equations_are_blocks_and_differences_stand_out():
+    """Text is escaped where Markdown would read a sign of its own."""
+    text = "It is a*b.\n\n    x <- y\n      z\n\nDiffers from the\npaper: nothing."
+
+    assert list(reference._paragraphs(text)) == [
+        "It is a\\*b.",
+        "```text\nx <- y\n  z\n```",
+        "**Differs from the\npaper**: nothing.",
+    ]
