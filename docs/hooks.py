@@ -17,8 +17,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
-MARK = re.compile(r"^ *<!-- check-readme: .*? -->\n", re.MULTILINE)
-"""What says to `scripts/check-readme` which commands it runs."""
+MARK = re.compile(r"^ *<!-- check-docs: .*? -->\n", re.MULTILINE)
+"""What says to `scripts/check-docs` which commands it runs."""
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json"}
 
 

@@ -1,4 +1,4 @@
-"""The README's commands work in the order in which they stand, as `scripts/check-readme` runs them."""
+"""The README's commands work in the order in which they stand, as `scripts/check-docs` runs them."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ LIMIT_S = 400.0
 @pytest.mark.timeout(LIMIT_S + 30)
 def test_the_commands_of_the_readme_work_in_their_order(data_dir: Path) -> None:
     """In one shell, in a fresh copy of the checkout; each is run, and none fails."""
-    command = [str(ROOT / "scripts/check-readme"), "--quick", "--venv", sys.prefix]
+    command = [str(ROOT / "scripts/check-docs"), "--quick", "--venv", sys.prefix]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as process:

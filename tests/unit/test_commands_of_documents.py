@@ -1,4 +1,4 @@
-"""Which commands of the README `scripts/check-readme` runs, how, and which it leaves out."""
+"""Which commands of documents `scripts/check-docs` runs, how, and which it leaves out."""
 
 import importlib.machinery
 import importlib.util
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts/check-readme"
+SCRIPT = Path(__file__).parents[2] / "scripts/check-docs"
 README = """\
 # It
 
@@ -15,7 +15,7 @@ README = """\
 first; echo 'a  b'   # a comment
 ```
 
-<!-- check-readme: docker: it needs Docker -->
+<!-- check-docs: docker: it needs Docker -->
 ```sh
 up
 down
@@ -25,8 +25,14 @@ down
 no_command()
 ```
 
-<!-- check-readme: long: an hour: slow -->
-<!-- check-readme: suite: it is the suite: all -->
+File `a.py`, to begin with:
+
+```python
+written()
+```
+
+<!-- check-docs: long: an hour: slow -->
+<!-- check-docs: suite: it is the suite: all -->
 ```sh
 quick
 slow one
@@ -40,7 +46,7 @@ all
 @pytest.fixture(scope="module")
 def script():
     """The script as a module."""
-    loader = importlib.machinery.SourceFileLoader("check_readme", str(SCRIPT))
+    loader = importlib.machinery.SourceFileLoader("check_docs", str(SCRIPT))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -49,11 +55,12 @@ def script():
 
 
 def test_the_lines_of_the_shell_blocks_are_commands_with_the_marks_before_their_block(script):
-    """A mark without a command is of the whole block."""
+    """A mark without a command is of the whole block; a file of the reader's is written where it stands."""
     assert [(command.text, command.kind, command.reason) for command in script.commands_of(README)] == [
         ("first; echo 'a  b'   # a comment", "", ""),
         ("up", "docker", "it needs Docker"),
         ("down", "docker", "it needs Docker"),
+        ("cat >a.py <<'END'\nwritten()\nEND", "", ""),
         ("quick", "", ""),
         ("slow one", "long", "an hour"),
         ("slow two", "long", "an hour"),
