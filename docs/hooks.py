@@ -17,6 +17,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+NESTED = re.compile(r"^ {2,3}(?=\S)", re.MULTILINE)
+"""What GitHub takes as a part of a list's item, where MkDocs wants four spaces."""
 MARK = re.compile(r"^ *<!-- check-docs: .*? -->\n", re.MULTILINE)
 """What says to `scripts/check-docs` which commands it runs."""
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json"}
@@ -41,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite links that leave docs/, or come from outside of it, and take out what only scripts read."""
+    """Rewrite links that leave docs/, or come from outside of it; take out what only scripts read."""
     source = _repository_path(page.file.src_uri)
     folder = PurePosixPath(page.file.src_uri).parent
 
@@ -53,7 +55,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return os.path.relpath(uri, folder) + (match[2] or "")
 
     parts = FENCED.split(MARK.sub("", markdown))
-    return "".join(part if part.startswith("```") else LINK.sub(rewritten, part) for part in parts)
+    return "".join(part if part.startswith("```") else LINK.sub(rewritten, NESTED.sub("    ", part)) for part in parts)
 
 
 def _text_of(path: str) -> str:

@@ -2,12 +2,17 @@
 
 import importlib.machinery
 import importlib.util
+import re
 import subprocess
-from pathlib import Path
 
 import pytest
+from documented_commands import CONTAINERS, ELSEWHERE, PAGES, SCRIPT, TUTORIAL
+from repository_files import ROOT
+from typer.main import get_command
 
-SCRIPT = Path(__file__).parents[2] / "scripts/check-docs"
+from edgebed.cli.main import app
+
+README_LINES_MAX = 120
 README = """\
 # It
 
@@ -86,29 +91,76 @@ def test_commands_share_a_shell_and_the_first_that_fails_ends_it(script):
 
 
 def test_what_is_left_out_is_left_out_on_purpose():
-    """The suite runs everything else of the README."""
-    listed = subprocess.run([SCRIPT, "--quick", "--list"], capture_output=True, text=True, check=True).stdout
-    run = "edgebed run scenarios/quickstart.yaml --runtime simulation"
+    """The suite runs everything else of README, tutorial and pages; containers, with Docker alone."""
+    command = [SCRIPT, "--quick", "--list", "README.md", *TUTORIAL, *PAGES, *CONTAINERS]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    run = "edgebed run quickstart --runtime simulation"
     left_out = [line.partition("): ")[2].split("  ")[0] for line in listed.splitlines() if line.startswith("not run")]
 
     assert left_out == [
+        "scripts/demo",
+        "docker compose up",
+        "edgebed run scenarios/two-classes.yaml --runtime simulation",
+        "edgebed run scenarios/two-classes.yaml --runtime simulation --set fleet.slow.count=40",
+        "docker compose build && edgebed run scenarios/two-classes.yaml --runtime docker",
+        "edgebed run shaky.yaml --runtime process",
+        "edgebed run links/slow-uplink --runtime simulation",
+        "edgebed link show slow-uplink",
+        "edgebed calibrate",
+        "edgebed run faults/server-killed",
+        "edgebed resume flapping-uplink",
+        f"for seed in 1 2 3; do {run} --set name=seeds --set seed=$seed; done",
+        "edgebed compare seeds/1 seeds/2 seeds/3",
+        "edgebed agree hardy2017/agree-20 --runtimes simulation,process",
+        "edgebed sweep sweeps/links --set sweep.seeds=1 --set 'sweep.methods=[top-k, dgc, fedavg]'",
+        "edgebed reproduce hardy2017 --row accuracy-adacomp-0.01 --scale 0.02",
         "docker compose up",
         "SCENARIO=scenarios/faults/churn.yaml docker compose up",
         "docker compose up -d --wait && docker compose wait controller",
         "docker compose down",
-        "scripts/demo",
-        "scripts/test",
-        "edgebed run scenarios/two-classes.yaml --runtime simulation",
-        "edgebed run scenarios/two-classes.yaml --runtime simulation --set fleet.slow.count=40",
-        "docker compose build && edgebed run scenarios/two-classes.yaml --runtime docker",
-        "edgebed run scenarios/links/slow-uplink.yaml --runtime simulation",
-        "edgebed link show slow-uplink",
-        "edgebed calibrate",
-        "edgebed run scenarios/faults/server-killed.yaml",
-        "edgebed resume flapping-uplink",
-        f"for seed in 1 2 3; do {run} --set name=seeds --set seed=$seed; done",
-        "edgebed compare seeds/1 seeds/2 seeds/3",
-        "edgebed agree scenarios/hardy2017/agree-20.yaml --runtimes simulation,process",
-        "edgebed sweep scenarios/sweeps/links.yaml --set sweep.seeds=1 --set 'sweep.methods=[top-k, dgc, fedavg]'",
-        "edgebed reproduce hardy2017 --row accuracy-adacomp-0.01 --scale 0.02",
+        "scripts/setup && docker compose build && .venv/bin/edgebed run scenarios/quickstart.yaml --runtime docker",
     ]
+
+
+def test_every_document_with_commands_is_followed_by_a_test():
+    """As it is written; or, where that would take hours, a network or other machines, the like of it.
+
+    Those of docs/results/ say how they were written themselves, by studies of many hours.
+    """
+    with_commands = {
+        str(path.relative_to(ROOT))
+        for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/tutorial").glob("*.md")]
+        if "\n```sh\n" in path.read_text(encoding="utf-8")
+    }
+
+    assert with_commands == {"README.md", *TUTORIAL, *PAGES, *CONTAINERS, *ELSEWHERE}
+    assert [place for place in ELSEWHERE.values() if not (ROOT / place).exists()] == []
+
+
+def test_every_command_in_a_document_has_a_name_and_options_that_there_are():
+    """Also where no test runs it as it is written."""
+    known = get_command(app).commands
+    wrong, seen = [], 0
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for block in re.findall(
+            r"^```(?:sh|console)?\n(.*?)^```$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            for words in re.findall(
+                r"(?:^(?:\$ )?|; |&& |do |until )edgebed ([^;|&#\n]*)", block.replace("\\\n", ""), re.MULTILINE
+            ):
+                name, *rest = words.split()
+                seen += 1
+                command = known.get(name)
+                command = getattr(command, "commands", {}).get(rest[0], command) if rest else command
+                options = {option for each in getattr(command, "params", ()) for option in each.opts}
+                given = {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+                if command is None or not given <= options | {"--help"}:
+                    wrong.append(f"{path.name}: edgebed {words}")
+
+    assert wrong == []
+    assert seen > 100
+
+
+def test_the_readme_is_short():
+    """What it doesn't say, the site does."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES_MAX
