@@ -23,7 +23,8 @@ INTRODUCTION = """\
 
 A method has independent parts, and a name stands for a choice of them. Of each part this page has the source, the
 equations, what differs from the paper, what travels, and the defaults. What the settings mean, and how parts are
-combined, is in [scenario.md](scenario.md#method). You can add parts: [creating-a-method.md](creating-a-method.md).
+combined, is in [the scenario's reference](scenario.md#method). Parts may be your own:
+[creating a method](creating-a-method.md).
 
 In equations `<-` is an assignment. Where a part gives shapes, `n` is the number of the model's parameters.
 """
