@@ -104,6 +104,7 @@ def test_what_is_left_out_is_left_out_on_purpose():
         "edgebed run scenarios/two-classes.yaml --runtime simulation --set fleet.slow.count=40",
         "docker compose build && edgebed run scenarios/two-classes.yaml --runtime docker",
         "edgebed run shaky.yaml --runtime process",
+        "(cd containers && SCENARIO=scenarios/shaky.yaml docker compose up)",
         "edgebed run links/slow-uplink --runtime simulation",
         "edgebed link show slow-uplink",
         "edgebed calibrate",
