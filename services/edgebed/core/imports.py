@@ -44,8 +44,9 @@ def path_of(found: Callable[..., Any]) -> str:
     """Return the import path of a function or class; ScenarioError where it cannot be found by a name."""
     module, name = getattr(found, "__module__", ""), getattr(found, "__qualname__", "")
     if getattr(sys.modules.get(module), name, None) is not found:
+        what = f"'{name}'" if name else f"an instance of {type(found).__qualname__}"
         raise ScenarioError(
-            f"{found!r} cannot be found by a name; give a function or class that is defined at the top of a notebook, "
+            f"{what} cannot be found by a name; give a function or class that is defined at the top of a notebook, "
             "script or module under its own name, not a lambda, an instance or what a function has made"
         )
     return f"{module}:{name}"
