@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.simulation
 NOTEBOOK = Path(__file__).parents[2] / "docs/notebooks/first-steps.ipynb"
 OWN = """
 import sys
