@@ -203,7 +203,8 @@ def make_figures(folder: Path | None, page: "Page") -> None:
     from edgebed.reports.writing.drawing import write_figures
 
     if folder is not None:
-        say(f"figures: {folder}: {count_text(write_figures(folder, page.charts), 'chart')}, each as SVG and PNG")
+        charts = len(write_figures(folder, page.charts)) // 2
+        say(f"figures: {folder}: {count_text(charts, 'chart')}, each as SVG and PNG")
 
 
 def end_with(problems: Sequence[str]) -> None:

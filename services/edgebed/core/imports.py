@@ -6,6 +6,7 @@ the top of that module runs once in each node.
 
 import contextlib
 import difflib
+import dis
 import functools
 import importlib
 import inspect
@@ -14,7 +15,7 @@ import sys
 import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from edgebed.core.errors import ScenarioError
@@ -23,6 +24,8 @@ PATTERN = r"^\w+(\.\w+)*:\w+$"
 """The pattern of an import path, for editors."""
 FORM = "package.module:Name"
 """How it is told."""
+MAIN = "__main__"
+"""The module that a notebook, or a script that is run, defines its names in."""
 ENCODING_COOKIE = re.compile(r"^([ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+", re.ASCII | re.MULTILINE)  # PEP 263
 
 
@@ -30,6 +33,44 @@ def is_import_path(name: str) -> bool:
     """Whether `name` has the form `package.module:function`, and so cannot be a built-in name."""
     module, colon, function = name.partition(":")
     return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+def is_of_main(name: str) -> bool:
+    """Whether an import path names what a notebook or a script has defined: no other program finds that."""
+    return name.startswith(f"{MAIN}:")
+
+
+def path_of(found: Callable[..., Any]) -> str:
+    """Return the import path of a function or class; ScenarioError where it cannot be found by a name."""
+    module, name = getattr(found, "__module__", ""), getattr(found, "__qualname__", "")
+    if getattr(sys.modules.get(module), name, None) is not found:
+        what = f"'{name}'" if name else f"an instance of {type(found).__qualname__}"
+        raise ScenarioError(
+            f"{what} cannot be found by a name; give a function or class that is defined at the top of a notebook, "
+            "script or module under its own name, not a lambda, an instance or what a function has made"
+        )
+    return f"{module}:{name}"
+
+
+def source_of(name: str) -> str:
+    """Return the text of what a notebook or script has defined, with all defined there that it uses, by their names.
+
+    Functions and classes count with their source (their bytecode where there is no source), numbers and texts with
+    their values; other values, such as arrays, do not count.
+    """
+    main, waiting, texts = vars(sys.modules[MAIN]), [name.partition(":")[2]], dict[str, str]()
+    while waiting:
+        each = waiting.pop()
+        value = main.get(each)
+        if each in texts or each not in main:
+            continue
+        if isinstance(value, FunctionType | type) and value.__module__ == MAIN:
+            functions, facts, bases = _members(value)
+            texts[each] = "\n".join([*facts, *map(_source, functions)])
+            waiting += [*bases, *(used for function in functions for used in _globals_of(function.__code__))]
+        elif isinstance(value, bool | int | float | str | bytes | None):
+            texts[each] = repr(value)
+    return "\n".join(f"{each}: {texts[each]}" for each in sorted(texts))
 
 
 def resolve(name: str, python_path: Sequence[str] = ()) -> Callable[..., Any]:
@@ -117,6 +158,49 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
 
 
+def _members(found: FunctionType | type) -> tuple[list[FunctionType], list[str], list[str]]:
+    """The functions of a function or class, its plain values and the names of its bases."""
+    if isinstance(found, FunctionType):
+        return [found], [], []
+    functions, facts = list[FunctionType](), list[str]()
+    for name, member in vars(found).items():
+        inner = getattr(member, "__func__", getattr(member, "fget", member))  # of a static method, of a property
+        if isinstance(inner, FunctionType):
+            functions.append(inner)
+        elif name not in ("__module__", "__doc__", "__firstlineno__") and isinstance(member, bool | int | float | str):
+            facts.append(f"{name} = {member!r}")
+    return functions, facts, [base.__name__ for base in found.__bases__]
+
+
+def _source(function: FunctionType) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return _bytecode(function.__code__)
+
+
+def _bytecode(code: CodeType) -> str:
+    inside = [
+        _bytecode(each)
+        if isinstance(each, CodeType)
+        else repr(sorted(map(repr, each)))  # sets have no order
+        if isinstance(each, frozenset)
+        else repr(each)
+        for each in code.co_consts
+    ]
+    return f"{code.co_code.hex()} {code.co_names} {inside}"
+
+
+def _globals_of(code: CodeType) -> Iterator[str]:
+    """Yield the global names that a function reads, and those that functions in it do."""
+    for each in dis.get_instructions(code):
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield str(each.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _globals_of(constant)
+
+
 def _modules(folders: Sequence[str]) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield each module imported from these folders: its name, the path in its folder, its file."""
     meant = {Path(folder).absolute() for folder in folders}
@@ -168,6 +252,8 @@ def _what_is_wrong(module: ModuleType, function_name: str, found: object) -> str
         for key, value in vars(module).items()
         if callable(value) and not key.startswith("_") and getattr(value, "__module__", "") == module.__name__
     ]
+    if module.__name__ == MAIN:
+        return f"this program has no '{function_name}'; it was defined in a notebook or script. Define it here again."
     close = difflib.get_close_matches(function_name, callables, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else f" It has: {', '.join(sorted(callables)) or 'no functions'}."
     return f"module '{module.__name__}' has no '{function_name}'.{hint}"

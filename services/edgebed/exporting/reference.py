@@ -40,6 +40,9 @@ CSV needs nothing else. Each of the others needs an extra, which the command nam
 | `tensorboard` | `pip install 'edgebed[tensorboard]'` | tensorboardX, which writes what TensorBoard reads |
 | `mlflow` | `pip install 'edgebed[mlflow]'` | mlflow-skinny, with what it needs for a file of SQLite |
 
+In Python, `edgebed.to_pandas(runs, "evaluations")` gives the same tables as data frames, with
+`pip install 'edgebed[pandas]'`.
+
 The images of Compose have no extra: export from the host there, beside `./runs`.
 
 Exporting again replaces what an earlier export left in a folder; a folder with any other file in it is refused. Files

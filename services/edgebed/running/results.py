@@ -14,16 +14,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.plan import Plan
 from edgebed.journal import summary as summaries
 from edgebed.journal.checkpoints import read_checkpoint
 from edgebed.journal.journal import Entry, read_journal
 from edgebed.journal.outcome import outcome_of
-from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
+from edgebed.journal.run_folder import RunFolder, TrialFolder, list_runs, runs_of, runs_root
 from edgebed.journal.series import Series
 from edgebed.journal.summary import RunSummary, TrialSummary
 from edgebed.roles.control.name import NAME as CONTROLLER
+from edgebed.running.tables import trials_html
 
 if TYPE_CHECKING:
     from torch import nn
@@ -78,6 +79,10 @@ class Trial:
         model = models.initial_model(self.plan.nodes[0].task, self.plan.seed)
         weights.fill(model, self.checkpoint())
         return model.eval()
+
+    def _repr_html_(self) -> str:
+        """A row of its key figures, for notebooks."""
+        return trials_html(self.name, [self.summary])
 
     def __repr__(self) -> str:
         """The trial's name and folder."""
@@ -169,14 +174,49 @@ class Run:
         """The summary as written in `summary.json`."""
         return msgspec.json.format(msgspec.json.encode(self.summary)) + b"\n"
 
+    def _repr_html_(self) -> str:
+        """A row of key figures for each trial, for notebooks."""
+        title = f"{self.folder.name} ({self.summary.runtime}): {self.summary.badge}"
+        return trials_html(title, self.summary.trials)
+
     def __repr__(self) -> str:
         """The run's scenario, number and trials."""
         return f"Run({self.scenario}/{self.path.name}, trials={list(self.trials)})"
 
 
-def load(run: str | Path, *, runs_dir: str | Path | None = None) -> Run:
-    """The run meant by a path, `<scenario>` (its latest), `<scenario>/<number>`, or `latest`.
+def runs(scenario: str | None = None, *, runs_dir: str | Path | None = None) -> list[Run]:
+    """List the runs there are, the newest first; none where there is no such folder.
 
-    Raises ScenarioError listing the runs there are in `runs_dir` (else $EDGEBED_RUNS_DIR, else ./runs).
+    Arguments:
+        scenario: the name of a scenario, whose runs alone are listed; None: those of all.
+        runs_dir: the folder of runs (default: $EDGEBED_RUNS_DIR, else ./runs).
+
+    Example:
+        edgebed.compare(edgebed.runs("quickstart")[:2])
+    """
+    root = runs_root(runs_dir)
+    folders = list_runs(root) if scenario is None else runs_of(root, scenario)
+    return sorted(map(Run, folders), key=_started_s, reverse=True)
+
+
+def _started_s(run: Run) -> tuple[float, int]:
+    """When a run began, then its number; 0 where its manifest cannot be read."""
+    try:
+        return run.started_s, int(run.path.name)
+    except EdgebedError:
+        return 0.0, int(run.path.name)
+
+
+def load(run: str | Path, *, runs_dir: str | Path | None = None) -> Run:
+    """Open the results of a run, be it complete, broken off or in progress.
+
+    Arguments:
+        run: its path, `<scenario>` (its latest run), `<scenario>/<number>`, or `latest`.
+        runs_dir: the folder of runs (default: $EDGEBED_RUNS_DIR, else ./runs).
+
+    Raises ScenarioError, which lists the runs there are, where there is no such run.
+
+    Example:
+        edgebed.load("quickstart").trials["adacomp"].series.evaluations.accuracy  # (E,), 0 to 1
     """
     return Run(RunFolder.find(runs_root(runs_dir), run))

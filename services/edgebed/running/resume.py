@@ -57,11 +57,7 @@ def resume(
     port: int = 0,
     progress: ProgressLike | None = None,
 ) -> Run:
-    """Resume a run that was interrupted, has failed, or whose controller was killed; return its results.
-
-    `run` is named as for `edgebed.load`; the other arguments are those of `edgebed.run`. Raises ScenarioError where
-    there is nothing to resume, or where it would not be the same run.
-    """
+    """Resume a run; arguments, result and errors are those of `edgebed.resume` (reports/reported.py)."""
     folder = RunFolder.find(runs_root(runs_dir), run)
     if folder.is_running():
         raise ScenarioError(f"run {folder.name} is in progress")
@@ -180,7 +176,7 @@ def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
     begun_from = manifest.get("scenario_file") or ""
     loaded = load_scenario(folder.scenario, resolved_from=begun_from)
     planned = plan_checked(loaded.model_copy(update={"source": begun_from}), options)
-    now = own_code(trial.plan for trial in planned)
+    now = own_code((trial.plan for trial in planned), (trial.data.name for trial in planned))
     changed = [path for path, digest in manifest.get("own_code", {}).items() if now.get(path, digest) != digest]
     if changed:
         raise ScenarioError(f"run {folder.name} was begun with another {', '.join(changed)}; restore it, or {ANEW}")

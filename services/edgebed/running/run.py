@@ -19,7 +19,7 @@ import msgspec
 
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.fingerprint import fingerprint
-from edgebed.core.imports import sources
+from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_mechanisms
@@ -39,6 +39,7 @@ from edgebed.runtimes.runtime import runtime_of
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.faults.availability import AvailabilityFault
 from edgebed.scenario.load import load_scenario, resolved_yaml
+from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.schema import Scenario, TrialSection
 
 ReportWriter = Callable[[Run], None]
@@ -81,7 +82,7 @@ def run(
     runtime: Runtime = "process",
     emulation: Emulation = "auto",
     hosts: str | Path | None = None,
-    set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
+    set: Settings = (),  # noqa: A002 # the name of the command line's option
     variants: Sequence[str] = (),
     trace: bool = False,
     processes: int | None = None,
@@ -90,19 +91,8 @@ def run(
     force: bool = False,
     progress: ProgressLike | None = None,
 ) -> Run:
-    """Run the trials of a scenario and return the results; `Run.exit_code` says whether the expectations were met.
-
-    `hosts` is a file with the machines that containers run on (default: hosts.yaml beside the scenario, if any).
-    `set` overrides parts of the scenario, e.g. `["fleet.edge.count=8"]`; `variants` names the trials to run (default:
-    all). `processes` is how many the simulation
-    computes with (default: all cores); it changes no result. `port` is where the controller serves metrics, targets
-    and status, on loopback, or in a container on its management network (0: any free one). `force` runs a scenario
-    although a container's memory cap is below what its node needs. `emulation` is what holds links and caps in the
-    process runtime: the kernel, which takes root, or the transport's model and pacing. Raises ScenarioError for a
-    scenario that cannot be run, found before anything starts, and InfrastructureError when this machine fails.
-    """
-    if isinstance(set, str):
-        raise ScenarioError(f"set: {set!r} is one string; give a list of them, e.g. ['fleet.edge.count=8']")
+    """Run the trials of a scenario; arguments, result and errors are those of `edgebed.run` (reports/reported.py)."""
+    sets = options_of(set)
     if isinstance(variants, str):
         raise ScenarioError(f"variants: {variants!r} is one string; give a list of names, e.g. ['adacomp']")
     if runtime not in RUNTIMES:
@@ -113,7 +103,7 @@ def run(
         raise ScenarioError(f"--processes: {processes} is below 1")
     options = Options(runtime=runtime, emulation=emulation, trace=trace, force=force)
     with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
-        loaded = load_scenario(scenario, set, hosts=hosts).only(variants)
+        loaded = load_scenario(scenario, sets, hosts=hosts).only(variants)
         if TRAITS[runtime].has_containers:
             loaded = with_capacities(loaded)
         planned = plan_checked(loaded, options)
@@ -126,11 +116,11 @@ def run(
                     command=sys.argv,
                     trials=[trial.plan.trial for trial in planned],
                     scenario_file=loaded.source or None,
-                    sets=set,
+                    sets=sets,
                     variants=variants,
                     options=msgspec.to_builtins(options),
                     code=fingerprint(),
-                    own_code=own_code(trial.plan for trial in planned),
+                    own_code=own_code((trial.plan for trial in planned), (trial.data.name for trial in planned)),
                     data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
                     recordings=recordings_of(loaded.trials.values()),
                     engine=host.engine,
@@ -142,6 +132,8 @@ def run(
 
 def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
     """The plans of all trials of a scenario; ScenarioError where this machine cannot run it as asked."""
+    if not TRAITS[options.runtime].is_virtual:
+        refuse_objects(scenario, ("model",), f"nodes of the {options.runtime} runtime are programs of their own")
     planned = plan_trials(scenario, trace=options.trace)
     check_mechanisms([trial.plan for trial in planned], options.runtime, options.emulation)
     check_links(scenario, planned, options.runtime, options.emulation)
@@ -161,9 +153,29 @@ def host_of(options: Options, planned: Sequence[PlannedTrial], processes: int | 
     return TrialHost(runtime, port)
 
 
-def own_code(plans: Iterable[Plan]) -> dict[str, str]:
-    """Paths of the user's own modules that these trials have imported, each with a digest of its text."""
-    texts = {path: text for plan in plans for path, text in sources(plan.nodes[0].task.python_path)}
+def refuse_objects(scenario: Scenario, keys: Sequence[str], why: str) -> None:
+    """ScenarioError where a task's `keys`, its model or data, name what only this notebook or script has."""
+    for name, trial in scenario.trials.items():
+        for key in keys:
+            value = getattr(trial.task, key)
+            if is_of_main(value):
+                raise ScenarioError(
+                    scenario.cause(name, f"task.{key}").problem(
+                        f"{value.partition(':')[2]} is defined in this notebook or script, and {why}. Put it into a "
+                        f"module beside the scenario, e.g. mynets.py, and say `{key}: mynets:{value.partition(':')[2]}`"
+                    )
+                )
+
+
+def own_code(plans: Iterable[Plan], data: Iterable[str] = ()) -> dict[str, str]:
+    """The user's own modules that these trials have imported, and what they have of a notebook or script.
+
+    Paths of modules, and import paths of a notebook's models and `data`, each with a digest of its text.
+    """
+    tasks = [plan.nodes[0].task for plan in plans]
+    texts = {path: text for task in tasks for path, text in sources(task.python_path)}
+    names = (*(task.model for task in tasks), *data)
+    texts |= {name: source_of(name) for name in names if is_of_main(name)}
     return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
 
 

@@ -7,8 +7,11 @@ name presets or parts are therefore laid first: the order in which options are g
 the same key.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from edgebed.algorithms.registry import KINDS
 from edgebed.core.errors import OPTION, Place, ScenarioError
@@ -16,7 +19,14 @@ from edgebed.scenario import source
 from edgebed.scenario.methods import part_name
 from edgebed.scenario.source import SourceNode
 
+PLAIN = re.compile(r"[A-Za-z_][\w./:-]*[\w]|[0-9.]+[a-zA-Z]+", re.ASCII)
+"""Texts that YAML reads as they are, such as names, import paths, rates and times; others are put into quotes."""
+WORDS = {"null", "true", "false"}
 WHOLE = (("task", "split"), ("fleet", "*", "waiting"))  # paths of the mappings that are a choice of one key
+
+Settings: TypeAlias = Mapping[str, Any] | Sequence[str]
+"""Overrides as Python gives them: values by their dotted keys, `{"fleet.edge.count": 8}`, or options as text,
+`["fleet.edge.count=8"]`."""
 
 
 class Option(NamedTuple):
@@ -86,6 +96,46 @@ def _is_by_place(over: SourceNode, length: int) -> bool:
     """Whether `over` changes entries of a list by their places, from 0, e.g. `{0: {at: 5s}}`."""
     keys = [key for key, _ in over.items()]
     return bool(keys) and all(key.isdecimal() and int(key) < length for key in keys)
+
+
+def options_of(settings: Settings) -> tuple[str, ...]:
+    """The `--set` options that say the same; ScenarioError where `settings` are one string, or hold what no file can.
+
+    A key may be dotted; its value, a mapping too, is merged as that of an option.
+    """
+    if isinstance(settings, str):
+        key, _, value = settings.partition("=")
+        raise ScenarioError(
+            f"set: {settings!r} is one string; give a mapping, e.g. {{'{key}': {value or 8}}}, or a list of strings"
+        )
+    if not isinstance(settings, Mapping):
+        return tuple(settings)
+    return tuple(f"{key}={_flow(_plain(key, value))}" for key, value in settings.items())
+
+
+def _plain(key: str, value: object) -> Any:
+    return source.from_plain(value, Place("set"), tuple(str(key).split("."))).plain()
+
+
+def _flow(value: Any) -> str:
+    """A plain value as YAML on one line, which reads as the same value."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_quoted(key)}: {_flow(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return value if PLAIN.fullmatch(value) and value.lower() not in WORDS else _quoted(value)
+    raise ScenarioError(f"set: {value!r} is a {type(value).__name__}; give a number, a text, a list or a mapping")
+
+
+def _quoted(text: str) -> str:
+    """A text in double quotes; what cannot be printed is escaped as YAML escapes it."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
 
 
 def parse_set(option: str) -> tuple[tuple[str, ...], SourceNode]:

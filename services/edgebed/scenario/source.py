@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
@@ -19,9 +20,12 @@ from ruamel.yaml.reader import ReaderError
 
 from edgebed.core.containment import in_container
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
+from edgebed.core.imports import path_of
 from edgebed.scenario.problems import Problem
 
 NAMES_MAX = 8
+OBJECTS = (("task", "model"), ("task", "data"))
+"""Last keys of the paths whose values may be functions or classes in Python; a file has their import paths."""
 WIDTH = 120
 """Columns of a file that edgebed writes."""
 MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
@@ -255,10 +259,20 @@ def _places(parent: object, key: Any, default: Place) -> tuple[Place, Place]:
 
 
 def _scalar(value: object, place: Place, path: tuple[str, ...]) -> object:
-    """Return the value as the plain Python type; the parser's own number types remember how they were written."""
+    """Return the value as the plain Python type; the parser's own number types remember how they were written.
+
+    A function or class, which only Python can give, becomes its import path.
+    """
     if isinstance(value, TaggedScalar):
         raise ScenarioError(Location(place, path).problem(f"YAML tags such as {value.tag.value} are not used here."))
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)
+    if isinstance(value, np.generic):
+        return _scalar(value.item(), place, path)
+    if callable(value) and path[-2:] in OBJECTS:
+        try:
+            return path_of(value)
+        except ScenarioError as error:
+            raise ScenarioError(Location(place, path).problem(str(error))) from None
     return value.isoformat() if isinstance(value, dt.date) else value

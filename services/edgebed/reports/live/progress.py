@@ -97,35 +97,8 @@ class ProgressDisplay:
     def trial_ended(self, summary: TrialSummary) -> None:
         """End the display of a trial and leave one line about it."""
         self._stop()
-        mark, style = ("✓", "green") if summary.met else ("✗", "red" if summary.ran_to_end else "yellow")
-        text = summary.outcome + (f" ({summary.reason})" if summary.reason else "")
-        if summary.outcome == "completed" and summary.is_sound:
-            missed = [
-                f"{each.measure} {each.comparison} {measure_text(each.measure, each.bound)}"
-                for each in summary.expectations
-                if each.met is False
-            ]
-            text = summary.outcome + (f" (expected {', '.join(missed)})" if missed else "")
-        elif summary.ran_to_end:
-            text = outcome_text(summary)
-        accuracy = f"accuracy {percent_text(summary.final_accuracy)}"
-        if summary.final_accuracy is None and summary.last_accuracy is not None:
-            version = summary.last_accuracy_version or 0
-            accuracy = f"accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
-        updates = count_text(summary.updates, "update")
-        passed = f"{bytes_text(summary.ingress_bytes)} up, {bytes_text(summary.egress_bytes)} down"
-        figures = (
-            accuracy,
-            updates if summary.time_s is None else f"{updates} in {self._time_text(summary.time_s)}",
-            f"{bytes_text(summary.exchanged_bytes)} exchanged" if summary.is_layerwise else passed,
-        )
-        self._print(f"{mark} {summary.trial} {text}: {', '.join(figures)}", style=style)
-
-    def _time_text(self, time_s: float) -> str:
-        """How long training took; in virtual time also by the clock, since the trial was announced."""
-        if not self._is_virtual:
-            return seconds_text(time_s)
-        return f"{seconds_text(time_s)} of virtual time ({seconds_text(self._clock() - self._began)} by the clock)"
+        text, style = ended_line(summary, self._clock() - self._began if self._is_virtual else None)
+        self._print(text, style=style)
 
     def _print(self, text: str, *, style: str = "") -> None:
         with contextlib.suppress(OSError):
@@ -145,6 +118,39 @@ class ProgressDisplay:
             when = seconds_text(trouble.elapsed_s)
             self._print(f"! {self._trial} at {when}: {trouble.text}", style="yellow")
         self._told = len(self._troubles)
+
+
+def ended_line(summary: TrialSummary, wall_s: float | None) -> tuple[str, str]:
+    """A line about a trial that is over, and its style.
+
+    `wall_s`: how long it took by the clock since it was announced, where its time is virtual; else None.
+    """
+    took = seconds_text(summary.time_s)
+    if wall_s is not None:
+        took += f" of virtual time ({seconds_text(wall_s)} by the clock)"
+    mark, style = ("✓", "green") if summary.met else ("✗", "red" if summary.ran_to_end else "yellow")
+    text = summary.outcome + (f" ({summary.reason})" if summary.reason else "")
+    if summary.outcome == "completed" and summary.is_sound:
+        missed = [
+            f"{each.measure} {each.comparison} {measure_text(each.measure, each.bound)}"
+            for each in summary.expectations
+            if each.met is False
+        ]
+        text = summary.outcome + (f" (expected {', '.join(missed)})" if missed else "")
+    elif summary.ran_to_end:
+        text = outcome_text(summary)
+    accuracy = f"accuracy {percent_text(summary.final_accuracy)}"
+    if summary.final_accuracy is None and summary.last_accuracy is not None:
+        version = summary.last_accuracy_version or 0
+        accuracy = f"accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
+    updates = count_text(summary.updates, "update")
+    passed = f"{bytes_text(summary.ingress_bytes)} up, {bytes_text(summary.egress_bytes)} down"
+    figures = (
+        accuracy,
+        updates if summary.time_s is None else f"{updates} in {took}",
+        f"{bytes_text(summary.exchanged_bytes)} exchanged" if summary.is_layerwise else passed,
+    )
+    return f"{mark} {summary.trial} {text}: {', '.join(figures)}", style
 
 
 def line_every_s(age_s: float) -> float:

@@ -3,8 +3,7 @@
 cells ---> runs ---> result ---> page with charts, and beside it what is left of the runs
 """
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.quantities import count_text, seconds_text
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.journal.run_folder import runs_root, write_atomically
+from edgebed.reports.live.notebook import showing
 from edgebed.reports.run.report import write_report
 from edgebed.reports.run.runs_index import write_index, write_report_and_index
 from edgebed.reports.studies.agreement_page import agreement_page
@@ -25,10 +25,12 @@ from edgebed.reports.studies.front_page import ARTIFACT, FRONT, Reproduced, arti
 from edgebed.reports.studies.ranking_page import ranking_page
 from edgebed.reports.studies.reproduction_page import reproduction_page
 from edgebed.reports.studies.sweep_page import sweep_page
+from edgebed.reports.writing.html import brief_html
 from edgebed.reports.writing.markdown import make_folder, write
 from edgebed.reports.writing.page import Page
 from edgebed.running.results import Run, load
-from edgebed.running.run import ProgressLike, without_report
+from edgebed.running.run import ProgressLike, refuse_objects, without_report
+from edgebed.scenario.overrides import Settings, options_of
 from edgebed.studies.agreement.agreeing import Agreements, arms_by_trial, judge, run_all
 from edgebed.studies.arms import gather
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, runs_of_rows
@@ -72,6 +74,10 @@ class Study(Generic[R]):
     problems: tuple[str, ...] = ()
     """What could not be run or computed, a sentence each."""
 
+    def _repr_html_(self) -> str:
+        """What a terminal shows of it, for notebooks."""
+        return brief_html(self.view)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
@@ -84,7 +90,8 @@ class Means:
     processes: int | None = None
     """Processes that compute a run's gradients (default: all cores; one where runs are made at the same time)."""
     runs_dir: str | Path | None = None
-    display: Display = field(default_factory=contextlib.nullcontext)
+    display: Display = field(default_factory=showing)
+    """By default progress is shown in IPython and in notebooks."""
     tell: Callable[[str], None] = lambda _: None
     """Is told of each step, a sentence each."""
 
@@ -138,10 +145,21 @@ def reproduce(
 ) -> Study[Reproduction]:
     """Reproduce a paper's rows, all or those named, and write the page into `output`.
 
-    `paper` is a name, e.g. hardy2017, or `package.module:NAME`; `scale` is the share of the paper's updates, `seeds`
-    the number of seeds (default: each cell's own). `jobs` simulated runs are made at a time, or as many as the
-    `executor` likes, e.g. `distributed.Client(address).get_executor()`. Raises ScenarioError for what is wrong with
-    these, before anything runs.
+    Arguments:
+        paper: a name, e.g. hardy2017, or `package.module:NAME`.
+        rows: names of rows (default: all).
+        scale: share of the paper's updates, above 0 and at most 1 (default: each cell's own).
+        seeds: number of seeds (default: each cell's own).
+        output: the page's folder (default: `reproductions` in the folder of runs).
+        jobs: number of simulated runs that are made at a time.
+        executor: makes as many at a time as it likes, e.g. `distributed.Client(address).get_executor()`.
+        means: how missing runs are made, and where runs are.
+        budgeted: the runs to make, where not all that are missing.
+
+    Raises ScenarioError for what is wrong with these, before anything runs.
+
+    Example:
+        edgebed.reproduce("hardy2017", scale=0.02, means=edgebed.Means(resume=True)).page
     """
     means, size, declared = means or Means(), size_of(scale, seeds), find_paper(paper)
     chosen = check_rows(declared, rows)
@@ -231,7 +249,7 @@ def missing_runs(
 def sweep(
     scenario: str | Path,
     *,
-    set: Sequence[str] = (),  # noqa: A002 # the name of the command line's option
+    set: Settings = (),  # noqa: A002 # the name of the command line's option
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
@@ -239,11 +257,21 @@ def sweep(
 ) -> Study[SweepResult]:
     """Run every method at every point of the scenario's section `sweep`, and write the page into `output`.
 
-    `jobs` and `executor` are those of `reproduce`. Raises ScenarioError where the scenario has no such section or is
-    wrong, before anything runs.
+    Arguments:
+        scenario: a file.
+        set: overrides, as for `edgebed.run`. A model or data of a notebook is refused: a sweep keeps its results.
+        output: the page's folder (default: `sweeps` in the folder of runs).
+        jobs, executor, means: as for `edgebed.reproduce`.
+
+    Raises ScenarioError where the scenario has no such section or is wrong, before anything runs.
+
+    Example:
+        edgebed.sweep("uplinks.yaml", set={"sweep.seeds": 3}).result
     """
     means = means or Means()
-    points = read_points(Path(scenario), set)
+    sets = options_of(set)
+    points = read_points(Path(scenario), sets)
+    refuse_objects(points.scenario, ("model", "data"), "a sweep keeps its results for others")
     folder = folder_of(output, means.root / "sweeps")
     charts = make_folder(folder, points.scenario.name)  # before hours of training, not after
     keep = means.resume or not means.run
@@ -253,7 +281,7 @@ def sweep(
     result = evaluate_sweep(points, cells, means.root, cache, costs, means.tell)
     cache.keep_only(points.runs)
     cache.write()
-    view = sweep_page(result, sweep_command(points, set))
+    view = sweep_page(result, sweep_command(points, sets))
     return Study(result=result, page=write(view, folder), view=view, problems=problems)
 
 
@@ -266,9 +294,21 @@ def compare(
     force: bool = False,
     runs_dir: str | Path | None = None,
 ) -> Comparison:
-    """Compare the trials of runs, each opened already or named as `edgebed.load` takes it.
+    """Compare the trials of runs over their seeds; shown in a notebook as a table.
 
-    The other arguments and the errors are those of `compare_arms`.
+    Arguments:
+        runs: runs, each opened already or named as `edgebed.load` takes it. Those that differ in their seed alone are
+            one arm.
+        baseline: name of the arm that others are compared with (default: the first).
+        to: accuracy, from 0 to 1, that updates, seconds and bytes are counted to (default: the highest that all reach).
+        window: number of evaluations that a moving average of the accuracy is taken over.
+        force: compare arms with different data sets or models, too.
+        runs_dir: the folder of runs (default: $EDGEBED_RUNS_DIR, else ./runs).
+
+    Raises ScenarioError where there is no such run or arm, or runs cannot be compared.
+
+    Example:
+        edgebed.compare(["quickstart/1", "quickstart/2"], to=0.97).arms["adacomp"].measures["traffic_bytes_to"].mean
     """
     if isinstance(runs, str | Path):
         raise ScenarioError(f"runs: {str(runs)!r} is one run; give a list, e.g. ['{runs}']")
@@ -284,25 +324,37 @@ def compared(runs: Sequence[Run], **options: Any) -> Study[Comparison]:
 
 
 def agree(
-    scenario: str | Path,
+    scenario: str | Path | Mapping[str, Any],
     *,
     runtimes: Sequence[Runtime] = ("simulation", "process"),
     seeds: int = SEEDS,
-    set: Sequence[str] = (),  # noqa: A002 # as above
+    set: Settings = (),  # noqa: A002 # as above
     emulation: Emulation = "auto",
     processes: int | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
     runs_dir: str | Path | None = None,
+    progress: ProgressLike | bool | None = None,
 ) -> Agreements:
     """Run a scenario in several runtimes with several seeds, and judge whether the others do what the first does.
 
-    `jobs` and `executor` are those of `reproduce`.
+    Arguments:
+        scenario, set, emulation, processes, runs_dir, progress: as for `edgebed.run`.
+        runtimes: the runtimes; the first is what the others are compared with.
+        seeds: number of seeds, from 1 on.
+        jobs, executor: as for `edgebed.reproduce`; a model or data of a notebook needs `jobs=1` and no executor.
+
+    Raises ScenarioError for what cannot be run, before anything runs, and InfrastructureError where a trial does not
+    complete.
+
+    Example:
+        edgebed.agree("quickstart", runtimes=("simulation", "process"), seeds=3)
     """
-    with executing(jobs, executor) as spreading:
+    with executing(jobs, executor) as spreading, showing(progress) as display:
         runs = run_all(
-            write_report_and_index, scenario, runtimes=runtimes, seeds=seeds, set=set, emulation=emulation,
+            write_report_and_index, scenario, runtimes=runtimes, seeds=seeds, set=options_of(set), emulation=emulation,
             processes=processes, executor=spreading, runs_dir=runs_dir,
+            progress=display,
         )  # fmt: skip
     return agreed(runs, runtimes).result
 
@@ -326,12 +378,23 @@ def rank(
     executor: Executor | None = None,
     means: Means | None = None,
 ) -> Study[Ranking]:
-    """Draw scenarios from `seed`, run each in the simulation and live, and say whether methods rank alike in both.
+    """Draw scenarios, run each in the simulation and live, and say whether methods rank alike in both.
 
-    `margin` is the share of the time within which the two count as the same; it is stated before the first run, and a
-    study that is resumed goes by what was. `jobs` and `executor` are those of `reproduce`; live runs are made one by
-    one. Raises ScenarioError for what is wrong with these, before anything runs, and InfrastructureError where nothing
-    can be compared.
+    Arguments:
+        scenarios: number of scenarios that are drawn.
+        seed: what they are drawn from.
+        seeds: number of seeds with which each is run.
+        runtime, emulation: how live runs are made, as for `edgebed.run`.
+        margin: share of the time within which two count as the same. It is stated before the first run; a study that is
+            resumed goes by what was.
+        output: the page's folder (default: `rankings` in the folder of runs).
+        jobs, executor, means: as for `edgebed.reproduce`; live runs are made one by one.
+
+    Raises ScenarioError for what is wrong with these, before anything runs, and InfrastructureError where nothing can
+    be compared.
+
+    Example:
+        edgebed.rank(scenarios=5, seeds=2).result
     """
     means = means or Means()
     wanted = state(scenarios=scenarios, seed=seed, seeds=seeds, runtime=runtime, emulation=emulation, margin=margin)

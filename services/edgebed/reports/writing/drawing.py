@@ -170,8 +170,8 @@ class Chart:
         return output.getvalue(), data
 
 
-def write_figures(folder: Path, charts: Sequence[Chart]) -> int:
-    """Write each chart as SVG and PNG for papers into `folder`, which is made; return how many there were.
+def write_figures(folder: Path, charts: Sequence[Chart]) -> list[Path]:
+    """Write each chart as SVG and PNG for papers into `folder`, which is made; return the files.
 
     Raises InfrastructureError where that is impossible.
     """
@@ -180,10 +180,13 @@ def write_figures(folder: Path, charts: Sequence[Chart]) -> int:
     except OSError as error:
         raise InfrastructureError(f"{folder}: cannot be made: {error.strerror}; choose another --figures") from error
     drawn = [chart for chart in charts if chart.svg]
+    files = []
     for chart, name in zip(drawn, numbered([chart.name for chart in drawn]), strict=True):
-        write_atomically(folder / f"{name}.svg", chart.printed_svg(), "--figures")
-        write_atomically(folder / f"{name}.png", chart.printed_png(), "--figures")
-    return len(drawn)
+        svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+        write_atomically(svg, chart.printed_svg(), "--figures")
+        write_atomically(png, chart.printed_png(), "--figures")
+        files += [svg, png]
+    return files
 
 
 def numbered(names: Iterable[str]) -> list[str]:

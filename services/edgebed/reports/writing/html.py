@@ -6,6 +6,7 @@ nothing more.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
@@ -26,6 +27,12 @@ TAGS = {"code": "code", "strong": "strong", "emphasis": "em"} | dict.fromkeys(SH
 def to_html(page: Page) -> str:
     """The page as one document, which loads nothing."""
     return TEMPLATE.render(page=page).lstrip()
+
+
+def brief_html(page: Page) -> str:
+    """What a terminal shows of a page, but for sketches, as HTML for a notebook."""
+    module: Any = TEMPLATE.make_module({"page": Page(name=page.name, parts=())})
+    return str(module.all(page.brief, 3))
 
 
 def cell_class(text: Text, is_name: bool) -> str:

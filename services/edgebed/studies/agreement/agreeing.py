@@ -13,15 +13,16 @@ from typing import Any
 
 import msgspec
 
-from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.errors import InfrastructureError, Place, ScenarioError
 from edgebed.core.quantities import seconds_text
 from edgebed.core.runtimes import Emulation, Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.run_folder import RunFolder, runs_root
 from edgebed.running.results import Run
-from edgebed.running.run import Options, ProgressLike, ReportWriter, host_of, plan_checked
+from edgebed.running.run import Options, ProgressLike, ReportWriter, host_of, plan_checked, refuse_objects
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
+from edgebed.scenario.source import from_plain
 from edgebed.studies.agreement.agreement import SEEDS_MIN, Agreement, Verdict, agreement, overall
 from edgebed.studies.arms import Arm, gather
 from edgebed.studies.cells.jobs import Job, Tell, begin
@@ -70,6 +71,8 @@ def run_all(
     """
     _check(runtimes, seeds)
     loaded = load_scenario(scenario, set)
+    if executor is not None:
+        refuse_objects(loaded, ("model", "data"), "runs that are made at the same time are programs of their own")
     for runtime in runtimes:
         options = Options(runtime=runtime, emulation=emulation, trace=False, force=force)
         planned = plan_checked(loaded, options)
@@ -78,7 +81,7 @@ def run_all(
     jobs = {
         (runtime, seed): Job(
             name=f"{runtime}, seed {seed}",
-            scenario=dict(scenario) if isinstance(scenario, Mapping) else str(scenario),
+            scenario=from_plain(scenario, Place("")).plain() if isinstance(scenario, Mapping) else str(scenario),
             runtime=runtime,
             emulation=emulation,
             set=(*set, f"seed={seed}"),

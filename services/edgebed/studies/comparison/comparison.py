@@ -13,6 +13,8 @@ from typing import Literal
 import msgspec
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.quantities import UNMEASURED, measure_text
+from edgebed.running.tables import table_html
 from edgebed.scenario.problems import choose
 from edgebed.studies.arms import Arm, ArmTrial, Gathered
 from edgebed.studies.changes import SettingChange
@@ -125,6 +127,27 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     def examples_per_update(self) -> dict[str, float | None]:
         """Training examples that an update stands for, by arm."""
         return {name: arm.examples_per_update for name, arm in self.arms.items()}
+
+    def _repr_html_(self) -> str:
+        """A row for each arm with the mean of each measure and half its interval, for notebooks."""
+        rows = [
+            (name, str(len(arm.outcomes)), *(_mean_text(measure, arm.measures.get(measure)) for measure in MEASURES))
+            for name, arm in self.arms.items()
+        ]
+        reached = "" if self.accuracy is None else f"; ..._to: until accuracy {self.accuracy:g}"
+        title = f"means over seeds, against {self.baseline}{reached}"
+        return table_html(title, ("arm", "seeds", *MEASURES), rows)
+
+
+def _mean_text(name: str, measure: Measure | None) -> str:
+    """A measure's mean, with half the width of its interval where there are several seeds."""
+    if measure is None or measure.mean is None:
+        return UNMEASURED
+    name, mean = name.removesuffix("_to"), measure.mean
+    text = measure_text(name, mean.mean)
+    if mean.low is None or mean.high is None:
+        return text
+    return f"{text} ± {measure_text(name, (mean.high - mean.low) / 2)}"
 
 
 MEASURES: dict[str, By] = {

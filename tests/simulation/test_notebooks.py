@@ -1,0 +1,150 @@
+"""Notebooks and scripts: the one of docs/notebooks is run, and models and data are objects of a program."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.simulation
+NOTEBOOK = Path(__file__).parents[2] / "docs/notebooks/first-steps.ipynb"
+OWN = """
+import sys
+import edgebed, numpy as np
+from torch import nn
+
+WIDTH = 8
+
+class Base(nn.Module):
+    def forward(self, images):
+        return self.layers(images)
+
+class Net(Base):
+    def __init__(self, classes):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(12, WIDTH), nn.ReLU(), nn.Linear(WIDTH, classes))
+
+def blobs(seed):
+    chance = np.random.default_rng(seed)
+    labels = np.arange(200) % 2
+    inputs = chance.normal(size=(200, 12)).astype(np.float32) + labels[:, None].astype(np.float32)
+    return inputs[:160], labels[:160], inputs[160:], labels[160:]
+
+def scenario(**task):
+    return {
+        "name": "own", "task": {"data": blobs, "model": Net, "batch_size": 10, **task}, "method": "asgd",
+        "fleet": {"edge": {"count": 2}}, "evaluation": {"every": "20 updates"}, "stop": {"updates": 40},
+    }
+"""
+
+
+def run_program(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A script of these lines, run in a folder of its own."""
+    script = folder / "script.py"
+    script.write_text(text, encoding="utf-8")
+    return subprocess.run([sys.executable, str(script)], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def output_of(text: str, folder: Path) -> list[str]:
+    """The lines that a script prints."""
+    done = run_program(text, folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_as_a_script(tmp_path):
+    """Its cells one after the other; without pandas, but for those that need it."""
+    has_pandas = importlib.util.find_spec("pandas") is not None
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    chosen = [cell for cell in cells if has_pandas or "pandas" not in cell["metadata"].get("tags", ())]
+    lines = output_of("\n".join("".join(cell["source"]) for cell in chosen if cell["cell_type"] == "code"), tmp_path)
+
+    assert any("times smaller" in line for line in lines)
+    assert any("Narrow is defined in this notebook or script" in line for line in lines)
+    assert len(list((tmp_path / "runs/quickstart").glob("0*/report.html"))) == 4
+    assert [cell["outputs"] for cell in cells if cell["cell_type"] == "code" and cell["outputs"]] == []
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_in_a_kernel(tmp_path, monkeypatch):
+    """As a reader runs it: results are tables, and progress is shown without being asked for."""
+    nbclient = pytest.importorskip("nbclient", reason="no nbclient: scripts/setup --dev installs it")
+    pytest.importorskip("pandas", reason="no pandas: pip install 'edgebed[pandas]'")
+    import nbformat
+
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=100, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    shown = [output.data.get("text/html", "") for output in code[0].outputs if "data" in output]
+
+    assert any("asgd completed: accuracy" in html.replace("✓ ", "") for html in shown)
+    assert "<caption>quickstart/" in shown[-1]
+    assert not any("<progress" in html for html in shown)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_class_and_a_function_of_a_script_are_model_and_data(tmp_path, processes):
+    """In the simulation, also in the processes that it forks; loading a result builds the model again."""
+    lines = output_of(
+        f"{OWN}\nrun = edgebed.run(scenario(), runtime='simulation', processes={processes})\n"
+        "trial = run.trials['asgd']\n"
+        "print(trial.summary.final_accuracy > 0.6, type(trial.model()).__name__, sorted(run.manifest['own_code']))",
+        tmp_path,
+    )
+
+    assert lines == ["True Net ['__main__:Net', '__main__:blobs']"]
+
+
+def test_what_is_defined_in_a_script_is_known_by_its_text(tmp_path):
+    """With what it uses: a width, a base. What nobody uses is no part of it."""
+    digests = []
+    for change in (("WIDTH = 8", "WIDTH = 8"), ("WIDTH = 8", "WIDTH = 9"), ("(images)\n", "(2 * images)\n"),
+                   ("import sys", "import sys\nUNUSED = 1")):  # fmt: skip
+        text = OWN.replace(*change)
+        lines = output_of(
+            f"{text}\nfrom edgebed.core.imports import source_of\nimport hashlib\n"
+            "print(hashlib.sha256(source_of('__main__:Net').encode()).hexdigest())",
+            tmp_path,
+        )
+        digests += lines
+
+    assert len(set(digests)) == 3
+    assert digests[0] == digests[3]
+
+
+def test_a_run_is_not_resumed_with_another_class_of_the_same_name(tmp_path):
+    """It would not be the same run, though its plan is."""
+    begin = (
+        "class Stop:\n"
+        "    def trial_started(self, plan): raise KeyboardInterrupt\n"
+        "try:\n    edgebed.run(scenario(), runtime='simulation', processes=1, progress=Stop())\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    assert output_of(f"{OWN}\n{begin}", tmp_path) == ["interrupted"]
+    other = run_program(f"{OWN.replace('nn.ReLU()', 'nn.Tanh()')}\nedgebed.resume('own')", tmp_path)
+    none = run_program("import edgebed\nedgebed.resume('own')", tmp_path)
+
+    assert "was begun with another __main__:Net" in other.stderr
+    assert "Define it here again" in none.stderr
+    assert output_of(f"{OWN}\nprint(edgebed.resume('own', processes=1).exit_code)", tmp_path) == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("edgebed.run(scenario(), runtime='process')", "task.model: Net is defined in this notebook"),
+        ("edgebed.run(scenario(model=lambda: Net(2)), runtime='simulation')", "task.model: .*cannot be found"),
+        ("edgebed.run(scenario(model=Net(2)), runtime='simulation')", "task.model: an instance of Net cannot"),
+        ("edgebed.agree(scenario(model='small'), jobs=2)", "task.data: blobs is defined in"),
+    ],
+)  # fmt: skip
+def test_where_an_object_cannot_be_taken_the_error_says_what_to_do(tmp_path, call, message):
+    """Before anything runs."""
+    text = f"{OWN}\ntry:\n    {call}\nexcept edgebed.ScenarioError as error:\n    print(error)"
+    assert any(re.search(message, line) for line in output_of(text, tmp_path))
+    assert not (tmp_path / "runs").exists()
