@@ -168,7 +168,7 @@ def test_a_scenario_of_ones_own_runs(edgebed, tmp_path):
 
 def test_papers_come_with_it(edgebed):
     """Their rows and their scenarios."""
-    assert "scenarios/hardy2017/figure-4.yaml" in edgebed("reproduce", "hardy2017", "--list")
+    assert "scenarios/hardy2017/figure-4.yaml" in edgebed("reproduce", "hardy2017", "--list", "--json")
 
 
 def test_compose_writes_the_folder(edgebed, tmp_path):

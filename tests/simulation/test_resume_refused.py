@@ -7,8 +7,8 @@ import pytest
 from quick_runs import run as run_quickly
 
 import edgebed
-from edgebed.cli import look
 from edgebed.core.errors import ScenarioError
+from edgebed.journal.overview import overview_of
 from edgebed.journal.run_folder import RunFolder, TrialFolder
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.running import resume as resuming
@@ -86,10 +86,10 @@ def test_its_old_result_is_gone_before_its_journals_are_read(
     listed = []
 
     def list_and_read(folder: TrialFolder) -> ResumedTrial | None:
-        listed.append(look._row(broken)["result"])
+        listed.append(overview_of(broken).result)
         return past_of(folder)
 
-    assert look._row(broken)["result"] != "running"
+    assert overview_of(broken).result != "running"
     monkeypatch.setattr(resuming, "past_of", list_and_read)
     edgebed.resume(broken.path, processes=1)
 

@@ -246,7 +246,7 @@ def test_what_a_terminal_would_act_on_is_quoted(edgebed, run):
     for command in ("show", "show --json", "events", "events --json", "logs", "link show", "ls"):
         _, printed = edgebed(*command.split(), *([] if command == "ls" else ["pair"]))
         assert not set("\x1b\x07\x9b\u202e") & set(printed)
-    _, shown = edgebed("show", "pair")
+    _, shown = edgebed("show", "pair", "--verbose")
     assert r"note: \u001b]0;pwned" in shown
 
 
