@@ -64,14 +64,13 @@ class KeptTrials:
         self.digests = {name: _digest(file) for name, file in files.items()}
         self._trials: dict[Asked, dict[tuple[str, str], KeptTrial]] = {}
         for kept in read_lines(path, msgspec.json.Decoder(KeptTrial).decode, "not a trial of a ranking study"):
-            if kept.file == self.digests.get(kept.scenario) and kept.started >= since:
+            is_asked = kept.file == self.digests.get(kept.scenario) and kept.started >= since
+            if is_asked and (not is_virtual(kept.runtime) or kept.code == fingerprint()):
                 self._add(kept)
 
     def of(self, asked: Asked) -> list[KeptTrial]:
         """The trials that there are, the newest first."""
-        code = fingerprint()
-        there = [each for each in self._of(asked).values() if not is_virtual(each.runtime) or each.code == code]
-        return sorted(there, key=lambda each: (each.started, each.run), reverse=True)
+        return sorted(self._of(asked).values(), key=lambda each: (each.started, each.run), reverse=True)
 
     def keep(self, asked: Asked, found: FoundTrial) -> None:
         """Add a finished trial, unless it is there."""
