@@ -452,20 +452,19 @@ HEADLINES = (
             "never-97-comp-asgd-0.01",
         ),
         chart="Accuracy against updates",
-        found="It reaches 97 % here, and with a tenth of the entries it is as good as ASGD. What the authors sent in "
-        "the place of AdaComp's corrected learning rates is not in their release, so the cause is open.",
+        found="It reaches 97 % here, and with a tenth of the entries it is as good as ASGD. The cause is open.",
     ),
     Headline(
         claim="When half of the devices crash, 0.2 to 0.3 points are lost",
         rows=("loss-60000", "loss-12000", "crashed-had-taught"),
         chart="With and without crashes",
-        found="Losses are of this size or smaller; three seeds tell them from none in part.",
+        found="Losses are about this size; three seeds do not tell them from none.",
     ),
     Headline(
         claim="Devices of three speeds cost 0.2 points with all images, and 0.7 with a fifth of them",
         rows=("loss-classes-60000", "loss-classes-12000", "faster-at-first"),
         chart="One class and three, c = 0.01",
-        found="At a fifth of the updates the loss has the same sign, and is larger where there are fewer images.",
+        found="At a fifth of the updates losses are about this size; three seeds do not tell them from none.",
     ),
 )
 

@@ -59,7 +59,8 @@ def front_page(reproduced: Sequence[Reproduced], others: Sequence[str] = ()) -> 
     """The front page; `others` are names of further pages in its folder."""
     return Page(
         name=FRONT,
-        heading="Results",
+        title="Results",
+        heading="What five publications claim, and what became of it",
         parts=[
             Prose(INTRODUCTION),
             Grid(FRONT_HEAD, [_counts(each) for each in reproduced]),
@@ -74,7 +75,8 @@ def artifact_page(reproduced: Sequence[Reproduced]) -> Page:
     """The appendix: what to install, what to run, and what to expect."""
     return Page(
         name=ARTIFACT,
-        heading="Artifact appendix",
+        title="Artifact appendix",
+        heading="What to install, what to run, and what to expect",
         parts=[
             Section("What is needed", [Prose(REQUIREMENTS)]),
             Section("Kick the tyres", [Prose(TYRES), Listing(TYRES_COMMANDS, "sh")]),

@@ -64,7 +64,7 @@ def to_markdown(page: Page) -> str:
     """The whole page."""
     status = Paragraph(Span(page.status.text, "strong")) if page.status else Paragraph("")
     body = _parts((Paragraph(page.heading), status, *page.lead, *page.parts), page, 2)
-    return f"# {_line(page.name)}\n\n{body}\n"
+    return f"# {_line(page.title or page.name)}\n\n{body}\n"
 
 
 def _parts(parts: Iterable[Part], page: Page, level: int) -> str:
