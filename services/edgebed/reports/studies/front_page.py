@@ -18,9 +18,8 @@ from edgebed.studies.reproduction.reproduction import Reproduction, RowResult
 FRONT = "index"
 ARTIFACT = "artifact"
 INTRODUCTION = """\
-What five publications on training neural networks at the edge claim, and what became of each claim when edgebed ran it:
-in virtual time, or in containers with capped processors and shaped links where time is what is measured. A claim is
-decided by an interval over three seeds or more; a finding that is not the paper's has a cause where one was found, by
+Five publications on training neural networks at the edge, run again: in virtual time, or in containers with capped
+processors and shaped links where time is what is measured. A claim is decided by an interval over three seeds or more; a finding that is not the paper's has a cause where one was found, by
 runs that switch one thing at a time. Each paper's page has all rows, sizes, runs and commands."""
 REQUIREMENTS = """\
 **Hardware.** Two cores and 8 GB of memory, no GPU; times below are seconds of one core of the machine that the pages
