@@ -19,8 +19,9 @@ FRONT = "index"
 ARTIFACT = "artifact"
 INTRODUCTION = """\
 Five publications on training neural networks at the edge, run again: in virtual time, or in containers with capped
-processors and shaped links where time is what is measured. A claim is decided by an interval over three seeds or more; a finding that is not the paper's has a cause where one was found, by
-runs that switch one thing at a time. Each paper's page has all rows, sizes, runs and commands."""
+processors and shaped links where time is what is measured. A claim is decided by an interval over three seeds or more;
+a finding that is not the paper's has a cause where one was found, by runs that switch one thing at a time. Each paper's
+page has all rows, sizes, runs and commands."""
 REQUIREMENTS = """\
 **Hardware.** Two cores and 8 GB of memory, no GPU; times below are seconds of one core of the machine that the pages
 name. **Software.** Linux, Python 3.11 or newer, and Docker for what is run in containers; `scripts/setup` makes the
