@@ -464,8 +464,8 @@ HEADLINES = (
         claim="Devices of three speeds cost 0.2 points with all images, and 0.7 with a fifth of them",
         rows=("loss-classes-60000", "loss-classes-12000", "faster-at-first"),
         chart="One class and three, c = 0.01",
-        found="At a fifth of the updates losses are about this size; three seeds tell them from none with a fifth of the "
-        "images, and not with all.",
+        found="At a fifth of the updates losses are about this size; three seeds tell them from none with a fifth of "
+        "the images, and not with all.",
     ),
 )
 
