@@ -454,14 +454,10 @@ def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -
     """Print every table, row and cell of a paper or of all papers; of a paper these rows alone, if any is named."""
     from edgebed.reports.studies.paper_list import paper_dict, paper_list
     from edgebed.studies.cells.cells import PaperCells, check_rows
-    from edgebed.studies.papers.registry import all_papers, find_paper
+    from edgebed.studies.papers.registry import find_paper
 
-    if paper is None:
-        _papers(paper, rows)
-        papers = list(all_papers())
-    else:
-        declared = find_paper(paper)
-        papers = [declared.only(check_rows(declared, rows))]
+    declared = map(find_paper, _papers(paper, rows))
+    papers = [each.only(check_rows(each, rows)) for each in declared]
     if json:
         put_json([paper_dict(each, PaperCells(each), size) for each in papers])
         return

@@ -6,12 +6,12 @@ each claim. The appendix has the same claims with expected intervals, machine ti
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from edgebed.core.quantities import UNMEASURED, count_text, seconds_text
-from edgebed.reports.studies.reproduction_page import SHADES, finding_text
+from edgebed.reports.studies.reproduction_page import MEASURED, row_options, rows_grid
 from edgebed.reports.writing.page import Figures, Grid, Listing, Page, Paragraph, Part, Prose, Section, Span
-from edgebed.studies.claims_text import measured_text
 from edgebed.studies.papers.paper import Headline, Paper
 from edgebed.studies.reproduction.reproduction import Reproduction, RowResult
 
@@ -38,7 +38,6 @@ TYRES_COMMANDS = (
     "edgebed reproduce tong2016 --row bp-1000 --seeds 1",
 )
 FRONT_HEAD = ("paper", "claims", "reproduced", "differ or equal", "of these explained", "open")
-CLAIM_HEAD = ("", "paper", "measured (interval over seeds)", "finding")
 CHECK_HEAD = ("", "expected", "finding")
 
 
@@ -113,19 +112,9 @@ def _paper(each: Reproduced) -> Section:
 
 
 def _headline(each: Reproduced, headline: Headline) -> Section:
-    rows = [
-        (row.what, row.paper, _measured(row), Span(text, SHADES.get(text)))
-        for row in (each.rows[name] for name in headline.rows)
-        for text in (finding_text(row),)
-    ]
+    found = rows_grid([each.rows[name] for name in headline.rows]).only("", "paper", MEASURED, "finding")
     charts = [chart for chart in each.page.charts if chart.title == headline.chart]
-    return Section(
-        headline.claim, [Prose(headline.found), Grid(CLAIM_HEAD, rows), Figures(charts, folder=each.paper.name)]
-    )
-
-
-def _measured(row: RowResult) -> str:
-    return measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs)
+    return Section(headline.claim, [Prose(headline.found), found, Figures(charts, folder=each.paper.name)])
 
 
 def _checks(each: Reproduced) -> Iterator[Part]:
@@ -136,17 +125,14 @@ def _checks(each: Reproduced) -> Iterator[Part]:
         needed = dict.fromkeys(cell for row in rows for cell in row.cells)
         runs = {(run.run, run.started): run for cell in needed if cell in cells for run in cells[cell].runs}
         took_s = sum(run.wall_s or 0.0 for run in runs.values())
-        chosen = [word for row in rows for word in ("--row", row.row)]
+        command = ["edgebed", "reproduce", each.paper.name, *row_options(headline.rows), "--resume"]
         yield Section(
             f"C{number}: {headline.claim}",
             [
-                Grid(
-                    CHECK_HEAD,
-                    [(row.what, _measured(row), finding_text(row)) for row in rows],
-                ),
+                replace(rows_grid(rows).only("", MEASURED, "finding"), head=CHECK_HEAD),
                 Paragraph(
                     f"{count_text(len(runs), 'run')}, {seconds_text(took_s) if runs else UNMEASURED} on one core."
                 ),
-                Listing([shlex.join(["edgebed", "reproduce", each.paper.name, *chosen, "--resume"])], "sh"),
+                Listing([shlex.join(command)], "sh"),
             ],
         )

@@ -91,10 +91,11 @@ Bytes are those of the pushes, which go up; the models that come down are not am
 WHERE: dict[Runtime, str] = {"simulation": "simulation", "process": "processes", "docker": "containers"}
 
 
+MEASURED = "measured (interval over seeds)"
 HEAD = (
-    "", "paper", "measured (interval over seeds)", "finding", "reproduced if", "detectable", "size", "row", "cells",
+    "", "paper", MEASURED, "finding", "reproduced if", "detectable", "size", "row", "cells",
 )  # fmt: skip
-BRIEF = ("row", "", "paper", "measured (interval over seeds)", "finding", "size")
+BRIEF = ("row", "", "paper", MEASURED, "finding", "size")
 """Columns for a terminal."""
 
 
@@ -161,16 +162,17 @@ def _table(paper: Paper, table: Table, rows: Sequence[RowResult], curves: Curves
         for each in table.curves
         if (found := curves.get(each.title))
     ]
-    return Section(table.title, [Prose(table.text), _grid(rows), Notes(lines), Figures(charts)])
+    return Section(table.title, [Prose(table.text), rows_grid(rows), Notes(lines), Figures(charts)])
 
 
 def _brief(title: str, rows: Sequence[RowResult]) -> Section:
-    shown = _grid(rows).only(*BRIEF)
+    shown = rows_grid(rows).only(*BRIEF)
     named = [name or "what" for name in BRIEF]
     return Section(title, [replace(shown, head=named, dispensable=("size", "what"))])
 
 
-def _grid(rows: Sequence[RowResult]) -> Grid:
+def rows_grid(rows: Sequence[RowResult]) -> Grid:
+    """Rows under HEAD."""
     return Grid(HEAD, list(map(_cells, rows)))
 
 
@@ -320,14 +322,15 @@ def _reproduce_commands(paper: Paper, result: Reproduction) -> list[str]:
         else:
             others.setdefault((row.share[0], row.seeds_wanted), []).append(row.row)
     base = ["edgebed", "reproduce", result.paper, "--resume"]
-    commands = [base if not others else [*base, *_options(declared)]] if declared else []
+    commands = [base if not others else [*base, *row_options(declared)]] if declared else []
     for (scale, seeds), rows in others.items():
-        chosen = [] if len(rows) == len(paper.rows) else _options(rows)
+        chosen = [] if len(rows) == len(paper.rows) else row_options(rows)
         commands.append([*base, *chosen, "--scale", f"{scale:g}", "--seeds", str(seeds)])
     return [shlex.join(words) for words in commands]
 
 
-def _options(rows: Sequence[str]) -> list[str]:
+def row_options(rows: Iterable[str]) -> list[str]:
+    """The words of a command that choose these rows."""
     return [word for row in rows for word in ("--row", row)]
 
 

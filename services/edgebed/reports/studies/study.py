@@ -33,7 +33,7 @@ from edgebed.running.run import ProgressLike, refuse_objects, without_report
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.studies.agreement.agreeing import Agreements, arms_by_trial, judge, run_all
 from edgebed.studies.arms import gather
-from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, runs_of_rows
+from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows
 from edgebed.studies.cells.result_cache import FILE, ResultCache
 from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.cells.spreading import executing
@@ -45,7 +45,7 @@ from edgebed.studies.ranking.ranking import Ranking
 from edgebed.studies.ranking.ranking_runs import RankingRuns
 from edgebed.studies.ranking.stated import TIME_MARGIN, begin_study, read_stated, scenario_files, state
 from edgebed.studies.reproduction import analytic_rows
-from edgebed.studies.reproduction.budget import Candidate, Part, candidates, within
+from edgebed.studies.reproduction.budget import Candidate, PaperRuns, candidates, within
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
 from edgebed.studies.sweep.costs import FILE as COSTS
 from edgebed.studies.sweep.points import read_points, sweep_command
@@ -141,7 +141,6 @@ def reproduce(
     jobs: int = 1,
     executor: Executor | None = None,
     means: Means | None = None,
-    budgeted: Sequence[CellRun] | None = None,
 ) -> Study[Reproduction]:
     """Reproduce a paper's rows, all or those named, and write the page into `output`.
 
@@ -154,29 +153,46 @@ def reproduce(
         jobs: number of simulated runs that are made at a time.
         executor: makes as many at a time as it likes, e.g. `distributed.Client(address).get_executor()`.
         means: how missing runs are made, and where runs are.
-        budgeted: the runs to make, where not all that are missing.
 
     Raises ScenarioError for what is wrong with these, before anything runs.
 
     Example:
         edgebed.reproduce("hardy2017", scale=0.02, means=edgebed.Means(resume=True)).page
     """
-    means, size, declared = means or Means(), size_of(scale, seeds), find_paper(paper)
+    means = means or Means()
+    asked = _paper_runs(paper, rows, size_of(scale, seeds), output, means, writes=True)
+    return _reproduced(asked, asked.wanted, means, jobs, executor)
+
+
+def _paper_runs(
+    name: str, rows: Sequence[str], size: Size, output: str | Path | None, means: Means, *, writes: bool
+) -> PaperRuns:
+    """Return what is asked of a paper, and what is kept of its runs; its folder is made if anything is written."""
+    declared = find_paper(name)
     chosen = check_rows(declared, rows)
     folder = folder_of(output, means.root / "reproductions")
-    charts = make_folder(folder, declared.name)  # before hours of training, not after
+    # before hours of training, not after
+    beside = make_folder(folder, declared.name) if writes else folder / declared.name
     cells = PaperCells(declared)
-    cache = ResultCache(cells, charts / FILE)
-    computed = analytic_rows.AnalyticRows(declared, charts / analytic_rows.FILE)
+    return PaperRuns(name, cells, ResultCache(cells, beside / FILE), chosen, size)
+
+
+def _reproduced(
+    asked: PaperRuns, wanted: Sequence[CellRun], means: Means, jobs: int, executor: Executor | None
+) -> Study[Reproduction]:
+    """Make what is wanted and missing, evaluate all rows, and write the page."""
+    declared, cache, beside = asked.cells.paper, asked.cache, asked.cache.path.parent
+    computed = analytic_rows.AnalyticRows(declared, beside / analytic_rows.FILE)
     problems: tuple[str, ...] = ()
     if means.run:
-        problems = tuple(computed.compute(chosen, means.tell, resume=means.resume))
-        wanted = runs_of_rows(declared, chosen, size) if budgeted is None else budgeted
-        problems += means.run_cells(cells, wanted, cache, jobs, executor)
-    result, curves = evaluate(cells, means.root, cache, chosen, size, means.tell, paper, computed.values)
+        problems = tuple(computed.compute(asked.rows, means.tell, resume=means.resume))
+        problems += means.run_cells(asked.cells, wanted, cache, jobs, executor)
+    result, curves = evaluate(
+        asked.cells, means.root, cache, asked.rows, asked.size, means.tell, asked.name, computed.values
+    )
     cache.write()
-    view = reproduction_page(declared, result, curves, chosen)
-    return Study(result=result, page=write(view, folder), view=view, problems=problems)
+    view = reproduction_page(declared, result, curves, asked.rows)
+    return Study(result=result, page=write(view, beside.parent), view=view, problems=problems)
 
 
 def reproduce_within(
@@ -195,18 +211,13 @@ def reproduce_within(
 
     What there is counts. The other arguments and the errors are those of `reproduce`; a page is written for each paper.
     """
-    means = replace(means or Means(), resume=True)
-    missing = missing_runs(names, rows=rows, size=size_of(scale, seeds), output=output, means=means)
+    means, size = replace(means or Means(), resume=True), size_of(scale, seeds)
+    asked = [_paper_runs(name, rows, size, output, means, writes=True) for name in names]
+    missing = candidates(asked, means.root, means.tell)
     chosen = within(missing, budget_s * jobs)
     count = sum(len(runs) for runs in chosen.values())
     means.tell(f"{count} of {count_text(len(missing), 'missing run')} chosen for {seconds_text(budget_s)}")
-    return [
-        reproduce(
-            name, rows=rows, scale=scale, seeds=seeds, output=output, jobs=jobs, executor=executor, means=means,
-            budgeted=chosen.get(name, ()),
-        )
-        for name in names
-    ]  # fmt: skip
+    return [_reproduced(each, chosen.get(each.name, ()), means, jobs, executor) for each in asked]
 
 
 def reproduce_all(
@@ -236,14 +247,8 @@ def missing_runs(
     names: Sequence[str], *, rows: Sequence[str], size: Size, output: str | Path | None, means: Means
 ) -> list[Candidate]:
     """Return the runs that the rows of these papers lack, those that decide most in a second first."""
-    folder = folder_of(output, means.root / "reproductions")
-    parts = []
-    for name in names:
-        declared = find_paper(name)
-        cells = PaperCells(declared)
-        cache = ResultCache(cells, folder / declared.name / FILE)
-        parts.append(Part(name, cells, cache, check_rows(declared, rows), size))
-    return candidates(parts, means.root, means.tell)
+    asked = [_paper_runs(name, rows, size, output, means, writes=False) for name in names]
+    return candidates(asked, means.root, means.tell)
 
 
 def sweep(

@@ -130,28 +130,28 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
     if plan.faults and manifest.get("resumed"):
         return False
     wanted = msgspec.json.decode(msgspec.json.encode(plan), type=Plan)  # as if read from a file
-    if not is_virtual(str(manifest.get("runtime"))):  # the kernel has always done so, and exchanges take their time
-        stored = msgspec.structs.replace(stored, **{rule: getattr(wanted, rule) for rule in RULES})
-        stored, wanted = _without_exchanges(stored), _without_exchanges(wanted)
-    if _essence(stored) != _essence(wanted):
+    is_live = not is_virtual(str(manifest.get("runtime")))
+    if _essence(stored, is_live=is_live) != _essence(wanted, is_live=is_live):
         return False
     was, now = manifest.get("own_code", {}), own_code([plan])
     return all(now.get(path, digest) == digest for path, digest in was.items())
 
 
-def _without_exchanges(plan: Plan) -> Plan:
+def _essence(plan: Plan, *, is_live: bool) -> Plan:
+    """The plan without what is only shown or expected, and without the folders in which modules were found.
+
+    Of a live run also without what holds in virtual time alone: its rules, and what exchanges take.
+    """
     nodes = tuple(
-        msgspec.structs.replace(node, task=msgspec.structs.replace(node.task, exchange_time_s=0.0))
+        msgspec.structs.replace(
+            node,
+            task=msgspec.structs.replace(
+                node.task, python_path=(), exchange_time_s=0.0 if is_live else node.task.exchange_time_s
+            ),
+        )
         for node in plan.nodes
     )
-    return msgspec.structs.replace(plan, nodes=nodes)
-
-
-def _essence(plan: Plan) -> Plan:
-    """The plan without what is only shown or expected, and without the folders in which modules were found."""
-    nodes = tuple(
-        msgspec.structs.replace(node, task=msgspec.structs.replace(node.task, python_path=())) for node in plan.nodes
-    )
+    rules = dict.fromkeys(RULES, "") if is_live else {}
     return msgspec.structs.replace(
-        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, is_profiled=False
+        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, is_profiled=False, **rules
     )

@@ -182,8 +182,7 @@ class Exchanges:
         key = str(task["model"]), method
         if key not in self._found:
             self.tell(f"measuring what an exchange of {method} takes with the model {task['model']} …")
-            times = {name: value for name, value in variant["task"].items() if name != "exchange_time"}
-            seconds = exchange_s({**task, **times}, variant, self.stated.runtime, self.stated.emulation)
+            seconds = exchange_s({**task, **variant["task"]}, variant, self.stated.runtime, self.stated.emulation)
             self._found[key] = format_duration(seconds)
         return self._found[key]
 

@@ -6,7 +6,7 @@ edgebed computed it, if the row's description is the same; like a run it is comp
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -53,7 +53,7 @@ class AnalyticRows:
             name: kept for name, row in self.rows.items() if (kept := self._kept.get(name)) and kept.what == row.what
         }
 
-    def compute(self, chosen: list[str], tell: Callable[[str], None], *, resume: bool) -> list[str]:
+    def compute(self, chosen: Sequence[str], tell: Callable[[str], None], *, resume: bool) -> list[str]:
         """Compute the chosen rows that need no run; values that exist are reused if `resume`.
 
         Computed values are written, whatever becomes of the rest. Returns what went wrong, a sentence each. What

@@ -31,7 +31,7 @@ class Took(NamedTuple):
     seconds: float
 
 
-class Part(NamedTuple):
+class PaperRuns(NamedTuple):
     """A paper with the rows that are asked for, and what is known of its runs."""
 
     name: str
@@ -106,21 +106,22 @@ def within(candidates: Sequence[Candidate], budget_s: float) -> Mapping[str, lis
     return chosen
 
 
-def candidates(parts: Iterable[Part], root: Path, tell: Tell) -> list[Candidate]:
-    """The runs of all parts that are missing, best first; finished runs in `root` are read, and kept in the caches."""
-    parts, index = list(parts), RunIndex(root)
-    for part in parts:
-        cache_finished(part.cells, index, part.cache, part.wanted, tell)
+def candidates(papers: Sequence[PaperRuns], root: Path, tell: Tell) -> list[Candidate]:
+    """The runs of all papers that are missing, best first; finished runs in `root` are read, and kept in the caches."""
+    index = RunIndex(root)
+    for each in papers:
+        cache_finished(each.cells, index, each.cache, each.wanted, tell)
+    done = {each.name: each.done for each in papers}
     took = [
-        Took(part.cells.paper.name, run.cell, run.scale, part.cells.spec(run).updates, seconds)
-        for part in parts
-        for run, seconds in part.done.items()
+        Took(each.cells.paper.name, run.cell, run.scale, each.cells.spec(run).updates, seconds)
+        for each in papers
+        for run, seconds in done[each.name].items()
         if seconds is not None
     ]
     return best_first(
-        Candidate(part.name, run, updates, cost_s(paper, run, updates, took), worth)
-        for part in parts
-        for paper in (part.cells.paper,)
-        for run, worth in worths(paper, part.rows, part.done, part.size).items()
-        for updates in (part.cells.spec(run).updates,)
+        Candidate(each.name, run, updates, cost_s(paper, run, updates, took), worth)
+        for each in papers
+        for paper in (each.cells.paper,)
+        for run, worth in worths(paper, each.rows, done[each.name], each.size).items()
+        for updates in (each.cells.spec(run).updates,)
     )
