@@ -169,12 +169,15 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> No
     assert found.series.steps.keys() == set(SHARDS)
     assert all(made.tolist() == list(range(STEPS)) for made in found.series.steps.values())
     assert last >= len(doomed) // 2  # who dies while others begin again goes on with them
-    assert found.series.steps_made > len(SHARDS) * STEPS
+    assert found.series.steps_made >= len(SHARDS) * STEPS
     assert len(found.series.updates) == STEPS
     books = found.summary.accounting
     assert books.closes, books.problems
     assert (books.total.applied, books.total.unfinished) == (len(SHARDS) * STEPS, 0)
-    assert found.summary.steps_lost == books.total.begun - books.total.applied >= found.summary.steps_rolled_back > 0
+    assert found.summary.steps_lost == books.total.begun - books.total.applied >= found.summary.steps_rolled_back
+    if runtime == "simulation":  # live, a kill may come while all wait for a checkpoint
+        assert found.series.steps_made > len(SHARDS) * STEPS
+        assert found.summary.steps_rolled_back > 0
 
 
 @pytest.mark.parametrize(

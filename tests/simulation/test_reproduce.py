@@ -279,7 +279,7 @@ def test_a_budget_is_spent_on_what_decides_most(place: Path) -> None:
     took_s = made.read_manifest()["wall_s"]
     assert [each["cost_s"] for each in listed] == pytest.approx([took_s / 2, took_s / 2, took_s])
 
-    shown = call(*WORDS[:-1], "--list", "--budget", f"{1000 * took_s:.0f}ms")
+    shown = call(*WORDS[:-1], "--list", "--budget", f"{1500 * took_s:.0f}ms")
     assert [line.split()[-1] == "yes" for line in shown.stdout.splitlines() if "papers_of_mine" in line] == [
         True, True, False
     ]  # fmt: skip
