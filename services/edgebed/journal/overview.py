@@ -8,9 +8,7 @@ import msgspec
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.reading import read_json
-from edgebed.journal.outcome import outcome_of
 from edgebed.journal.run_folder import RunFolder
-from edgebed.journal.summary import RunSummary
 
 DAMAGED = "damaged"
 IN_PROGRESS = ("running", "unfinished")
@@ -91,6 +89,10 @@ def _summary_of(folder: RunFolder) -> _Summary:
     found = read_json(folder.summary, _Summary, "a summary")
     if found.badge:
         return found
+
+    from edgebed.journal.outcome import outcome_of  # loads numpy, which no other run needs
+    from edgebed.journal.summary import RunSummary
+
     whole = read_json(folder.summary, RunSummary, "a summary")  # an older edgebed has written no outcome
     outcome = outcome_of(whole.trials, whole.not_begun)
     told = {name: getattr(outcome, name) for name in ("exit_code", "result", "conditions", "badge")}
